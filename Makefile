@@ -1,0 +1,81 @@
+# Everything a developer types. Each target works on a fresh machine which has Python 3.11 or newer and a package
+# registry: it makes the environment it needs in $(VENV) once, and is quick after that.
+#
+#   make demo            train a teacher, distil a student, solve problems (`hf-mwp quickstart`)
+#   make test            the tests that CI runs            make test ARGS="tests/expressions -x"
+#   make test-slow       those that take longer
+#   make lint / format   check style / rewrite files
+#   make bench           speed against the peer, written to examples/benchmarks/RESULTS.md
+#   make dist            wheel and source archive
+#   make clean           remove the environment and what the tools wrote
+#
+# An environment of your own: make test VENV=path/to/venv
+
+VENV ?= .venv
+JOBS ?= 2
+ARGS ?=
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
+
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/.stamps
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
+
+# Many small operations are slower on several threads than on one; the test workers share the cores instead.
+ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE TOKENIZERS_PARALLELISM=false
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow lint format bench dist clean
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+$(STAMPS)/venv:
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer was found; name one: make PYTHON=/path/to/python3.11"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@mkdir -p $(STAMPS) && touch $@
+
+# constraints.txt names a torch version: without it the newest torch comes with several GB of CUDA libraries.
+$(STAMPS)/package: setup.cfg constraints.txt | $(STAMPS)/venv
+	@echo "Installing hf-mwp and what it needs into $(VENV) (the first time takes minutes)"
+	$(PIP) --editable .
+	@touch $@
+
+$(STAMPS)/demo: $(STAMPS)/package
+	$(PIP) --editable '.[demo]'
+	@touch $@
+
+$(STAMPS)/dev: $(STAMPS)/package
+	$(PIP) --editable '.[dev]'
+	@touch $@
+
+$(STAMPS)/ruff: constraints.txt | $(STAMPS)/venv
+	$(PIP) ruff
+	@touch $@
+
+demo: $(STAMPS)/demo
+	$(BIN)/hf-mwp quickstart $(ARGS)
+
+test: $(STAMPS)/dev
+	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist worksteal $(ARGS)
+
+test-slow: $(STAMPS)/demo $(STAMPS)/dev
+	$(ONE_THREAD) $(BIN)/python -m pytest -m slow $(ARGS)
+
+lint: $(STAMPS)/ruff
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(STAMPS)/ruff
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMPS)/package
+	$(BIN)/python examples/benchmarks/gts.py --write
+	$(BIN)/python examples/benchmarks/import_time.py --write
+
+dist: $(STAMPS)/dev
+	$(BIN)/python -m build --outdir dist .
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .bench
