@@ -1,0 +1,83 @@
+"""One form for the expressions that commuting, regrouping and moving brackets turn into each other."""
+
+from collections.abc import Sequence
+
+from .numbers import parse_number
+from .operators import COMMUTATIVE, PRECEDENCE
+from .parsing import is_slot
+
+
+_INVERSE = {"+": "-", "*": "/"}
+_GROUP = {"+": "+", "-": "+", "*": "*", "/": "*"}
+
+Tokens = tuple[str, ...]
+
+
+class _Group:
+    """A flattened sum or product: `operator` joins the `direct` terms, its inverse takes off the `inverse` ones."""
+
+    __slots__ = ("direct", "inverse", "operator")
+
+    def __init__(self, operator: str, direct: list[Tokens], inverse: list[Tokens]):
+        self.operator, self.direct, self.inverse = operator, direct, inverse
+
+    def tokens(self) -> Tokens:
+        if len(self.direct) == 1 and not self.inverse:
+            return self.direct[0]
+        direct, inverse = sorted(self.direct, key=_order), sorted(self.inverse, key=_order)
+        operators = [_INVERSE[self.operator]] * len(inverse) + [self.operator] * (len(direct) - 1)
+        return tuple(operators) + tuple(token for term in direct + inverse for token in term)
+
+
+def canonical_prefix(postfix: Sequence[str]) -> Tokens:
+    """
+    The canonical form of a tree as prefix tokens. See [`Expression.canonical`].
+
+    Args:
+        postfix (`Sequence[str]`):
+            Tokens of one whole tree in postfix order.
+
+    Returns:
+        `tuple[str, ...]`: prefix tokens: sums and products flattened, sorted and nested to the left.
+    """
+    stack: list[_Group] = []
+    for token in postfix:
+        if token not in PRECEDENCE:
+            stack.append(_Group("", [(_spelling(token),)], []))
+            continue
+        right, left = stack.pop(), stack.pop()
+        if token == "^":
+            stack.append(_Group("", [("^", *left.tokens(), *right.tokens())], []))
+            continue
+        operator = _GROUP[token]
+        left, right = _regroup(left, operator), _regroup(right, operator)
+        if token in COMMUTATIVE:
+            left.direct += right.direct
+            left.inverse += right.inverse
+        else:
+            left.direct += right.inverse
+            left.inverse += right.direct
+        stack.append(left)
+    return stack.pop().tokens()
+
+
+def _regroup(group: _Group, operator: str) -> _Group:
+    return group if group.operator == operator else _Group(operator, [group.tokens()], [])
+
+
+def _spelling(token: str) -> str:
+    """`10.0`, `010` and `10.` are `10`; percentages, fractions and mixed numbers keep their form."""
+    if is_slot(token) or not token.lstrip("+-").replace(".", "").isdigit():
+        return token
+    value = parse_number(token)
+    if value.denominator == 1:
+        return str(value.numerator)
+    digits = token.lstrip("+-").lstrip("0").rstrip("0")
+    return ("-" if value < 0 else "") + ("0" if digits.startswith(".") else "") + digits
+
+
+def _order(tokens: Tokens) -> tuple[bool, int, Tokens]:
+    """Sort key of a term: slots by index, then numbers and operations, shorter ones first."""
+    first = tokens[0]
+    slot = is_slot(first)
+    return not slot, int(first[1:]) if slot else len(tokens), tokens

@@ -1,0 +1,135 @@
+"""Values of expressions: exact while numerator and denominator stay short, floats beyond, never unbounded."""
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from .errors import ExpressionError
+from .formatting import offset_in_infix
+from .numbers import parse_number
+from .operators import PRECEDENCE
+from .parsing import is_slot
+
+
+MAX_BITS = 1000
+"""
+Bits of numerator and denominator up to which values are exact. Below 1024, so that every exact value other than 0 also
+has a finite float other than 0.
+"""
+
+Number = Fraction | float
+
+
+def evaluate_postfix(tokens: Sequence[str], numbers: Sequence[str | Number] | None = None) -> Number:
+    """
+    The value of a postfix sequence. See [`Expression.evaluate`].
+
+    Args:
+        tokens (`Sequence[str]`):
+            Operators, literals and slots of one whole tree in postfix order.
+        numbers (`Sequence[str | Fraction | float]`, *optional*):
+            What fills the slots `N0`, `N1`, ...
+
+    Returns:
+        `Fraction` or `float`.
+
+    Raises:
+        ExpressionError: with `position` in the infix text of the tree: division by zero, a result that is too large, too small or complex, an unfilled slot.
+    """
+    stack: list[Number] = []
+    for index, token in enumerate(tokens):
+        try:
+            if token in PRECEDENCE:
+                right = stack.pop()
+                stack.append(_apply(token, stack.pop(), right))
+            elif is_slot(token):
+                stack.append(_slot_value(token, numbers))
+            else:
+                stack.append(parse_number(token))
+        except ExpressionError as error:
+            raise ExpressionError(error.reason, offset_in_infix(tokens, index), token) from error
+    return stack.pop()
+
+
+def _slot_value(slot: str, numbers: Sequence[str | Number] | None) -> Number:
+    index = int(slot[1:])
+    if numbers is None or index >= len(numbers):
+        given = 0 if numbers is None else len(numbers)
+        raise ExpressionError(f"a slot has no number: {given} given", token=slot)
+    number = numbers[index]
+    if isinstance(number, str):
+        return parse_number(number)
+    if isinstance(number, float):
+        return _finite(number, slot)
+    return _bounded(Fraction(number), slot)
+
+
+def _apply(operator: str, left: Number, right: Number) -> Number:
+    if operator == "^":
+        return _power(left, right)
+    if operator == "/" and not right:
+        raise ExpressionError("division by zero", token=operator)
+    if isinstance(left, float) or isinstance(right, float):
+        left, right = float(left), float(right)
+    if operator == "+":
+        value = left + right
+    elif operator == "-":
+        value = left - right
+    elif operator == "*":
+        value = left * right
+    else:
+        value = left / right
+    if not isinstance(value, float):
+        return _bounded(value, operator)
+    if not value and left and operator in "*/":
+        if right:
+            raise ExpressionError("the result is too small", token=operator)
+    return _finite(value, operator)
+
+
+def _bounded(value: Fraction, token: str) -> Number:
+    """`value`, as a float if it is too long to go on exactly."""
+    if value.numerator.bit_length() <= MAX_BITS and value.denominator.bit_length() <= MAX_BITS:
+        return value
+    return _as_float(lambda: value.numerator / value.denominator, token, value != 0)
+
+
+def _finite(value: float, token: str) -> float:
+    if math.isfinite(value):
+        return value
+    raise ExpressionError("the result is too large", token=token)
+
+
+def _as_float(compute: Callable[[], float], token: str, nonzero: bool) -> float:
+    try:
+        value = _finite(compute(), token)
+    except OverflowError as error:
+        raise ExpressionError("the result is too large", token=token) from error
+    if nonzero and not value:
+        raise ExpressionError("the result is too small", token=token)
+    return value
+
+
+def _power(base: Number, exponent: Number) -> Number:
+    """
+    Integer exponents exactly within `MAX_BITS`; otherwise, and for roots, in floats. `0^0` is 1.
+
+    A negative base has no real power unless the exponent is an integer (a float exponent counts as one if it has no
+    fractional part).
+    """
+    if not base:
+        if exponent < 0:
+            raise ExpressionError("division by zero: a negative power of 0", token="^")
+        return Fraction(int(not exponent))
+    is_integer = exponent == math.floor(exponent)
+    if base < 0 and not is_integer:
+        raise ExpressionError("the result is complex: a fractional power of a negative number", token="^")
+    if is_integer and isinstance(base, Fraction):
+        exact = int(exponent)
+        if abs(base) == 1:
+            return base if exact % 2 else Fraction(1)
+        bits = max(base.numerator.bit_length(), base.denominator.bit_length())
+        if bits * abs(exact) <= MAX_BITS:
+            return base**exact
+    magnitude = _as_float(lambda: math.pow(abs(base), exponent), "^", True)
+    return -magnitude if base < 0 and int(exponent) % 2 else magnitude

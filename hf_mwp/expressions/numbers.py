@@ -1,0 +1,79 @@
+"""Numbers as the data sets write them: `12`, `1,234`, `3.5`, `80%`, `(3/8)`, `1(3/4)`, full-width digits."""
+
+import re
+from fractions import Fraction
+from functools import lru_cache
+
+from .errors import ExpressionError
+
+
+MAX_NUMBER_LENGTH = 256
+"""Longest literal, in characters, that has a value: bounds the size of exact arithmetic."""
+
+_D = "[0-9０-９]"
+_FRACTION = rf"[(（]{_D}+[/／](?![0０]+[)）]){_D}+[)）]"
+NUMBER_PATTERN = re.compile(
+    rf"{_D}*{_FRACTION}"
+    rf"|(?:{_D}{{1,3}}(?:,{_D}{{3}})+(?!{_D})|{_D}+)(?:[.．]{_D}+)?[%％]?"
+    rf"|(?<![\w.])\.{_D}+[%％]?"
+)
+"""
+One unsigned literal, in running text or in an equation. In this order:
+
+- a mixed number `1(3/4)` or a bracketed fraction `(3/8)`; a zero denominator makes none;
+- an integer or decimal with thousands commas (`,`, never `，`, which separates list items), decimal point (`.` or `．`)
+  and `%`;
+- a decimal without leading zero, `.5`, where no word or number ends before it.
+"""
+
+# Full-width ASCII but for the comma, and the other spellings of operators and brackets. One character each, so that
+# positions stay those of the text.
+_HALF_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F) if code != ord("，")}
+_HALF_WIDTH |= str.maketrans("\u3000×✕✖∗·⋅÷⁄∕∶−–﹣【】〔〕", " ***" + "***" + "///" + ":" + "---" + "[][]")
+
+_LITERAL = re.compile(
+    r"([+-]?)(?:(\d*)\((\d+)/(\d+)\)|(\d+(?:\.\d+)?|\d{1,3}(?:,\d{3})+(?:\.\d+)?|\.\d+)(%?))", flags=re.ASCII
+)
+
+
+def to_half_width(text: str) -> str:
+    """`text` with full-width characters and variant operator signs replaced one for one by their ASCII forms."""
+    return text if text.isascii() else text.translate(_HALF_WIDTH)
+
+
+def normalize_number(text: str) -> str:
+    """The literal `text` in half-width characters, without white space and thousands commas."""
+    return "".join(to_half_width(text).split()).replace(",", "")
+
+
+@lru_cache(maxsize=8192)
+def parse_number(text: str) -> Fraction:
+    """
+    The exact value of one literal: `"80%"` is 4/5, `"1(3/4)"` is 7/4, `"(3/8)"` is 3/8, `"1,234"` is 1234.
+
+    Args:
+        text (`str`):
+            The literal as written; a sign before it and white space around it are allowed.
+
+    Returns:
+        `Fraction`: its value.
+
+    Raises:
+        ExpressionError: if `text` is not exactly one literal, is longer than `MAX_NUMBER_LENGTH` characters, or has a
+            zero denominator.
+    """
+    if len(text) > MAX_NUMBER_LENGTH:
+        raise ExpressionError(f"a number may have at most {MAX_NUMBER_LENGTH} characters, not {len(text)}", token=text)
+    match = _LITERAL.fullmatch(to_half_width(text).strip())
+    if match is None:
+        raise ExpressionError("not a number: expected a form like 12, 3.5, 80%, (3/8) or 1(3/4)", token=text)
+    sign, whole, numerator, denominator, decimal, percent = match.groups()
+    if decimal is None:
+        if not int(denominator):
+            raise ExpressionError("division by zero in a fraction", token=text)
+        value = Fraction(int(whole or 0)) + Fraction(int(numerator), int(denominator))
+    else:
+        value = Fraction(decimal.replace(",", ""))
+        if percent:
+            value /= 100
+    return -value if sign == "-" else value

@@ -1,0 +1,270 @@
+"""From the infix dialects of the data sets to postfix tokens: one scan, one operator stack, no recursion."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from .errors import ExpressionError
+from .numbers import NUMBER_PATTERN, normalize_number, to_half_width
+from .operators import BRACKETS, OPERATOR_SPELLINGS, PRECEDENCE, RIGHT_ASSOCIATIVE, SIGN_PRECEDENCE
+
+
+SLOT_PATTERN = re.compile(r"N(0|[1-9]\d{0,3})", flags=re.ASCII)
+"""A number slot: `N0` to `N9999`."""
+
+_SPACE = re.compile(r"\s*")
+_WORD = re.compile(r"[^\W\d]\w*")
+_OPERATOR = re.compile(r"\*\*|[-+*/^:]")
+_FRACTION = re.compile(r"\(\d+/\d+\)", flags=re.ASCII)
+_POWER = re.compile(r"\s*(?:\^|\*\*)")
+_RESULT = re.compile(rf"\s*-?(?:{NUMBER_PATTERN.pattern})(?:\s*r\s*\d+)?\s*")
+_CLOSING = frozenset(BRACKETS.values())
+
+
+def split_equation(text: str) -> tuple[int, int]:
+    """
+    Where the arithmetic stands in an equation that is solved for its unknown.
+
+    `x=4+2`, `X = 4+2` and `4+2=x` (any name for the unknown) give the range of `4+2`, a text without `=` all of it.
+    `7+2=9` and `200/28=7 r4`, as ASDiv writes its formulas, give the left side: the stated result is not checked here.
+
+    Args:
+        text (`str`):
+            The equation in half-width characters.
+
+    Returns:
+        `tuple[int, int]`: half-open range of character offsets.
+
+    Raises:
+        ExpressionError: for a system (`;`), more than one `=`, or an unknown that is not alone on one side.
+    """
+    separator = text.find(";")
+    if separator >= 0:
+        raise ExpressionError("a system of equations has no single expression", separator, ";")
+    equals = text.find("=")
+    if equals < 0:
+        return 0, len(text)
+    second = text.find("=", equals + 1)
+    if second >= 0:
+        raise ExpressionError("more than one equals sign", second, "=")
+    left, right = text[:equals].strip(), text[equals + 1 :].strip()
+    if _is_unknown(left):
+        return equals + 1, len(text)
+    if _is_unknown(right):
+        return 0, equals
+    for word in _WORD.finditer(text):
+        if _is_unknown(word.group()) and not (word.start() > equals and _RESULT.fullmatch(right)):
+            raise ExpressionError(
+                "the unknown must stand alone on one side: solve the equation for it first",
+                word.start(),
+                word.group(),
+            )
+    if left and _RESULT.fullmatch(right):
+        return 0, equals
+    raise ExpressionError("one side of the equation must be an unknown alone, or its right side a number", equals, "=")
+
+
+def infix_to_postfix(
+    text: str, numbers: Iterable[str] | None = None, max_length: int | None = None
+) -> tuple[list[str], list[int]]:
+    """
+    Reads an infix expression or solved equation.
+
+    Args:
+        text (`str`):
+            The equation; see [`Expression.from_infix`] for the dialects.
+        numbers (`Iterable[str]`, *optional*):
+            Numbers of the problem text as written. A bracketed fraction `(3/8)` or a signed number `-5` is one literal
+            if it is among them; otherwise it is a division in brackets, or `0-5`.
+        max_length (`int`, *optional*):
+            Limit on the number of characters.
+
+    Returns:
+        `tuple[list[str], list[int]]`: postfix tokens, literals in half-width characters without commas, and for each
+        the character offset in `text` that it comes from.
+
+    Raises:
+        ExpressionError: with position and token of the first offence.
+    """
+    if not isinstance(text, str):
+        raise ExpressionError(f"an expression is read from a string, not from {type(text).__name__}")
+    if max_length is not None and len(text) > max_length:
+        raise ExpressionError(f"an expression may have at most max_length={max_length} characters, not {len(text)}")
+    text = to_half_width(text)
+    start, end = split_equation(text)
+    return _Scan(text, start, end, numbers or ()).run()
+
+
+def _is_unknown(word: str) -> bool:
+    return _WORD.fullmatch(word) is not None and SLOT_PATTERN.fullmatch(word) is None
+
+
+class _Scan:
+    """State of one reading: the output, the operators and brackets still open, and the place in the text."""
+
+    def __init__(self, text: str, start: int, end: int, numbers: Iterable[str]):
+        self.text, self.position, self.end = text, start, end
+        written = {normalize_number(number) for number in numbers}
+        # Only these spellings depend on the numbers of the text; every other literal is one in any case.
+        self.literals = {number for number in written if number[:1] in ("(", "-")}
+        self.output: list[str] = []
+        self.positions: list[int] = []
+        self.stack: list[tuple[str, int, int]] = []  # operator or open bracket, precedence (0: bracket), offset
+
+    def run(self) -> tuple[list[str], list[int]]:
+        expects_operand = True
+        while True:
+            self.position = _SPACE.match(self.text, self.position).end()
+            if self.position >= self.end:
+                break
+            expects_operand = self._operand() if expects_operand else self._operator()
+        if expects_operand:
+            self._raise_missing_operand()
+        while self.stack:
+            symbol, precedence, offset = self.stack.pop()
+            if not precedence:
+                raise ExpressionError("an opening bracket is never closed", offset, symbol)
+            self._emit(symbol, offset)
+        return self.output, self.positions
+
+    def _emit(self, token: str, offset: int) -> None:
+        self.output.append(token)
+        self.positions.append(offset)
+
+    def _operand(self) -> bool:
+        """Reads a literal, slot, sign or opening bracket; returns whether an operand is still expected after it."""
+        position = self.position
+        symbol = self.text[position]
+        if self.literals and symbol in "(-":
+            literal = self._listed_literal()
+            if literal is not None:
+                self._emit(literal, position)
+                return False
+        if symbol in BRACKETS:
+            self.stack.append((symbol, 0, position))
+        elif symbol == "-":
+            # The zero of 0-a goes out before a does, the minus when the operand is complete.
+            self._emit("0", position)
+            self.stack.append(("-", SIGN_PRECEDENCE, position))
+        elif symbol != "+":
+            self._number_or_slot()
+            return False
+        self.position += 1
+        return True
+
+    def _listed_literal(self) -> str | None:
+        """A bracketed fraction or signed number that the problem text holds as such."""
+        position = self.position
+        if self.text[position] == "-":
+            number = _FRACTION.match(self.text, position + 1, self.end) or NUMBER_PATTERN.match(
+                self.text, position + 1, self.end
+            )
+            # -5^2 is 0-5^2 whatever the text says; the power of a negative number needs brackets.
+            if number is None or _POWER.match(self.text, number.end(), self.end):
+                return None
+        else:
+            number = _FRACTION.match(self.text, position, self.end)
+        if number is None:
+            return None
+        literal = normalize_number(self.text[position : number.end()])
+        if literal not in self.literals:
+            return None
+        self.position = number.end()
+        return literal
+
+    def _number_or_slot(self) -> None:
+        position = self.position
+        number = NUMBER_PATTERN.match(self.text, position, self.end)
+        if number is not None:
+            self._emit(normalize_number(number.group()), position)
+            self.position = number.end()
+            return
+        word = _WORD.match(self.text, position, self.end)
+        if word is None:
+            self._raise_missing_operand()
+        if SLOT_PATTERN.fullmatch(word.group()) is None:
+            raise ExpressionError(
+                "neither a number nor a slot like N0: an unknown or a unit may not occur in the expression",
+                position,
+                word.group(),
+            )
+        self._emit(word.group(), position)
+        self.position = word.end()
+
+    def _operator(self) -> bool:
+        """Reads an operator, percent sign or closing bracket; returns whether an operand is expected after it."""
+        position = self.position
+        match = _OPERATOR.match(self.text, position, self.end)
+        if match is not None:
+            operator = OPERATOR_SPELLINGS[match.group()]
+            precedence = PRECEDENCE[operator]
+            self._reduce(precedence + (operator in RIGHT_ASSOCIATIVE))
+            self.stack.append((operator, precedence, position))
+            self.position = match.end()
+            return True
+        symbol = self.text[position]
+        self.position += 1
+        if symbol in _CLOSING:
+            self._close(symbol, position)
+        elif symbol == "%":
+            self._percent(position)
+        else:
+            word = _WORD.match(self.text, position, self.end) or NUMBER_PATTERN.match(self.text, position, self.end)
+            raise ExpressionError("expected an operator", position, word.group() if word else symbol)
+        return False
+
+    def _reduce(self, precedence: int) -> None:
+        while self.stack and self.stack[-1][1] >= precedence:
+            symbol, _, offset = self.stack.pop()
+            self._emit(symbol, offset)
+
+    def _close(self, symbol: str, position: int) -> None:
+        self._reduce(1)
+        if not self.stack:
+            raise ExpressionError("a closing bracket was never opened", position, symbol)
+        opened, _, offset = self.stack.pop()
+        if BRACKETS[opened] != symbol:
+            raise ExpressionError(f"this bracket closes the {opened!r} at {offset}", position, symbol)
+
+    def _percent(self, position: int) -> None:
+        """`20 %` is the literal `20%`; `(3+4)%`, `N0%` are divided by 100."""
+        last = self.output[-1]
+        before = self.text[:position].rstrip()[-1]
+        if before == "%":
+            raise ExpressionError("a second percent sign", position, "%")
+        if before.isdigit() and last.replace(".", "").isdigit():
+            self.output[-1] = f"{last}%"
+        else:
+            self._emit("100", position)
+            self._emit("/", position)
+
+    def _raise_missing_operand(self) -> None:
+        if self.position < self.end:
+            raise ExpressionError("expected a number, slot or bracket", self.position, self.text[self.position])
+        if not self.output and not self.stack:
+            raise ExpressionError("the expression is empty: nothing to read", self.position)
+        raise ExpressionError("the expression ends where a number, slot or bracket is expected", self.position)
+
+
+def is_slot(token: str) -> bool:
+    """Whether `token` names a number slot, `N0`, `N1`, ..."""
+    return SLOT_PATTERN.fullmatch(token) is not None
+
+
+def check_tokens(tokens: Sequence[str], max_length: int | None) -> list[str]:
+    """
+    The tokens of a prefix or postfix sequence as a list, operators in their one spelling.
+
+    Raises:
+        ExpressionError: if the sequence is empty, longer than `max_length`, one string, or holds something else.
+    """
+    if isinstance(tokens, str):
+        raise ExpressionError("expected a sequence of tokens, not one string: split it first", token=tokens)
+    tokens = list(tokens)
+    if not tokens:
+        raise ExpressionError("the expression is empty: no tokens")
+    if max_length is not None and len(tokens) > max_length:
+        raise ExpressionError(f"an expression may have at most max_length={max_length} tokens, not {len(tokens)}")
+    for position, token in enumerate(tokens):
+        if not isinstance(token, str):
+            raise ExpressionError(f"tokens are strings, not {type(token).__name__}", position, str(token))
+    return [OPERATOR_SPELLINGS.get(token, token) for token in tokens]
