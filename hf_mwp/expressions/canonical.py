@@ -66,13 +66,13 @@ def _regroup(group: _Group, operator: str) -> _Group:
 
 
 def _spelling(token: str) -> str:
-    """`10.0`, `010` and `10.` are `10`; percentages, fractions and mixed numbers keep their form."""
-    if is_slot(token) or not token.lstrip("+-").replace(".", "").isdigit():
+    """`10.0` and `010` are `10`; percentages, fractions and mixed numbers keep their form."""
+    if is_slot(token) or not token.lstrip("-").replace(".", "").isdigit():
         return token
     value = parse_number(token)
     if value.denominator == 1:
         return str(value.numerator)
-    digits = token.lstrip("+-").lstrip("0").rstrip("0")
+    digits = token.lstrip("-").strip("0")
     return ("-" if value < 0 else "") + ("0" if digits.startswith(".") else "") + digits
 
 

@@ -34,7 +34,8 @@ def evaluate_postfix(tokens: Sequence[str], numbers: Sequence[str | Number] | No
         `Fraction` or `float`.
 
     Raises:
-        ExpressionError: with `position` in the infix text of the tree: division by zero, a result that is too large, too small or complex, an unfilled slot.
+        ExpressionError: division by zero, a result that is too large, too small or complex, an unfilled slot; with
+            `position` in the infix text of the tree.
     """
     stack: list[Number] = []
     for index, token in enumerate(tokens):
@@ -61,7 +62,11 @@ def _slot_value(slot: str, numbers: Sequence[str | Number] | None) -> Number:
         return parse_number(number)
     if isinstance(number, float):
         return _finite(number, slot)
-    return _bounded(Fraction(number), slot)
+    try:
+        value = Fraction(number)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ExpressionError(f"a slot needs a literal or a finite real number, not {number!r}", token=slot) from error
+    return _bounded(value, slot)
 
 
 def _apply(operator: str, left: Number, right: Number) -> Number:
@@ -81,9 +86,8 @@ def _apply(operator: str, left: Number, right: Number) -> Number:
         value = left / right
     if not isinstance(value, float):
         return _bounded(value, operator)
-    if not value and left and operator in "*/":
-        if right:
-            raise ExpressionError("the result is too small", token=operator)
+    if not value and left and right and operator in ("*", "/"):
+        raise ExpressionError("the result is too small", token=operator)
     return _finite(value, operator)
 
 

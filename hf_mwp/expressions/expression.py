@@ -94,8 +94,8 @@ class Expression:
         """
         Reads an equation as the data sets write it.
 
-        - `x=4+2`, `X = 4+2`, `4+2=x` (any unknown that stands alone on one side), `4+2`; `7+2=9` and `200/28=7 r4`
-          with the result stated on the right, which is cut off unread;
+        - `x=4+2`, `X = 4+2`, `4+2=x` (any unknown that stands alone on one side), `4+2`; `7+2=9`, `200/28=7 r4` and
+          `9=3+6` with the result stated on one side, which is cut off unread;
         - operators `+ - * / ^`, also `**` for `^`, `:` for `/`, and `× ÷ − －`; equal ones from the left, powers from
           the right; `(3+4)%` and `N0%` are divided by 100;
         - brackets `( )`, `[ ]`, `{ }`, nested at will, each closed by its own kind;
@@ -292,7 +292,8 @@ class Expression:
         """
         Level of symbolic complexity: the higher of what the two counts give.
 
-        Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation", section 4.1:
+        After Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation",
+        section 4.1:
 
         | level | operators | nesting |
         |---|---|---|

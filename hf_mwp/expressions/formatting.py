@@ -39,7 +39,7 @@ def infix_from_postfix(tokens: Sequence[str], marked: int | None = None) -> str:
 def _operand(parent: str, operand: tuple[str, str], is_right: bool, literals: set[str]) -> str:
     text, operator = operand
     if not operator:
-        return f"({text})" if text[0] in "+-" else text
+        return f"({text})" if text[0] == "-" else text
     if not needs_brackets(parent, operator, is_right):
         return text
     if operator == "/" and f"({text.replace(_MARK, '')})" in literals:

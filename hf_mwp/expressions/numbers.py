@@ -21,7 +21,7 @@ NUMBER_PATTERN = re.compile(
 One unsigned literal, in running text or in an equation. In this order:
 
 - a mixed number `1(3/4)` or a bracketed fraction `(3/8)`; a zero denominator makes none;
-- an integer or decimal with thousands commas (`,`, never `，`, which separates list items), decimal point (`.` or `．`)
+- an integer or decimal with thousands commas (`,`, never `，`, which separates list items), decimal point `.` or `．`
   and `%`;
 - a decimal without leading zero, `.5`, where no word or number ends before it.
 """
@@ -42,8 +42,8 @@ def to_half_width(text: str) -> str:
 
 
 def normalize_number(text: str) -> str:
-    """The literal `text` in half-width characters, without white space and thousands commas."""
-    return "".join(to_half_width(text).split()).replace(",", "")
+    """The literal `text` in half-width characters, without white space, thousands commas and a plus sign."""
+    return "".join(to_half_width(text).split()).replace(",", "").removeprefix("+")
 
 
 @lru_cache(maxsize=8192)

@@ -25,7 +25,8 @@ def split_equation(text: str) -> tuple[int, int]:
     Where the arithmetic stands in an equation that is solved for its unknown.
 
     `x=4+2`, `X = 4+2` and `4+2=x` (any name for the unknown) give the range of `4+2`, a text without `=` all of it.
-    `7+2=9` and `200/28=7 r4`, as ASDiv writes its formulas, give the left side: the stated result is not checked here.
+    `7+2=9` and `200/28=7 r4`, as ASDiv writes its formulas, give the left side, and `9=3+6` the right one:
+    the stated result is not checked here.
 
     Args:
         text (`str`):
@@ -51,16 +52,17 @@ def split_equation(text: str) -> tuple[int, int]:
         return equals + 1, len(text)
     if _is_unknown(right):
         return 0, equals
+    states_right = _RESULT.fullmatch(right) is not None
     for word in _WORD.finditer(text):
-        if _is_unknown(word.group()) and not (word.start() > equals and _RESULT.fullmatch(right)):
+        if _is_unknown(word.group()) and not (states_right and word.start() > equals):
             raise ExpressionError(
-                "the unknown must stand alone on one side: solve the equation for it first",
-                word.start(),
-                word.group(),
+                "the unknown must stand alone on one side: solve the equation for it first", word.start(), word.group()
             )
-    if left and _RESULT.fullmatch(right):
+    if left and states_right:
         return 0, equals
-    raise ExpressionError("one side of the equation must be an unknown alone, or its right side a number", equals, "=")
+    if right and _RESULT.fullmatch(left):
+        return equals + 1, len(text)
+    raise ExpressionError("one side of the equation must be an unknown alone or a number", equals, "=")
 
 
 def infix_to_postfix(
@@ -155,9 +157,7 @@ class _Scan:
         """A bracketed fraction or signed number that the problem text holds as such."""
         position = self.position
         if self.text[position] == "-":
-            number = _FRACTION.match(self.text, position + 1, self.end) or NUMBER_PATTERN.match(
-                self.text, position + 1, self.end
-            )
+            number = NUMBER_PATTERN.match(self.text, position + 1, self.end)
             # -5^2 is 0-5^2 whatever the text says; the power of a negative number needs brackets.
             if number is None or _POWER.match(self.text, number.end(), self.end):
                 return None
