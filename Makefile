@@ -7,7 +7,7 @@
 #   make lint / format   check style / rewrite files
 #   make bench           speed against the peer, written to examples/benchmarks/RESULTS.md
 #   make dist            wheel and source archive
-#   make clean           remove the environment and what the tools wrote
+#   make clean           remove .venv and what the tools wrote
 #
 # An environment of your own: make test VENV=path/to/venv
 
@@ -78,4 +78,4 @@ dist: $(STAMPS)/dev
 	$(BIN)/python -m build --outdir dist .
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .bench
+	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .bench

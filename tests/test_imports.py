@@ -1,0 +1,170 @@
+"""Structure of the package: which module imports which, and what an import pulls in."""
+
+import ast
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+
+PACKAGE = Path(__file__).parents[1] / "hf_mwp"
+
+# The layout of the package: a line imports from its own package and from the lines above it. What makes models
+# smaller does not know what carries knowledge over, and the ways out of the package do not know each other.
+LAYOUT = [
+    "expressions",
+    "problems",
+    "data",
+    "models",
+    "losses",
+    "pruning",
+    "distillation",
+    "metrics",
+    "trainers",
+    "pipelines",
+    "export",
+    "hub",
+    "reports",
+    "cli",
+]
+
+# Imported where they are used, so that `import hf_mwp` stays quick; the command line may import rich at once.
+LAZY = {"datasets", "evaluate", "matplotlib", "rich", "jieba", "ltp", "peft", "onnx", "onnxruntime"}
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def name_of(path: Path) -> tuple[str, ...]:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return parts[:-1] if parts[-1] == "__init__" else parts
+
+
+def imported(path: Path, node: ast.Import | ast.ImportFrom) -> list[tuple[str, ...]]:
+    """Absolute names, as tuples, of what an import statement in the file `path` names."""
+    if isinstance(node, ast.Import):
+        return [tuple(alias.name.split(".")) for alias in node.names]
+    base: tuple[str, ...] = ()
+    if node.level:
+        package = path.relative_to(PACKAGE.parent).parent.parts
+        base = package[: len(package) - node.level + 1]
+    base += tuple(node.module.split(".")) if node.module else ()
+    return [(*base, alias.name) for alias in node.names]
+
+
+def imports_of(path: Path) -> list[tuple[int, tuple[str, ...]]]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return [(node.lineno, name) for node in nodes for name in imported(path, node)]
+
+
+def imports_at_load(path: Path) -> list[tuple[int, tuple[str, ...]]]:
+    """Imports that run with the file: not those inside functions, nor those for type checkers alone."""
+    found: list[tuple[int, tuple[str, ...]]] = []
+
+    def visit(node: ast.AST) -> None:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            return
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            return
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found.extend((node.lineno, name) for name in imported(path, node))
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    visit(ast.parse(path.read_text(encoding="utf-8")))
+    return found
+
+
+def run(code: str) -> str:
+    result = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, cwd=PACKAGE.parent
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    return result.stdout
+
+
+def test_every_package_is_in_the_layout():
+    packages = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
+    assert packages <= set(LAYOUT)
+
+
+def test_relative_imports_are_resolved():
+    statement = ast.parse("from ..problems import find_numbers").body[0]
+    assert imported(PACKAGE / "data" / "collator.py", statement) == [("hf_mwp", "problems", "find_numbers")]
+    statement = ast.parse("from .matching import answers_match").body[0]
+    assert imported(PACKAGE / "metrics" / "__init__.py", statement) == [
+        ("hf_mwp", "metrics", "matching", "answers_match")
+    ]
+
+
+def test_imports_go_one_way():
+    wrong = []
+    for path in modules():
+        own = name_of(path)
+        if len(own) == 1:
+            continue
+        above = LAYOUT[: LAYOUT.index(own[1]) + 1]
+        for line, name in imports_of(path):
+            if name[0] == "hf_mwp" and (len(name) == 1 or name[1] not in above):
+                wrong.append(f"{path.relative_to(PACKAGE.parent)}:{line} imports {'.'.join(name)}")
+    assert not wrong, "a package imports from itself and the packages above it in the layout only:\n" + "\n".join(
+        wrong
+    )
+
+
+def test_slow_packages_are_imported_lazily():
+    wrong = []
+    for path in modules():
+        allowed = {"rich"} if name_of(path)[1:2] == ("cli",) else set()
+        for line, name in imports_at_load(path):
+            if name[0] in LAZY - allowed:
+                wrong.append(f"{path.relative_to(PACKAGE.parent)}:{line} imports {name[0]}")
+    assert not wrong, "import these inside the functions that use them:\n" + "\n".join(wrong)
+
+
+def test_the_student_travels_alone():
+    # save_pretrained copies `from .sibling import X`, nothing else, when the model goes to the Hub with its code.
+    for path in (PACKAGE / "models" / "mwp_student").glob("*.py"):
+        for line, name in imports_of(path):
+            assert name[0] != "hf_mwp" or name[:3] == ("hf_mwp", "models", "mwp_student"), f"{path.name}:{line}"
+
+
+@pytest.mark.parametrize("package", ["expressions", "problems"])
+def test_no_torch_is_needed_for(package):
+    run(f"""
+        import importlib.abc, pathlib, sys, types
+
+        class Blocked(importlib.abc.MetaPathFinder):
+            def find_spec(self, name, path, target=None):
+                if name.partition(".")[0] in ("torch", "transformers", "numpy", "datasets", "evaluate"):
+                    raise ImportError(name + " is blocked")
+
+        sys.meta_path.insert(0, Blocked())
+        root = types.ModuleType("hf_mwp")  # in place of the package itself, which registers the models
+        root.__path__ = [{str(PACKAGE)!r}]
+        sys.modules["hf_mwp"] = root
+        import hf_mwp.{package}
+    """)
+
+
+def test_import_registers_and_stays_light():
+    run(f"""
+        import sys
+        import hf_mwp
+        loaded = set({sorted(LAZY)!r}) & set(sys.modules)
+        assert not loaded, loaded
+        assert "transformers.trainer" not in sys.modules
+        from transformers import AutoConfig
+        for model_type in ("mwp_student", "mwp_gts", "mwp_solver"):
+            assert AutoConfig.for_model(model_type).model_type == model_type
+    """)
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_files_stay_short(path):
+    limit = 450 if path.name.startswith("modeling_") else 400
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= limit
