@@ -1,0 +1,58 @@
+"""How long `import hf_mwp` takes beside the libraries it stands on.
+
+Each round starts a fresh interpreter and takes all figures from it, so that what the machine does meanwhile falls on
+all of them; the smallest of the rounds is reported.
+
+    python examples/benchmarks/import_time.py [--rounds 7] [--write]
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from measuring import table, write_section
+
+
+ROUND = """
+import json, sys, time
+sys.path.insert(0, ".")
+times = [time.process_time()]
+import transformers, torch
+times.append(time.process_time())
+from transformers import AutoConfig, AutoModel, PreTrainedModel
+times.append(time.process_time())
+import hf_mwp
+times.append(time.process_time())
+print(json.dumps([after - before for before, after in zip(times, times[1:])]))
+"""
+
+STEPS = [
+    "`import transformers, torch`",
+    "`from transformers import AutoConfig, AutoModel, PreTrainedModel`, what a registered model is derived from",
+    "`import hf_mwp` after these",
+]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Time of `import hf_mwp`, in CPU seconds.")
+    parser.add_argument("--rounds", type=int, default=7, help="fresh interpreters to start")
+    parser.add_argument("--write", action="store_true", help="put the table into RESULTS.md")
+    args = parser.parse_args()
+    root = Path(__file__).parents[2]
+    rounds = []
+    for _ in range(args.rounds):
+        result = subprocess.run([sys.executable, "-c", ROUND], capture_output=True, text=True, check=True, cwd=root)
+        rounds.append(json.loads(result.stdout))
+    best = [min(column) for column in zip(*rounds, strict=True)]
+    body = table(
+        ["step", "CPU seconds"], [[step, f"{seconds:.2f}"] for step, seconds in zip(STEPS, best, strict=True)]
+    )
+    print(body)
+    if args.write:
+        write_section("Import time", f"Smallest of {args.rounds} rounds.\n\n{body}")
+
+
+if __name__ == "__main__":
+    main()

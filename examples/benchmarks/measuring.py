@@ -1,0 +1,139 @@
+"""Clocks and counters of the benchmarks, and the file that holds their results."""
+
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+import weakref
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+RESULTS = Path(__file__).parent / "RESULTS.md"
+
+
+@dataclass
+class Clock:
+    """Adds up CPU and wall seconds of `with` blocks.
+
+    CPU seconds are those of the process, all its threads together, and say on a shared machine what wall time cannot.
+    """
+
+    cpu: float = 0.0
+    wall: float = 0.0
+    laps: int = 0
+
+    def __enter__(self) -> "Clock":
+        self._cpu, self._wall = time.process_time(), time.perf_counter()
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.cpu += time.process_time() - self._cpu
+        self.wall += time.perf_counter() - self._wall
+        self.laps += 1
+
+
+def clock(function: Callable, arguments: Iterable, warmup: int = 1) -> Clock:
+    """Times `function` on each of the arguments; the first `warmup` of them are also run once before."""
+    arguments = list(arguments)
+    for argument in arguments[:warmup]:
+        function(argument)
+    total = Clock()
+    for argument in arguments:
+        with total:
+            function(argument)
+    return total
+
+
+class OperatorCounter(TorchDispatchMode):
+    """Counts the operator calls of a block, forward and backward, except views, which move no data."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        returns = operator._schema.returns
+        is_view = any(r.alias_info is not None and not r.alias_info.is_write for r in returns)
+        self.calls += not is_view
+        return operator(*args, **(kwargs or {}))
+
+
+class PeakMemory(TorchDispatchMode):
+    """Largest number of bytes that tensors made inside the block hold at one time."""
+
+    def __init__(self):
+        super().__init__()
+        self.peak = 0
+        self._alive: dict[int, int] = {}
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        given = {id(leaf.untyped_storage()) for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)}
+        result = operator(*args, **(kwargs or {}))
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, torch.Tensor):
+                storage = leaf.untyped_storage()
+                if id(storage) not in given and id(storage) not in self._alive:
+                    self._alive[id(storage)] = storage.nbytes()
+                    weakref.finalize(storage, self._alive.pop, id(storage), None)
+        self.peak = max(self.peak, sum(self._alive.values()))
+        return result
+
+
+def machine() -> str:
+    """Processor, cores and library versions, for the head of a table."""
+    import transformers
+
+    model = platform.processor() or platform.machine()
+    if Path("/proc/cpuinfo").exists():
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+        model = found.group(1) if found else model
+    gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
+    return (
+        f"{model}, {os.cpu_count()} cores{gpu}; Python {platform.python_version()}, torch {torch.__version__}, "
+        f"transformers {transformers.__version__}"
+    )
+
+
+def table(head: list[str], rows: list[list]) -> str:
+    """A Markdown table; the first column is text, the others are numbers."""
+    cells = [[str(cell) for cell in row] for row in [head, *rows]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+    lines = [
+        "| "
+        + " | ".join(c.ljust(w) if not i else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
+        + " |"
+        for row in cells
+    ]
+    rule = "| " + " | ".join("-" * w if not i else "-" * (w - 1) + ":" for i, w in enumerate(widths)) + " |"
+    return "\n".join([lines[0], rule, *lines[1:]])
+
+
+def revision() -> str:
+    """Short git revision, with a plus sign when programs differ from it."""
+
+    def git(*command: str) -> str:
+        return subprocess.run(["git", *command], capture_output=True, text=True, cwd=RESULTS.parent).stdout.strip()
+
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", "../../hf_mwp", "*.py")
+    return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
+
+
+def write_section(title: str, body: str, path: Path = RESULTS) -> None:
+    """Puts a section into the results file, in place of the one of the same title."""
+    command = " ".join(["python", os.path.relpath(sys.argv[0], Path(__file__).parents[2]), *sys.argv[1:]])
+    section = f"## {title}\n\n`{command}` at revision {revision()}, on {machine()}.\n\n{body.strip()}\n"
+    text = path.read_text(encoding="utf-8") if path.exists() else "# Results of the benchmarks\n"
+    pattern = re.compile(rf"^## {re.escape(title)}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+    if pattern.search(text):
+        text = pattern.sub(lambda _: section + "\n", text)
+    else:
+        text = f"{text.rstrip()}\n\n{section}"
+    path.write_text(text.rstrip() + "\n", encoding="utf-8")

@@ -1,0 +1,57 @@
+"""The names that `hf_mwp` promises. A change here is a change for users: say so in CHANGELOG.md."""
+
+import pytest
+
+import hf_mwp
+
+
+NAMES = [
+    # expressions and problems
+    "Expression",
+    "ExpressionError",
+    "MathWordProblem",
+    "ProblemError",
+    # data
+    "DataError",
+    "MwpCollator",
+    "MwpProcessor",
+    "OutputVocabulary",
+    "load_mwp_dataset",
+    # models
+    "GTSConfig",
+    "GTSDecoder",
+    "MwpSolver",
+    "MwpSolverConfig",
+    "MwpStudentConfig",
+    "MwpStudentForMaskedLM",
+    "MwpStudentForPreTraining",
+    "MwpStudentForSequenceClassification",
+    "MwpStudentModel",
+    # trainers
+    "DistillationConfig",
+    "DistillationTrainer",
+    "SolverConfig",
+    "SolverTrainer",
+    # packages reached as attributes
+    "losses",
+    "metrics",
+]
+
+
+def test_names_are_frozen():
+    assert sorted(hf_mwp.__all__) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_name_is_there(name):
+    assert getattr(hf_mwp, name) is not None
+    assert name in dir(hf_mwp)
+
+
+def test_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="NoSuchThing"):
+        hf_mwp.NoSuchThing  # noqa: B018
+
+
+def test_version():
+    assert hf_mwp.__version__.count(".") == 2
