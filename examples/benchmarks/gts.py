@@ -1,0 +1,122 @@
+"""Speed and memory of the batched tree decoder, with MWPToolkit's `MWPBert` measured in the same run.
+
+Both solve Math23k problems with the same 3 x 312 encoder, the same weights and the same batches; the script checks
+that they give the same scores and the same equations before it measures. Each number of threads gets a process of
+its own.
+
+    python examples/benchmarks/gts.py [--threads 1 2] [--steps 10] [--problems 256] [--write]
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from measuring import table, write_section
+
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Batched GTS decoder against MWPToolkit's, on Math23k.")
+    parser.add_argument("--data-dir", default=str(ROOT / "examples" / "data"), help="folder that holds math23k")
+    parser.add_argument("--cache-dir", default=str(ROOT / ".bench"), help="where the peer and the weights are kept")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="numbers of threads to measure with")
+    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--steps", type=int, default=10, help="training steps to measure, ours and the peer's in turn")
+    parser.add_argument("--problems", type=int, default=256, help="held-out problems to solve")
+    parser.add_argument("--train-steps", type=int, default=600, help="steps that make the weights, once, then cached")
+    parser.add_argument("--write", action="store_true", help="put the tables into RESULTS.md")
+    parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def run(args: argparse.Namespace, threads: int) -> dict:
+    """Measures in a fresh process, so that thread pools and memory of one run do not touch the next."""
+    with tempfile.TemporaryDirectory() as folder:
+        result = Path(folder) / "result.json"
+        command = [sys.executable, __file__, "--measure", str(result), "--threads", str(threads)]
+        for name in ["data_dir", "cache_dir", "batch_size", "steps", "problems", "train_steps"]:
+            command += ["--" + name.replace("_", "-"), str(getattr(args, name))]
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+        environment["PYTHONPATH"] = str(ROOT)
+        subprocess.run(command, check=True, env=environment)
+        return json.loads(result.read_text(encoding="utf-8"))
+
+
+def speed_table(figures: dict) -> str:
+    """Ours and the peer's, in problems per second."""
+    rows = []
+    for key, label in [
+        ("train", "training step"),
+        ("greedy", "greedy"),
+        ("beam", "beam 5"),
+        ("greedy_1", "greedy, batch 1"),
+    ]:
+        ours, peer = figures[key], figures[f"peer_{key}"]
+        for clock, unit in [("cpu", "CPU second"), ("wall", "second")]:
+            a, b = ours["problems"] / ours[clock], peer["problems"] / peer[clock]
+            rows.append([f"{label}, problems per {unit}", f"{a:.1f}", f"{b:.1f}", f"{a / b:.1f}"])
+    return table(["", "hf_mwp", "MWPToolkit", "ratio"], rows)
+
+
+def share_table(figures: dict) -> str:
+    """How much the decoder adds to the encoder."""
+    per_problem = {key: figures[key]["cpu"] / figures[key]["problems"] for key in figures if "cpu" in figures[key]}
+    rows = [["decoder's share of a training step", f"{per_problem['decoder_step'] / per_problem['train']:.1%}"]]
+    for key, encoder, label in [
+        ("greedy", "encoder", "greedy, batch {batch}"),
+        ("beam", "encoder", "beam 5, batch {batch}"),
+        ("greedy_1", "encoder_1", "greedy, batch 1"),
+    ]:
+        label = label.format(batch=figures["batch_size"])
+        rows.append([f"{label}, times the encoder's own", f"{per_problem[key] / per_problem[encoder]:.2f}"])
+    rows.append(["padding, share of all tokens of an epoch", f"{figures['padding']:.1%}"])
+    rows.append(["the same without bucketing", f"{figures['padding_shuffled']:.1%}"])
+    rows.append(["operator calls of a training step", f"{figures['calls']:,}"])
+    rows.append(["the same, peer", f"{figures['peer_calls']:,}"])
+    return table(["", "CPU seconds and counts"], rows)
+
+
+def report(results: dict[int, dict]) -> str:
+    """Everything measured, as Markdown."""
+    parts = []
+    for threads, figures in results.items():
+        parts += [f"### {threads} thread{'s' * (threads > 1)}", speed_table(figures), share_table(figures)]
+    figures = next(iter(results.values()))
+    checks = figures["checks"]
+    parts += [
+        "### Same results",
+        f"Same weights in both. Largest difference of a score in {checks['nodes']} teacher-forced nodes: "
+        f"{checks['logits']:.1e}. Of {checks['problems']} held-out problems both give the same equation for "
+        f"{checks['greedy']} (greedy) and {checks['beam']} (beam 5); mean length {checks['length']:.1f} symbols.",
+        "### Memory of a training step",
+        "Largest number of bytes in tensors made during forward and backward, 40 tokens and 4 numbers a problem.",
+        table(["problems", "nodes", "MiB", "KiB a problem"], figures["memory_batch"]),
+        table(["nodes a problem", "problems", "MiB", "KiB more a node"], figures["memory_nodes"]),
+    ]
+    if "gpu" in figures:
+        parts += ["### GPU", table(["", "hf_mwp"], figures["gpu"])]
+    return "\n\n".join(parts)
+
+
+def main() -> None:
+    args = parse_arguments()
+    if args.measure:
+        from measure_gts import measure
+
+        args.measure.write_text(json.dumps(measure(args)), encoding="utf-8")
+        return
+    body = report({threads: run(args, threads) for threads in args.threads})
+    print(body)
+    if args.write:
+        write_section("Tree decoder", body)
+
+
+if __name__ == "__main__":
+    main()

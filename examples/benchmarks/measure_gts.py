@@ -1,0 +1,305 @@
+"""What `gts.py` measures, in one process and with one number of threads."""
+
+import argparse
+import random
+from pathlib import Path
+
+import peer as peers
+import torch
+from measuring import Clock, OperatorCounter, PeakMemory, clock
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
+from transformers.trainer_pt_utils import LengthGroupedSampler
+
+from hf_mwp import GTSConfig, MwpCollator, MwpProcessor, MwpSolver, MwpSolverConfig, MwpStudentConfig, load_mwp_dataset
+from hf_mwp.data import problem_from_row
+
+
+SEED = 0
+NUM_BEAMS = 5
+MAX_LENGTH = 30  # the peer's setting
+
+
+def character_tokenizer(texts: list[str]) -> PreTrainedTokenizerFast:
+    """BERT's way with Chinese, one token a character, and a vocabulary made of the texts."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    vocabulary = {token: i for i, token in enumerate(special + sorted(set("".join(texts).lower())))}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    ends = [(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")]
+    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
+    names = {f"{token[1:-1].lower()}_token": token for token in special}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
+
+
+def new_solver(processor: MwpProcessor) -> MwpSolver:
+    """A 3 x 312 encoder with random weights and a decoder of the same width."""
+    torch.manual_seed(SEED)
+    decoder = GTSConfig(
+        hidden_size=312,
+        operators=processor.vocabulary.operators,
+        constants=processor.vocabulary.constants,
+        dropout=0.1,
+        root_goal="mean",
+        max_length=MAX_LENGTH,
+    )
+    encoder = MwpStudentConfig(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
+    return MwpSolver(MwpSolverConfig(encoder_config=encoder, decoder_config=decoder))
+
+
+def bucketed(rows: list[dict], size: int, seed: int = SEED) -> list[list[dict]]:
+    """The batches of one epoch, as the trainer groups them by length; full ones only."""
+    generator = torch.Generator().manual_seed(seed)
+    order = list(LengthGroupedSampler(size, lengths=[row["length"] for row in rows], generator=generator))
+    return [[rows[i] for i in order[start : start + size]] for start in range(0, len(order) - size + 1, size)]
+
+
+def padding(batches: list[list[dict]]) -> float:
+    """Share of padding in the tokens of the batches."""
+    lengths = [[row["length"] for row in batch] for batch in batches]
+    return 1 - sum(map(sum, lengths)) / sum(max(batch) * len(batch) for batch in lengths)
+
+
+def train_step(solver: MwpSolver, batch: dict, optimizer: torch.optim.Optimizer) -> None:
+    optimizer.zero_grad()
+    solver(**batch).loss.backward()
+    torch.nn.utils.clip_grad_norm_(solver.parameters(), 5.0)
+    optimizer.step()
+
+
+def new_optimizer(model: torch.nn.Module, lr: float = 4e-4) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(model.parameters(), lr=lr, fused=True)
+
+
+def trained_solver(args: argparse.Namespace, processor: MwpProcessor, rows: list[dict]) -> MwpSolver:
+    """Weights that give trees of a sensible length, made once and kept."""
+    folder = Path(args.cache_dir) / f"solver-{args.train_steps}"
+    if (folder / "config.json").exists():
+        return MwpSolver.from_pretrained(folder)
+    solver, collator = new_solver(processor).train(), MwpCollator(processor)
+    optimizer = new_optimizer(solver)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-4, args.train_steps, pct_start=0.1)
+    step, epoch = 0, 0
+    while step < args.train_steps:
+        for batch in bucketed(rows, 32, seed=epoch)[: args.train_steps - step]:
+            train_step(solver, collator(batch), optimizer)
+            schedule.step()
+            step += 1
+        epoch += 1
+    solver.save_pretrained(folder)
+    return solver.eval()
+
+
+def measure(args: argparse.Namespace) -> dict:
+    """All figures of one number of threads, as JSON takes them."""
+    torch.set_num_threads(args.threads[0])
+    data = load_mwp_dataset("math23k", data_dir=args.data_dir, on_error="skip")
+    problems = {split: [problem_from_row(row) for row in data[split]] for split in ("train", "validation")}
+    tokenizer = character_tokenizer([problem.text for problem in problems["train"]])
+    processor = MwpProcessor.build(tokenizer, problems["train"], indexed_numbers=True)
+    rows = {split: encode(processor, problems[split]) for split in problems}
+    solver = trained_solver(args, processor, rows["train"])
+    collator = MwpCollator(processor)
+    held_out = sorted(random.Random(SEED).sample(rows["validation"], args.problems), key=lambda row: row["length"])
+    held_out = [collator(held_out[i : i + args.batch_size]) for i in range(0, args.problems, args.batch_size)]
+    module = peers.import_model(peers.fetch(Path(args.cache_dir)))
+    peer = peers.Peer(module, solver, max_length=MAX_LENGTH)
+
+    shuffled = random.Random(SEED).sample(rows["train"], len(rows["train"]))
+    shuffled = [shuffled[i : i + args.batch_size] for i in range(0, len(shuffled), args.batch_size)]
+    batches = bucketed(rows["train"], args.batch_size)
+    figures = {
+        "batch_size": args.batch_size,
+        "padding": padding(batches),
+        "padding_shuffled": padding(shuffled),
+        "checks": check(solver, peer, held_out),
+    }
+    random.Random(SEED).shuffle(batches)
+    figures.update(measure_solving(solver, peer, held_out))
+    figures.update(measure_training(solver, peer, collator, batches[: args.steps + 1]))
+    figures.update(memory_tables(solver))
+    if torch.cuda.is_available():
+        figures["gpu"] = measure_gpu(solver, collator, batches[: args.steps + 1])
+    return figures
+
+
+def encode(processor: MwpProcessor, problems: list) -> list[dict]:
+    """Encoded problems whose label the peer can learn too: no longer than its limit."""
+    rows = []
+    for problem in problems:
+        row = processor.encode(problem)
+        if row.get("labels") and len(row["labels"]) <= MAX_LENGTH:
+            rows.append({**row, "length": len(row["input_ids"])})
+    return rows
+
+
+@torch.no_grad()
+def solve(solver: MwpSolver, batch: dict, num_beams: int) -> list[list[int]]:
+    inputs = {key: batch[key] for key in ("input_ids", "attention_mask", "number_positions")}
+    sequences = solver.solve(**inputs, num_beams=num_beams, max_length=MAX_LENGTH).sequences[:, 0]
+    return [[symbol for symbol in row if symbol >= 0] for row in sequences.tolist()]
+
+
+@torch.no_grad()
+def check(solver: MwpSolver, peer: peers.Peer, batches: list[dict]) -> dict:
+    """Compares scores of teacher-forced nodes, then equations, with the peer's."""
+    solver.eval()
+    peer.model.eval()
+    found = {"nodes": 0, "logits": 0.0, "problems": 0, "greedy": 0, "beam": 0}
+    lengths = []
+    for batch in batches:
+        mask = batch["labels"] >= 0
+        ours, theirs = solver(**batch).logits[mask], peer.logits(peer.batch(batch))[mask]
+        possible = theirs > -1e11
+        found["logits"] = max(found["logits"], (ours[possible] - theirs[possible]).abs().max().item())
+        found["nodes"] += int(mask.sum())
+        for name, num_beams in [("greedy", 1), ("beam", NUM_BEAMS)]:
+            peer.model.beam_size = num_beams
+            a, b = solve(solver, batch, num_beams), peer.solve(peer.batch(batch))
+            found[name] += sum(x == y for x, y in zip(a, b, strict=True))
+            lengths += map(len, a)
+        found["problems"] += len(mask)
+    return {**found, "length": sum(lengths) / len(lengths)}
+
+
+def figure(total: Clock, problems: int) -> dict:
+    return {"cpu": total.cpu, "wall": total.wall, "problems": problems}
+
+
+def measure_solving(solver: MwpSolver, peer: peers.Peer, batches: list[dict]) -> dict:
+    """Encoder alone, greedy and beam search of whole batches and of single problems."""
+    singles = [single(batch, i) for batch in batches for i in range(0, len(batch["input_ids"]), 4)]
+    problems = sum(len(batch["input_ids"]) for batch in batches)
+
+    @torch.no_grad()
+    def encode_only(batch: dict) -> None:
+        solver.encoder(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"])
+
+    figures = {}
+    for name, num_beams in [("greedy", 1), ("beam", NUM_BEAMS)]:
+        peer.model.beam_size = num_beams
+        figures[name] = figure(clock(lambda batch, k=num_beams: solve(solver, batch, k), batches), problems)
+        figures[f"peer_{name}"] = figure(clock(peer.solve, map(peer.batch, batches), warmup=0), problems)
+    peer.model.beam_size = 1
+    figures["encoder"] = figure(clock(encode_only, batches), problems)
+    figures["greedy_1"] = figure(clock(lambda batch: solve(solver, batch, 1), singles), len(singles))
+    figures["encoder_1"] = figure(clock(encode_only, singles), len(singles))
+    figures["peer_greedy_1"] = figure(clock(peer.solve, map(peer.batch, singles)), len(singles))
+    return figures
+
+
+def single(batch: dict, i: int) -> dict:
+    """One problem of a batch, without its padding."""
+    one = {key: value[i : i + 1] for key, value in batch.items() if isinstance(value, torch.Tensor)}
+    length, numbers = int(one["attention_mask"].sum()), int((one["number_positions"] >= 0).sum())
+    for key, keep in [("input_ids", length), ("attention_mask", length), ("number_positions", numbers)]:
+        one[key] = one[key][:, :keep]
+    return one
+
+
+def measure_training(solver: MwpSolver, peer: peers.Peer, collator: MwpCollator, batches: list[list[dict]]) -> dict:
+    """Steps of ours, collation included, and of the peer's in turn; then the decoder's part alone."""
+    solver.train()
+    peer.model.train()
+    optimizer, peer_optimizer = new_optimizer(solver, 1e-5), new_optimizer(peer.model, 1e-5)
+    ours, theirs, decoder = Clock(), Clock(), Clock()
+    problems = 0
+    for number, rows in enumerate(batches):
+        batch = collator(rows)
+        peer_batch = peer.batch(batch)
+        if number == 0:  # warms up, and counts
+            with OperatorCounter() as counter:
+                train_step(solver, batch, optimizer)
+            with OperatorCounter() as peer_counter:
+                peer.train_step(peer_batch, peer_optimizer)
+            continue
+        with ours:
+            train_step(solver, collator(rows), optimizer)
+        with theirs:
+            peer.train_step(peer_batch, peer_optimizer)
+        decoder_step(solver, batch, decoder)
+        problems += len(rows)
+    return {
+        "train": figure(ours, problems),
+        "peer_train": figure(theirs, problems),
+        "decoder_step": figure(decoder, problems),
+        "calls": counter.calls,
+        "peer_calls": peer_counter.calls,
+    }
+
+
+def decoder_step(solver: MwpSolver, batch: dict, total: Clock) -> None:
+    """Forward and backward of the decoder on hidden states that stand still."""
+    inputs = {key: value for key, value in batch.items() if key != "input_ids"}
+    with torch.no_grad():
+        states = solver.encoder(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"])[0]
+    states.requires_grad_()
+    with total:
+        solver.decoder(encoder_hidden_states=states, **inputs).loss.backward()
+    solver.zero_grad()
+
+
+def synthetic_batch(solver: MwpSolver, problems: int, nodes: int, length: int = 40) -> dict:
+    """Problems of `length` tokens and four numbers whose trees, balanced, have `nodes` nodes."""
+    config = solver.config.decoder_config
+    first = len(config.operators) + len(config.constants)
+
+    def tree(size: int) -> list[int]:
+        if size == 1:
+            return [first + size % 4]
+        left = (size // 2) | 1
+        left = left if left <= size - 2 else left - 2
+        return [0, *tree(left), *tree(size - 1 - left)]
+
+    positions = torch.tensor([[5, 12, 20, 30]]).repeat(problems, 1)
+    return {
+        "input_ids": torch.full((problems, length), 7),
+        "attention_mask": torch.ones(problems, length, dtype=torch.long),
+        "number_positions": positions,
+        "number_groups": torch.arange(4).repeat(problems, 1),
+        "labels": torch.tensor([tree(nodes)]).repeat(problems, 1),
+    }
+
+
+def memory_tables(solver: MwpSolver) -> dict:
+    """Peak memory of a step against the number of problems, and against the nodes of a tree."""
+    solver.train()
+
+    def peak(problems: int, nodes: int) -> int:
+        batch = synthetic_batch(solver, problems, nodes)
+        solver.zero_grad()
+        with PeakMemory() as memory:
+            solver(**batch).loss.backward()
+        return memory.peak
+
+    base = peak(1, 7)
+    by_batch = [[n, 7 * n, peak(n, 7)] for n in (16, 32, 64, 128)]
+    by_nodes = [[n, 64, peak(64, n)] for n in (7, 15, 31, 63)]
+    smallest = by_nodes[0]
+    return {
+        "memory_batch": [[n, m, f"{b / 2**20:.1f}", f"{(b - base) / (n - 1) / 2**10:.0f}"] for n, m, b in by_batch],
+        "memory_nodes": [
+            [n, m, f"{b / 2**20:.1f}", f"{(b - smallest[2]) / (64 * (n - 7)) / 2**10:.1f}" if n > 7 else ""]
+            for n, m, b in by_nodes
+        ],
+    }
+
+
+def measure_gpu(solver: MwpSolver, collator: MwpCollator, batches: list[list[dict]]) -> list[list]:
+    """Steps per second and kernels started per step on the first GPU."""
+    from torch.profiler import ProfilerActivity, profile
+
+    solver.to("cuda").train()
+    optimizer = new_optimizer(solver, 1e-5)
+
+    def step(rows: list[dict]) -> None:
+        train_step(solver, {key: value.to("cuda") for key, value in collator(rows).items()}, optimizer)
+        torch.cuda.synchronize()
+
+    total = clock(step, batches, warmup=3)
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as trace:
+        step(batches[0])
+    launches = sum(event.count for event in trace.key_averages() if event.key == "cudaLaunchKernel")
+    solver.to("cpu")
+    return [["training steps per second", f"{total.laps / total.wall:.1f}"], ["kernels started per step", launches]]
