@@ -15,6 +15,7 @@ from .modeling_mwp_student import (
     MwpStudentModel,
     MwpStudentPreTrainedModel,
 )
+from .remote_code import save_student_code
 
 
 AutoConfig.register(MwpStudentConfig.model_type, MwpStudentConfig)
@@ -31,4 +32,5 @@ __all__ = [
     "MwpStudentForSequenceClassification",
     "MwpStudentModel",
     "MwpStudentPreTrainedModel",
+    "save_student_code",
 ]

@@ -7,8 +7,8 @@ from transformers import PreTrainedConfig
 @strict
 class MwpStudentConfig(PreTrainedConfig):
     r"""
-    Configuration of [`MwpStudentModel`], a BERT-shaped encoder (post-layer-norm) whose attention heads and feed-forward
-    neurons are counted layer by layer, so that a pruned encoder is an ordinary one and loads with plain
+    Configuration of [`MwpStudentModel`], a BERT-shaped encoder (post-layer-norm) whose attention heads and
+    feed-forward neurons are counted layer by layer, so that a pruned encoder is an ordinary one and loads with plain
     `from_pretrained`. The defaults are the compact model of Ming et al., "A Compact Model for Mathematics Problem
     Representations Distilled from BERT" (AAAI 2025): 3 layers, hidden size 312, feed-forward size 1200, 12 heads.
 
@@ -41,8 +41,8 @@ class MwpStudentConfig(PreTrainedConfig):
         type_vocab_size (`int`, *optional*, defaults to 2):
             Number of token types (segments).
         position_offset (`int`, *optional*, defaults to 0):
-            0 numbers positions as BERT does: 0, 1, 2, ..., padding included. A larger number counts as RoBERTa does: the
-            first token that is not `pad_token_id` is at `position_offset`, and padding is at `position_offset - 1`.
+            0 numbers positions as BERT does: 0, 1, 2, ..., padding included. A larger number counts as RoBERTa does:
+            the first token that is not `pad_token_id` is at `position_offset`, padding at `position_offset - 1`.
         initializer_range (`float`, *optional*, defaults to 0.02):
             Standard deviation of the initial weights.
         layer_norm_eps (`float`, *optional*, defaults to 1e-12):
@@ -58,7 +58,7 @@ class MwpStudentConfig(PreTrainedConfig):
         num_pos_tags (`int`, *optional*, defaults to 0):
             Number of part-of-speech tags; [`MwpStudentForPreTraining`] needs it.
         pos_loss_weight (`float`, *optional*, defaults to 5.0):
-            Weight of the tagging loss in [`MwpStudentForPreTraining`]; that of the masked-language-modelling loss is 1.
+            Weight of the tagging loss in [`MwpStudentForPreTraining`]; that of masked language modelling has weight 1.
         sparse_prediction (`bool`, *optional*, defaults to `False`):
             If `True`, a forward pass with labels scores the vocabulary only at the labelled tokens: `logits` then has
             the shape `(labelled tokens, vocab_size)`. At 15 % masking that saves most of the work of pretraining.
@@ -121,6 +121,10 @@ class MwpStudentConfig(PreTrainedConfig):
                     "them, or give `head_dim`."
                 )
             self.head_dim = self.hidden_size // heads
+        if not self.is_remote_code():
+            # A folder saved by this class carries no code, so it must not keep the pointers to the code of the folder
+            # it was loaded from.
+            kwargs.pop("auto_map", None)
         super().__post_init__(**kwargs)
 
     def validate_architecture(self):
@@ -170,8 +174,8 @@ class MwpStudentConfig(PreTrainedConfig):
         counts = [value] * self.num_hidden_layers if isinstance(value, int) else list(value)
         if len(counts) != self.num_hidden_layers:
             raise ValueError(
-                f"`{name}` has {len(counts)} entries for num_hidden_layers={self.num_hidden_layers}: give one number for "
-                "all layers or one per layer."
+                f"`{name}` has {len(counts)} entries for num_hidden_layers={self.num_hidden_layers}: give one number "
+                "for all layers or one per layer."
             )
         if min(counts) < 0:
             raise ValueError(f"`{name}` must not be negative, got {value}.")

@@ -35,16 +35,14 @@ COPIED = (
     "tie_word_embeddings",
 )
 
-# Parameters of a masked-language-modelling head: the name in BERT and in the student, below `cls.predictions`, and the
-# name in RoBERTa.
-HEAD_PARAMETERS = (
-    ("transform.dense.weight", "lm_head.dense.weight"),
-    ("transform.dense.bias", "lm_head.dense.bias"),
-    ("transform.LayerNorm.weight", "lm_head.layer_norm.weight"),
-    ("transform.LayerNorm.bias", "lm_head.layer_norm.bias"),
-    ("decoder.weight", "lm_head.decoder.weight"),
-    ("decoder.bias", "lm_head.decoder.bias"),
-)
+# RoBERTa's names of the parameters of heads, and the student's, which are BERT's.
+RENAMED = {
+    "lm_head.dense.": "cls.predictions.transform.dense.",
+    "lm_head.layer_norm.": "cls.predictions.transform.LayerNorm.",
+    "lm_head.decoder.": "cls.predictions.decoder.",
+    "classifier.dense.": "mwp_student.pooler.dense.",
+    "classifier.out_proj.": "classifier.",
+}
 
 
 def select_layers(layers, num_hidden_layers):
@@ -52,7 +50,7 @@ def select_layers(layers, num_hidden_layers):
     Indices of the layers to take.
 
     Args:
-        layers (`int` or `list[int]`, *optional*): All layers if `None`, the first ones if a number, else these indices.
+        layers (`int` or `list[int]`, *optional*): All layers if `None`, the first ones if a number, or indices.
         num_hidden_layers (`int`): Layers of the source.
 
     Raises:
@@ -77,7 +75,7 @@ def select_layers(layers, num_hidden_layers):
 
 
 def student_config(source, indices, **overrides):
-    """[`MwpStudentConfig`] with the shapes of the encoder `source` in the layers `indices`, and `overrides` applied."""
+    """[`MwpStudentConfig`] with the shapes of the layers `indices` of the encoder `source`, and `overrides`."""
     config = source.config
     layers = [source.encoder.layer[index] for index in indices]
     head_dims = [layer.attention.self.attention_head_size for layer in layers if layer.attention.self is not None]
@@ -105,13 +103,15 @@ def student_config(source, indices, **overrides):
         position_offset=offset,
         attn_implementation=config._attn_implementation,
     )
+    if not {"num_labels", "id2label", "label2id"} & set(overrides):
+        fields.update(id2label=config.id2label, label2id=config.label2id, problem_type=config.problem_type)
     return MwpStudentConfig(**{**fields, **overrides})
 
 
 def encoder_state_dict(source, indices):
     """
-    Weights of the encoder `source` with the layers `indices` renumbered 0, 1, 2, ...; the tensors are not copied. What is
-    left of a sublayer whose heads or neurons were all cut away (a bias) is not part of a student.
+    Weights of the encoder `source` with the layers `indices` renumbered 0, 1, 2, ...; the tensors are not copied. What
+    is left of a sublayer whose heads or neurons were all cut away (a bias) is not part of a student.
     """
     states = {
         f"{part}.{name}": value
@@ -133,14 +133,16 @@ def encoder_state_dict(source, indices):
 
 
 def head_state_dict(model):
-    """Weights of the masked-language-modelling head of `model` in the student's names; empty if it has none."""
-    parameters = dict(model.named_parameters(remove_duplicate=False))
+    """Weights of the heads of `model` which a student may have, in the student's names; the tensors are not copied."""
+    prefixes = ("cls.predictions.", "cls.pos_tagger.", "lm_head.")
+    if type(model).__name__.endswith("ForSequenceClassification"):
+        prefixes += ("classifier.",)
     states = {}
-    for ours, roberta in HEAD_PARAMETERS:
-        for name in (f"cls.predictions.{ours}", roberta):
-            if name in parameters:
-                states[ours] = parameters[name].detach()
-    return states if len(states) == len(HEAD_PARAMETERS) else {}
+    for name, value in model.state_dict().items():
+        if name.startswith(prefixes):
+            old = next((old for old in RENAMED if name.startswith(old)), "")
+            states[RENAMED.get(old, "") + name.removeprefix(old)] = value
+    return states
 
 
 def build_from_encoder(cls, encoder, layers=None, add_pooling_layer=None, **overrides):
@@ -172,9 +174,9 @@ def build_from_encoder(cls, encoder, layers=None, add_pooling_layer=None, **over
             f"{type(encoder).__name__} has not the parameters of a plain encoder ({', '.join(wrong[:4])}, ...): merge "
             "adapters and undo quantisation first."
         )
-    if missing:
-        logger.warning("The source has no pooler: that of the student is newly initialised, train it before using it.")
-    head = head_state_dict(encoder)
-    if head and hasattr(student, "cls"):
-        student.cls.predictions.load_state_dict(head)
+    shapes = {name: value.shape for name, value in student.state_dict().items()}
+    heads = {name: value for name, value in head_state_dict(encoder).items() if shapes.get(name) == value.shape}
+    student.load_state_dict(heads, strict=False)
+    if missing and f"{student.base_model_prefix}.{missing[0]}" not in heads:
+        logger.warning("The source has no pooler: that of the student is new, train it before using it.")
     return student.train(encoder.training)

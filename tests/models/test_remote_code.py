@@ -1,0 +1,183 @@
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModel
+
+from hf_mwp.models.mwp_student import (
+    MwpStudentConfig,
+    MwpStudentForPreTraining,
+    MwpStudentForSequenceClassification,
+    MwpStudentModel,
+    remote_code,
+    save_student_code,
+)
+
+
+# Loads a folder with some Auto classes while hf_mwp cannot be imported, installed or not; prints the classes of the
+# models and saves their outputs.
+LOAD = """
+import sys
+
+class NoHfMwp:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "hf_mwp":
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, NoHfMwp())
+
+import torch
+import transformers
+
+folder, target, *names = sys.argv[1:]
+outputs = []
+for name in names:
+    model = getattr(transformers, name).from_pretrained(folder, trust_remote_code=True).eval()
+    output = model(torch.arange(3, 11).unsqueeze(0))
+    outputs.append((output.last_hidden_state if name == "AutoModel" else output.logits).detach())
+    print(type(model).__name__)
+model.set_attn_implementation("eager")
+model.save_pretrained(target + "-saved")
+assert "hf_mwp" not in sys.modules
+torch.save(outputs, target)
+"""
+
+INPUT_IDS = torch.arange(3, 11).unsqueeze(0)
+
+
+def tiny_config(**fields):
+    return MwpStudentConfig(
+        vocab_size=20,
+        hidden_size=12,
+        max_position_embeddings=16,
+        num_attention_heads=[2, 1, 0],
+        head_dim=6,
+        intermediate_size=[8, 0, 3],
+        num_pos_tags=3,
+        initializer_range=0.3,
+        **fields,
+    )
+
+
+@pytest.fixture
+def load_without_hf_mwp(tmp_path):
+    """A function which loads a folder in a process without hf_mwp and returns names of classes and outputs."""
+
+    def load(folder, *auto_classes):
+        target = tmp_path / "outputs.pt"
+        environment = {**os.environ, "HF_HOME": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"}
+        process = subprocess.run(
+            [sys.executable, "-c", LOAD, str(folder), str(target), *auto_classes],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert process.returncode == 0, process.stderr
+        return process.stdout.split(), torch.load(target, weights_only=True)
+
+    return load
+
+
+def test_published_encoder_loads_without_hf_mwp(tmp_path, load_without_hf_mwp):
+    model = MwpStudentModel(tiny_config()).eval()
+    folder = tmp_path / "student"
+    model.save_pretrained(folder)
+    save_student_code(folder)
+    names, (hidden,) = load_without_hf_mwp(folder, "AutoModel")
+    assert names == ["MwpStudentModel"]
+    torch.testing.assert_close(hidden, model(INPUT_IDS).last_hidden_state)
+    # What the other process saved carries the code on, for every Auto class.
+    saved = tmp_path / "outputs.pt-saved"
+    assert set(json.loads((saved / "config.json").read_text())["auto_map"]) == set(remote_code.AUTO_MAP)
+    again, (hidden_again, _) = load_without_hf_mwp(saved, "AutoModel", "AutoModelForSequenceClassification")
+    assert again == [*names, "MwpStudentForSequenceClassification"]
+    torch.testing.assert_close(hidden_again, hidden)
+
+
+def test_published_pretraining_model_loads_with_every_auto_class(tmp_path, load_without_hf_mwp):
+    model = MwpStudentForPreTraining(tiny_config()).eval()
+    folder = tmp_path / "student"
+    model.save_pretrained(folder)
+    save_student_code(folder)
+    names, outputs = load_without_hf_mwp(
+        folder, "AutoModel", "AutoModelForMaskedLM", "AutoModelForPreTraining", "AutoModelForSequenceClassification"
+    )
+    assert names == [
+        "MwpStudentModel",
+        "MwpStudentForMaskedLM",
+        "MwpStudentForPreTraining",
+        "MwpStudentForSequenceClassification",
+    ]
+    expected = model(INPUT_IDS, output_hidden_states=True)
+    torch.testing.assert_close(outputs[0], expected.hidden_states[-1])
+    torch.testing.assert_close(outputs[1], expected.logits)
+    torch.testing.assert_close(outputs[2], expected.logits)
+
+
+def test_register_for_auto_class_makes_save_pretrained_copy_the_code(tmp_path, load_without_hf_mwp, monkeypatch):
+    # monkeypatch puts the class attributes back after the test.
+    for one_class, auto_class in (
+        (MwpStudentConfig, "AutoConfig"),
+        (MwpStudentForSequenceClassification, "AutoModelForSequenceClassification"),
+    ):
+        monkeypatch.setattr(one_class, "_auto_class", None)
+        one_class.register_for_auto_class(auto_class)
+    model = MwpStudentForSequenceClassification(tiny_config(num_labels=3)).eval()
+    folder = tmp_path / "student"
+    model.save_pretrained(folder)
+    names, (logits,) = load_without_hf_mwp(folder, "AutoModelForSequenceClassification")
+    assert names == ["MwpStudentForSequenceClassification"]
+    torch.testing.assert_close(logits, model(INPUT_IDS).logits)
+
+
+def test_installed_class_is_used_where_there_is_one(tmp_path):
+    model = MwpStudentModel(tiny_config()).eval()
+    model.save_pretrained(tmp_path)
+    save_student_code(tmp_path)
+    loaded = AutoModel.from_pretrained(tmp_path)
+    assert type(loaded) is MwpStudentModel
+    assert torch.equal(loaded(INPUT_IDS).last_hidden_state, model(INPUT_IDS).last_hidden_state)
+    # Saved elsewhere it has no code, and does not say it has.
+    loaded.save_pretrained(tmp_path / "again")
+    assert "auto_map" not in json.loads((tmp_path / "again" / "config.json").read_text())
+
+
+def test_code_is_not_saved_unasked(tmp_path):
+    MwpStudentModel(tiny_config()).save_pretrained(tmp_path)
+    assert not list(tmp_path.glob("*.py"))
+    assert "auto_map" not in json.loads((tmp_path / "config.json").read_text())
+
+
+def test_saving_code_keeps_the_config_and_can_be_repeated(tmp_path):
+    config = tiny_config()
+    config.save_pretrained(tmp_path)
+    save_student_code(tmp_path)
+    first = (tmp_path / "config.json").read_text()
+    save_student_code(tmp_path)
+    assert (tmp_path / "config.json").read_text() == first
+    loaded = AutoConfig.from_pretrained(tmp_path)
+    assert loaded.heads_per_layer == config.heads_per_layer
+    assert json.loads(first)["auto_map"]["AutoModel"] == "modeling_mwp_student.MwpStudentModel"
+
+
+@pytest.mark.parametrize("content", [None, "{}", '{"model_type": "bert"}'])
+def test_saving_code_needs_the_folder_of_a_student(tmp_path, content):
+    if content is not None:
+        (tmp_path / "config.json").write_text(content)
+    with pytest.raises(ValueError, match="no folder of a student.*save_pretrained"):
+        save_student_code(tmp_path)
+    assert not list(tmp_path.glob("*.py"))
+
+
+def test_code_list_is_complete():
+    from transformers.dynamic_module_utils import get_relative_import_files
+
+    needed = set()
+    for reference in remote_code.AUTO_MAP.values():
+        file = os.path.join(os.path.dirname(remote_code.__file__), reference.split(".")[0] + ".py")
+        needed |= {os.path.basename(name) for name in (file, *get_relative_import_files(file))}
+    assert needed == set(remote_code.FILES)
