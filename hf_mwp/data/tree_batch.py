@@ -1,0 +1,192 @@
+"""Target trees of a batch, laid out for the two sweeps of the batched GTS decoder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+
+class TreeBatch:
+    """Index tensors that let a GTS decoder score all nodes of a batch of target trees in two sweeps.
+
+    Under teacher forcing the embedding of a subtree does not depend on any goal, so subtrees are embedded bottom-up,
+    one call per height, and goals are expanded top-down, one call per depth (Xie and Sun 2019, equations 3 to 8, in
+    another order). Nodes of all problems are packed in flat arrays, nothing is padded. All indices live in one int64
+    buffer, so that moving a batch to a device is one copy.
+
+    Only subtrees that stand to the left of something, with all that is below them, are embedded: no goal reads others.
+
+    Args:
+        sequences (`Sequence[Sequence[int]]`):
+            Prefix ids of each problem's tree ([`OutputVocabulary`] order).
+        num_operators (`int`):
+            Ids below this number are operators, the others leaves.
+
+    Attributes (`N` nodes, of which `P` operators, in the order of the downward sweep: by depth, in each level the left
+    children and then the right children, both in the order of their parents):
+        rows (`N`): problem of each node.
+        targets (`N`): symbol id of each node.
+        positions (`N`): `problem * longest + index in the prefix sequence`.
+        parents (`P`): position of each operator in its own level. The children of the `i`-th of the `p` operators of
+            a level are `i` and `p + i` in the next one.
+        parent_operators (`P`): its operator id.
+        siblings (`P`): position of its left child's subtree in the upward buffer.
+        leaf_rows, leaf_symbols: problem and symbol of the upward buffer's leaves.
+        merge_operators, merge_left, merge_right: for each inner subtree of the buffer its operator and the positions
+            of its two children.
+        down_sizes, up_sizes (`tuple[int, ...]`): nodes per depth; subtrees per height.
+
+    Raises:
+        ValueError: a sequence is no complete prefix expression.
+    """
+
+    _names = (
+        "rows",
+        "targets",
+        "positions",
+        "parents",
+        "parent_operators",
+        "siblings",
+        "leaf_rows",
+        "leaf_symbols",
+        "merge_operators",
+        "merge_left",
+        "merge_right",
+    )
+
+    def __init__(self, sequences: Sequence[Sequence[int]], num_operators: int) -> None:
+        longest = max((len(ids) for ids in sequences), default=0)
+        forest = _Forest(sequences, num_operators)
+        row, symbol, left, right = forest.row, forest.symbol, forest.left, forest.right
+        levels, parents = forest.down_order()
+        heights, place = forest.up_order()
+        leaves = heights[0] if heights else np.zeros(0, int)
+        down, operators, merged = _concatenate(levels), _concatenate(parents), _concatenate(heights[1:])
+        parts = {
+            "rows": row[down],
+            "targets": symbol[down],
+            "positions": row[down] * longest + down - forest.root[row[down]],
+            "parents": _concatenate([np.flatnonzero(left[level] >= 0) for level in levels]),
+            "parent_operators": symbol[operators],
+            "siblings": place[left[operators]],
+            "leaf_rows": row[leaves],
+            "leaf_symbols": symbol[leaves],
+            "merge_operators": symbol[merged],
+            "merge_left": place[left[merged]],
+            "merge_right": place[right[merged]],
+        }
+        self.shape = (len(sequences), longest)
+        self.down_sizes = tuple(len(level) for level in levels)
+        self.up_sizes = tuple(len(height) for height in heights)
+        self._lengths = tuple(len(parts[name]) for name in self._names)
+        self._set_buffer(torch.from_numpy(_concatenate([parts[name] for name in self._names]).astype(np.int64)))
+
+    @classmethod
+    def from_labels(cls, labels: torch.Tensor, num_operators: int) -> TreeBatch:
+        """Trees of a label tensor (problems x longest sequence) of prefix ids, negative where padded."""
+        sequences = [[symbol for symbol in row if symbol >= 0] for row in labels.tolist()]
+        trees = cls(sequences, num_operators)
+        if trees.shape[1] != labels.shape[1]:
+            first = trees.positions // max(trees.shape[1], 1)
+            trees.positions += first * (labels.shape[1] - trees.shape[1])
+            trees.shape = tuple(labels.shape)
+        return trees.to(labels.device)
+
+    def _set_buffer(self, buffer: torch.Tensor) -> None:
+        self._buffer = buffer
+        for name, view in zip(self._names, buffer.split(self._lengths), strict=True):
+            setattr(self, name, view)
+
+    @property
+    def num_nodes(self) -> int:
+        return sum(self.down_sizes)
+
+    @property
+    def device(self) -> torch.device:
+        return self._buffer.device
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> TreeBatch:
+        """The same trees on another device (itself when they are there already)."""
+        if self.device == torch.device(device):
+            return self
+        return self._with(self._buffer.to(device, non_blocking=non_blocking))
+
+    def pin_memory(self) -> TreeBatch:
+        """The same trees in pinned memory; called by `DataLoader`."""
+        return self._with(self._buffer.pin_memory())
+
+    def _with(self, buffer: torch.Tensor) -> TreeBatch:
+        trees = object.__new__(TreeBatch)
+        trees.__dict__.update(self.__dict__)
+        trees._set_buffer(buffer)
+        return trees
+
+
+class _Forest:
+    """Flat arrays over all nodes of all problems, each problem's nodes in prefix order."""
+
+    def __init__(self, sequences: Sequence[Sequence[int]], num_operators: int) -> None:
+        rows: list[int] = []
+        roots: list[int] = []
+        parent: list[int] = []
+        left: list[int] = []
+        right: list[int] = []
+        for row, ids in enumerate(sequences):
+            roots.append(len(rows))
+            open_nodes: list[int] = []
+            for node, symbol in enumerate(ids, start=len(rows)):
+                if node == roots[-1]:
+                    parent.append(-1)
+                elif not open_nodes:
+                    raise ValueError(f"{list(ids)} is no prefix expression: it is complete before its last symbol")
+                else:
+                    above = open_nodes[-1]
+                    parent.append(above)
+                    if left[above] < 0:
+                        left[above] = node
+                    else:
+                        right[above] = node
+                        open_nodes.pop()
+                left.append(-1)
+                right.append(-1)
+                if symbol < num_operators:
+                    open_nodes.append(node)
+            if open_nodes or not len(ids):
+                raise ValueError(f"{list(ids)} is no prefix expression: operands are missing at its end")
+            rows += [row] * len(ids)
+        self.row, self.root = np.array(rows, int), np.array(roots, int)
+        self.symbol = np.array([symbol for ids in sequences for symbol in ids], int)
+        self.left, self.right = np.array(left, int), np.array(right, int)
+        self._parent = parent
+
+    def down_order(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Nodes of each level and, in the same order, its operators."""
+        levels, parents = [], []
+        level = self.root
+        while len(level):
+            operators = level[self.left[level] >= 0]
+            levels.append(level)
+            parents.append(operators)
+            level = np.concatenate([self.left[operators], self.right[operators]])
+        return levels, parents
+
+    def up_order(self) -> tuple[list[np.ndarray], np.ndarray]:
+        """Embedded nodes of each height, and each node's place when these are put one after the other."""
+        needed, height = [False] * len(self._parent), [0] * len(self._parent)
+        for node, above in enumerate(self._parent):
+            needed[node] = above >= 0 and (needed[above] or self.left[above] == node)
+        for node in range(len(self._parent) - 1, -1, -1):
+            above = self._parent[node]
+            if above >= 0:
+                height[above] = max(height[above], height[node] + 1)
+        nodes, heights = np.flatnonzero(needed), np.array(height, int)
+        by_height = [nodes[heights[nodes] == level] for level in range(heights[nodes].max(initial=-1) + 1)]
+        place = np.full(len(self._parent), -1)
+        place[_concatenate(by_height)] = np.arange(len(nodes))
+        return by_height, place
+
+
+def _concatenate(parts: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate(parts) if parts else np.zeros(0, int)

@@ -1,0 +1,65 @@
+"""Configuration of the goal-driven tree decoder."""
+
+from huggingface_hub.dataclasses import strict
+from transformers import PreTrainedConfig
+
+
+@strict
+class GTSConfig(PreTrainedConfig):
+    r"""
+    Configuration of a [`GTSDecoder`], the goal-driven tree-structured decoder of Xie and Sun (IJCAI 2019).
+
+    Args:
+        hidden_size (`int`, *optional*, defaults to 312):
+            Width of goals, contexts and subtree embeddings.
+        encoder_hidden_size (`int`, *optional*):
+            Width of the encoder's hidden states; when it is another one than `hidden_size`, a linear layer without
+            activation stands between encoder and decoder. Defaults to `hidden_size`.
+        operator_embedding_size (`int`, *optional*, defaults to 128):
+            Width of operator embeddings (GTS: 128).
+        operators (`list[str]`, *optional*, defaults to `["+", "-", "*", "/", "^"]`):
+            Binary operators, in the order of their ids.
+        constants (`list[str]`, *optional*, defaults to `[]`):
+            Numbers that an expression may use although the text does not hold them.
+        dropout (`float`, *optional*, defaults to 0.5):
+            Dropout before each layer (GTS: 0.5).
+        root_goal (`str`, *optional*, defaults to `"cls"`):
+            First goal: `"cls"`, the hidden state of the first token, or `"mean"`, the mean over the valid tokens.
+        max_length (`int`, *optional*, defaults to 45):
+            Symbols that a decoded expression may have (GTS: 30; the longest of Math23k has 41).
+        initializer_range (`float`, *optional*):
+            Standard deviation of the linear layers' initial weights. Defaults to torch's own initialisation of linear
+            layers, as in the original program.
+    """
+
+    model_type = "mwp_gts"
+
+    hidden_size: int = 312
+    encoder_hidden_size: int | None = None
+    operator_embedding_size: int = 128
+    operators: list[str] | tuple[str, ...] = ("+", "-", "*", "/", "^")
+    constants: list[str] | tuple[str, ...] = ()
+    dropout: float | int = 0.5
+    root_goal: str = "cls"
+    max_length: int = 45
+    initializer_range: float | None = None
+
+    def __post_init__(self, **kwargs):
+        self.operators, self.constants = list(self.operators), list(self.constants)
+        if self.encoder_hidden_size is None:
+            self.encoder_hidden_size = self.hidden_size
+        super().__post_init__(**kwargs)
+
+    def validate_decoder(self):
+        """Checks value ranges; called by `strict` after creation."""
+        if self.root_goal not in ("cls", "mean"):
+            raise ValueError(f"`root_goal` must be 'cls' or 'mean', got {self.root_goal!r}")
+        if min(self.hidden_size, self.encoder_hidden_size, self.operator_embedding_size, self.max_length) < 1:
+            raise ValueError("`hidden_size`, `encoder_hidden_size`, `operator_embedding_size`, `max_length` must be >= 1")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"`dropout` must be in [0, 1), got {self.dropout}")
+        if not self.operators:
+            raise ValueError("`operators` must name at least one operator")
+
+
+__all__ = ["GTSConfig"]

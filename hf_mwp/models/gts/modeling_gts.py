@@ -1,0 +1,313 @@
+"""Goal-driven tree decoder (GTS), batched over the nodes of all problems."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers import initialization as init
+from transformers.utils import ModelOutput
+
+from ...data.tree_batch import TreeBatch
+from .additive_scorer import AdditiveScorer
+from .configuration_gts import GTSConfig
+from .tree_search import SolveOutput, search_trees
+
+
+@dataclass
+class GTSOutput(ModelOutput):
+    """Output of [`GTSDecoder`].
+
+    Args:
+        loss (`torch.FloatTensor` of shape `(1,)`, *optional*, returned when targets are given):
+            Sum of the nodes' cross entropies divided by the number of problems.
+        logits (`torch.FloatTensor` of shape `(batch, target length, symbols)`):
+            Scores of operators, constants and numbers at each node of the target tree, in prefix order.
+    """
+
+    loss: torch.FloatTensor | None = None
+    logits: torch.FloatTensor | None = None
+
+
+@dataclass
+class DecoderMemory:
+    """What a batch's encoder gives the decoder, computed once.
+
+    Args:
+        states (`(B, S, H)`): Hidden states, padding zeroed.
+        padding (`(B, S)`, bool): True at padding.
+        keys (`(B, S, H)`): Attention's share of the states.
+        candidates (`(B, C, H)`): Embeddings of constants, then numbers.
+        candidate_keys (`(B, C, H)`): Scorer's share of the candidates.
+        missing (`(B, C)`, bool): True where a problem has no such number.
+        root (`(B, H)`): First goal.
+    """
+
+    states: Tensor
+    padding: Tensor
+    keys: Tensor
+    candidates: Tensor
+    candidate_keys: Tensor
+    missing: Tensor
+    root: Tensor
+
+    def select(self, problems: Tensor) -> DecoderMemory:
+        """Memory of some of the problems."""
+        return DecoderMemory(*(getattr(self, name)[problems] for name in self.__dataclass_fields__))
+
+
+class GatedTanh(nn.Module):
+    """`tanh(W x + b) * sigmoid(W_g x + b_g)`, both linear layers in one."""
+
+    def __init__(self, input_size: int, output_size: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(input_size, 2 * output_size)
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        value, gate = self.linear(torch.cat(inputs, -1) if len(inputs) > 1 else inputs[0]).chunk(2, -1)
+        return value.tanh() * gate.sigmoid()
+
+
+class GTSPreTrainedModel(PreTrainedModel):
+    config_class = GTSConfig
+    base_model_prefix = "decoder"
+    main_input_name = "encoder_hidden_states"
+    accepts_loss_kwargs = False
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        if isinstance(module, nn.Linear):
+            std = self.config.initializer_range
+            if std is None:
+                bound = module.in_features**-0.5
+                init.uniform_(module.weight, -bound, bound)
+                if module.bias is not None:
+                    init.uniform_(module.bias, -bound, bound)
+            else:
+                init.normal_(module.weight, std=std)
+                if module.bias is not None:
+                    init.zeros_(module.bias)
+        elif isinstance(module, nn.Embedding):
+            init.normal_(module.weight)
+        elif isinstance(module, GTSDecoder):
+            init.normal_(module.constant_embedding)
+
+
+class GTSDecoder(GTSPreTrainedModel):
+    """Goal-driven tree-structured decoder of Xie and Sun, "A Goal-Driven Tree-Structured Neural Model for Math Word
+    Problems" (IJCAI 2019), batched.
+
+    With a target, all nodes of all problems are scored in two sweeps (see [`TreeBatch`]): subtrees bottom-up, goals
+    top-down. Without one, [`~GTSDecoder.generate`] builds trees for all problems and beams at once.
+
+    Args:
+        config ([`GTSConfig`]): Sizes, symbols, dropout.
+    """
+
+    def __init__(self, config: GTSConfig) -> None:
+        super().__init__(config)
+        size, operator_size = config.hidden_size, config.operator_embedding_size
+        reduces = config.encoder_hidden_size != size
+        self.input_projection = nn.Linear(config.encoder_hidden_size, size) if reduces else None
+        self.operator_embedding = nn.Embedding(len(config.operators), operator_size)
+        self.constant_embedding = nn.Parameter(torch.empty(len(config.constants), size))
+        self.goal_left = GatedTanh(size, size)
+        self.goal_right = GatedTanh(2 * size, size)
+        self.generate_children = GatedTanh(2 * size + operator_size, 2 * size)
+        self.merge = GatedTanh(2 * size + operator_size, size)
+        self.attention = AdditiveScorer(size, size, size)
+        self.operator_scorer = nn.Linear(2 * size, len(config.operators))
+        self.candidate_scorer = AdditiveScorer(2 * size, size, size)
+        self.dropout = nn.Dropout(config.dropout)
+        self.post_init()
+
+    @property
+    def num_operators(self) -> int:
+        return len(self.config.operators)
+
+    @property
+    def num_symbols(self) -> int:
+        """Operators and constants; numbers have the ids that follow."""
+        return len(self.config.operators) + len(self.config.constants)
+
+    def encode(self, encoder_hidden_states: Tensor, attention_mask: Tensor | None, number_positions: Tensor | None):
+        """Everything a batch needs whatever is decoded: a [`DecoderMemory`]."""
+        states = encoder_hidden_states
+        if self.input_projection is not None:
+            states = self.input_projection(states)
+        batch, _, size = states.shape
+        if attention_mask is None:
+            attention_mask = torch.ones(states.shape[:2], dtype=torch.bool, device=states.device)
+        if number_positions is None:
+            number_positions = torch.full((batch, 0), -1, dtype=torch.long, device=states.device)
+        valid = attention_mask.bool()
+        if self.config.root_goal == "cls":
+            root = states[:, 0]
+        else:
+            weights = valid.to(states.dtype)
+            root = (weights.unsqueeze(1) @ states).squeeze(1) / weights.sum(1, keepdim=True).clamp_min(1)
+        index = number_positions.clamp_min(0).unsqueeze(-1).expand(-1, -1, size)
+        constants = self.constant_embedding.unsqueeze(0).expand(batch, -1, -1).to(states.dtype)
+        candidates = torch.cat([constants, states.gather(1, index)], 1)
+        missing = torch.cat([valid.new_zeros(batch, constants.shape[1]), number_positions < 0], 1)
+        return DecoderMemory(
+            states=states,
+            padding=~valid,
+            keys=self.attention.project_keys(states),
+            candidates=candidates,
+            candidate_keys=self.candidate_scorer.project_keys(self.dropout(candidates)),
+            missing=missing,
+            root=root,
+        )
+
+    def context(self, goal: Tensor, memory: DecoderMemory) -> Tensor:
+        """Contexts `(B, n, H)` of goals `(B, n, H)` (section 3.3, equation 4)."""
+        scores = self.attention(self.dropout(goal), memory.keys.unsqueeze(1))
+        return _attend(scores, memory.padding.unsqueeze(1)) @ memory.states
+
+    def symbol_scores(self, state: Tensor, candidate_keys: Tensor, missing: Tensor) -> Tensor:
+        """Scores `(..., symbols)` of `state = [goal ; context]`; the smallest finite number for missing ones."""
+        state = self.dropout(state)
+        candidates = self.candidate_scorer(state, candidate_keys)
+        candidates = candidates.masked_fill(missing, torch.finfo(candidates.dtype).min)
+        return torch.cat([self.operator_scorer(state), candidates], -1)
+
+    def expand(self, goal: Tensor, context: Tensor, operators: Tensor) -> tuple[Tensor, Tensor]:
+        """Goals of the left and of the right child of operator nodes, before their goal transform."""
+        inputs = torch.cat([goal, context, self.operator_embedding(operators).to(goal.dtype)], -1)
+        return self.generate_children(self.dropout(inputs)).chunk(2, -1)
+
+    def combine(self, operators: Tensor, left: Tensor, right: Tensor) -> Tensor:
+        """Embeddings of subtrees from their operator and their two children's embeddings."""
+        inputs = torch.cat([self.operator_embedding(operators).to(left.dtype), left, right], -1)
+        return self.merge(self.dropout(inputs))
+
+    def left_goal(self, goal: Tensor) -> Tensor:
+        """Goal of a node that has no left sibling."""
+        return self.goal_left(self.dropout(goal))
+
+    def right_goal(self, goal: Tensor, sibling: Tensor) -> Tensor:
+        """Goal of a node whose left sibling's subtree is complete."""
+        return self.goal_right(self.dropout(torch.cat([sibling, goal], -1)))
+
+    def forward(
+        self,
+        encoder_hidden_states: Tensor,
+        attention_mask: Tensor | None = None,
+        number_positions: Tensor | None = None,
+        number_groups: Tensor | None = None,
+        labels: Tensor | None = None,
+        trees: TreeBatch | None = None,
+    ) -> GTSOutput:
+        """Scores the nodes of target trees.
+
+        Args:
+            encoder_hidden_states (`torch.FloatTensor` of shape `(B, S, encoder_hidden_size)`):
+                Last hidden states.
+            attention_mask (`torch.Tensor` of shape `(B, S)`, *optional*):
+                0 at padding.
+            number_positions (`torch.LongTensor` of shape `(B, N)`, *optional*):
+                Token of each number, -1 where a problem has fewer.
+            number_groups (`torch.LongTensor` of shape `(B, N)`, *optional*):
+                For each number the first one with the same value. A target that occurs more than once in the text
+                counts as found whichever occurrence is chosen: its loss is `-log` of their summed probability.
+            labels (`torch.LongTensor` of shape `(B, T)`, *optional*):
+                Prefix ids of the target trees, -100 where padded.
+            trees ([`TreeBatch`], *optional*):
+                The same, laid out; made from `labels` when not given.
+
+        Raises:
+            `ValueError`: when there is no target, or a target is no complete tree or names a symbol out of range.
+        """
+        if labels is None and trees is None:
+            raise ValueError("`labels` or `trees` is needed to score a target; use `generate` to decode")
+        batch = encoder_hidden_states.shape[0]
+        if trees is None or trees.shape[0] != batch:
+            if labels is None:
+                raise ValueError(f"`trees` holds {trees.shape[0]} problems, the batch {batch}: give `labels` as well")
+            trees = TreeBatch.from_labels(labels, self.num_operators)
+        trees = trees.to(encoder_hidden_states.device)
+        memory = self.encode(encoder_hidden_states, attention_mask, number_positions)
+        goals, contexts = self._sweep_down(memory, trees, self._sweep_up(memory, trees))
+        state = torch.cat([goals, contexts], -1)
+        keys = memory.candidate_keys.index_select(0, trees.rows)
+        scores = self.symbol_scores(state, keys, memory.missing.index_select(0, trees.rows))
+        loss = self.tree_loss(scores, trees, number_groups) / batch
+        logits = scores.new_zeros(trees.shape[0] * trees.shape[1], scores.shape[-1])
+        logits = logits.index_copy(0, trees.positions, scores)
+        return GTSOutput(loss=loss, logits=logits.view(*trees.shape, -1))
+
+    def _sweep_up(self, memory: DecoderMemory, trees: TreeBatch) -> Tensor:
+        """Embeddings of the subtrees that stand left of another one, by height."""
+        num_candidates = memory.candidates.shape[1]
+        leaves = trees.leaf_rows * num_candidates + trees.leaf_symbols - self.num_operators
+        subtrees = memory.candidates.flatten(0, 1).index_select(0, leaves)
+        done = 0
+        for size in trees.up_sizes[1:]:
+            here = slice(done, done + size)
+            left = subtrees.index_select(0, trees.merge_left[here])
+            right = subtrees.index_select(0, trees.merge_right[here])
+            merged = self.combine(trees.merge_operators[here], left, right)
+            subtrees = torch.cat([subtrees, merged])
+            done += size
+        return subtrees
+
+    def _sweep_down(self, memory: DecoderMemory, trees: TreeBatch, subtrees: Tensor) -> tuple[Tensor, Tensor]:
+        """Transformed goals and contexts `(nodes, H)` by depth."""
+        keys = memory.keys.index_select(0, trees.rows).split(trees.down_sizes)
+        states = memory.states.index_select(0, trees.rows).split(trees.down_sizes)
+        padding = memory.padding.index_select(0, trees.rows).split(trees.down_sizes)
+        goals, contexts = [], []
+        goal = self.left_goal(memory.root)
+        done = 0
+        for level, size in enumerate(trees.down_sizes):
+            if level:
+                here = slice(done, done + size // 2)
+                parents, operators = trees.parents[here], trees.parent_operators[here]
+                left, right = self.expand(
+                    goals[-1].index_select(0, parents), contexts[-1].index_select(0, parents), operators
+                )
+                sibling = subtrees.index_select(0, trees.siblings[here])
+                goal = torch.cat([self.left_goal(left), self.right_goal(right, sibling)])
+                done += size // 2
+            weights = _attend(self.attention(self.dropout(goal), keys[level]), padding[level])
+            goals.append(goal)
+            contexts.append(torch.bmm(weights.unsqueeze(1), states[level]).squeeze(1))
+        return torch.cat(goals), torch.cat(contexts)
+
+    def tree_loss(self, scores: Tensor, trees: TreeBatch, number_groups: Tensor | None) -> Tensor:
+        """Sum over nodes of `-log p(target)`, in fp32; equal numbers of the text count as one symbol."""
+        log_probs = scores.float().log_softmax(-1)
+        if number_groups is None or number_groups.shape[1] == 0:
+            return -log_probs.gather(1, trees.targets.unsqueeze(1)).sum()
+        symbols = torch.arange(self.num_symbols, device=scores.device).expand(len(number_groups), -1)
+        groups = torch.cat([symbols, number_groups + self.num_symbols], 1)
+        groups = groups.masked_fill(torch.cat([symbols < 0, number_groups < 0], 1), -1).index_select(0, trees.rows)
+        other = groups != groups.gather(1, trees.targets.unsqueeze(1))
+        return -log_probs.masked_fill(other, torch.finfo(log_probs.dtype).min).logsumexp(-1).sum()
+
+    @torch.no_grad()
+    def generate(
+        self,
+        encoder_hidden_states: Tensor,
+        attention_mask: Tensor | None = None,
+        number_positions: Tensor | None = None,
+        num_beams: int = 1,
+        max_length: int | None = None,
+        num_return_sequences: int = 1,
+    ) -> SolveOutput:
+        """Decodes expression trees for all problems and beams at once; see [`search_trees`]."""
+        memory = self.encode(encoder_hidden_states, attention_mask, number_positions)
+        length = self.config.max_length if max_length is None else max_length
+        return search_trees(self, memory, num_beams, length, num_return_sequences)
+
+
+def _attend(scores: Tensor, padding: Tensor) -> Tensor:
+    """Softmax over valid positions, in fp32."""
+    masked = scores.float().masked_fill(padding, torch.finfo(torch.float32).min)
+    return masked.softmax(-1).to(scores.dtype)
+
+
+__all__ = ["DecoderMemory", "GTSDecoder", "GTSOutput", "GTSPreTrainedModel"]

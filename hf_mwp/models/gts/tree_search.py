@@ -1,0 +1,219 @@
+"""Greedy and beam search over expression trees, batched over problems and beams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from transformers.utils import ModelOutput
+
+
+if TYPE_CHECKING:
+    from .modeling_gts import DecoderMemory, GTSDecoder
+
+
+@dataclass
+class SolveOutput(ModelOutput):
+    """Decoded expressions, the best first.
+
+    Args:
+        sequences (`torch.LongTensor` of shape `(batch, num_return_sequences, longest)`):
+            Prefix ids, -100 after the end.
+        scores (`torch.FloatTensor` of shape `(batch, num_return_sequences)`):
+            Sum of the log probabilities of the symbols; minus infinity where there is no expression.
+        finished (`torch.BoolTensor` of shape `(batch, num_return_sequences)`):
+            Whether the row is a complete expression. Rows that are not are empty: a problem without numbers and
+            without constants has no expression.
+    """
+
+    sequences: torch.LongTensor | None = None
+    scores: torch.FloatTensor | None = None
+    finished: torch.BoolTensor | None = None
+
+
+def search_trees(
+    decoder: GTSDecoder, memory: DecoderMemory, num_beams: int, max_length: int, num_return_sequences: int = 1
+) -> SolveOutput:
+    """Most probable trees that a beam search finds (greedy search with one beam).
+
+    Each step continues all open beams by one symbol in prefix order and keeps the best `num_beams` of a problem;
+    complete ones stay as they are. Operators are illegal where the operands still owed would not fit `max_length`, so
+    every result is a tree. A problem leaves the batch as soon as nothing can change its result: scores only fall, so
+    with one result that is when its best beam is complete.
+
+    Args:
+        decoder ([`GTSDecoder`]): Its layers.
+        memory ([`DecoderMemory`]): The encoded batch.
+        num_beams (`int`): Beams of a problem.
+        max_length (`int`): Most symbols of a tree.
+        num_return_sequences (`int`, *optional*, defaults to 1): Trees of a problem, at most `num_beams`.
+
+    Raises:
+        `ValueError`: if a count is below 1, or more trees than beams are asked for.
+    """
+    if min(num_beams, max_length, num_return_sequences) < 1:
+        raise ValueError("`num_beams`, `max_length` and `num_return_sequences` must be at least 1")
+    if num_return_sequences > num_beams:
+        raise ValueError(f"{num_return_sequences} sequences cannot be returned from {num_beams} beams")
+    search = _TreeSearch(decoder, memory, num_beams, max_length, num_return_sequences)
+    while len(search.problems) and search.length < max_length:
+        search.step()
+        search.drop_finished()
+    return search.output()
+
+
+class _TreeSearch:
+    """State of a search over `B` unfinished problems with `k` beams each; rows are problems times beams.
+
+    A goal stack holds, for each operator on the path to the current node, its id, where its right child's goal lies,
+    and where its left subtree lies once that is complete (-1 before). Goals and subtrees themselves lie in `arena`,
+    which only grows, so that choosing beams moves integers and no embeddings.
+    """
+
+    def __init__(self, decoder, memory, num_beams, max_length, num_return_sequences) -> None:
+        batch, size = memory.root.shape
+        device = memory.root.device
+        self.decoder, self.memory = decoder, memory
+        self.num_beams, self.max_length, self.num_return = num_beams, max_length, num_return_sequences
+        self.problems = torch.arange(batch, device=device)
+        self.goal = decoder.left_goal(memory.root)
+        self.scores = torch.zeros(batch, 1, device=device)
+        self.complete = torch.zeros(batch, 1, dtype=torch.bool, device=device)
+        self.symbols = torch.full((batch, 1, max_length), -100, device=device)
+        self.depth = torch.zeros(batch, dtype=torch.long, device=device)
+        self.stack = torch.full((3, batch, max_length // 2 + 1), -1, device=device)
+        self.arena: list[Tensor] = []
+        self.arena_size = 0
+        self.length = 0
+        self.result = SolveOutput(
+            sequences=torch.full((batch, num_return_sequences, max_length), -100, device=device),
+            scores=torch.full((batch, num_return_sequences), -torch.inf, device=device),
+            finished=torch.zeros(batch, num_return_sequences, dtype=torch.bool, device=device),
+        )
+
+    def step(self) -> None:
+        """Continues every open beam by one symbol."""
+        decoder, memory = self.decoder, self.memory
+        batch, beams = self.scores.shape
+        goal = self.goal.view(batch, beams, -1)
+        context = decoder.context(goal, memory)
+        state = torch.cat([goal, context], -1)
+        logits = decoder.symbol_scores(state, memory.candidate_keys.unsqueeze(1), memory.missing.unsqueeze(1))
+        parent, symbol = self._choose(logits.float().log_softmax(-1))
+
+        rows = (parent + torch.arange(batch, device=parent.device).unsqueeze(1) * beams).flatten()
+        beams = parent.shape[1]
+        self.symbols = self.symbols.gather(1, parent.unsqueeze(-1).expand(-1, -1, self.max_length))
+        self.symbols[:, :, self.length] = symbol
+        self.length += 1
+        self.depth, self.stack = self.depth[rows], self.stack[:, rows]
+        self.goal = goal.new_zeros(len(rows), goal.shape[-1])
+        flat = symbol.flatten()
+        is_operator = (flat >= 0) & (flat < decoder.num_operators)
+        inner = is_operator.nonzero().squeeze(1)
+        if len(inner):
+            self._open(inner, flat[inner], goal.flatten(0, 1)[rows[inner]], context.flatten(0, 1)[rows[inner]])
+        leaves = (flat >= decoder.num_operators).nonzero().squeeze(1)
+        if len(leaves):
+            candidates = memory.candidates[leaves // beams, flat[leaves] - decoder.num_operators]
+            self._close(leaves, candidates)
+        ended = (flat >= decoder.num_operators).view(batch, beams) & (self.depth.view(batch, beams) == 0)
+        self.complete |= ended
+
+    def _choose(self, log_probs: Tensor) -> tuple[Tensor, Tensor]:
+        """Best continuations of each problem: the beams they come from and their symbols, -100 for complete beams."""
+        batch, beams, size = log_probs.shape
+        num_operators = self.decoder.num_operators
+        log_probs = log_probs.masked_fill(self._illegal(), -torch.inf)
+        slots = torch.arange(self.stack.shape[-1], device=log_probs.device)
+        waiting = (self.stack[2] < 0) & (slots < self.depth.unsqueeze(1))
+        owed = 1 + waiting.sum(1).view(batch, beams)
+        too_long = self.length + 1 + owed + 1 > self.max_length
+        log_probs[:, :, :num_operators].masked_fill_(too_long.unsqueeze(-1), -torch.inf)
+        log_probs.masked_fill_(self.complete.unsqueeze(-1), -torch.inf)
+        log_probs[:, :, 0].masked_fill_(self.complete, 0.0)
+        total = (self.scores.unsqueeze(-1) + log_probs).flatten(1)
+        self.scores, best = total.topk(min(self.num_beams, total.shape[1]), dim=1)
+        parent, symbol = best // size, best % size
+        dead = self.scores == -torch.inf
+        self.complete = self.complete.gather(1, parent) | dead
+        return parent, symbol.masked_fill(self.complete, -100)
+
+    def _illegal(self) -> Tensor:
+        """True at candidates that a problem lacks (`B, 1, symbols`)."""
+        operators = self.memory.missing.new_zeros(len(self.problems), self.decoder.num_operators)
+        return torch.cat([operators, self.memory.missing], 1).unsqueeze(1)
+
+    def _open(self, rows: Tensor, operators: Tensor, goal: Tensor, context: Tensor) -> None:
+        """Operators: their left child is next, their right child's goal goes on the stack."""
+        left, right = self.decoder.expand(goal, context, operators)
+        self.goal[rows] = self.decoder.left_goal(left)
+        top = self.depth[rows]
+        self.stack[0, rows, top] = operators
+        self.stack[1, rows, top] = self._store(right)
+        self.stack[2, rows, top] = -1
+        self.depth[rows] = top + 1
+
+    def _close(self, rows: Tensor, subtree: Tensor) -> None:
+        """Leaves: completes the subtrees they end, then goes on with the right child of the first operator left."""
+        while True:
+            top = self.depth[rows] - 1
+            left = torch.where(top >= 0, self.stack[2, rows, top.clamp_min(0)], -1)
+            ends = (left >= 0).nonzero().squeeze(1)
+            if not len(ends):
+                break
+            merged = self.decoder.combine(self.stack[0, rows[ends], top[ends]], self._load(left[ends]), subtree[ends])
+            subtree = subtree.index_copy(0, ends, merged)
+            self.depth[rows[ends]] = top[ends]
+        open_rows = (top >= 0).nonzero().squeeze(1)
+        if len(open_rows):
+            rows, top, subtree = rows[open_rows], top[open_rows], subtree[open_rows]
+            self.stack[2, rows, top] = self._store(subtree)
+            self.goal[rows] = self.decoder.right_goal(self._load(self.stack[1, rows, top]), subtree)
+
+    def _store(self, embeddings: Tensor) -> Tensor:
+        """Places of embeddings `(n, H)` in the arena."""
+        places = torch.arange(self.arena_size, self.arena_size + len(embeddings), device=embeddings.device)
+        self.arena.append(embeddings)
+        self.arena_size += len(embeddings)
+        return places
+
+    def _load(self, places: Tensor) -> Tensor:
+        if len(self.arena) > 1:
+            self.arena = [torch.cat(self.arena)]
+        return self.arena[0][places]
+
+    def drop_finished(self) -> None:
+        """Writes the results of problems that are settled and takes them out of the batch."""
+        settled = self.complete[:, 0] if self.num_return == 1 else self.complete.all(1)
+        if not settled.any():
+            return
+        self._write(settled)
+        stay = (~settled).nonzero().squeeze(1)
+        beams = self.scores.shape[1]
+        rows = (stay.unsqueeze(1) * beams + torch.arange(beams, device=stay.device)).flatten()
+        self.problems, self.memory = self.problems[stay], self.memory.select(stay)
+        self.scores, self.complete, self.symbols = self.scores[stay], self.complete[stay], self.symbols[stay]
+        self.goal, self.depth, self.stack = self.goal[rows], self.depth[rows], self.stack[:, rows]
+
+    def _write(self, chosen: Tensor) -> None:
+        count = min(self.num_return, self.scores.shape[1])
+        problems = self.problems[chosen]
+        finished = self.complete[chosen] & self.scores[chosen].isfinite()
+        scores = self.scores[chosen].masked_fill(~finished, -torch.inf)
+        scores, order = scores.topk(count, dim=1)
+        finished = finished.gather(1, order)
+        symbols = self.symbols[chosen].gather(1, order.unsqueeze(-1).expand(-1, -1, self.max_length))
+        self.result.sequences[problems, :count] = symbols.masked_fill(~finished.unsqueeze(-1), -100)
+        self.result.scores[problems, :count] = scores
+        self.result.finished[problems, :count] = finished
+
+    def output(self) -> SolveOutput:
+        """Results of all problems in their first order."""
+        if len(self.problems):
+            self._write(torch.ones_like(self.problems, dtype=torch.bool))
+        longest = max(self.length, 1)
+        self.result.sequences = self.result.sequences[:, :, :longest]
+        return self.result

@@ -1,0 +1,66 @@
+"""Configuration of a math-word-problem solver: an encoder and a tree decoder."""
+
+from typing import Any
+
+from huggingface_hub.dataclasses import strict
+from transformers import AutoConfig, PreTrainedConfig
+
+
+@strict
+class MwpSolverConfig(PreTrainedConfig):
+    r"""
+    Configuration of an [`MwpSolver`].
+
+    Args:
+        encoder_config (`PreTrainedConfig` or `dict`):
+            Configuration of the encoder, of any type that `AutoModel` knows.
+        decoder_config ([`GTSConfig`] or `dict`):
+            Configuration of the decoder. Its `encoder_hidden_size` must be the encoder's `hidden_size`.
+
+    Example:
+
+    ```python
+    >>> from hf_mwp import GTSConfig, MwpSolverConfig, MwpStudentConfig
+
+    >>> config = MwpSolverConfig(encoder_config=MwpStudentConfig(), decoder_config=GTSConfig(constants=["1", "3.14"]))
+    >>> config.decoder_config.hidden_size
+    312
+    ```"""
+
+    model_type = "mwp_solver"
+    sub_configs = {"encoder_config": AutoConfig, "decoder_config": AutoConfig}
+
+    encoder_config: dict[str, Any] | PreTrainedConfig | None = None
+    decoder_config: dict[str, Any] | PreTrainedConfig | None = None
+
+    def __post_init__(self, **kwargs):
+        for name, default in (("encoder_config", "mwp_student"), ("decoder_config", "mwp_gts")):
+            value = getattr(self, name)
+            if value is None or isinstance(value, dict):
+                values = dict(value or {})
+                setattr(self, name, AutoConfig.for_model(values.pop("model_type", default), **values))
+        super().__post_init__(**kwargs)
+
+    def validate_widths(self):
+        """Part of the `strict` validation: the decoder reads what the encoder writes."""
+        written, read = self.encoder_config.hidden_size, self.decoder_config.encoder_hidden_size
+        if written != read:
+            raise ValueError(f"the encoder's hidden_size is {written}, the decoder's encoder_hidden_size {read}")
+
+    @property
+    def hidden_size(self) -> int:
+        """Width of the encoder."""
+        return self.encoder_config.hidden_size
+
+    @property
+    def num_hidden_layers(self) -> int:
+        """Layers of the encoder."""
+        return self.encoder_config.num_hidden_layers
+
+    @property
+    def vocab_size(self) -> int:
+        """Size of the encoder's vocabulary."""
+        return self.encoder_config.vocab_size
+
+
+__all__ = ["MwpSolverConfig"]

@@ -1,0 +1,200 @@
+"""Math-word-problem solver: any encoder and a goal-driven tree decoder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import PathLike
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoModel, PreTrainedModel
+from transformers.utils import ModelOutput
+
+from ...data.mwp_processor import MwpProcessor
+from ...data.tree_batch import TreeBatch
+from ..gts import GTSConfig, GTSDecoder, SolveOutput
+from .configuration_mwp_solver import MwpSolverConfig
+
+
+@dataclass
+class MwpSolverOutput(ModelOutput):
+    """Output of [`MwpSolver`].
+
+    Args:
+        loss (`torch.FloatTensor` of shape `(1,)`, *optional*, returned when targets are given):
+            Sum of the nodes' cross entropies divided by the number of problems.
+        logits (`torch.FloatTensor` of shape `(batch, target length, symbols)`, *optional*):
+            Scores of operators, constants and numbers at each node of the target tree, in prefix order.
+        hidden_states (`tuple(torch.FloatTensor)`, *optional*):
+            The encoder's hidden states `(batch, tokens, width)`, the embedding output first.
+        attentions (`tuple(torch.FloatTensor)`, *optional*):
+            The encoder's attention maps.
+        last_hidden_state (`torch.FloatTensor` of shape `(batch, tokens, width)`):
+            What the decoder reads.
+    """
+
+    loss: torch.FloatTensor | None = None
+    logits: torch.FloatTensor | None = None
+    hidden_states: tuple[torch.FloatTensor, ...] | None = None
+    attentions: tuple[torch.FloatTensor, ...] | None = None
+    last_hidden_state: torch.FloatTensor | None = None
+
+
+class MwpSolver(PreTrainedModel):
+    """Solver of math word problems: text with masked numbers in, expression tree over these numbers out.
+
+    Args:
+        config ([`MwpSolverConfig`]): Encoder and decoder.
+        encoder (`PreTrainedModel`, *optional*): An encoder to use instead of a new one.
+        decoder ([`GTSDecoder`], *optional*): A decoder to use instead of a new one.
+    """
+
+    config_class = MwpSolverConfig
+    base_model_prefix = "solver"
+    main_input_name = "input_ids"
+    accepts_loss_kwargs = False
+    supports_gradient_checkpointing = True
+    _supports_sdpa = True
+    _supports_flash_attn = True
+
+    def __init__(
+        self,
+        config: MwpSolverConfig,
+        encoder: PreTrainedModel | None = None,
+        decoder: GTSDecoder | None = None,
+    ) -> None:
+        super().__init__(config)
+        self.encoder = AutoModel.from_config(config.encoder_config) if encoder is None else encoder
+        if getattr(self.encoder, "pooler", None) is not None:
+            self.encoder.pooler = None
+        self.decoder = AutoModel.from_config(config.decoder_config) if decoder is None else decoder
+        config.encoder_config, config.decoder_config = self.encoder.config, self.decoder.config
+        self.post_init()
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        """Encoder and decoder initialise their own modules; the solver has none besides."""
+
+    @classmethod
+    def from_encoder_decoder_pretrained(
+        cls,
+        encoder: str | PathLike | PreTrainedModel,
+        processor: MwpProcessor,
+        decoder: GTSConfig | GTSDecoder | None = None,
+        decoder_kwargs: dict | None = None,
+        **encoder_kwargs,
+    ) -> MwpSolver:
+        """Puts a new (or given) decoder on a pretrained encoder.
+
+        Args:
+            encoder (`str`, path or `PreTrainedModel`):
+                Hub id or folder of a BERT- or RoBERTa-like encoder, or the encoder itself.
+            processor ([`MwpProcessor`]):
+                Gives the output symbols; the encoder's embeddings grow to its tokenizer, a row of `[NUM0]`, `[NUM1]`,
+                ... starting as that of `[NUM]` with a little noise.
+            decoder ([`GTSConfig`] or [`GTSDecoder`], *optional*):
+                By default a new decoder of the encoder's width and the processor's symbols.
+            decoder_kwargs (`dict`, *optional*):
+                Fields of the new decoder's [`GTSConfig`], such as `dropout`.
+            encoder_kwargs:
+                Passed to `AutoModel.from_pretrained`, such as `num_hidden_layers=3` for the first three layers.
+
+        Raises:
+            `ValueError`: when decoder and processor do not have the same symbols.
+        """
+        if not isinstance(encoder, PreTrainedModel):
+            encoder_kwargs.setdefault("dtype", torch.float32)
+            encoder = AutoModel.from_pretrained(encoder, **encoder_kwargs)
+        processor.resize_embeddings(encoder)
+        vocabulary, width = processor.vocabulary, encoder.config.hidden_size
+        if decoder is None:
+            fields = {"hidden_size": width, "encoder_hidden_size": width} | (decoder_kwargs or {})
+            decoder = GTSConfig(operators=vocabulary.operators, constants=vocabulary.constants, **fields)
+        decoder_config = decoder.config if isinstance(decoder, GTSDecoder) else decoder
+        processor.check_symbols(decoder_config.operators, decoder_config.constants)
+        config = MwpSolverConfig(encoder_config=encoder.config, decoder_config=decoder_config)
+        decoder = decoder if isinstance(decoder, GTSDecoder) else GTSDecoder(decoder)
+        return cls(config, encoder=encoder, decoder=decoder)
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.encoder.get_input_embeddings()
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        self.encoder.set_input_embeddings(value)
+
+    def encode(self, input_ids, attention_mask=None, token_type_ids=None, **kwargs):
+        """Runs the encoder; token types are passed to those that have them."""
+        if token_type_ids is not None:
+            kwargs["token_type_ids"] = token_type_ids
+        return self.encoder(input_ids=input_ids, attention_mask=attention_mask, return_dict=True, **kwargs)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        number_positions: Tensor | None = None,
+        number_groups: Tensor | None = None,
+        labels: Tensor | None = None,
+        trees: TreeBatch | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+        return_dict: bool | None = None,
+    ) -> MwpSolverOutput | tuple:
+        """Encodes problems and, when there are targets, scores them.
+
+        Args:
+            input_ids (`torch.LongTensor` of shape `(B, S)`): Tokens of the masked text.
+            attention_mask (`torch.Tensor` of shape `(B, S)`, *optional*): 0 at padding.
+            token_type_ids (`torch.LongTensor` of shape `(B, S)`, *optional*): Segments.
+            number_positions (`torch.LongTensor` of shape `(B, N)`, *optional*): Token of each number, -1 for none.
+            number_groups (`torch.LongTensor` of shape `(B, N)`, *optional*): First number of the same value.
+            labels (`torch.LongTensor` of shape `(B, T)`, *optional*): Prefix ids, -100 where padded.
+            trees ([`TreeBatch`], *optional*): The labels' layout, as [`MwpCollator`] makes it.
+            output_hidden_states (`bool`, *optional*): Whether to return the encoder's hidden states.
+            output_attentions (`bool`, *optional*): Whether to return attention maps (eager attention only).
+            return_dict (`bool`, *optional*): `False` for a tuple.
+        """
+        extras = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
+        extras = {name: value for name, value in extras.items() if value is not None}
+        encoded = self.encode(input_ids, attention_mask, token_type_ids, **extras)
+        states = encoded.last_hidden_state
+        loss = logits = None
+        if labels is not None or trees is not None:
+            decoded = self.decoder(states, attention_mask, number_positions, number_groups, labels, trees)
+            loss, logits = decoded.loss, decoded.logits
+        output = MwpSolverOutput(
+            loss=loss,
+            logits=logits,
+            hidden_states=encoded.get("hidden_states"),
+            attentions=encoded.get("attentions"),
+            last_hidden_state=states,
+        )
+        return output.to_tuple() if return_dict is False else output
+
+    @torch.inference_mode()
+    def solve(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        number_positions: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        num_beams: int = 1,
+        max_length: int | None = None,
+        num_return_sequences: int = 1,
+    ) -> SolveOutput:
+        """Decodes the expression trees of a batch; see [`~hf_mwp.models.gts.tree_search.search_trees`].
+
+        Args:
+            input_ids, attention_mask, number_positions, token_type_ids: As in `forward`.
+            num_beams (`int`, *optional*, defaults to 1): 1 is greedy search.
+            max_length (`int`, *optional*): Most symbols of a tree; the decoder's `max_length` by default.
+            num_return_sequences (`int`, *optional*, defaults to 1): Trees of a problem, best first.
+        """
+        states = self.encode(input_ids, attention_mask, token_type_ids).last_hidden_state
+        return self.decoder.generate(
+            states, attention_mask, number_positions, num_beams, max_length, num_return_sequences
+        )
+
+
+__all__ = ["MwpSolver", "MwpSolverOutput"]
