@@ -1,0 +1,162 @@
+"""Scores of predicted expressions, one by one and summed up overall and per level of complexity."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ..expressions import Expression, ExpressionError
+from ..problems import MathWordProblem, ProblemError
+from .failure_reasons import failure_reason
+from .matching import answers_match, equations_match
+
+
+LEVELS = ("low", "medium", "high")
+
+
+@dataclass(frozen=True)
+class PredictionScore:
+    """
+    How one prediction did.
+
+    Attributes:
+        answer_correct (`bool` or `None`):
+            Whether the value is right; `None` where the problem has nothing to judge by.
+        equation_correct (`bool`), canonical_correct (`bool`):
+            Whether the predicted equation is the target, token for token and in canonical form. `False` without one.
+        value (`Fraction`, `float` or `None`):
+            Value of the prediction; `None` if it has none.
+        reason (`str`):
+            `"correct"`, or a key of `FAILURE_REASONS`.
+        level (`str` or `None`):
+            Complexity of the *target* equation (`"low"`, `"medium"`, `"high"`); `None` without one.
+        detail (`str`):
+            The message of the evaluation error, empty otherwise.
+    """
+
+    answer_correct: bool | None
+    equation_correct: bool
+    canonical_correct: bool
+    value: Fraction | float | None
+    reason: str
+    level: str | None
+    detail: str = ""
+
+
+def score_prediction(
+    problem: MathWordProblem,
+    prediction: Expression | None,
+    rule: str = "annotated",
+    tolerance: float = 1e-4,
+) -> PredictionScore:
+    """
+    Scores one prediction.
+
+    Args:
+        problem ([`MathWordProblem`]):
+            With its annotated `answer`, its `equation`, or both. Under the rule `"annotated"` a problem without an
+            annotated answer is compared with the value of its equation.
+        prediction ([`Expression`] or `None`):
+            The predicted tree over the problem's slots; `None` if there is none.
+        rule (`str`, *optional*, defaults to `"annotated"`), tolerance (`float`, *optional*, defaults to 1e-4):
+            See [`answers_match`].
+    """
+    target = _target(problem)
+    level = None if target is None else target.complexity()
+    reference = _reference(problem, target, rule)
+    if prediction is None:
+        judged = None if reference is None else False
+        return PredictionScore(judged, False, False, None, "unlabelled" if judged is None else "no_prediction", level)
+
+    same = canonical = False
+    value, detail = None, ""
+    try:
+        bound = prediction.bind(problem.numbers)
+        if target is not None:
+            bound_target = target.bind(problem.numbers)
+            same = equations_match(bound, bound_target)
+            canonical = same or equations_match(bound, bound_target, canonical=True)
+        value = prediction.evaluate(problem.numbers)
+    except ExpressionError as error:
+        detail = str(error)
+    if reference is None:
+        return PredictionScore(None, same, canonical, value, "unlabelled", level, detail)
+    correct = answers_match(value, reference, rule=rule, tolerance=tolerance)
+    if correct:
+        reason = "correct"
+    elif same or canonical:
+        reason = "label_conflict"
+    elif detail:
+        reason = "evaluation_error"
+    else:
+        reason = "wrong_value" if target is None else failure_reason(prediction, target)
+    return PredictionScore(correct, same, canonical, value, reason, level, detail)
+
+
+def score_predictions(
+    problems: Iterable[MathWordProblem],
+    predictions: Iterable[Expression | None],
+    rule: str = "annotated",
+    tolerance: float = 1e-4,
+) -> list[PredictionScore]:
+    """Scores predictions in order; see [`score_prediction`]. Raises `ValueError` if the lengths differ."""
+    return [
+        score_prediction(problem, prediction, rule=rule, tolerance=tolerance)
+        for problem, prediction in zip(problems, predictions, strict=True)
+    ]
+
+
+def accuracy_report(scores: Sequence[PredictionScore]) -> dict[str, float]:
+    """
+    Accuracies as fractions of 1, and how many problems each rests on.
+
+    Returns:
+        `dict[str, float]`: `answer_accuracy`, `equation_accuracy`, `canonical_equation_accuracy` and `num_problems`
+        over all judged problems, and `answer_accuracy_low`, `num_problems_low` and so on for each level of complexity
+        of the target that occurs. `equation_accuracy` is taken over the problems with a target equation.
+        `num_unjudged` is there if some problems could not be judged. An accuracy over no problem at all is left out.
+    """
+    judged = [score for score in scores if score.answer_correct is not None]
+    with_target = [score for score in scores if score.level is not None]
+    report: dict[str, float] = {}
+    if judged:
+        report["answer_accuracy"] = sum(score.answer_correct for score in judged) / len(judged)
+    if with_target:
+        report["equation_accuracy"] = sum(score.equation_correct for score in with_target) / len(with_target)
+        report["canonical_equation_accuracy"] = sum(s.canonical_correct for s in with_target) / len(with_target)
+    for level in LEVELS:
+        part = [score for score in judged if score.level == level]
+        if part:
+            report[f"answer_accuracy_{level}"] = sum(score.answer_correct for score in part) / len(part)
+            report[f"num_problems_{level}"] = len(part)
+    report["num_problems"] = len(judged)
+    if len(judged) < len(scores):
+        report["num_unjudged"] = len(scores) - len(judged)
+    return report
+
+
+def reason_counts(scores: Iterable[PredictionScore]) -> dict[str, int]:
+    """How often each reason of failure occurs, the most frequent first."""
+    return dict(Counter(score.reason for score in scores if score.reason != "correct").most_common())
+
+
+def _target(problem: MathWordProblem) -> Expression | None:
+    if problem.equation is None or not problem.equation.strip():
+        return None
+    try:
+        return problem.expression
+    except (ExpressionError, ProblemError):
+        return None
+
+
+def _reference(problem: MathWordProblem, target: Expression | None, rule: str) -> Fraction | float | None:
+    if rule != "peers" and problem.answer_value is not None:
+        return problem.answer_value
+    if target is None:
+        return None
+    try:
+        return target.evaluate(problem.numbers)
+    except ExpressionError:
+        return None

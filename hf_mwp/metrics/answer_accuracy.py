@@ -1,0 +1,90 @@
+"""Answer accuracy as an `evaluate.Metric`."""
+
+from __future__ import annotations
+
+import datasets
+import evaluate
+
+from ..expressions import Expression, ExpressionError
+from ..problems import MathWordProblem
+from .accuracy import LEVELS
+from .matching import answers_match
+
+
+_DESCRIPTION = "Share of math word problems whose predicted equation has the value of the reference."
+_INPUTS = """
+Args:
+    predictions (`list` of `str`): predicted equations or numbers in infix notation, numbers put in ("4+2", "80%*50").
+        An empty string (no answer) and whatever has no value (division by zero, garbage) count as wrong.
+    references (`list` of `str`): with `rule="annotated"` the annotated answers as the data set writes them
+        ("6", "((7)/(4))", "10%", "9 (apples)"); with `rule="peers"` the target equations, whose value is compared with.
+    rule (`str`, defaults to "annotated"): "annotated" or "peers"; see `hf_mwp.metrics.answers_match`.
+    tolerance (`float`, defaults to 1e-4): relative with "annotated", absolute with "peers".
+    levels (`list` of `str`, *optional*): level of complexity of each problem ("low", "medium", "high").
+Returns:
+    `answer_accuracy`, between 0 and 1, and `answer_accuracy_low` and so on for the levels that occur.
+"""
+
+
+class AnswerAccuracy(evaluate.Metric):
+    """
+    Answer ("value") accuracy of math word problem solvers, for use with and without a network.
+
+    Purpose: the figure the literature compares. The rule of record is the annotated answer; `rule="peers"` gives the
+    looser figure of earlier programs, which compare with the value of the target equation ([`answers_match`]).
+
+    Inputs of `compute`: `predictions` and `references`, strings; see `inputs_description`.
+
+    Examples:
+
+    ```python
+    >>> from hf_mwp.metrics import AnswerAccuracy
+    >>> AnswerAccuracy().compute(predictions=["4+2", "7/4", ""], references=["6", "((7)/(4))", "9 (apples)"])
+    {'answer_accuracy': 0.6666666666666666}
+    ```
+    """
+
+    def _info(self):
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation="",
+            inputs_description=_INPUTS,
+            features=datasets.Features(
+                {"predictions": datasets.Value("string"), "references": datasets.Value("string")}
+            ),
+        )
+
+    def _compute(self, predictions, references, rule="annotated", tolerance=1e-4, levels=None):
+        if not predictions:
+            raise ValueError("There is nothing to score: `predictions` is empty.")
+        if levels is not None and len(levels) != len(predictions):
+            raise ValueError(f"`levels` has {len(levels)} entries for {len(predictions)} predictions.")
+        correct = []
+        for row, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
+            answer = _reference_value(reference, rule, row)
+            correct.append(answers_match(_value(prediction), answer, rule=rule, tolerance=tolerance))
+        result = {"answer_accuracy": sum(correct) / len(correct)}
+        for level in LEVELS if levels else ():
+            part = [right for right, of in zip(correct, levels, strict=True) if of == level]
+            if part:
+                result[f"answer_accuracy_{level}"] = sum(part) / len(part)
+        return result
+
+
+def _value(prediction):
+    try:
+        return Expression.from_infix(prediction).evaluate()
+    except ExpressionError:
+        return None
+
+
+def _reference_value(reference, rule, row):
+    if rule == "peers":
+        try:
+            return Expression.from_infix(reference).evaluate()
+        except ExpressionError as error:
+            raise ValueError(f"References, row {row}: the equation {reference!r} has no value ({error}).") from error
+    value = MathWordProblem(text="", answer=reference).answer_value
+    if value is None:
+        raise ValueError(f"References, row {row}: no number in the annotated answer {reference!r}.")
+    return value

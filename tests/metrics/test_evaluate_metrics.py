@@ -1,0 +1,48 @@
+import pytest
+
+from hf_mwp.metrics import AnswerAccuracy, EquationAccuracy
+
+
+def test_answer_accuracy_against_annotations():
+    result = AnswerAccuracy(keep_in_memory=True).compute(
+        predictions=["4+2", "7/4", "20%", "7+(2/3)", "3", "", "1/0", "(("],
+        references=["6", "((7)/(4))", "20%", "7((2)/(3))", "9 (apples)", "1", "0", "2"],
+    )
+    assert result == {"answer_accuracy": 4 / 8}
+
+
+def test_answer_accuracy_by_the_peers_rule():
+    metric = AnswerAccuracy(keep_in_memory=True)
+    predictions, references = ["2+4", "10/3"], ["x=4+2", "x=3.333"]
+    assert metric.compute(predictions=predictions, references=references, rule="peers") == {"answer_accuracy": 0.5}
+
+
+def test_answer_accuracy_per_level():
+    result = AnswerAccuracy(keep_in_memory=True).compute(
+        predictions=["1", "2", "3"], references=["1", "1", "3"], levels=["low", "low", "high"]
+    )
+    assert result == {"answer_accuracy": 2 / 3, "answer_accuracy_low": 0.5, "answer_accuracy_high": 1.0}
+
+
+def test_equation_accuracy():
+    metric = EquationAccuracy(keep_in_memory=True)
+    inputs = {"predictions": ["4+2", "2+4", "", "(1+2)+3"], "references": ["x=4+2", "x=4+2", "x=1", "x=1+2+3"]}
+    assert metric.compute(**inputs) == {"equation_accuracy": 0.5}
+    assert metric.compute(**inputs, canonical=True) == {"equation_accuracy": 0.75}
+
+
+def test_references_must_be_usable():
+    with pytest.raises(ValueError, match="row 1: no number in the annotated answer 'many'"):
+        AnswerAccuracy(keep_in_memory=True).compute(predictions=["1", "2"], references=["1", "many"])
+    with pytest.raises(ValueError, match="row 0: the equation '1/0' has no value"):
+        AnswerAccuracy(keep_in_memory=True).compute(predictions=["1"], references=["1/0"], rule="peers")
+    with pytest.raises(ValueError, match="row 0: the equation '' does not parse"):
+        EquationAccuracy(keep_in_memory=True).compute(predictions=["1"], references=[""])
+    with pytest.raises(ValueError, match="`levels` has 1 entries for 2"):
+        AnswerAccuracy(keep_in_memory=True).compute(predictions=["1", "2"], references=["1", "2"], levels=["low"])
+
+
+@pytest.mark.parametrize("metric", [AnswerAccuracy, EquationAccuracy])
+def test_nothing_to_score_is_an_error(metric):
+    with pytest.raises(ValueError, match="nothing to score"):
+        metric(keep_in_memory=True).compute(predictions=[], references=[])
