@@ -17,7 +17,7 @@ Args:
     predictions (`list` of `str`): predicted equations or numbers in infix notation, numbers put in ("4+2", "80%*50").
         An empty string (no answer) and whatever has no value (division by zero, garbage) count as wrong.
     references (`list` of `str`): with `rule="annotated"` the annotated answers as the data set writes them
-        ("6", "((7)/(4))", "10%", "9 (apples)"); with `rule="peers"` the target equations, whose value is compared with.
+        ("6", "((7)/(4))", "10%", "9 (apples)"); with `rule="peers"` the target equations, whose value counts.
     rule (`str`, defaults to "annotated"): "annotated" or "peers"; see `hf_mwp.metrics.answers_match`.
     tolerance (`float`, defaults to 1e-4): relative with "annotated", absolute with "peers".
     levels (`list` of `str`, *optional*): level of complexity of each problem ("low", "medium", "high").

@@ -52,7 +52,7 @@ def answers_match(
 
     ```python
     >>> from fractions import Fraction
-    >>> answers_match(Fraction(1, 3), Fraction("0.3333"))
+    >>> answers_match(Fraction(1, 3), Fraction("0.33333"))
     True
     >>> answers_match(Fraction(100001), Fraction(100000))
     True

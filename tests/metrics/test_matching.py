@@ -19,8 +19,8 @@ def obvious_annotated(prediction, answer):
     ("prediction", "answer", "right"),
     [
         (Fraction(6), Fraction(6), True),
-        (Fraction(1, 3), Fraction("0.3333"), True),
-        (Fraction(1, 3), Fraction("0.333"), False),
+        (Fraction(1, 3), Fraction("0.33333"), True),
+        (Fraction(1, 3), Fraction("0.3333"), False),
         (Fraction(10_001), Fraction(10_000), True),
         (Fraction(10_002), Fraction(10_000), False),
         (Fraction(0), Fraction(0), True),

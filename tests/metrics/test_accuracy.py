@@ -1,0 +1,103 @@
+from fractions import Fraction
+
+import pytest
+
+from hf_mwp.expressions import Expression
+from hf_mwp.metrics import accuracy_report, reason_counts, score_prediction, score_predictions
+from hf_mwp.problems import MathWordProblem
+
+
+APPLES = MathWordProblem(
+    text="Tom has 4 apples and 2 pears. How many fruits?", equation="x=4+2", answer="6", language="en"
+)
+SCALE = MathWordProblem(text="一个数的20%是50，这个数是多少？", equation="x=50/20%", answer="250")
+CONFLICT = MathWordProblem(text="98个加0.33个，共多少个？", equation="x=98+0.33", answer="98")
+LONG = MathWordProblem(text="1 2 3 4 5 6", equation="x=1+2+3+4+5+6", answer="21", language="en")
+
+
+def expression(text):
+    return Expression.from_infix(text)
+
+
+@pytest.mark.parametrize(
+    ("problem", "prediction", "answer", "equation", "canonical", "reason"),
+    [
+        (APPLES, "N0+N1", True, True, True, "correct"),
+        (APPLES, "N1+N0", True, False, True, "correct"),
+        (APPLES, "N0*N1-2", True, False, False, "correct"),
+        (APPLES, "N0-N1", False, False, False, "wrong_operator"),
+        (APPLES, "N0/(N1-2)", False, False, False, "evaluation_error"),
+        (APPLES, "N0+N7", False, False, False, "evaluation_error"),
+        (APPLES, None, False, False, False, "no_prediction"),
+        (SCALE, "N1/N0", True, True, True, "correct"),
+        (SCALE, "N0/N1", False, False, False, "swapped_operands"),
+        (CONFLICT, "N0+N1", False, True, True, "label_conflict"),
+        (CONFLICT, "N1+N0", False, False, True, "label_conflict"),
+    ],
+)
+def test_one_prediction(problem, prediction, answer, equation, canonical, reason):
+    score = score_prediction(problem, None if prediction is None else expression(prediction))
+    assert (score.answer_correct, score.equation_correct, score.canonical_correct) == (answer, equation, canonical)
+    assert score.reason == reason
+    assert score.level == "low"
+
+
+def test_value_is_exact():
+    assert score_prediction(SCALE, expression("N0/N1")).value == Fraction(1, 250)
+
+
+def test_peers_rule_compares_with_the_target_equation():
+    assert score_prediction(CONFLICT, expression("N0+N1"), rule="peers").answer_correct
+    assert not score_prediction(CONFLICT, expression("N0"), rule="peers").answer_correct
+    assert score_prediction(CONFLICT, expression("N0")).answer_correct
+
+
+def test_two_mentions_of_one_number_are_not_told_apart():
+    problem = MathWordProblem(text="3 boys and 3 girls, 2 left", equation="3-2", answer="1", language="en")
+    assert score_prediction(problem, expression("N0-N2")).equation_correct
+    assert score_prediction(problem, expression("N1-N2")).equation_correct
+
+
+def test_without_an_annotated_answer_the_equation_decides():
+    problem = MathWordProblem(text="4 and 2", equation="4+2", language="en")
+    assert score_prediction(problem, expression("N0+N1")).answer_correct
+    unlabelled = MathWordProblem(text="4 and 2", language="en")
+    score = score_prediction(unlabelled, expression("N0+N1"))
+    assert (score.answer_correct, score.reason, score.value) == (None, "unlabelled", 6)
+    answer_only = MathWordProblem(text="4 and 2", answer="8", language="en")
+    assert score_prediction(answer_only, expression("N0+N1")).reason == "wrong_value"
+
+
+def test_an_equation_that_does_not_parse_is_no_target():
+    problem = MathWordProblem(text="4 and 2", equation="x=4+*2", answer="6", language="en")
+    score = score_prediction(problem, expression("N0+N1"))
+    assert (score.answer_correct, score.level) == (True, None)
+
+
+def test_report():
+    predictions = ["N0+N1", "N0-N1", None, "N1+N0"]
+    scores = score_predictions(
+        [APPLES, APPLES, LONG, APPLES], [None if text is None else expression(text) for text in predictions]
+    )
+    assert accuracy_report(scores) == {
+        "answer_accuracy": 0.5,
+        "equation_accuracy": 0.25,
+        "canonical_equation_accuracy": 0.5,
+        "answer_accuracy_low": 2 / 3,
+        "num_problems_low": 3,
+        "answer_accuracy_high": 0.0,
+        "num_problems_high": 1,
+        "num_problems": 4,
+    }
+    assert reason_counts(scores) == {"wrong_operator": 1, "no_prediction": 1}
+
+
+def test_report_of_unjudged_problems():
+    scores = score_predictions([MathWordProblem(text="4 and 2", language="en")], [None])
+    assert accuracy_report(scores) == {"num_problems": 0, "num_unjudged": 1}
+    assert accuracy_report([]) == {"num_problems": 0}
+
+
+def test_lengths_must_agree():
+    with pytest.raises(ValueError):
+        score_predictions([APPLES], [])
