@@ -55,7 +55,9 @@ class GTSConfig(PreTrainedConfig):
         if self.root_goal not in ("cls", "mean"):
             raise ValueError(f"`root_goal` must be 'cls' or 'mean', got {self.root_goal!r}")
         if min(self.hidden_size, self.encoder_hidden_size, self.operator_embedding_size, self.max_length) < 1:
-            raise ValueError("`hidden_size`, `encoder_hidden_size`, `operator_embedding_size`, `max_length` must be >= 1")
+            raise ValueError(
+                "`hidden_size`, `encoder_hidden_size`, `operator_embedding_size`, `max_length` must be >= 1"
+            )
         if not 0 <= self.dropout < 1:
             raise ValueError(f"`dropout` must be in [0, 1), got {self.dropout}")
         if not self.operators:

@@ -1,0 +1,30 @@
+"""Batches of encoded problems."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .mwp_processor import MwpProcessor, pad_rows
+from .tree_batch import TreeBatch
+
+
+class MwpCollator:
+    """Pads encoded problems to the longest of the batch and lays out their target trees.
+
+    Args:
+        processor ([`MwpProcessor`]): Its padding token and its symbols.
+    """
+
+    def __init__(self, processor: MwpProcessor) -> None:
+        self.processor = processor
+
+    def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
+        """Returns `input_ids`, `attention_mask`, `number_positions`, `number_groups` and, when all problems have
+        them, `labels` (B, T; -100 where padded) and `trees` ([`TreeBatch`])."""
+        names = ("input_ids", "number_positions", "number_groups")
+        batch = dict(self.processor.pad({name: [feature[name] for feature in features] for name in names}))
+        labels = [feature.get("labels") for feature in features]
+        if all(labels):
+            batch["labels"] = pad_rows(labels, -100)
+            batch["trees"] = TreeBatch(labels, self.processor.vocabulary.num_operators)
+        return batch
