@@ -81,9 +81,8 @@ class NaiveGTS:
                 if not todo:
                     grown.append((score, ids, todo, stack))
                     continue
-                _, before, _ = todo[-1]
                 sibling = stack[-1] if stack and not isinstance(stack[-1], int) else None
-                goal = self.goal(before, sibling)
+                goal = self.goal(todo[-1], sibling)
                 context = self.context(goal)
                 log_probs = self.scores(goal, context).log_softmax(0)
                 for symbol, log_prob in enumerate(log_probs.tolist()):
