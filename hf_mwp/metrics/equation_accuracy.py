@@ -59,9 +59,7 @@ class EquationAccuracy(evaluate.Metric):
             try:
                 target = Expression.from_infix(reference)
             except ExpressionError as error:
-                raise ValueError(
-                    f"References, row {row}: the equation {reference!r} does not parse ({error})."
-                ) from error
+                raise ValueError(f"References, row {row}: {reference!r} does not parse ({error}).") from error
             try:
                 correct += equations_match(Expression.from_infix(prediction), target, canonical=canonical)
             except ExpressionError:

@@ -1,0 +1,13 @@
+"""The pipeline `math-word-problem`; importing this package registers it."""
+
+from transformers.pipelines import PIPELINE_REGISTRY
+
+from ..models import MwpSolver
+from .math_word_problem_pipeline import MathWordProblemPipeline
+
+
+PIPELINE_REGISTRY.register_pipeline(
+    "math-word-problem", pipeline_class=MathWordProblemPipeline, pt_model=MwpSolver, type="text"
+)
+
+__all__ = ["MathWordProblemPipeline"]

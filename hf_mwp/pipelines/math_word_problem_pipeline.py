@@ -1,0 +1,221 @@
+"""Text in, equation and value out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from os import PathLike
+from pathlib import Path
+
+from torch.utils.data import DataLoader
+from transformers import Pipeline
+from transformers.pipelines.pt_utils import PipelineDataset, PipelineIterator
+
+from ..data.mwp_processor import MwpProcessor
+from ..expressions import Expression, ExpressionError
+from ..models import MwpSolver
+from ..problems import MathWordProblem
+
+
+class MathWordProblemPipeline(Pipeline):
+    """
+    Solves math word problems: `pipeline("math-word-problem", model=folder_or_hub_id)`.
+
+    Each text gives a dictionary:
+
+    - `answer` (`float` or `None`): value of the predicted equation;
+    - `value` (`str` or `None`): the same exactly, `"7/4"`;
+    - `equation` (`str` or `None`): the equation in infix notation, numbers put in as the text writes them;
+    - `prefix` (`list[str]` or `None`): its prefix, with slots `N0`, `N1`, ... for the numbers;
+    - `numbers` (`list[str]`): the numbers found in the text;
+    - `score` (`float`): probability that the model gives to the equation, 0 where there is none;
+    - `error` (`str`), only where `answer` is `None`: why there is no answer;
+    - `warning` (`str`), only where the text was cut off and numbers beyond the cut could not be used.
+
+    What has no answer, and says so in `error` instead of raising: an empty text, a text without numbers, an equation
+    without a value (division by zero, too large), no finished tree. A text of any length is cut at the processor's
+    `max_length` tokens. An input that is no text raises `TypeError`.
+
+    Args:
+        model ([`MwpSolver`]):
+            The solver.
+        processor ([`MwpProcessor`], *optional*):
+            Loaded from the model's folder or repository if not given.
+        num_beams (`int`, *optional*, defaults to 1):
+            Beams of the search; also an argument of the call.
+        top_k (`int`, *optional*):
+            Return a list of the `top_k` best equations for each text (the beams are raised to at least `top_k`); also
+            an argument of the call. By default the best one.
+        max_decode_length (`int`, *optional*):
+            Most symbols of an equation; the decoder's own limit by default. Also an argument of the call.
+        batch_size (`int`, *optional*, defaults to 1):
+            Texts solved at once; also an argument of the call.
+        kwargs:
+            Passed to `Pipeline`, such as `device`.
+
+    Called with a text or [`MathWordProblem`] it returns a list (of one dictionary, or of `top_k`), with a list a list
+    (of dictionaries, or of lists of `top_k`), with a generator or data set an iterator over the same.
+
+    Raises:
+        ValueError: the model is no [`MwpSolver`], has no processor beside it, or one with other output symbols.
+
+    Examples:
+
+    ```python
+    >>> import hf_mwp
+    >>> from transformers import pipeline
+    >>> solver = pipeline("math-word-problem", model="hf_mwp_quickstart/student")
+    >>> solver("Tom has 4 apples and 2 pears. How many fruits does he have?")
+    [{'answer': 6.0, 'value': '6', 'equation': '4+2', 'prefix': ['+', 'N0', 'N1'], 'numbers': ['4', '2'], 'score': ...}]
+    ```
+    """
+
+    _load_processor = False
+    _load_image_processor = False
+    _load_video_processor = False
+    _load_feature_extractor = False
+    _load_tokenizer = False
+
+    def __init__(self, model: MwpSolver, processor: MwpProcessor | str | PathLike | None = None, **kwargs):
+        if not isinstance(model, MwpSolver):
+            raise ValueError(
+                f'The pipeline "math-word-problem" needs an MwpSolver, not {type(model).__name__}; train one with '
+                "`hf-mwp train`, or put a decoder on an encoder with MwpSolver.from_encoder_decoder_pretrained."
+            )
+        if not isinstance(processor, MwpProcessor):
+            processor = _load_processor(model, processor)
+        processor.check_symbols(model.config.decoder_config.operators, model.config.decoder_config.constants)
+        super().__init__(model=model, processor=processor, **kwargs)
+
+    def save_pretrained(self, save_directory: str | PathLike, **kwargs) -> None:
+        """Saves model and processor to one folder; `kwargs` are those of the model's `save_pretrained`."""
+        self.model.save_pretrained(save_directory, **kwargs)
+        self.processor.save_pretrained(save_directory)
+
+    def _sanitize_parameters(self, num_beams=None, top_k=None, max_decode_length=None):
+        for name, value in (("num_beams", num_beams), ("top_k", top_k), ("max_decode_length", max_decode_length)):
+            if value is not None and (not isinstance(value, int) or value < 1):
+                raise ValueError(f"`{name}` must be a whole number of at least 1, not {value!r}.")
+        forward = {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length}
+        return (
+            {},
+            {name: value for name, value in forward.items() if value is not None},
+            {} if top_k is None else {"top_k": top_k},
+        )
+
+    def get_iterator(self, inputs, num_workers, batch_size, preprocess_params, forward_params, postprocess_params):
+        if isinstance(inputs, list) or (hasattr(inputs, "__len__") and hasattr(inputs, "__getitem__")):
+            problems = PipelineDataset(inputs, self.preprocess, preprocess_params)
+        else:
+            problems, num_workers = PipelineIterator(inputs, self.preprocess, preprocess_params), min(num_workers, 1)
+        batches = DataLoader(problems, num_workers=num_workers, batch_size=batch_size, collate_fn=list)
+        return self._results(batches, forward_params, postprocess_params)
+
+    def _results(self, batches: Iterable[list], forward_params: dict, postprocess_params: dict) -> Iterator:
+        for batch in batches:
+            for outputs in self.forward(batch, **forward_params):
+                yield self.postprocess(outputs, **postprocess_params)
+
+    def run_single(self, inputs, preprocess_params, forward_params, postprocess_params):
+        (outputs,) = self.forward([self.preprocess(inputs, **preprocess_params)], **forward_params)
+        result = self.postprocess(outputs, **postprocess_params)
+        return result if isinstance(result, list) else [result]
+
+    def __call__(self, inputs, **kwargs):
+        """Solves one text, or the texts of a list, generator or data set; see the class."""
+        if isinstance(inputs, list) and not inputs:
+            return []
+        return super().__call__(inputs, **kwargs)
+
+    def preprocess(self, inputs: str | MathWordProblem) -> MathWordProblem:
+        if not isinstance(inputs, (str, MathWordProblem)):
+            raise TypeError(f"A problem is a text or a MathWordProblem, not {type(inputs).__name__}: {inputs!r:.80}")
+        problem = self.processor.problem(inputs)
+        problem.numbers  # noqa: B018 (found here, where workers can do it)
+        return problem
+
+    def _forward(self, problems, num_beams=1, top_k=1, max_decode_length=None):
+        outputs = [{"problem": problem} for problem in problems]
+        for output in outputs:
+            if not output["problem"].text.strip():
+                output["error"] = "The text is empty."
+            elif not output["problem"].numbers:
+                output["error"] = "No number was found in the text, so there is nothing to calculate with."
+        open_outputs = [output for output in outputs if "error" not in output]
+        if not open_outputs:
+            return outputs
+        columns = self.processor.encode([output["problem"] for output in open_outputs])
+        inputs = self.processor.pad(columns)
+        solved = self.model.solve(
+            input_ids=inputs["input_ids"].to(self.device),
+            attention_mask=inputs["attention_mask"].to(self.device),
+            number_positions=inputs["number_positions"].to(self.device),
+            num_beams=max(num_beams, top_k),
+            max_length=max_decode_length,
+            num_return_sequences=top_k,
+        )
+        for row, output in enumerate(open_outputs):
+            output["lost"] = sum(position < 0 for position in columns["number_positions"][row])
+            output["sequences"] = solved.sequences[row].tolist()
+            output["scores"] = solved.scores[row].tolist()
+            output["finished"] = solved.finished[row].tolist()
+        return outputs
+
+    def postprocess(self, outputs: dict, top_k: int | None = None) -> dict | list[dict]:
+        problem = outputs["problem"]
+        if "error" in outputs:
+            results = [_no_answer(problem, outputs["error"])]
+        else:
+            rows = zip(outputs["sequences"], outputs["scores"], outputs["finished"], strict=True)
+            results = [self._result(problem, *row) for row in rows if row[2]] or [
+                _no_answer(problem, "The search ended without a finished equation; allow a longer one.")
+            ]
+            if outputs["lost"]:
+                message = (
+                    f"The text was cut at {self.processor.max_length} tokens; {outputs['lost']} of its "
+                    f"{len(problem.numbers)} numbers lie beyond and could not be used."
+                )
+                results = [result | {"warning": message} for result in results]
+        return results[0] if top_k is None else results
+
+    def _result(self, problem: MathWordProblem, ids: list[int], score: float, finished: bool) -> dict:
+        try:
+            expression = self.processor.decode([symbol for symbol in ids if symbol >= 0])
+        except ExpressionError as error:
+            return _no_answer(problem, str(error))
+        result = {
+            "answer": None,
+            "value": None,
+            "equation": expression.bind(problem.numbers).to_infix(),
+            "prefix": expression.to_prefix(),
+            "numbers": list(problem.numbers),
+            "score": math.exp(score),
+        }
+        return result | _value(expression, problem)
+
+
+def _value(expression: Expression, problem: MathWordProblem) -> dict:
+    try:
+        value = expression.evaluate(problem.numbers)
+    except ExpressionError as error:
+        return {"error": f"The equation has no value: {error}."}
+    return {"answer": float(value), "value": str(value)}
+
+
+def _no_answer(problem: MathWordProblem, error: str) -> dict:
+    empty = dict.fromkeys(("answer", "value", "equation", "prefix"))
+    return empty | {"numbers": list(problem.numbers), "score": 0.0, "error": error}
+
+
+def _load_processor(model: MwpSolver, source: str | PathLike | None) -> MwpProcessor:
+    name = model.name_or_path if source is None else str(source)
+    if not name:
+        raise ValueError("This model was not loaded from a folder, so the pipeline needs `processor=` as well.")
+    revision = None if source is not None or Path(name).is_dir() else getattr(model.config, "_commit_hash", None)
+    try:
+        return MwpProcessor.from_pretrained(name, **({"revision": revision} if revision else {}))
+    except OSError as error:
+        raise ValueError(
+            f"{name} has a model but no {MwpProcessor.file_name}: save the processor beside the model with "
+            "`processor.save_pretrained(folder)`, or pass `processor=`."
+        ) from error
