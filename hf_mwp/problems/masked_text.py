@@ -1,0 +1,107 @@
+"""A problem text with its numbers taken out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .number_finding import find_numbers
+from .number_mention import NumberMention
+
+
+@dataclass(frozen=True)
+class MaskedText:
+    """
+    The pieces of a text between its numbers, and the numbers.
+
+    Keeping pieces, not a string with placeholders, makes masking exactly invertible for every text, also for one that
+    holds a placeholder of its own.
+
+    Args:
+        segments (`tuple[str, ...]`):
+            Text before, between and after the numbers: one more than there are numbers.
+        mentions (`tuple[NumberMention, ...]`):
+            The numbers.
+    """
+
+    segments: tuple[str, ...]
+    mentions: tuple[NumberMention, ...]
+
+    def placeholders(self, placeholder: str = "[NUM]", indexed: bool = False, limit: int | None = None) -> list[str]:
+        """
+        What stands for each number.
+
+        Args:
+            placeholder (`str`, *optional*, defaults to `"[NUM]"`):
+                The placeholder; it has to end in a bracket or other single character if `indexed`.
+            indexed (`bool`, *optional*, defaults to `False`):
+                Whether the number's index goes before the last character: `[NUM0]`, `[NUM1]`, ...
+            limit (`int`, *optional*):
+                Number of indexed placeholders there are: number `limit` and those after it share the last one.
+        """
+        indices = range(len(self.mentions))
+        if not indexed:
+            return [placeholder for _ in indices]
+        if limit is not None:
+            indices = (min(index, limit - 1) for index in indices)
+        return [f"{placeholder[:-1]}{index}{placeholder[-1]}" for index in indices]
+
+    def text(self, placeholder: str = "[NUM]", indexed: bool = False, limit: int | None = None) -> str:
+        """The masked text. Arguments as in [`~MaskedText.placeholders`]."""
+        return self._join(self.placeholders(placeholder, indexed, limit))
+
+    def placeholder_offsets(
+        self, placeholder: str = "[NUM]", indexed: bool = False, limit: int | None = None
+    ) -> list[tuple[int, int]]:
+        """
+        Half-open character range of each placeholder in what [`~MaskedText.text`] returns for the same arguments.
+
+        With them the numbers can be told from a placeholder that was in the text from the start.
+        """
+        offsets, end = [], 0
+        placeholders = self.placeholders(placeholder, indexed, limit)
+        for segment, name in zip(self.segments[:-1], placeholders, strict=True):
+            start = end + len(segment)
+            end = start + len(name)
+            offsets.append((start, end))
+        return offsets
+
+    def rebuild(self) -> str:
+        """The original text, character by character."""
+        return self._join([mention.text for mention in self.mentions])
+
+    def _join(self, fillings: Sequence[str]) -> str:
+        parts = [self.segments[0]]
+        for filling, segment in zip(fillings, self.segments[1:], strict=True):
+            parts += (filling, segment)
+        return "".join(parts)
+
+
+def mask_numbers(text: str, language: str = "zh", numerals: bool | None = None) -> MaskedText:
+    """
+    Takes the numbers out of a text.
+
+    Args:
+        text (`str`):
+            The problem text.
+        language (`str`, *optional*, defaults to `"zh"`):
+            As in [`find_numbers`].
+        numerals (`bool`, *optional*):
+            As in [`find_numbers`].
+
+    Returns:
+        [`MaskedText`]
+
+    Example:
+
+    ```python
+    >>> masked = mask_numbers("小明有4个苹果和2个梨")
+    >>> masked.text()
+    '小明有[NUM]个苹果和[NUM]个梨'
+    >>> masked.rebuild()
+    '小明有4个苹果和2个梨'
+    ```
+    """
+    mentions = tuple(find_numbers(text, language, numerals))
+    starts = [0, *(mention.end for mention in mentions)]
+    ends = [*(mention.start for mention in mentions), len(text)]
+    segments = tuple(text[start:end] for start, end in zip(starts, ends, strict=True))
+    return MaskedText(segments, mentions)

@@ -1,0 +1,129 @@
+"""A math word problem and what follows from its text, equation and answer."""
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from ..expressions import Expression, ExpressionError
+from ..expressions.numbers import to_half_width
+from .alignment import align_literals, group_numbers
+from .answer import answer_value
+from .errors import ProblemError
+from .masked_text import MaskedText, mask_numbers
+
+
+_SPACE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True)
+class MathWordProblem:
+    """
+    One problem. Only what a data set states is stored; everything else is computed from it on first use.
+
+    Args:
+        text (`str`):
+            The problem in words, as written.
+        equation (`str`, *optional*):
+            Its solution, in any dialect that [`~hf_mwp.expressions.Expression.from_infix`] reads, or over slots.
+        answer (`str`, *optional*):
+            Its answer as written: `"20"`, `"((7)/(4))"`, `"9 (apples)"`.
+        id (`str`, *optional*, defaults to `""`):
+            Name of the problem in its data set.
+        language (`str`, *optional*, defaults to `"zh"`):
+            `"zh"` or `"en"`.
+        numerals (`bool`, *optional*):
+            Whether numerals in words are numbers; by default in English, not in Chinese.
+
+    Example:
+
+    ```python
+    >>> problem = MathWordProblem("Seven red and 2 green apples. How many?", "7+2=9", "9 (apples)", language="en")
+    >>> problem.masked.text()
+    '[NUM] red and [NUM] green apples. How many?'
+    >>> problem.expression.to_prefix()
+    ['+', 'N0', 'N1']
+    >>> problem.agrees()
+    True
+    ```
+    """
+
+    text: str
+    equation: str | None = None
+    answer: str | None = None
+    id: str = ""
+    language: str = "zh"
+    numerals: bool | None = None
+
+    @cached_property
+    def masked(self) -> MaskedText:
+        """The text with its numbers taken out."""
+        return mask_numbers(self.text, self.language, self.numerals)
+
+    @cached_property
+    def numbers(self) -> tuple[str, ...]:
+        """The numbers as literals: as written if in digits (`"80%"`), in digits if in words (`"7"` for "seven")."""
+        return tuple(mention.literal for mention in self.masked.mentions)
+
+    @cached_property
+    def values(self) -> tuple[Fraction, ...]:
+        """The numbers' exact values."""
+        return tuple(mention.value for mention in self.masked.mentions)
+
+    @cached_property
+    def number_groups(self) -> tuple[int, ...]:
+        """
+        For each number the index of the first one with the same value and kind.
+
+        A number that occurs twice keeps both occurrences; the label names the first, and a loss over the group counts
+        either as right.
+        """
+        return group_numbers(self.masked.mentions)
+
+    @cached_property
+    def masked_key(self) -> str:
+        """
+        Masked text for finding problems that differ in their numbers alone: half-width, without white space.
+
+        White space is dropped since data sets split words in different ways.
+        """
+        return _SPACE.sub("", to_half_width(self.masked.text()))
+
+    @cached_property
+    def expression(self) -> Expression:
+        """
+        The equation as a tree over slots `N0`, `N1`, ... and constants, which are numbers that the text lacks.
+
+        Raises:
+            ProblemError: if there is no equation.
+            ExpressionError: if it cannot be read.
+        """
+        if self.equation is None or not self.equation.strip():
+            raise ProblemError(f"problem {self.id!r} has no equation: an expression needs one")
+        written = Expression.from_infix(self.equation, self.numbers)
+        return align_literals(written, self.masked.mentions)
+
+    @cached_property
+    def answer_value(self) -> Fraction | float | None:
+        """The annotated answer's value, see [`~hf_mwp.problems.answer_value`]; `None` if there is none."""
+        return None if self.answer is None else answer_value(self.answer)
+
+    def agrees(self, tolerance: float = 1e-4) -> bool:
+        """
+        Whether the equation gives the annotated answer.
+
+        Args:
+            tolerance (`float`, *optional*, defaults to 1e-4):
+                Largest difference, relative to the answer if that is over 1 in size, absolute otherwise.
+
+        Returns:
+            `bool`: also `False` if there is no answer, or the equation is missing or cannot be read or computed.
+        """
+        if self.answer_value is None:
+            return False
+        try:
+            value = self.expression.evaluate(self.values)
+        except (ExpressionError, ProblemError):
+            return False
+        answer = float(self.answer_value)
+        return abs(float(value) - answer) <= tolerance * max(1.0, abs(answer))
