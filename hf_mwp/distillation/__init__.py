@@ -1,0 +1,8 @@
+"""What carries a teacher's knowledge over to a student."""
+
+from .feature_projections import FeatureProjections
+from .layer_mapping import map_layers
+from .student_initialization import cut_student
+
+
+__all__ = ["FeatureProjections", "cut_student", "map_layers"]

@@ -1,0 +1,112 @@
+"""Checks that a student can learn from a teacher, before any training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from .feature_projections import student_states
+
+
+def check_frozen_teacher(student: nn.Module, teacher: nn.Module) -> None:
+    """Raises `ValueError` if teacher and student share weights: training the one would change the other."""
+    if student is teacher:
+        raise ValueError("Student and teacher are the same model: give a copy as one of them (`copy.deepcopy`).")
+    owned = {parameter.data_ptr(): name for name, parameter in teacher.named_parameters() if parameter.numel()}
+    for name, parameter in student.named_parameters():
+        if parameter.numel() and parameter.data_ptr() in owned:
+            raise ValueError(
+                f"The student's {name} is the teacher's {owned[parameter.data_ptr()]}, so the teacher would change "
+                "while the student learns: copy the weights (`copy.deepcopy`)."
+            )
+
+
+def check_solvers(student: nn.Module, teacher: nn.Module) -> None:
+    """
+    Raises `ValueError` unless two solvers read the same tokens and choose from the same symbols.
+
+    Args:
+        student ([`MwpSolver`]), teacher ([`MwpSolver`]):
+            Their configs name the symbols; the sizes of their embeddings stand for the tokenizers.
+    """
+    if not hasattr(teacher, "solve"):
+        raise ValueError(f"The student is a solver, but the teacher, a `{type(teacher).__name__}`, is none.")
+    ours, theirs = student.config.decoder_config, teacher.config.decoder_config
+    for name in ("operators", "constants"):
+        if list(getattr(ours, name)) != list(getattr(theirs, name)):
+            raise ValueError(
+                f"The student's {name} are {list(getattr(ours, name))}, the teacher's {list(getattr(theirs, name))}: "
+                "probabilities can only be compared over the same symbols in the same order. Build the student with "
+                "the teacher's processor."
+            )
+    if student.config.vocab_size != teacher.config.vocab_size:
+        raise ValueError(
+            f"The student embeds {student.config.vocab_size} tokens, the teacher {teacher.config.vocab_size}: both "
+            "must read the same tokenizer's ids. Build the student with the teacher's processor."
+        )
+
+
+def check_reading(processing: Any, teacher_processing: Any) -> None:
+    """
+    Raises `ValueError` unless the processing classes of student and teacher turn a text into the same ids.
+
+    Args:
+        processing ([`MwpProcessor`] or tokenizer), teacher_processing ([`MwpProcessor`] or tokenizer):
+            Those of student and teacher.
+    """
+    tokenizers = [getattr(each, "tokenizer", each) for each in (processing, teacher_processing)]
+    if tokenizers[0].get_vocab() != tokenizers[1].get_vocab():
+        raise ValueError(
+            f"Student and teacher have different tokenizers (of {len(tokenizers[0])} and {len(tokenizers[1])} "
+            "tokens): the same ids would be different words to them. Build the student with the teacher's tokenizer."
+        )
+    for name in ("vocabulary", "numerals", "indexed_numbers", "num_index_tokens"):
+        ours, theirs = getattr(processing, name, None), getattr(teacher_processing, name, None)
+        if ours != theirs:
+            raise ValueError(
+                f"The student's processor has {name}={ours}, the teacher's {theirs}: both must read problems in the "
+                "same way. Use the teacher's processor."
+            )
+
+
+def check_features(
+    student: Any, teacher: Any, uses_states: bool, uses_logits: bool, uses_probabilities: bool = True
+) -> None:
+    """
+    Raises `ValueError` unless the outputs of both models for the same batch can be compared.
+
+    Args:
+        student (`ModelOutput`), teacher (`ModelOutput`): Outputs for the same inputs.
+        uses_states (`bool`): Whether hidden states are compared.
+        uses_logits (`bool`): Whether logits are compared.
+        uses_probabilities (`bool`, *optional*, defaults to `True`): Whether these are taken as probabilities of
+        classes.
+    """
+    for who, output in (("student", student), ("teacher", teacher)):
+        if not hasattr(output, "get"):
+            raise ValueError(f"The {who} returns a {type(output).__name__}; distillation needs outputs with names.")
+        if uses_states and not student_states(output):
+            raise ValueError(f"The {who} returns no hidden states: set `hidden_loss=None` and `embedding_weight=0`.")
+        if uses_logits and output.get("logits") is None:
+            raise ValueError(f"The {who} returns no logits: set `soft_label_weight=0`.")
+    if uses_logits:
+        ours, theirs = student["logits"].shape, teacher["logits"].shape
+        if ours != theirs:
+            raise ValueError(
+                f"For the same batch the student's logits have the shape {tuple(ours)}, the teacher's "
+                f"{tuple(theirs)}: they must have the same classes (`num_labels`) or vocabulary, or set "
+                "`soft_label_weight=0`."
+            )
+        if uses_probabilities and ours[-1] < 2:
+            raise ValueError(
+                "With a single class there are no probabilities to follow: give a `prediction_loss` for regression, "
+                "or set `soft_label_weight=0`."
+            )
+    if uses_states:
+        ours, theirs = student_states(student)[0].shape, student_states(teacher)[0].shape
+        if ours[:2] != theirs[:2]:
+            raise ValueError(
+                f"For the same batch the student has states for {tuple(ours[:2])} tokens, the teacher for "
+                f"{tuple(theirs[:2])}: token by token they can only be compared for the same inputs."
+            )

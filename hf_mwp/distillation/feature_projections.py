@@ -1,0 +1,108 @@
+"""Linear maps between the widths of student and teacher, part of the student while it is trained."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+
+class FeatureProjections:
+    """
+    Maps features of a student to the width of its teacher's. While attached, the maps are the student's submodule
+    `distillation_projections`, and its outputs carry their results under the same name, so that optimisers, gradient
+    clipping and `DistributedDataParallel` see them like any other layer. They never get into `save_pretrained`, and
+    detaching leaves the student as it was.
+
+    Ming et al. write the map at the teacher's side for hidden states (`H_T W`) and at the student's for embeddings
+    (`E_S W_e`). Here both stand at the student's side, as in TinyBERT (https://huggingface.co/papers/1909.10351,
+    equations 8 and 9): a trained map of the target has a trivial minimum, everything zero. Like the paper's matrices
+    they have no bias; each pair of layers has its own.
+
+    Args:
+        features (`dict[str, tuple[int, int, int]]`):
+            Name of each feature -> (index in the student's `hidden_states`, its width, the teacher's width). A feature
+            of equal widths gets no map.
+    """
+
+    name = "distillation_projections"
+    file_name = "distillation_projections.safetensors"
+
+    def __init__(self, features: dict[str, tuple[int, int, int]]) -> None:
+        different = {name: feature for name, feature in features.items() if feature[1] != feature[2]}
+        self.layers = {name: layer for name, (layer, _, _) in different.items()}
+        self.module = nn.ModuleDict(
+            {name: nn.Linear(width, target, bias=False) for name, (_, width, target) in different.items()}
+        )
+        self._undo = None
+
+    def __len__(self) -> int:
+        return len(self.module)
+
+    def attach(self, student: nn.Module) -> None:
+        """Makes the maps part of a student; without maps, or when they are part of it already, nothing happens."""
+        if not len(self) or self._undo is not None:
+            return
+        if hasattr(student, self.name):
+            raise ValueError(f"The student has an attribute `{self.name}` already: is it trained by another trainer?")
+        reference = next(student.parameters())
+        student.add_module(self.name, self.module.to(reference.device, reference.dtype))
+        hook = student.register_forward_hook(self._add_projected)
+        ignored = getattr(student, "_keys_to_ignore_on_save", None)
+        student._keys_to_ignore_on_save = {
+            *(ignored or ()),
+            *(f"{self.name}.{key}" for key in self.module.state_dict()),
+        }
+
+        def undo() -> None:
+            hook.remove()
+            delattr(student, self.name)
+            student._keys_to_ignore_on_save = ignored
+
+        self._undo = undo
+
+    def detach(self) -> None:
+        """Takes the maps out of the student; they keep their weights and may be attached again."""
+        if self._undo is not None:
+            self._undo()
+            self._undo = None
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Writes the maps beside a checkpoint."""
+        if len(self):
+            state = {name: value.detach().cpu().contiguous() for name, value in self.module.state_dict().items()}
+            save_file(state, Path(folder) / self.file_name)
+
+    def load(self, folder: str | os.PathLike) -> None:
+        """Reads the maps of a checkpoint; raises `ValueError` if it has none or others."""
+        if not len(self):
+            return
+        path = Path(folder) / self.file_name
+        if not path.is_file():
+            raise ValueError(
+                f"{folder} has no {self.file_name}: it was written without these projections. Resume with the models "
+                "and the layer mapping with which that training began, or start anew."
+            )
+        state, own = load_file(path), self.module.state_dict()
+        if {name: value.shape for name, value in state.items()} != {name: value.shape for name, value in own.items()}:
+            raise ValueError(
+                f"{path} holds other projections ({sorted(state)}) than the layer mapping needs ({sorted(own)}). "
+                "Resume with the models and the layer mapping with which that training began."
+            )
+        self.module.load_state_dict(state)
+
+    def _add_projected(self, student: nn.Module, args: tuple, output) -> None:
+        states = student_states(output)
+        if states is not None:
+            output[self.name] = {name: self.module[name](states[layer]) for name, layer in self.layers.items()}
+
+
+def student_states(output) -> tuple[torch.Tensor, ...] | None:
+    """Hidden states of a model's output, embedding output first; those of the encoder if it has a decoder as well."""
+    if not hasattr(output, "get"):
+        return None
+    states = output.get("hidden_states")
+    return output.get("encoder_hidden_states") if states is None else states

@@ -1,0 +1,97 @@
+"""Which layer of the teacher each layer of the student learns from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+STRATEGIES = ("uniform", "first", "last")
+
+
+def map_layers(
+    mapping: str | Sequence[Sequence[int]], num_student_layers: int, num_teacher_layers: int
+) -> list[tuple[int, int]]:
+    """
+    Pairs (student layer, teacher layer) for distilling hidden states.
+
+    Layers are counted as `output_hidden_states` lists them: 0 is the embedding output, 1 the first layer's output.
+
+    Args:
+        mapping (`str` or sequence of pairs):
+            - `"uniform"`: student layer `n` learns from teacher layer `n * (teacher layers / student layers)`, for
+              `n = 1, 2, ...`: 3 layers from 12 gives (1, 4), (2, 8), (3, 12). The paper requires that the one number
+              divides the other; so does this function, since any rounding would be another mapping.
+            - `"first"`, `"last"`: the student's layers learn from the teacher's first or last ones, one each.
+            - explicit: `[[1, 4], [2, 8], [3, 12]]` or, as the command line has it, `"1:4,2:8,3:12"`. A student layer
+              may be left out; 0 stands for the embedding output.
+        num_student_layers (`int`), num_teacher_layers (`int`):
+            Transformer layers of the two models, embeddings not counted.
+
+    Returns:
+        `list[tuple[int, int]]`: in the order of the student's layers, or as given if explicit.
+
+    Raises:
+        ValueError: an unknown strategy, a mapping beyond the layers there are, the same student layer twice, or layer
+            counts that the strategy cannot handle.
+
+    References:
+        A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), layer mapping function
+        of the intermediate feature distillation.
+    """
+    if num_student_layers < 1 or num_teacher_layers < 1:
+        raise ValueError(f"Models without layers cannot be mapped ({num_student_layers} and {num_teacher_layers}).")
+    if isinstance(mapping, str) and mapping not in STRATEGIES:
+        mapping = _parse_pairs(mapping)
+    if not isinstance(mapping, str):
+        return _check_pairs(mapping, num_student_layers, num_teacher_layers)
+    if num_student_layers > num_teacher_layers:
+        raise ValueError(
+            f'The layer mapping "{mapping}" needs a teacher with at least as many layers as the student, but it has '
+            f"{num_teacher_layers} for {num_student_layers}. Give explicit pairs, for example [[1, 1], [2, 1]]."
+        )
+    student_layers = range(1, num_student_layers + 1)
+    if mapping == "first":
+        return [(layer, layer) for layer in student_layers]
+    if mapping == "last":
+        return [(layer, layer + num_teacher_layers - num_student_layers) for layer in student_layers]
+    step, rest = divmod(num_teacher_layers, num_student_layers)
+    if rest:
+        raise ValueError(
+            "The uniform layer mapping needs a number of teacher layers that the number of student layers divides, "
+            "but "
+            f'{num_student_layers} does not divide {num_teacher_layers}. Use "first", "last" or explicit pairs.'
+        )
+    return [(layer, layer * step) for layer in student_layers]
+
+
+def _parse_pairs(text: str) -> list[list[int]]:
+    try:
+        return [[int(layer) for layer in pair.split(":")] for pair in text.split(",")]
+    except ValueError:
+        raise ValueError(
+            f"Unknown layer mapping {text!r}: use one of {list(STRATEGIES)} or pairs student:teacher such as "
+            '"1:4,2:8,3:12".'
+        ) from None
+
+
+def _check_pairs(
+    pairs: Sequence[Sequence[int]], num_student_layers: int, num_teacher_layers: int
+) -> list[tuple[int, int]]:
+    checked: list[tuple[int, int]] = []
+    for pair in pairs:
+        if len(pair) != 2 or not all(isinstance(layer, int) for layer in pair):
+            raise ValueError(f"A layer mapping consists of pairs [student layer, teacher layer], got {pair!r}.")
+        for layer, count, who in zip(
+            pair, (num_student_layers, num_teacher_layers), ("student", "teacher"), strict=True
+        ):
+            if not 0 <= layer <= count:
+                raise ValueError(
+                    f"The layer mapping {list(pair)} names layer {layer} of the {who}, which has layers 1 to {count} "
+                    "(0 is its embedding output)."
+                )
+        if pair[0] in (student for student, _ in checked):
+            raise ValueError(f"The layer mapping names layer {pair[0]} of the student twice.")
+        checked.append((pair[0], pair[1]))
+    if not checked:
+        raise ValueError("The layer mapping is empty: set `hidden_loss=None` to train without hidden states.")
+    return checked

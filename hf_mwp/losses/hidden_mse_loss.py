@@ -1,0 +1,77 @@
+"""Distillation of hidden states and of embedding outputs by their squared distance."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+
+class HiddenMSELoss(nn.Module):
+    r"""
+    Purpose: draws the student's hidden states towards the teacher's: squared difference, averaged over width and valid
+    tokens, computed in fp32. Layers of any depth are compared with it, the embedding output included (layer 0), which
+    the paper treats with the same formula; there is no class of its own for embeddings.
+
+    References:
+        - A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), the losses on hidden
+          states and on embeddings
+        - TinyBERT: https://huggingface.co/papers/1909.10351 (equations 8 and 9)
+        - TextBrewer: https://huggingface.co/papers/2002.12620 (`hidden_mse`)
+
+    Requirements:
+        1. Both tensors have the same width: where the models differ in it, the caller first applies a trained linear
+           map ([`DistillationTrainer`] does).
+
+    Inputs:
+        - student_hidden (`torch.Tensor`): `(batch, tokens, width)`.
+        - teacher_hidden (`torch.Tensor`): the same shape; receives no gradient.
+        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero where a token counts; usually the
+          attention mask.
+
+    Relations:
+        - [`LogitDistillationLoss`] compares the models' outputs and needs no layer mapping.
+
+    Example:
+
+    ```python
+    >>> loss = HiddenMSELoss()
+    >>> loss(projection(student_states[1]), teacher_states[4], mask=batch["attention_mask"])
+    ```
+    """
+
+    needs_equal_width = True
+    """Whether student and teacher must have the same width; trainers put a projection in front if they do not."""
+
+    def forward(
+        self, student_hidden: torch.Tensor, teacher_hidden: torch.Tensor, mask: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Scalar fp32 loss; zero, with a zero gradient, if no token is valid."""
+        if student_hidden.shape != teacher_hidden.shape:
+            raise ValueError(
+                f"The student's hidden states have the shape {tuple(student_hidden.shape)}, the teacher's "
+                f"{tuple(teacher_hidden.shape)}. Different widths need a projection; apply it to the student's first."
+            )
+        difference = student_hidden.float() - teacher_hidden.detach().float()
+        if mask is None:
+            return difference.square().sum() / max(difference.numel(), 1)
+        if mask.shape != student_hidden.shape[:-1]:
+            raise ValueError(
+                f"The mask has the shape {tuple(mask.shape)}, but the hidden states have tokens of the shape "
+                f"{tuple(student_hidden.shape[:-1])}."
+            )
+        mask = mask.bool()
+        # `where` and not a product: whatever stands at padded places, NaN included, must not reach the loss.
+        difference = torch.where(mask.unsqueeze(-1), difference, 0.0)
+        return difference.square().sum() / (mask.sum().clamp(min=1) * student_hidden.shape[-1])
+
+    @property
+    def citation(self) -> str:
+        """BibTeX entry for model cards."""
+        return """
+@inproceedings{ming2025compact,
+    title = {A Compact Model for Mathematics Problem Representations Distilled from BERT},
+    author = {Hao Ming and Xinguo Yu and Xiaotian Cheng and Zhenquan Shen and Xiaopan Lyu},
+    booktitle = {Proceedings of the AAAI Conference on Artificial Intelligence},
+    year = {2025}
+}
+""".strip()

@@ -1,0 +1,55 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hf_mwp.distillation import map_layers
+
+
+def test_the_papers_mapping():
+    assert map_layers("uniform", 3, 12) == [(1, 4), (2, 8), (3, 12)]
+
+
+def test_first_and_last():
+    assert map_layers("first", 3, 12) == [(1, 1), (2, 2), (3, 3)]
+    assert map_layers("last", 3, 12) == [(1, 10), (2, 11), (3, 12)]
+
+
+@pytest.mark.parametrize("pairs", [[[1, 4], [2, 6], [3, 12]], "1:4,2:6,3:12", ((1, 4), (2, 6), (3, 12))])
+def test_explicit_pairs(pairs):
+    assert map_layers(pairs, 3, 12) == [(1, 4), (2, 6), (3, 12)]
+
+
+def test_pairs_may_leave_out_layers_and_name_the_embeddings():
+    assert map_layers("0:0,3:12", 3, 12) == [(0, 0), (3, 12)]
+
+
+@given(st.integers(1, 6), st.integers(1, 6), st.sampled_from(["uniform", "first", "last"]))
+def test_mappings_rise_and_stay_within_the_teacher(student, times, name):
+    pairs = map_layers(name, student, student * times)
+    assert [layer for layer, _ in pairs] == list(range(1, student + 1))
+    teacher = [layer for _, layer in pairs]
+    assert teacher == sorted(set(teacher)) and 1 <= teacher[0] and teacher[-1] <= student * times
+    if name != "first":
+        assert teacher[-1] == student * times
+
+
+@pytest.mark.parametrize(
+    ("mapping", "student", "teacher", "message"),
+    [
+        ("uniform", 4, 6, "4 does not divide 6"),
+        ("uniform", 6, 3, "at least as many layers"),
+        ("last", 6, 3, "at least as many layers"),
+        ("every", 3, 12, "Unknown layer mapping 'every'"),
+        ("1:a", 3, 12, "Unknown layer mapping"),
+        ([[1, 13]], 3, 12, "layer 13 of the teacher, which has layers 1 to 12"),
+        ([[4, 12]], 3, 12, "layer 4 of the student"),
+        ([[-1, 12]], 3, 12, "layer -1 of the student"),
+        ([[1, 4], [1, 8]], 3, 12, "layer 1 of the student twice"),
+        ([[1, 4, 5]], 3, 12, "pairs"),
+        ([], 3, 12, "empty"),
+        ("uniform", 0, 12, "without layers"),
+    ],
+)
+def test_wrong_mappings_are_named(mapping, student, teacher, message):
+    with pytest.raises(ValueError, match=message):
+        map_layers(mapping, student, teacher)
