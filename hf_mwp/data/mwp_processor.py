@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 from transformers import AddedToken, AutoTokenizer, BatchEncoding, PreTrainedTokenizerBase
-from transformers.utils import PushToHubMixin
+from transformers.utils import PushToHubMixin, cached_file
 
 from ..expressions import Expression, ExpressionError
 from ..problems import MathWordProblem
@@ -262,10 +262,11 @@ class MwpProcessor(PushToHubMixin):
         """Reads a processor from a folder or the Hub; `kwargs` (`revision`, `token`, ...) go to the download.
 
         Raises:
-            `OSError`: the folder or repository has no `mwp_processor.json`.
+            `OSError`: there is no such folder or repository, or it has no `mwp_processor.json`.
+            `ValueError`: that file is damaged.
         """
-        from transformers.utils import cached_file
-
+        if Path(name_or_path).is_absolute() and not Path(name_or_path).is_dir():
+            raise FileNotFoundError(f"{name_or_path} is no folder: name a saved solver's folder or a Hub id")
         path = cached_file(str(name_or_path), cls.file_name, **kwargs)
         try:
             fields = json.loads(Path(path).read_text("utf-8"))

@@ -1,0 +1,66 @@
+"""Compact solvers of math word problems: pretrain, distil and prune them with Hugging Face Transformers.
+
+Importing the package registers its models with the Auto classes and its pipeline; everything else is loaded when it is
+first used.
+"""
+
+from importlib import import_module
+
+from . import models, pipelines
+from .models import (
+    GTSConfig,
+    GTSDecoder,
+    MwpSolver,
+    MwpSolverConfig,
+    MwpStudentConfig,
+    MwpStudentForMaskedLM,
+    MwpStudentForPreTraining,
+    MwpStudentForSequenceClassification,
+    MwpStudentModel,
+)
+
+
+__version__ = "0.1.0"
+
+_LAZY = {
+    "Expression": "expressions",
+    "ExpressionError": "expressions",
+    "MathWordProblem": "problems",
+    "ProblemError": "problems",
+    "DataError": "data",
+    "MwpCollator": "data",
+    "MwpProcessor": "data",
+    "OutputVocabulary": "data",
+    "load_mwp_dataset": "data",
+    "DistillationConfig": "trainers",
+    "DistillationTrainer": "trainers",
+    "SolverConfig": "trainers",
+    "SolverTrainer": "trainers",
+}
+
+__all__ = [
+    "GTSConfig",
+    "GTSDecoder",
+    "MwpSolver",
+    "MwpSolverConfig",
+    "MwpStudentConfig",
+    "MwpStudentForMaskedLM",
+    "MwpStudentForPreTraining",
+    "MwpStudentForSequenceClassification",
+    "MwpStudentModel",
+    "losses",
+    "metrics",
+    *_LAZY,
+]
+
+
+def __getattr__(name: str):
+    if name in _LAZY:
+        return getattr(import_module(f".{_LAZY[name]}", __name__), name)
+    if name in ("losses", "metrics"):
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

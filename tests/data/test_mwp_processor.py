@@ -1,0 +1,130 @@
+import json
+
+import pytest
+import torch
+from transformers import AutoTokenizer, BertConfig, BertModel, BertTokenizerFast
+
+from hf_mwp.data.collator import MwpCollator
+from hf_mwp.data.mwp_processor import MwpProcessor
+from hf_mwp.data.output_vocabulary import OutputVocabulary
+from hf_mwp.expressions import ExpressionError
+from hf_mwp.problems import MathWordProblem
+
+
+PROBLEM = MathWordProblem("小明有4个苹果和2个梨，又买4个", equation="x=4+2*3", answer="10", id="1")
+
+
+@pytest.fixture
+def tokenizer(tmp_path):
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"小明有个苹果和梨，又买种了米棵"]
+    vocabulary = tmp_path / "vocab.txt"
+    vocabulary.write_text("\n".join(dict.fromkeys(words)) + "\n", "utf-8")
+    return BertTokenizerFast(str(vocabulary))
+
+
+@pytest.fixture
+def processor(tokenizer):
+    return MwpProcessor(tokenizer, OutputVocabulary(constants=("3",)))
+
+
+def test_numbers_become_placeholders_whose_tokens_are_found(processor):
+    encoded = processor.encode([PROBLEM], with_labels=True)
+    tokens = processor.tokenizer.convert_ids_to_tokens(encoded["input_ids"][0])
+    assert tokens[:6] == ["[CLS]", "小", "明", "有", "[NUM]", "个"]
+    assert encoded["number_positions"] == [[4, 9, 15]]
+    assert [tokens[position] for position in encoded["number_positions"][0]] == ["[NUM]"] * 3
+    assert encoded["number_groups"] == [[0, 1, 0]]
+    assert encoded["length"] == [len(tokens)]
+    # 4 + 2 * 3 in prefix order; 3 is a constant, the first 4 stands for both.
+    assert encoded["labels"] == [[0, 6, 2, 7, 5]]
+
+
+def test_indexed_placeholders(tokenizer):
+    processor = MwpProcessor(tokenizer, indexed_numbers=True, num_index_tokens=2)
+    tokens = processor.tokenizer.convert_ids_to_tokens(processor.encode([PROBLEM])["input_ids"][0])
+    assert [token for token in tokens if token.startswith("[NUM")] == ["[NUM0]", "[NUM1]", "[NUM]"]
+
+
+def test_a_placeholder_in_the_text_is_no_number(processor):
+    encoded = processor.encode(["[NUM]有4个"])
+    assert processor.tokenizer.convert_ids_to_tokens(encoded["input_ids"][0])[1:4] == ["[NUM]", "有", "[NUM]"]
+    assert encoded["number_positions"] == [[3]]
+
+
+def test_batches_are_padded(processor):
+    batch = processor(["小明有4个苹果", PROBLEM])
+    assert batch["input_ids"].shape == batch["attention_mask"].shape == (2, 18)
+    assert batch["attention_mask"].sum(1).tolist() == [9, 18]
+    assert batch["number_positions"].tolist() == [[4, -1, -1], [4, 9, 15]]
+    assert batch["number_groups"].tolist() == [[0, -1, -1], [0, 1, 0]]
+    without = processor(["小明", "苹果"])
+    assert without["number_positions"].shape == (2, 0)
+
+
+def test_what_is_cut_off_cannot_be_used(tokenizer):
+    processor = MwpProcessor(tokenizer, OutputVocabulary(constants=("3",)), max_length=8)
+    assert processor.encode([PROBLEM])["number_positions"] == [[4, -1, -1]]
+    with pytest.raises(ExpressionError, match="beyond max_length=8"):
+        processor.encode([PROBLEM], with_labels=True)
+
+
+@pytest.mark.parametrize("text", ["", " ", "🍎🍏", "小" * 10_000, "有4" * 200])
+def test_odd_texts_give_a_batch(processor, text):
+    batch = processor([text])
+    assert batch["input_ids"].shape[1] <= 512
+    assert (batch["number_positions"] < batch["input_ids"].shape[1]).all()
+
+
+def test_save_and_load(processor, tmp_path):
+    processor.language, processor.numerals = "en", False
+    processor.save_pretrained(tmp_path / "saved")
+    loaded = MwpProcessor.from_pretrained(tmp_path / "saved")
+    assert loaded.vocabulary == processor.vocabulary
+    assert (loaded.language, loaded.numerals, loaded.max_length) == ("en", False, 512)
+    assert loaded.encode([PROBLEM], with_labels=True) == processor.encode([PROBLEM], with_labels=True)
+    assert AutoTokenizer.from_pretrained(tmp_path / "saved").tokenize("[NUM]") == ["[NUM]"]
+
+
+def test_a_damaged_file_is_named(processor, tmp_path):
+    processor.save_pretrained(tmp_path)
+    (tmp_path / "mwp_processor.json").write_text(json.dumps({"operators": ["+"]}))
+    with pytest.raises(ValueError, match="mwp_processor.json is no file of MwpProcessor"):
+        MwpProcessor.from_pretrained(tmp_path)
+    with pytest.raises(OSError, match="is no folder"):
+        MwpProcessor.from_pretrained(tmp_path / "nowhere")
+
+
+def test_wrong_arguments(tokenizer, processor):
+    with pytest.raises(ValueError, match="no fast tokenizer"):
+        MwpProcessor(object())
+    with pytest.raises(ValueError, match="`language` must be"):
+        MwpProcessor(tokenizer, language="fr")
+    with pytest.raises(ValueError, match="are not the processor's"):
+        processor.check_symbols(["+"], [])
+
+
+def test_embeddings_grow_and_indexed_rows_start_near_the_placeholder(tokenizer):
+    size = len(tokenizer)
+    encoder = BertModel(
+        BertConfig(vocab_size=size, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
+    )
+    before = encoder.get_input_embeddings().weight[:size].detach().clone()
+    processor = MwpProcessor(tokenizer, indexed_numbers=True, num_index_tokens=3)
+    processor.resize_embeddings(encoder)
+    weight = encoder.get_input_embeddings().weight
+    assert weight.shape == (size + 4, 8)
+    assert torch.equal(weight[:size], before)
+    assert len({tuple(row) for row in weight[size:].tolist()}) == 4
+    processor.resize_embeddings(encoder)
+    assert encoder.get_input_embeddings().weight.shape == (size + 4, 8)
+
+
+def test_collator_adds_targets_only_when_all_have_them(processor):
+    columns = processor.encode([PROBLEM, "小明有4个"])
+    rows = [{name: columns[name][row] for name in columns} for row in range(2)]
+    collator = MwpCollator(processor)
+    assert "labels" not in collator(rows)
+    rows[0]["labels"], rows[1]["labels"] = [0, 6, 7], [6]
+    batch = collator(rows)
+    assert batch["labels"].tolist() == [[0, 6, 7], [6, -100, -100]]
+    assert batch["trees"].num_nodes == 4

@@ -1,0 +1,39 @@
+import pytest
+
+from hf_mwp.data.output_vocabulary import OutputVocabulary
+from hf_mwp.expressions import Expression, ExpressionError
+from hf_mwp.problems import MathWordProblem
+
+
+def test_ids_are_operators_then_constants_then_numbers():
+    vocabulary = OutputVocabulary(constants=("1", "3.14"))
+    assert vocabulary.num_operators == 5
+    assert vocabulary.num_symbols == 7
+    assert [vocabulary.token_to_id(token) for token in ("+", "^", "1", "3.14", "N0", "N12")] == [0, 4, 5, 6, 7, 19]
+    assert [vocabulary.id_to_token(index) for index in (0, 4, 5, 6, 7, 19)] == ["+", "^", "1", "3.14", "N0", "N12"]
+
+
+def test_expressions_survive():
+    vocabulary = OutputVocabulary(constants=("1",))
+    expression = Expression.from_infix("(N0-1)*N1")
+    assert vocabulary.encode(expression) == [2, 1, 6, 5, 7]
+    assert vocabulary.decode([2, 1, 6, 5, 7, -100]) == expression
+
+
+def test_unknown_symbols_are_named():
+    with pytest.raises(ExpressionError, match="'2' is no symbol"):
+        OutputVocabulary().encode(Expression.from_infix("N0*2"))
+    with pytest.raises(ValueError, match="not negative"):
+        OutputVocabulary().id_to_token(-1)
+    with pytest.raises(ValueError, match="unknown operators"):
+        OutputVocabulary(operators=("+", "%"))
+    with pytest.raises(ValueError, match="repeat"):
+        OutputVocabulary(constants=("1", "1"))
+
+
+def test_constants_must_occur_often_enough():
+    often = MathWordProblem("种了2米和3棵", equation="x=2*3-1")
+    seldom = MathWordProblem("种了2米和3棵", equation="x=2*3*3.14")
+    broken = MathWordProblem("种了2米和3棵", equation="x=2*")
+    vocabulary = OutputVocabulary.from_problems([often] * 3 + [seldom, broken], min_constant_count=2)
+    assert vocabulary.constants == ("1",)
