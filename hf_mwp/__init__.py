@@ -6,7 +6,7 @@ first used.
 
 from importlib import import_module
 
-from . import models, pipelines
+from . import pipelines  # noqa: F401 (registers the pipeline)
 from .models import (
     GTSConfig,
     GTSDecoder,
