@@ -1,0 +1,9 @@
+"""Pairs of a config and a trainer."""
+
+from .distillation_config import DistillationConfig
+from .distillation_trainer import DistillationTrainer
+from .solver_config import SolverConfig
+from .solver_trainer import SolverTrainer
+
+
+__all__ = ["DistillationConfig", "DistillationTrainer", "SolverConfig", "SolverTrainer"]

@@ -1,0 +1,120 @@
+"""Arguments of [`DistillationTrainer`]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..losses import HiddenMSELoss
+from .base_config import BaseConfig
+
+
+# Names that `hidden_loss` may have in a config; in Python, a loss object may be given to the trainer instead.
+HIDDEN_LOSSES = {"mse": HiddenMSELoss}
+
+
+@dataclass
+class DistillationConfig(BaseConfig):
+    r"""
+    Arguments of [`DistillationTrainer`]: all of `TrainingArguments`, those of [`BaseConfig`] for solvers, and the
+    weights of the loss
+
+    `prediction_weight * (soft_label_weight * soft + (1 - soft_label_weight) * hard)
+    + embedding_weight * embedding + sum_n hidden_weights[n] * hidden_n`
+
+    as Ming et al. define it (A Compact Model for Mathematics Problem Representations Distilled from BERT, AAAI 2025).
+
+    Args:
+        > Prediction
+
+        temperature (`float`, *optional*, defaults to 4.0):
+            Softens the probabilities of both models (the paper's value).
+        soft_label_weight (`float`, *optional*, defaults to 0.5):
+            Share of the teacher's probabilities, the rest being the labels' (the paper's lambda). 1 trains without
+            labels, 0 without the teacher's probabilities.
+        scale_by_square (`bool`, *optional*, defaults to `True`):
+            Multiply the soft part by `temperature²` (Hinton et al.), so that its gradients keep their size. The
+            paper's formula has no such factor; with its temperature of 4 the soft part then is 16 times smaller.
+        prediction_weight (`float`, *optional*, defaults to 1.0):
+            Weight of both parts together; 0 trains on features alone.
+
+        > Features
+
+        hidden_loss (`str`, *optional*, defaults to `"mse"`):
+            Loss between hidden states: `"mse"`; `None` or `"none"` for no such loss.
+        layer_mapping (`str` or list of pairs, *optional*, defaults to `"uniform"`):
+            Which layer learns from which, see [`~distillation.map_layers`]: `"uniform"`, `"first"`, `"last"`, pairs
+            student:teacher such as `"1:4,2:8,3:12"`, or `[[1, 4], [2, 8], [3, 12]]` in Python and YAML.
+        hidden_weights (`list[float]`, *optional*):
+            Weight of each pair of the mapping. Defaults to the paper's 1.0, 0.9, 1.0 for three pairs, else to 1.0
+            each.
+        embedding_weight (`float`, *optional*, defaults to 1.0):
+            Weight of the squared distance of the embedding outputs; 0 for no such loss.
+        projection_learning_rate (`float`, *optional*, defaults to 1e-3):
+            Learning rate of the linear maps between different widths, which start from random weights;
+            `learning_rate` if `None`.
+
+    These defaults differ from `TrainingArguments` besides those of [`BaseConfig`]: `learning_rate=1e-4` and
+    `decoder_learning_rate=1e-3` (of solvers; the paper distils for 120 epochs with 3e-5),
+    `per_device_train_batch_size=32`. `metric_for_best_model`, if not given, is `"answer_accuracy"` for solvers,
+    `"loss"` for other models.
+    """
+
+    learning_rate: float = field(default=1e-4, metadata={"help": "Learning rate; of a solver, that of the encoder."})
+    decoder_learning_rate: float | None = field(
+        default=1e-3, metadata={"help": "Learning rate of a solver's decoder; that of the encoder if None."}
+    )
+    per_device_train_batch_size: int = field(default=32, metadata={"help": "Examples per device and step."})
+
+    temperature: float = field(default=4.0, metadata={"help": "Softens the probabilities of teacher and student."})
+    soft_label_weight: float = field(
+        default=0.5,
+        metadata={"help": "Share of the teacher's probabilities in the prediction loss; the rest is the labels'."},
+    )
+    scale_by_square: bool = field(
+        default=True, metadata={"help": "Multiply the loss on the teacher's probabilities by the squared temperature."}
+    )
+    prediction_weight: float = field(
+        default=1.0, metadata={"help": "Weight of the prediction loss, soft and hard labels together."}
+    )
+
+    hidden_loss: str | None = field(
+        default="mse", metadata={"help": "Loss between hidden states: mse, or none."}
+    )
+    layer_mapping: str = field(
+        default="uniform",
+        metadata={
+            "help": "uniform, first, last, or pairs student:teacher such as 1:4,2:8,3:12 (0 is the embedding output)."
+        },
+    )
+    hidden_weights: list[float] | None = field(
+        default=None,
+        metadata={"help": "Weight of each pair of the layer mapping; 1.0 0.9 1.0 for three pairs, else 1.0 each."},
+    )
+    embedding_weight: float = field(
+        default=1.0, metadata={"help": "Weight of the loss between embedding outputs; 0 for none."}
+    )
+    projection_learning_rate: float | None = field(
+        default=1e-3,
+        metadata={"help": "Learning rate of the linear maps between different widths; `learning_rate` if None."},
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.hidden_loss == "none":
+            self.hidden_loss = None
+        if not self.temperature > 0:
+            raise ValueError(f"`temperature` must be greater than 0, got {self.temperature}.")
+        if not 0 <= self.soft_label_weight <= 1:
+            raise ValueError(f"`soft_label_weight` must be between 0 and 1, got {self.soft_label_weight}.")
+        for name in ("prediction_weight", "embedding_weight", "projection_learning_rate"):
+            if getattr(self, name) is not None and getattr(self, name) < 0:
+                raise ValueError(f"`{name}` must not be negative, got {getattr(self, name)}.")
+        if self.hidden_loss is not None and self.hidden_loss not in HIDDEN_LOSSES:
+            raise ValueError(f"`hidden_loss` must be one of {list(HIDDEN_LOSSES)} or None, got {self.hidden_loss!r}.")
+        if self.hidden_weights is not None and any(weight < 0 for weight in self.hidden_weights):
+            raise ValueError(f"`hidden_weights` must not be negative, got {self.hidden_weights}.")
+        if self.label_smoothing_factor:
+            raise ValueError(
+                "`label_smoothing_factor` is not used in distillation, whose soft labels come from the teacher: set "
+                "it to 0."
+            )

@@ -1,0 +1,292 @@
+"""Distillation of a large model into a small one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..distillation.compatibility import check_features, check_frozen_teacher, check_reading, check_solvers
+from ..distillation.feature_projections import FeatureProjections, student_states
+from ..distillation.layer_mapping import map_layers
+from ..losses import HiddenMSELoss, LogitDistillationLoss
+from .base_trainer import BaseTrainer
+from .distillation_config import HIDDEN_LOSSES, DistillationConfig
+
+
+PAPER_WEIGHTS = [1.0, 0.9, 1.0]  # for three layers: the paper pays more attention to the first and the last one
+
+
+class DistillationTrainer(BaseTrainer):
+    """
+    Trains a student to follow a frozen teacher: in its predictions, its hidden states and its embeddings.
+
+    Teacher and student may be any models with the same inputs whose outputs have `logits` and `hidden_states`:
+    solvers of math word problems, classifiers, masked language models, encoder-decoder models (of whose states the
+    encoder's are compared). With solvers, data and evaluation are as in [`SolverTrainer`].
+
+    The parts of the loss ([`DistillationConfig`] has the formula) are logged as `loss_soft`, `loss_hard`,
+    `loss_hidden_{student layer}` and `loss_embedding`, unweighted. While evaluating, the loss is the student's own,
+    which compares with that of other trainers and spares the teacher's computation.
+
+    Where widths differ, linear maps are trained with the student, see [`FeatureProjections`]. They are saved in
+    checkpoints in a file of their own and resumed from there; checkpoints and `save_model` give a plain student.
+
+    Models, layers, widths and classes are checked with two examples before training begins.
+
+    Args:
+        model (`nn.Module`, *optional*):
+            The student.
+        teacher_model (`nn.Module`):
+            The teacher: put into evaluation mode, frozen, moved to the device, never changed.
+        args ([`DistillationConfig`], *optional*):
+            Arguments.
+        data_collator, train_dataset, eval_dataset, processing_class, callbacks, kwargs:
+            As in [`SolverTrainer`] for solvers, as in `Trainer` otherwise.
+        teacher_processing_class ([`MwpProcessor`] or tokenizer, *optional*):
+            Only to check that the teacher reads texts as the student does.
+        prediction_loss (`nn.Module`, *optional*):
+            In place of [`LogitDistillationLoss`]: called with student logits, teacher logits and a mask.
+        hidden_loss (`nn.Module`, *optional*):
+            In place of `args.hidden_loss`: called with student states, teacher states and a mask. If it has
+            `needs_equal_width = False`, it gets states of different width without a linear map.
+
+    Raises:
+        ValueError: models that do not fit: other symbols, vocabulary, classes, shared weights, a mapping beyond the
+        layers.
+
+    References:
+        A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), task-specific
+        distillation.
+
+    Example:
+
+    ```python
+    >>> trainer = DistillationTrainer(
+    ...     model=cut_student(teacher, layers=[0, 2, 4]),
+    ...     teacher_model=teacher,
+    ...     args=DistillationConfig(output_dir="student", num_train_epochs=8),
+    ...     train_dataset=data["train"],
+    ...     eval_dataset=data["test"],
+    ...     processing_class=processor,
+    ... )
+    >>> trainer.train()
+    ```
+    """
+
+    config_class = DistillationConfig
+
+    def __init__(
+        self,
+        model: nn.Module | None = None,
+        teacher_model: nn.Module | None = None,
+        args: DistillationConfig | None = None,
+        data_collator: Any = None,
+        train_dataset: Any = None,
+        eval_dataset: Any = None,
+        processing_class: Any = None,
+        *,
+        teacher_processing_class: Any = None,
+        prediction_loss: nn.Module | None = None,
+        hidden_loss: nn.Module | None = None,
+        **kwargs,
+    ) -> None:
+        if not isinstance(teacher_model, nn.Module):
+            raise TypeError(f"`teacher_model` must be a model, got `{type(teacher_model).__name__}`.")
+        if kwargs.get("compute_loss_func") is not None:
+            raise ValueError(
+                "`compute_loss_func` is not used in distillation: give `prediction_loss` or `hidden_loss`."
+            )
+        if teacher_processing_class is not None:
+            check_reading(processing_class, teacher_processing_class)
+        self.teacher_model = teacher_model
+        super().__init__(
+            model=model,
+            args=args,
+            data_collator=data_collator,
+            train_dataset=train_dataset,
+            eval_dataset=eval_dataset,
+            processing_class=processing_class,
+            **kwargs,
+        )
+        args = self.args
+        # The loss is a mean over a batch, whatever the student's `forward` could do with `num_items_in_batch`.
+        self.model_accepts_loss_kwargs = False
+        # A solver's own loss sums over the nodes of a tree and averages over problems: so must what is added to it.
+        reduction = "batchmean" if self.is_solver else "mean"
+        self._uses_probabilities = prediction_loss is None
+        if prediction_loss is None:
+            prediction_loss = LogitDistillationLoss(args.temperature, args.scale_by_square, reduction)
+        if hidden_loss is None and args.hidden_loss is not None:
+            hidden_loss = HIDDEN_LOSSES[args.hidden_loss]()
+        self.prediction_loss, self.hidden_loss = prediction_loss, hidden_loss
+        self.embedding_loss = HiddenMSELoss() if args.embedding_weight else None
+        if not args.prediction_weight and not self._uses_states:
+            raise ValueError("Nothing to learn from: all weights of the loss are 0.")
+        self.teacher_model = self.accelerator.prepare_model(teacher_model, evaluation_mode=True)
+        # Only the student counts as prepared: `Trainer` looks at that when it evaluates before training.
+        self.accelerator.free_memory()
+        self.teacher_model.requires_grad_(False).eval()
+        self.projections = FeatureProjections({})
+        if self.train_dataset is not None:
+            self._plan()
+
+    def _check_models(self, model: nn.Module | None) -> None:
+        if model is not None:
+            check_frozen_teacher(model, self.teacher_model)
+            if self.is_solver:
+                check_solvers(model, self.teacher_model)
+
+    # Features
+
+    @property
+    def _uses_states(self) -> bool:
+        return self.hidden_loss is not None or self.embedding_loss is not None
+
+    @torch.no_grad()
+    def _plan(self) -> None:
+        """Runs both models on two examples, checks that they fit, and decides what is compared with what."""
+        was_training = self.model.training
+        self.model.eval()
+        with torch.random.fork_rng(devices=[]):
+            inputs = self._prepare_inputs(self._first_batch())
+            student, teacher = self._forward(self.model, inputs), self._forward(self.teacher_model, inputs)
+        self.model.train(was_training)
+        check_features(student, teacher, self._uses_states, self._uses_soft_labels, self._uses_probabilities)
+        self.layers: list[tuple[int, int]] = []
+        features = {}
+        if self._uses_states:
+            student_widths = [state.shape[-1] for state in student_states(student)]
+            teacher_widths = [state.shape[-1] for state in student_states(teacher)]
+            if self.hidden_loss is not None:
+                counts = len(student_widths) - 1, len(teacher_widths) - 1
+                self.layers = map_layers(self.args.layer_mapping, *counts)
+            if getattr(self.hidden_loss, "needs_equal_width", True):
+                features = {f"hidden_{s}": (s, student_widths[s], teacher_widths[t]) for s, t in self.layers}
+            if self.embedding_loss is not None:
+                features["embedding"] = (0, student_widths[0], teacher_widths[0])
+        self.hidden_weights = self._resolve_weights()
+        self.projections = FeatureProjections(features)
+
+    def _first_batch(self) -> dict[str, Any]:
+        rows = []
+        for row in self.train_dataset:
+            rows.append(row)
+            if len(rows) == 2:
+                break
+        return self._get_collator_with_removed_columns(self.data_collator)(rows)
+
+    def _resolve_weights(self) -> list[float]:
+        weights, count = self.args.hidden_weights, len(self.layers)
+        if weights is None:
+            return PAPER_WEIGHTS if count == len(PAPER_WEIGHTS) else [1.0] * count
+        if len(weights) != count:
+            raise ValueError(
+                f"`hidden_weights` has {len(weights)} entries, but the layer mapping has {count} pairs: {self.layers}."
+            )
+        return list(weights)
+
+    def create_optimizer(self, model=None):
+        """As in [`BaseTrainer`]; from here on the projections are part of the student."""
+        if self.model_init is not None:
+            self._check_models(self.model)
+            self._plan()
+        self.projections.attach(self.accelerator.unwrap_model(self.model))
+        return super().create_optimizer(model)
+
+    def _own_rates(self):
+        args = self.args
+        rate = args.learning_rate if args.projection_learning_rate is None else args.projection_learning_rate
+        return [*super()._own_rates(), (self.projections.module, rate, args.weight_decay)]
+
+    def train(self, resume_from_checkpoint=None, trial=None, ignore_keys_for_eval=None):
+        """As in `Trainer`; afterwards, also after an error, the student is without projections."""
+        try:
+            return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
+        finally:
+            self.projections.detach()
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        if self.args.should_save:
+            self.projections.save(output_dir)
+        super()._save_optimizer_and_scheduler(output_dir)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        if checkpoint is not None:
+            self.projections.load(checkpoint)
+        super()._load_optimizer_and_scheduler(checkpoint)
+
+    # Loss
+
+    @property
+    def _uses_soft_labels(self) -> bool:
+        return self.args.prediction_weight > 0 and self.args.soft_label_weight > 0
+
+    @property
+    def _uses_hard_labels(self) -> bool:
+        return self.args.prediction_weight > 0 and self.args.soft_label_weight < 1
+
+    def _forward(self, model: nn.Module, inputs: dict[str, Any]):
+        return model(**inputs, output_hidden_states=True) if self._uses_states else model(**inputs)
+
+    def get_batch_samples(self, epoch_iterator, num_batches, device):
+        """As in `Trainer`; what a step counts are its valid tokens, over all accumulated batches and processes."""
+        batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
+        masks = [batch.get("attention_mask") for batch in batches]
+        if not masks or not self._uses_states or any(mask is None for mask in masks):
+            return batches, None
+        tokens = torch.stack([mask.sum() for mask in masks]).sum().to(device)
+        return batches, self.accelerator.gather(tokens).sum()
+
+    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        """The weighted sum of all parts while training, the student's own loss while evaluating."""
+        if not model.training:
+            return super().compute_loss(model, inputs, return_outputs=return_outputs)
+        outputs = self._forward(model, inputs)
+        with torch.no_grad():
+            teacher_outputs = self._forward(self.teacher_model.eval(), inputs)
+        parts: dict[str, torch.Tensor] = {}
+        weights: dict[str, float] = {}
+        self._add_prediction_parts(parts, weights, outputs, teacher_outputs, inputs)
+        self._add_feature_parts(parts, weights, outputs, teacher_outputs, inputs, num_items_in_batch)
+        self.record_loss_parts(parts)
+        loss = sum(weights[name] * part for name, part in parts.items())
+        return (loss, outputs) if return_outputs else loss
+
+    def _add_prediction_parts(self, parts, weights, outputs, teacher_outputs, inputs) -> None:
+        args, labels = self.args, inputs.get("labels")
+        if self._uses_soft_labels:
+            logits, mask = outputs["logits"], None
+            if logits.dim() > 2:
+                # Where there are labels position by position, the hard loss counts those as well.
+                mask = inputs.get("attention_mask") if labels is None else labels != -100
+            parts["loss_soft"] = self.prediction_loss(logits, teacher_outputs["logits"], mask)
+            weights["loss_soft"] = args.prediction_weight * args.soft_label_weight
+        if self._uses_hard_labels:
+            if outputs.get("loss") is None:
+                raise ValueError(
+                    "The student computed no loss, so the batch has no labels: give labels, or set "
+                    "`soft_label_weight=1`."
+                )
+            parts["loss_hard"] = outputs["loss"].mean()
+            weights["loss_hard"] = args.prediction_weight * (1 - args.soft_label_weight)
+
+    def _add_feature_parts(self, parts, weights, outputs, teacher_outputs, inputs, num_items_in_batch) -> None:
+        if not self._uses_states:
+            return
+        student, teacher = student_states(outputs), student_states(teacher_outputs)
+        projected = outputs.get(FeatureProjections.name) or {}
+        mask, share = inputs.get("attention_mask"), 1.0
+        if num_items_in_batch is not None:
+            # A mean over the tokens of this batch, times its share: the step's loss is the mean over all its tokens.
+            batches = self.current_gradient_accumulation_steps * self.accelerator.num_processes
+            share = mask.sum() * batches / num_items_in_batch
+        for weight, (s, t) in zip(self.hidden_weights, self.layers, strict=True):
+            name = f"hidden_{s}"
+            parts[f"loss_{name}"] = self.hidden_loss(projected.get(name, student[s]), teacher[t], mask) * share
+            weights[f"loss_{name}"] = weight
+        if self.embedding_loss is not None:
+            states = projected.get("embedding", student[0])
+            parts["loss_embedding"] = self.embedding_loss(states, teacher[0], mask) * share
+            weights["loss_embedding"] = self.args.embedding_weight

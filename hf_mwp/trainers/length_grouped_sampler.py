@@ -1,0 +1,53 @@
+"""Batches of texts of like length, in an order that depends on nothing but the seed and the epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+from torch.utils.data import Sampler
+from transformers.trainer_pt_utils import get_length_grouped_indices
+
+
+class LengthGroupedSampler(Sampler[int]):
+    """
+    Orders examples so that a batch holds texts of like length, anew in each epoch.
+
+    The sampler of the same name in transformers draws its order from torch's global generator. After a resume that
+    generator is at another place than in the uninterrupted run when an epoch begins, and on several processes it may
+    differ from one to the other, so that the order would not be the same. This one has a generator of its own.
+
+    Args:
+        lengths (`Sequence[int]`):
+            Length of each example.
+        batch_size (`int`):
+            Examples of one optimisation step, over all devices and accumulated batches.
+        seed (`int`, *optional*, defaults to 0):
+            Together with the epoch decides the order.
+        first_epoch (`Callable[[], int]`, *optional*):
+            Says the epoch until `set_epoch` is called: a resumed loader that skips batches may hide the sampler from
+            `set_epoch` for one epoch.
+    """
+
+    def __init__(
+        self, lengths: Sequence[int], batch_size: int, seed: int = 0, first_epoch: Callable[[], int] | None = None
+    ) -> None:
+        self.lengths = list(lengths)
+        self.batch_size = batch_size
+        self.seed = seed
+        self.first_epoch = first_epoch
+        self.epoch: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Called by the training loop before each epoch."""
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[int]:
+        epoch = self.epoch
+        if epoch is None:
+            epoch = 0 if self.first_epoch is None else self.first_epoch()
+        generator = torch.Generator().manual_seed(self.seed + epoch)
+        return iter(get_length_grouped_indices(self.lengths, self.batch_size, generator=generator))

@@ -1,0 +1,137 @@
+"""From the rows of a data set to what a solver's trainer feeds its model with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from transformers.utils import logging
+
+from ..data.load import problem_from_row
+from ..data.mwp_processor import MwpProcessor, pad_rows
+
+
+logger = logging.get_logger(__name__)
+
+ROW_INDEX = "row_index"
+LABELLED_ROWS = "labelled_rows"
+
+
+def prepare_training_rows(dataset: Any, processor: MwpProcessor) -> Any:
+    """
+    Encodes training rows; rows that are encoded already are taken as they are.
+
+    Rows without a usable equation cannot be learned from: they are left out, with a warning that says how many and
+    why.
+
+    Args:
+        dataset (`datasets.Dataset` or `list[dict]`):
+            Rows of [`load_mwp_dataset`], raw or from [`~MwpProcessor.prepare_dataset`].
+        processor ([`MwpProcessor`]):
+            Encodes them.
+    """
+    columns = _columns(dataset, "train_dataset")
+    skipped: list[tuple[str, str]] = []
+    if "input_ids" in columns:
+        keep = [row for row, labels in enumerate(_column(dataset, "labels")) if labels]
+        skipped = [("", "it was encoded without labels")] * (len(dataset) - len(keep))
+        prepared = _select(dataset, keep) if skipped else dataset
+    elif isinstance(dataset, list):
+        encoded = _encode_rows(dataset, processor, skipped)
+        prepared = [row for row in encoded if row["labels"]]
+    else:
+        prepared = processor.prepare_dataset(dataset, skipped=skipped)
+    if skipped:
+        examples = "; ".join(f"{name or 'a row'}: {reason}" for name, reason in skipped[:3])
+        logger.warning(f"{len(skipped)} of {len(dataset)} training rows are left out, e.g. {examples}.")
+    if not len(prepared):
+        raise ValueError("No row of the training data has an equation that the processor can encode.")
+    return prepared
+
+
+def prepare_evaluation_rows(dataset: Any, processor: MwpProcessor) -> Any:
+    """
+    Encodes rows for evaluation and numbers them. All rows stay: one whose equation cannot be encoded is still to be
+    solved.
+
+    Args:
+        dataset (`datasets.Dataset` or `list[dict]`), processor ([`MwpProcessor`]):
+            See [`prepare_training_rows`]; the raw columns `text`, `answer` and so on must be there.
+    """
+    columns = _columns(dataset, "eval_dataset")
+    if not len(dataset):
+        raise ValueError("The evaluation data has no row.")
+    if "text" not in columns:
+        raise ValueError(
+            f"Answers cannot be checked without the problems' texts: the evaluation rows have the columns {columns}. "
+            "Keep the raw columns of `load_mwp_dataset`, or set `prediction_loss_only=True`."
+        )
+    if "input_ids" not in columns:
+        if isinstance(dataset, list):
+            dataset = _encode_rows(dataset, processor, skipped=[])
+        else:
+            dataset = processor.prepare_dataset(dataset)
+    if ROW_INDEX in columns:
+        dataset = dataset if isinstance(dataset, list) else dataset.remove_columns(ROW_INDEX)
+    if isinstance(dataset, list):
+        return [{**row, ROW_INDEX: index} for index, row in enumerate(dataset)]
+    return dataset.add_column(ROW_INDEX, list(range(len(dataset))))
+
+
+class EvaluationCollator:
+    """
+    Wraps a collator so that the row numbers of an evaluation travel with a batch, and so that a batch in which only
+    some problems have labels keeps these: `labels` then belongs to the rows `labelled_rows`.
+
+    Args:
+        collator (`Callable`): Collates encoded rows, usually an [`MwpCollator`].
+    """
+
+    def __init__(self, collator: Any) -> None:
+        self.collator = collator
+
+    def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
+        indices = [feature.get(ROW_INDEX) for feature in features]
+        batch = dict(self.collator([{k: v for k, v in row.items() if k != ROW_INDEX} for row in features]))
+        if None in indices:
+            return batch
+        batch[ROW_INDEX] = torch.tensor(indices)
+        labelled = [row for row, feature in enumerate(features) if feature.get("labels")]
+        if 0 < len(labelled) < len(features):
+            batch[LABELLED_ROWS] = torch.tensor(labelled)
+            batch["labels"] = pad_rows([features[row]["labels"] for row in labelled], -100)
+        return batch
+
+
+def _encode_rows(rows: list[dict], processor: MwpProcessor, skipped: list[tuple[str, str]]) -> list[dict]:
+    encoded = []
+    for row in rows:
+        problem = problem_from_row(row, numerals=processor.numerals)
+        columns = processor.encode([problem])
+        try:
+            columns["labels"] = processor.encode([problem], with_labels=True)["labels"]
+        except ValueError as error:
+            columns["labels"] = [[]]
+            skipped.append((problem.id, str(error)))
+        encoded.append({**row, **{name: values[0] for name, values in columns.items()}})
+    return encoded
+
+
+def _columns(dataset: Any, name: str) -> list[str]:
+    if isinstance(dataset, list):
+        return list(dataset[0]) if dataset else []
+    columns = getattr(dataset, "column_names", None)
+    if not isinstance(columns, list):
+        raise TypeError(
+            f"`{name}` must be one split of `load_mwp_dataset` (a `datasets.Dataset`) or a list of rows, got "
+            f"{type(dataset).__name__}."
+        )
+    return columns
+
+
+def _column(dataset: Any, name: str) -> list:
+    return [row.get(name) for row in dataset] if isinstance(dataset, list) else list(dataset[name])
+
+
+def _select(dataset: Any, rows: list[int]) -> Any:
+    return [dataset[row] for row in rows] if isinstance(dataset, list) else dataset.select(rows)

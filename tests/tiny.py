@@ -1,0 +1,123 @@
+"""Tiny problems, tokenizers and models for tests, made from configs: nothing is downloaded, everything is deterministic."""
+
+from __future__ import annotations
+
+import random
+
+import torch
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification, PreTrainedTokenizerFast
+
+from hf_mwp.data.mwp_processor import MwpProcessor
+from hf_mwp.models import GTSConfig, MwpSolver, MwpSolverConfig, MwpStudentConfig
+from hf_mwp.problems import MathWordProblem
+
+
+TEMPLATES = [
+    ("小明有{a}个苹果，又买了{b}个，一共有几个？", "x={a}+{b}"),
+    ("小明有{a}个苹果，吃了{b}个，还有几个？", "x={a}-{b}"),
+    ("每盒{a}个苹果，{b}盒一共有几个？", "x={a}*{b}"),
+    ("把{a}个苹果平均分给{b}人，每人几个？", "x={a}/{b}"),
+    ("小明有{a}个苹果，又买了{b}盒，每盒{c}个，一共有几个？", "x={a}+{b}*{c}"),
+    ("小明有{a}个苹果，又买了{b}个，平均分给{c}人和小明，每人几个？", "x=({a}+{b})/({c}+1)"),
+]
+
+
+def tiny_rows(count: int = 24, seed: int = 0) -> list[dict]:
+    """Rows as `load_mwp_dataset` gives them, of six templates in turn; numbers of a problem differ from each other."""
+    chooser = random.Random(seed)
+    rows = []
+    for index in range(count):
+        text, equation = TEMPLATES[index % len(TEMPLATES)]
+        numbers = dict(zip("abc", chooser.sample(range(2, 60), 3), strict=True))
+        problem = MathWordProblem(text.format(**numbers), equation.format(**numbers))
+        row = {"id": f"tiny-{index}", "text": problem.text, "equation": problem.equation, "language": "zh"}
+        row["answer"] = str(problem.expression.evaluate(problem.numbers))
+        rows.append({**row, "dataset": "tiny", "fold": -1, "line": index + 1})
+    return rows
+
+
+def tiny_dataset(count: int = 24, seed: int = 0):
+    """The same rows as a `datasets.Dataset`."""
+    from datasets import Dataset
+
+    return Dataset.from_list(tiny_rows(count, seed))
+
+
+def tiny_tokenizer() -> PreTrainedTokenizerFast:
+    """A BERT-like tokenizer for the characters of the templates."""
+    characters = sorted({character for text, _ in TEMPLATES for character in text if character not in "{}abc"})
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters]
+    tokenizer = Tokenizer(models.WordPiece({token: i for i, token in enumerate(tokens)}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(handle_chinese_chars=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    names = {name: f"[{name[:-6].upper()}]" for name in ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
+
+
+def tiny_processor(**kwargs) -> MwpProcessor:
+    """A processor whose vocabulary has the constant 1 besides the operators."""
+    problems = [MathWordProblem(row["text"], row["equation"]) for row in tiny_rows(30)]
+    return MwpProcessor.build(tiny_tokenizer(), problems, min_constant_count=5, **kwargs)
+
+
+def tiny_solver(
+    processor: MwpProcessor, layers: int = 2, hidden_size: int = 16, dropout: float = 0.0, seed: int = 0
+) -> MwpSolver:
+    """A solver of some thousand random weights."""
+    torch.manual_seed(seed)
+    encoder = MwpStudentConfig(
+        vocab_size=len(processor.tokenizer),
+        hidden_size=hidden_size,
+        num_hidden_layers=layers,
+        num_attention_heads=2,
+        intermediate_size=24,
+        max_position_embeddings=64,
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=dropout,
+    )
+    vocabulary = processor.vocabulary
+    decoder = GTSConfig(
+        hidden_size=hidden_size,
+        operator_embedding_size=8,
+        operators=vocabulary.operators,
+        constants=vocabulary.constants,
+        dropout=dropout,
+        max_length=9,
+    )
+    return MwpSolver(MwpSolverConfig(encoder_config=encoder, decoder_config=decoder))
+
+
+def tiny_bert_config(**fields) -> BertConfig:
+    """A BERT of two layers and width 16."""
+    sizes = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    sizes |= {"intermediate_size": 24, "max_position_embeddings": 32}
+    dropouts = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    return BertConfig(**(sizes | dropouts | fields))
+
+
+def tiny_classifier(seed: int = 0, **fields) -> BertForSequenceClassification:
+    """A classifier of three classes."""
+    torch.manual_seed(seed)
+    return BertForSequenceClassification(tiny_bert_config(**({"num_labels": 3} | fields)))
+
+
+def tiny_masked_lm(seed: int = 0, **fields) -> BertForMaskedLM:
+    """A masked language model."""
+    torch.manual_seed(seed)
+    return BertForMaskedLM(tiny_bert_config(**fields))
+
+
+def tiny_classifier_rows(count: int = 16, seed: int = 0, vocab_size: int = 40) -> list[dict]:
+    """Encoded sequences of different length with labels 0, 1, 2."""
+    chooser = random.Random(seed)
+    rows = []
+    for _ in range(count):
+        ids = [chooser.randrange(5, vocab_size) for _ in range(chooser.randint(3, 12))]
+        rows.append({"input_ids": ids, "attention_mask": [1] * len(ids), "labels": chooser.randrange(3)})
+    return rows
+
+
