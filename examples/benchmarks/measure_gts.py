@@ -18,6 +18,7 @@ from hf_mwp.data import problem_from_row
 SEED = 0
 NUM_BEAMS = 5
 MAX_LENGTH = 30  # the peer's setting
+COLUMNS = ["input_ids", "number_positions", "number_groups", "labels", "length"]
 
 
 def character_tokenizer(texts: list[str]) -> PreTrainedTokenizerFast:
@@ -68,70 +69,76 @@ def train_step(solver: MwpSolver, batch: dict, optimizer: torch.optim.Optimizer)
     optimizer.step()
 
 
-def new_optimizer(model: torch.nn.Module, lr: float = 4e-4) -> torch.optim.Optimizer:
+def new_optimizer(model: torch.nn.Module, lr: float) -> torch.optim.Optimizer:
     return torch.optim.AdamW(model.parameters(), lr=lr, fused=True)
 
 
-def trained_solver(args: argparse.Namespace, processor: MwpProcessor, rows: list[dict]) -> MwpSolver:
-    """Weights that give trees of a sensible length, made once and kept."""
-    folder = Path(args.cache_dir) / f"solver-{args.train_steps}"
+def fitted_solver(args: argparse.Namespace, processor: MwpProcessor, rows: list[dict]) -> MwpSolver:
+    """Weights fitted to the very problems to be solved, so that both programs decode trees as long as the data's.
+
+    Made once and kept.
+    """
+    folder = Path(args.cache_dir) / f"solver-{len(rows)}-{args.fit_steps}"
     if (folder / "config.json").exists():
         return MwpSolver.from_pretrained(folder)
-    solver, collator = new_solver(processor).train(), MwpCollator(processor)
-    optimizer = new_optimizer(solver)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-4, args.train_steps, pct_start=0.1)
-    step, epoch = 0, 0
-    while step < args.train_steps:
-        for batch in bucketed(rows, 32, seed=epoch)[: args.train_steps - step]:
-            train_step(solver, collator(batch), optimizer)
-            schedule.step()
-            step += 1
-        epoch += 1
+    solver, collator = new_solver(processor).eval(), MwpCollator(processor)
+    groups = [{"params": solver.encoder.parameters(), "lr": 4e-4}, {"params": solver.decoder.parameters(), "lr": 1e-3}]
+    optimizer = torch.optim.AdamW(groups, fused=True)
+    draw = random.Random(SEED)
+    for _ in range(args.fit_steps):
+        train_step(solver, collator(draw.sample(rows, 32)), optimizer)
     solver.save_pretrained(folder)
-    return solver.eval()
+    return solver
 
 
 def measure(args: argparse.Namespace) -> dict:
     """All figures of one number of threads, as JSON takes them."""
     torch.set_num_threads(args.threads[0])
     data = load_mwp_dataset("math23k", data_dir=args.data_dir, on_error="skip")
-    problems = {split: [problem_from_row(row) for row in data[split]] for split in ("train", "validation")}
-    tokenizer = character_tokenizer([problem.text for problem in problems["train"]])
-    processor = MwpProcessor.build(tokenizer, problems["train"], indexed_numbers=True)
-    rows = {split: encode(processor, problems[split]) for split in problems}
-    solver = trained_solver(args, processor, rows["train"])
-    collator = MwpCollator(processor)
-    held_out = sorted(random.Random(SEED).sample(rows["validation"], args.problems), key=lambda row: row["length"])
-    held_out = [collator(held_out[i : i + args.batch_size]) for i in range(0, args.problems, args.batch_size)]
-    module = peers.import_model(peers.fetch(Path(args.cache_dir)))
-    peer = peers.Peer(module, solver, max_length=MAX_LENGTH)
+    tokenizer = character_tokenizer(data["train"]["text"])
+    processor = MwpProcessor.build(tokenizer, map(problem_from_row, data["train"]), indexed_numbers=True)
+    train = encode(processor, data["train"])
+    held_out = random.Random(SEED).sample(encode(processor, data["validation"]), args.problems)
+    solver = fitted_solver(args, processor, held_out)
+    peer = peers.Peer(peers.import_model(peers.fetch(Path(args.cache_dir))), solver, max_length=MAX_LENGTH)
+    return figures_of(args, solver, peer, MwpCollator(processor), train, held_out)
 
-    shuffled = random.Random(SEED).sample(rows["train"], len(rows["train"]))
-    shuffled = [shuffled[i : i + args.batch_size] for i in range(0, len(shuffled), args.batch_size)]
-    batches = bucketed(rows["train"], args.batch_size)
+
+def encode(processor: MwpProcessor, dataset) -> list[dict]:
+    """Encoded rows whose label the peer can learn too: no longer than its limit."""
+    rows = processor.prepare_dataset(dataset, skipped=[]).select_columns(COLUMNS).to_list()
+    return [row for row in rows if len(row["labels"]) <= MAX_LENGTH]
+
+
+def figures_of(
+    args: argparse.Namespace,
+    solver: MwpSolver,
+    peer: peers.Peer,
+    collator: MwpCollator,
+    train: list[dict],
+    held_out: list[dict],
+) -> dict:
+    """Checks that both models do the same, then measures both."""
+    size = args.batch_size
+    held_out = sorted(held_out, key=lambda row: row["length"])
+    held_out = [collator(held_out[i : i + size]) for i in range(0, len(held_out), size)]
+    batches = bucketed(train, size)
+    shuffled = random.Random(SEED).sample(train, len(train))
+    shuffled = [shuffled[i : i + size] for i in range(0, len(shuffled) - size + 1, size)]
     figures = {
-        "batch_size": args.batch_size,
+        "batch_size": size,
         "padding": padding(batches),
         "padding_shuffled": padding(shuffled),
         "checks": check(solver, peer, held_out),
     }
-    random.Random(SEED).shuffle(batches)
     figures.update(measure_solving(solver, peer, held_out))
-    figures.update(measure_training(solver, peer, collator, batches[: args.steps + 1]))
+    random.Random(SEED).shuffle(batches)
+    batches, shuffled = batches[: args.steps + 1], shuffled[: args.steps + 1]
+    figures.update(measure_training(solver, peer, collator, batches, shuffled))
     figures.update(memory_tables(solver))
     if torch.cuda.is_available():
-        figures["gpu"] = measure_gpu(solver, collator, batches[: args.steps + 1])
+        figures["gpu"] = measure_gpu(solver, collator, batches)
     return figures
-
-
-def encode(processor: MwpProcessor, problems: list) -> list[dict]:
-    """Encoded problems whose label the peer can learn too: no longer than its limit."""
-    rows = []
-    for problem in problems:
-        row = processor.encode(problem)
-        if row.get("labels") and len(row["labels"]) <= MAX_LENGTH:
-            rows.append({**row, "length": len(row["input_ids"])})
-    return rows
 
 
 @torch.no_grad()
@@ -169,24 +176,23 @@ def figure(total: Clock, problems: int) -> dict:
 
 def measure_solving(solver: MwpSolver, peer: peers.Peer, batches: list[dict]) -> dict:
     """Encoder alone, greedy and beam search of whole batches and of single problems."""
-    singles = [single(batch, i) for batch in batches for i in range(0, len(batch["input_ids"]), 4)]
-    problems = sum(len(batch["input_ids"]) for batch in batches)
+    singles = [single(batch, i) for batch in batches for i in range(len(batch["input_ids"]))]
+    peer_batches = [peer.batch(batch) for batch in batches]
 
     @torch.no_grad()
     def encode_only(batch: dict) -> None:
         solver.encoder(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"])
 
-    figures = {}
+    figures = {
+        "encoder": clock(encode_only, batches),
+        "encoder_1": clock(encode_only, singles),
+        "greedy_1": clock(lambda batch: solve(solver, batch, 1), singles),
+    }
     for name, num_beams in [("greedy", 1), ("beam", NUM_BEAMS)]:
         peer.model.beam_size = num_beams
-        figures[name] = figure(clock(lambda batch, k=num_beams: solve(solver, batch, k), batches), problems)
-        figures[f"peer_{name}"] = figure(clock(peer.solve, map(peer.batch, batches), warmup=0), problems)
-    peer.model.beam_size = 1
-    figures["encoder"] = figure(clock(encode_only, batches), problems)
-    figures["greedy_1"] = figure(clock(lambda batch: solve(solver, batch, 1), singles), len(singles))
-    figures["encoder_1"] = figure(clock(encode_only, singles), len(singles))
-    figures["peer_greedy_1"] = figure(clock(peer.solve, map(peer.batch, singles)), len(singles))
-    return figures
+        figures[name] = clock(lambda batch, k=num_beams: solve(solver, batch, k), batches)
+        figures[f"peer_{name}"] = clock(peer.solve, peer_batches, warmup=0)
+    return {name: figure(total, len(singles)) for name, total in figures.items()}
 
 
 def single(batch: dict, i: int) -> dict:
@@ -198,35 +204,40 @@ def single(batch: dict, i: int) -> dict:
     return one
 
 
-def measure_training(solver: MwpSolver, peer: peers.Peer, collator: MwpCollator, batches: list[list[dict]]) -> dict:
-    """Steps of ours, collation included, and of the peer's in turn; then the decoder's part alone."""
+def measure_training(
+    solver: MwpSolver,
+    peer: peers.Peer,
+    collator: MwpCollator,
+    batches: list[list[dict]],
+    shuffled: list[list[dict]],
+) -> dict:
+    """Steps in turn: ours, collation included; the peer's, on the same batches with the same optimizer; the peer's as
+    it trains, with batches in random order and Adam. Then the decoder's part of ours alone."""
     solver.train()
     peer.model.train()
     optimizer, peer_optimizer = new_optimizer(solver, 1e-5), new_optimizer(peer.model, 1e-5)
-    ours, theirs, decoder = Clock(), Clock(), Clock()
-    problems = 0
-    for number, rows in enumerate(batches):
+    own_optimizer = torch.optim.Adam(peer.model.parameters(), lr=1e-5, weight_decay=1e-5)
+    clocks = {name: Clock() for name in ("train", "peer_train", "peer_own_train", "decoder_step")}
+    for number, (rows, own_rows) in enumerate(zip(batches, shuffled, strict=True)):
         batch = collator(rows)
-        peer_batch = peer.batch(batch)
-        if number == 0:  # warms up, and counts
+        peer_batch, own_batch = peer.batch(batch), peer.batch(collator(own_rows))
+        if not number:  # warms up, and counts
             with OperatorCounter() as counter:
                 train_step(solver, batch, optimizer)
             with OperatorCounter() as peer_counter:
                 peer.train_step(peer_batch, peer_optimizer)
+            peer.train_step(own_batch, own_optimizer)
             continue
-        with ours:
+        with clocks["train"]:
             train_step(solver, collator(rows), optimizer)
-        with theirs:
+        with clocks["peer_train"]:
             peer.train_step(peer_batch, peer_optimizer)
-        decoder_step(solver, batch, decoder)
-        problems += len(rows)
-    return {
-        "train": figure(ours, problems),
-        "peer_train": figure(theirs, problems),
-        "decoder_step": figure(decoder, problems),
-        "calls": counter.calls,
-        "peer_calls": peer_counter.calls,
-    }
+        with clocks["peer_own_train"]:
+            peer.train_step(own_batch, own_optimizer)
+        decoder_step(solver, batch, clocks["decoder_step"])
+    problems = sum(map(len, batches[1:]))
+    calls = {"calls": counter.calls, "peer_calls": peer_counter.calls}
+    return {**{name: figure(total, problems) for name, total in clocks.items()}, **calls}
 
 
 def decoder_step(solver: MwpSolver, batch: dict, total: Clock) -> None:
@@ -273,17 +284,18 @@ def memory_tables(solver: MwpSolver) -> dict:
             solver(**batch).loss.backward()
         return memory.peak
 
-    base = peak(1, 7)
-    by_batch = [[n, 7 * n, peak(n, 7)] for n in (16, 32, 64, 128)]
+    by_batch = [[n, 7, peak(n, 7)] for n in (16, 32, 64, 128)]
     by_nodes = [[n, 64, peak(64, n)] for n in (7, 15, 31, 63)]
-    smallest = by_nodes[0]
-    return {
-        "memory_batch": [[n, m, f"{b / 2**20:.1f}", f"{(b - base) / (n - 1) / 2**10:.0f}"] for n, m, b in by_batch],
-        "memory_nodes": [
-            [n, m, f"{b / 2**20:.1f}", f"{(b - smallest[2]) / (64 * (n - 7)) / 2**10:.1f}" if n > 7 else ""]
-            for n, m, b in by_nodes
-        ],
-    }
+    return {"memory_batch": growth(by_batch), "memory_nodes": growth(by_nodes)}
+
+
+def growth(sizes: list[list[int]]) -> list[list]:
+    """Memory in MiB, and what each step up adds for one unit of the first column."""
+    rows = []
+    for i, (units, other, peak) in enumerate(sizes):
+        added = f"{(peak - sizes[i - 1][2]) / (units - sizes[i - 1][0]) / 2**20:.2f}" if i else ""
+        rows.append([units, other, f"{peak / 2**20:.0f}", added])
+    return rows
 
 
 def measure_gpu(solver: MwpSolver, collator: MwpCollator, batches: list[list[dict]]) -> list[list]:

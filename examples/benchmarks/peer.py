@@ -50,6 +50,36 @@ def import_model(unpacked: Path) -> types.ModuleType:
     return importlib.import_module("mwptoolkit.model.Seq2Tree.mwpbert")
 
 
+@torch.no_grad()
+def copy_decoder_weights(decoder, model: torch.nn.Module) -> None:
+    """Splits our fused layers into the peer's."""
+
+    def copy(ours: torch.nn.Linear, *theirs: torch.nn.Linear) -> None:
+        parts = len(theirs)
+        for layer, weight, bias in zip(theirs, ours.weight.chunk(parts), ours.bias.chunk(parts), strict=True):
+            layer.weight.copy_(weight)
+            layer.bias.copy_(bias)
+
+    def copy_scorer(ours, hidden: torch.nn.Linear, score: torch.nn.Linear) -> None:
+        hidden.weight.copy_(torch.cat([ours.query.weight, ours.key.weight], 1))
+        hidden.bias.copy_(ours.query.bias)
+        score.weight.copy_(ours.score.weight)
+        if score.bias is not None:
+            score.bias.zero_()
+
+    prediction, generate, merge = model.decoder, model.node_generater, model.merge
+    prediction.embedding_weight.copy_(decoder.constant_embedding.unsqueeze(0))
+    generate.embeddings.weight.copy_(decoder.operator_embedding.weight)
+    copy(decoder.goal_left.linear, prediction.concat_l, prediction.concat_lg)
+    copy(decoder.goal_right.linear, prediction.concat_r, prediction.concat_rg)
+    children = [generate.generate_l, generate.generate_r, generate.generate_lg, generate.generate_rg]
+    copy(decoder.generate_children.linear, *children)
+    copy(decoder.merge.linear, merge.merge, merge.merge_g)
+    copy(decoder.operator_scorer, prediction.ops)
+    copy_scorer(decoder.attention, prediction.attn.attn, prediction.attn.score)
+    copy_scorer(decoder.candidate_scorer, prediction.score.attn, prediction.score.score)
+
+
 class Peer:
     """The peer's model, set to the weights of ours, and its view of our batches.
 
