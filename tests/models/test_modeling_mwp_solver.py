@@ -76,6 +76,14 @@ def test_eager_equals_sdpa_and_gives_attention_maps():
     assert [tuple(maps.shape) for maps in eager.attentions] == [(2, 2, 7, 7)] * 2
 
 
+def test_a_given_encoder_keeps_its_attention(processor):
+    for name in ("eager", "sdpa"):
+        encoder = BertModel._from_config(BertConfig(**SIZES), attn_implementation=name)
+        solver = MwpSolver.from_encoder_decoder_pretrained(encoder, processor)
+        assert solver.encoder.config._attn_implementation == name
+        assert solver.config.encoder_config is solver.encoder.config
+
+
 @pytest.mark.filterwarnings("ignore:.*gradient_checkpointing_enable:FutureWarning")
 def test_gradient_checkpointing_gives_the_same_gradients():
     gradients = []

@@ -1,5 +1,6 @@
 """Configuration of a math-word-problem solver: an encoder and a tree decoder."""
 
+import copy
 from typing import Any
 
 from huggingface_hub.dataclasses import strict
@@ -39,6 +40,9 @@ class MwpSolverConfig(PreTrainedConfig):
             if value is None or isinstance(value, dict):
                 values = dict(value or {})
                 setattr(self, name, AutoConfig.for_model(values.pop("model_type", default), **values))
+            else:
+                # The parent resets the attention implementation of its parts, which may be a living model's.
+                setattr(self, name, copy.deepcopy(value))
         super().__post_init__(**kwargs)
 
     def validate_widths(self):
