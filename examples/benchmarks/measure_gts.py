@@ -9,10 +9,10 @@ import torch
 from measuring import Clock, OperatorCounter, PeakMemory, clock
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
-from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from hf_mwp import GTSConfig, MwpCollator, MwpProcessor, MwpSolver, MwpSolverConfig, MwpStudentConfig, load_mwp_dataset
 from hf_mwp.data import problem_from_row
+from hf_mwp.trainers.length_grouped_sampler import LengthGroupedSampler
 
 
 SEED = 0
@@ -51,8 +51,7 @@ def new_solver(processor: MwpProcessor) -> MwpSolver:
 
 def bucketed(rows: list[dict], size: int, seed: int = SEED) -> list[list[dict]]:
     """The batches of one epoch, as the trainer groups them by length; full ones only."""
-    generator = torch.Generator().manual_seed(seed)
-    order = list(LengthGroupedSampler(size, lengths=[row["length"] for row in rows], generator=generator))
+    order = list(LengthGroupedSampler([row["length"] for row in rows], size, seed))
     return [[rows[i] for i in order[start : start + size]] for start in range(0, len(order) - size + 1, size)]
 
 
