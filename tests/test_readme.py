@@ -1,0 +1,122 @@
+"""Runs what README.md shows: every Python snippet as it stands, every command on tiny models.
+
+Snippets and commands run in a folder that looks like the repository after `make demo`, except that teacher and student
+are tiny models with random weights. Commands that train get a few flags more, so that they train two steps.
+"""
+
+import configparser
+import io
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hf_mwp.cli.main import main
+from tests.tiny import tiny_processor, tiny_solver
+
+
+ROOT = Path(__file__).parents[1]
+BLOCKS = re.findall(
+    r"^```(\w+)\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+)
+PYTHON = [code for language, code in BLOCKS if language == "python"]
+COMMANDS = [line for language, code in BLOCKS if language == "bash" for line in code.splitlines() if line.strip()]
+
+FEW_STEPS = ["--max_steps", "2", "--max_train_samples", "60", "--max_eval_samples", "20", "--use_cpu"]
+SMALLER = {
+    "train": ["--encoder", "tiny_encoder", "--encoder_layers", "1", "--max_length", "64", *FEW_STEPS],
+    "distill": ["--student_layers", "1", *FEW_STEPS],
+    "evaluate": ["--max_eval_samples", "20"],
+    "solve": [],
+}
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory) -> Path:
+    """A folder with `examples` and the models that the demo leaves."""
+    folder = tmp_path_factory.mktemp("readme")
+    (folder / "examples").symlink_to(ROOT / "examples")
+    processor = tiny_processor(max_length=64)
+    for name, layers in [("teacher", 3), ("student", 2)]:
+        solver = tiny_solver(processor, layers=layers)
+        for part in (solver, processor):
+            part.save_pretrained(folder / "hf_mwp_quickstart" / name)
+    solver.encoder.save_pretrained(folder / "tiny_encoder")
+    processor.tokenizer.save_pretrained(folder / "tiny_encoder")
+    return folder
+
+
+@pytest.fixture
+def inside(workspace, monkeypatch):
+    monkeypatch.chdir(workspace)
+
+
+def pipes(command: str) -> list[list[str]]:
+    """Words of the commands of a line, comments left out."""
+    parts: list[list[str]] = [[]]
+    for word in shlex.split(command, comments=True):
+        if word == "|":
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    return parts
+
+
+def execute(words: list[str], given: str, monkeypatch, capsys) -> str:
+    """Runs one command and returns what it prints."""
+    program, arguments = words[0], words[1:]
+    if program == "hf-mwp":
+        monkeypatch.setattr("sys.stdin", io.StringIO(given))
+        status = main([*arguments, *SMALLER[arguments[0]]])
+        printed = capsys.readouterr()
+        assert status == 0, printed.err
+        return printed.out
+    if program == "echo":
+        return " ".join(arguments) + "\n"
+    if program == "make":
+        result = subprocess.run(["make", "--dry-run", *arguments], cwd=ROOT, capture_output=True, text=True)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+    if words[:3] == ["pip", "install", "-e"]:
+        extra = re.fullmatch(r"\.(?:\[(\w+)])?", words[3])
+        assert extra, words[3]
+        setup = configparser.ConfigParser()
+        setup.read(ROOT / "setup.cfg", encoding="utf-8")
+        assert extra[1] is None or extra[1] in setup["options.extras_require"]
+        return ""
+    raise AssertionError(f"README shows {program!r}, which this test does not know how to check")
+
+
+def test_readme_has_snippets():
+    assert len(PYTHON) >= 3
+    assert len(COMMANDS) >= 8
+
+
+# One test for the commands: a later one needs what an earlier one wrote.
+def test_commands(inside, monkeypatch, capsys):
+    for command in COMMANDS:
+        printed = ""
+        for words in pipes(command):
+            printed = execute(words, printed, monkeypatch, capsys)
+        if "hf-mwp solve" in command:
+            assert printed.strip(), command
+
+
+# As for the commands, later snippets may use names of earlier ones.
+def test_python(inside):
+    names: dict = {"__name__": "__main__"}
+    for number, code in enumerate(PYTHON, start=1):
+        exec(compile(code, f"README.md, Python snippet {number}", "exec"), names)
+    assert names["tree"].evaluate() == 12
+    assert 0 <= names["metrics"]["eval_answer_accuracy"] <= 1
+    assert (Path("outputs/python") / "config.json").exists()
+
+
+def test_files_and_links_are_there():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for target in re.findall(r"]\((?!https?:)([^)#]+)\)", text):
+        assert (ROOT / target).exists(), target
+    for folder in re.findall(r"`((?:hf_mwp|examples)/[\w/.]+)`", text):
+        assert (ROOT / folder).exists(), folder
