@@ -1,0 +1,123 @@
+"""From options to a solver and its processor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .errors import CommandError
+from .model_arguments import ModelArguments, parse_layers
+from .model_folder import check_folder, load_solver
+
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from ..data.mwp_processor import MwpProcessor
+    from ..models import MwpSolver
+
+
+def build_solver(
+    args: ModelArguments, rows: Iterable[Mapping[str, Any]], language: str, numerals: bool | None = None
+) -> tuple[MwpSolver, MwpProcessor]:
+    """
+    Makes the solver that the options describe.
+
+    Args:
+        args ([`ModelArguments`]): The options.
+        rows (`Iterable[Mapping]`): Training rows, whose constants become output symbols.
+        language (`str`): Language of the data.
+        numerals (`bool`, *optional*): Whether number words are numbers.
+
+    Raises:
+        CommandError: a folder that is no model, or one that cannot be downloaded.
+    """
+    if args.solver is not None:
+        model, processor = load_solver(args.solver)
+        _set_dropout(model.encoder.config, args.dropout)
+        if args.dropout is not None:
+            model.decoder.config.dropout = args.dropout
+            _apply_dropout(model, args.dropout)
+        return model, processor
+
+    from ..data.load import problem_from_row
+    from ..data.mwp_processor import MwpProcessor
+    from ..models import MwpSolver
+
+    source = args.tokenizer or args.encoder
+    _check_tokenizer(source)
+    try:
+        processor = MwpProcessor.build(
+            source,
+            (problem_from_row(row, numerals=numerals) for row in rows),
+            min_constant_count=args.min_constant_count,
+            language=args.language or language,
+            numerals=numerals,
+            indexed_numbers=args.indexed_numbers,
+            max_length=args.max_length,
+        )
+    except OSError as error:
+        raise CommandError(f"The tokenizer {source} cannot be loaded: {error}") from error
+    encoder = _encoder(args, processor)
+    processor.max_length = min(processor.max_length, _positions(encoder.config))
+    decoder_fields = dict(args.decoder_config or {})
+    if args.dropout is not None:
+        decoder_fields.setdefault("dropout", args.dropout)
+    return MwpSolver.from_encoder_decoder_pretrained(encoder, processor, decoder_kwargs=decoder_fields), processor
+
+
+def _encoder(args: ModelArguments, processor: MwpProcessor) -> PreTrainedModel:
+    from transformers import AutoModel
+
+    from ..models import MwpStudentConfig, MwpStudentModel
+
+    if args.encoder is None:
+        fields = {"vocab_size": len(processor.tokenizer), "pad_token_id": processor.tokenizer.pad_token_id or 0}
+        config = MwpStudentConfig(**(fields | args.encoder_config))
+        if args.attn_implementation is not None:
+            config._attn_implementation = args.attn_implementation
+        _set_dropout(config, args.dropout)
+        return MwpStudentModel(config, add_pooling_layer=False)
+    check_folder(args.encoder)
+    options = {} if args.attn_implementation is None else {"attn_implementation": args.attn_implementation}
+    if args.dropout is not None:
+        options |= {"hidden_dropout_prob": args.dropout, "attention_probs_dropout_prob": args.dropout}
+    try:
+        encoder = AutoModel.from_pretrained(args.encoder, dtype="float32", use_safetensors=True, **options)
+    except OSError as error:
+        raise CommandError(f"The encoder {args.encoder} cannot be loaded: {error}") from error
+    layers = parse_layers(args.encoder_layers)
+    if layers is None:
+        return encoder
+    return MwpStudentModel.from_encoder(encoder, layers=layers, add_pooling_layer=False)
+
+
+def _positions(config: Any) -> int:
+    """Most tokens that an encoder has positions for; RoBERTa counts them from the padding token on."""
+    offset = getattr(config, "position_offset", 0)
+    if "roberta" in config.model_type or config.model_type == "camembert":
+        offset = config.pad_token_id + 1
+    return config.max_position_embeddings - offset
+
+
+def _set_dropout(config: Any, dropout: float | None) -> None:
+    if dropout is not None:
+        config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout
+
+
+def _apply_dropout(model: MwpSolver, dropout: float) -> None:
+    """Gives a loaded model's modules another dropout; those that read it from their config have it already."""
+    from torch import nn
+
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = dropout
+
+
+def _check_tokenizer(source: str) -> None:
+    path = Path(source)
+    if path.is_dir() and not any((path / name).exists() for name in ("tokenizer.json", "vocab.txt", "vocab.json")):
+        raise CommandError(f"{source} has no tokenizer (tokenizer.json or vocab.txt); give one with --tokenizer.")
+    if not path.exists() and source.startswith((".", "/", "~")):
+        raise CommandError(f"There is no folder {source}.")

@@ -1,0 +1,49 @@
+"""What the commands print, on one process of a distributed run only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from rich.console import Console
+from rich.table import Table
+
+
+def is_main_process() -> bool:
+    """Whether this process is the one that prints and writes; `torchrun` and `accelerate launch` set the rank."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
+def make_console(**kwargs) -> Console:
+    """A console that is silent on all processes but the first; `kwargs` are those of `rich.console.Console`."""
+    return Console(quiet=not is_main_process(), highlight=False, **kwargs)
+
+
+def percent(fraction: float | None) -> str:
+    """A share as percent with one decimal; a dash where there is none."""
+    return "-" if fraction is None else f"{100 * fraction:.1f}"
+
+
+def accuracy_table(title: str, reports: Mapping[str, Mapping[str, float]]) -> Table:
+    """
+    A table of accuracies in percent, one line per report.
+
+    Args:
+        title (`str`): Heading.
+        reports (`Mapping[str, Mapping]`): Results of [`metrics.accuracy_report`] by the name of the line.
+    """
+    levels = [
+        level for level in ("low", "medium", "high") if any(f"num_problems_{level}" in r for r in reports.values())
+    ]
+    table = Table(title=title, title_justify="left")
+    table.add_column("")
+    for heading in ("problems", "answer %", "equation %", *levels):
+        table.add_column(heading, justify="right")
+    for name, report in reports.items():
+        cells = [str(int(report.get("num_problems", 0)))]
+        cells += [percent(report.get("answer_accuracy")), percent(report.get("equation_accuracy"))]
+        for level in levels:
+            count = report.get(f"num_problems_{level}")
+            cells.append(f"{percent(report.get(f'answer_accuracy_{level}'))} of {int(count)}" if count else "-")
+        table.add_row(name, *cells)
+    return table

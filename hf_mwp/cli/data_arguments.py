@@ -1,0 +1,71 @@
+"""Options that say what data a command reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class DataArguments:
+    """
+    Which problems are read, and how they are split.
+
+    Args:
+        dataset (`str`, *optional*, defaults to `"math23k"`):
+            Name of a data set that [`load_mwp_dataset`] knows, or a JSONL or CSV file of its schema.
+        data_dir (`str`, *optional*):
+            Folder of the data set's files, if they are not where the loader looks.
+        split_scheme (`str`, *optional*):
+            Named public split or fold scheme; the data set's usual one by default.
+        fold (`int`, *optional*):
+            Fold to hold out, for data sets with folds.
+        on_error (`str`, *optional*, defaults to `"raise"`):
+            A damaged record stops the command (`"raise"`) or is skipped and counted (`"skip"`).
+        drop_overlap (`bool`, *optional*, defaults to `False`):
+            Drop test problems whose masked text is in the training part.
+        numerals (`bool`, *optional*):
+            Whether number words are numbers; by default in English only.
+        validation_fraction (`float`, *optional*, defaults to 0.1):
+            Share of the training part that is held out for validation where a data set has no validation part of its
+            own. 0 trains on all of it, without evaluation on the way.
+        max_train_samples, max_eval_samples (`int`, *optional*):
+            Use only so many problems, for a quick try.
+    """
+
+    _argument_group_name = "data"
+
+    dataset: str = field(
+        default="math23k", metadata={"help": "Name of a data set, or a JSONL or CSV file of the common schema."}
+    )
+    data_dir: str | None = field(default=None, metadata={"help": "Folder of the data set's files."})
+    split_scheme: str | None = field(
+        default=None, metadata={"help": "Named public split or fold scheme; the data set's usual one if not given."}
+    )
+    fold: int | None = field(default=None, metadata={"help": "Fold to hold out, for data sets with folds."})
+    on_error: str = field(
+        default="raise",
+        metadata={
+            "help": "What a damaged record does: stop, or be skipped and counted.",
+            "choices": ["raise", "skip"],
+        },
+    )
+    drop_overlap: bool = field(
+        default=False, metadata={"help": "Drop test problems whose masked text is in the training part."}
+    )
+    numerals: bool | None = field(
+        default=None, metadata={"help": "Whether number words are numbers; in English only if not given."}
+    )
+    validation_fraction: float = field(
+        default=0.1,
+        metadata={"help": "Share of the training part held out for validation where the data set has no such part."},
+    )
+    max_train_samples: int | None = field(default=None, metadata={"help": "Train on so many problems only."})
+    max_eval_samples: int | None = field(default=None, metadata={"help": "Evaluate on so many problems only."})
+
+    def __post_init__(self):
+        if not 0 <= self.validation_fraction < 1:
+            raise ValueError(f"`validation_fraction` must be at least 0 and below 1, not {self.validation_fraction}.")
+        for name in ("max_train_samples", "max_eval_samples"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"`{name}` must be at least 1, not {value}.")

@@ -1,0 +1,127 @@
+"""`hf-mwp distill`: train a student solver after a teacher solver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .console import make_console
+from .data_arguments import DataArguments
+from .errors import CommandError
+from .model_arguments import parse_layers
+from .model_folder import load_solver
+from .parsing import parse
+from .problem_data import load_problem_data
+from .run_arguments import RunArguments
+from .run_folder import RunFolder
+from .training import finish, prepare_config, resume_point, run_training
+
+
+@dataclass
+class StudentArguments:
+    """
+    Teacher and student of a distillation.
+
+    Args:
+        teacher (`str`):
+            Folder or Hub id of a trained solver.
+        student (`str`, *optional*):
+            Folder or Hub id of a solver to train; by default one is cut from the teacher.
+        student_layers (`str`, *optional*, defaults to `"3"`):
+            Layers of the teacher's encoder that a cut student starts from: a number, or indices (`"0,2,4"`).
+        student_layer_choice (`str`, *optional*, defaults to `"first"`):
+            Which, if `student_layers` is a number: see [`~distillation.cut_student`].
+        new_decoder (`bool`, *optional*, defaults to `False`):
+            Start the cut student's decoder from random weights instead of the teacher's.
+        student_dropout (`float`, *optional*):
+            Dropout of a cut student; the teacher's by default.
+    """
+
+    _argument_group_name = "teacher and student"
+
+    teacher: str | None = field(
+        default=None, metadata={"help": "Folder or Hub id of a trained solver (must be given)."}
+    )
+    student: str | None = field(
+        default=None, metadata={"help": "Folder or Hub id of a solver to train; cut from the teacher if not given."}
+    )
+    student_layers: str = field(
+        default="3",
+        metadata={"help": "Teacher's encoder layers a cut student starts from: a number, or indices (0,2,4)."},
+    )
+    student_layer_choice: str = field(
+        default="first",
+        metadata={
+            "help": "Which layers, if student_layers is a number.",
+            "choices": ["first", "last", "uniform", "alternate"],
+        },
+    )
+    new_decoder: bool = field(
+        default=False, metadata={"help": "Start a cut student's decoder from random weights, not the teacher's."}
+    )
+    student_dropout: float | None = field(
+        default=None, metadata={"help": "Dropout of a cut student; the teacher's if not given."}
+    )
+
+    def __post_init__(self):
+        if self.teacher is None:
+            raise ValueError("a `teacher` must be given: the folder or Hub id of a trained solver.")
+        parse_layers(self.student_layers)
+
+
+def run(argv: list[str]) -> int:
+    """Distils a student; see `hf-mwp distill --help`. Also runs under `torchrun` and `accelerate launch`."""
+    from ..trainers import DistillationConfig, DistillationTrainer
+
+    (data_args, student_args, run_args, config), values = parse(
+        "distill",
+        "Train a student solver after a frozen teacher solver: its predictions, hidden states and embeddings.",
+        [DataArguments, StudentArguments, RunArguments, DistillationConfig],
+        argv,
+    )
+    from transformers import set_seed
+
+    console = make_console()
+    checkpoint = resume_point(config, run_args)
+    set_seed(config.seed)
+    data = load_problem_data(data_args, seed=config.seed if config.data_seed is None else config.data_seed)
+    console.print(data.summary())
+    prepare_config(config, data, console)
+    teacher, processor = load_solver(student_args.teacher)
+    student = make_student(student_args, teacher, processor)
+    folder = RunFolder(config.output_dir, "distill", values)
+    try:
+        folder.write_json("data.json", data.record())
+        trainer = DistillationTrainer(
+            model=student,
+            teacher_model=teacher,
+            args=config,
+            train_dataset=data.train,
+            eval_dataset=data.validation,
+            processing_class=processor,
+        )
+        metrics = run_training(trainer, data, folder, run_args, checkpoint, console, "student")
+        finish(folder, metrics, console)
+    finally:
+        folder.close()
+    return 0
+
+
+def make_student(args: StudentArguments, teacher, processor):
+    """The student that the options describe; `CommandError` if it does not read and answer as the teacher does."""
+    from ..distillation import cut_student
+
+    if args.student is None:
+        dropout = args.student_dropout
+        fields = {} if dropout is None else {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
+        return cut_student(
+            teacher,
+            parse_layers(args.student_layers),
+            choice=args.student_layer_choice,
+            new_decoder=args.new_decoder,
+            decoder_dropout=dropout,
+            **fields,
+        )
+    student, own = load_solver(args.student)
+    if own.tokenizer.get_vocab() != processor.tokenizer.get_vocab():
+        raise CommandError(f"{args.student} has another tokenizer than {args.teacher}; distillation needs the same.")
+    return student

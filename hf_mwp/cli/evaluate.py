@@ -1,0 +1,108 @@
+"""`hf-mwp evaluate`: how well a solver does on a data set, and what each of its failures is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .console import accuracy_table, make_console
+from .data_arguments import DataArguments
+from .errors import CommandError
+from .evaluation import overlap_reports, predict, reason_table
+from .model_folder import load_solver
+from .parsing import parse
+from .problem_data import load_problem_data
+
+
+if TYPE_CHECKING:
+    from ..trainers.solver_evaluation import SolverPrediction
+
+
+@dataclass
+class EvaluateArguments:
+    """Options of `hf-mwp evaluate` beside those of the data; the fields' help says what each is."""
+
+    model: str = field(default="hf_mwp_quickstart/student", metadata={"help": "Folder or Hub id of the solver."})
+    split: str = field(
+        default="test", metadata={"help": "Part of the data set to solve.", "choices": ["test", "validation", "train"]}
+    )
+    num_beams: int = field(default=1, metadata={"help": "Beams of the search; the papers report 5."})
+    max_decode_length: int | None = field(
+        default=None, metadata={"help": "Most symbols of an equation; the decoder's own limit if not given."}
+    )
+    rule: str = field(
+        default="annotated",
+        metadata={
+            "help": "What a right answer is: the annotated one (relative tolerance), or, as the peers have it, the "
+            "value of the target equation (absolute tolerance).",
+            "choices": ["annotated", "peers"],
+        },
+    )
+    batch_size: int = field(default=64, metadata={"help": "Problems solved at once."})
+    predictions: str | None = field(
+        default=None,
+        metadata={"help": "JSONL file for the predictions; predictions_<dataset>_<split>.jsonl if not given."},
+    )
+    json: bool = field(default=False, metadata={"help": "Print the figures as one JSON object instead of tables."})
+    device: str | None = field(default=None, metadata={"help": "Device, such as cpu or cuda:0; chosen if not given."})
+
+
+def run(argv: list[str]) -> int:
+    """Evaluates, prints tables, writes predictions; see `hf-mwp evaluate --help`."""
+    (args, data_args), _ = parse(
+        "evaluate",
+        "Measure a solver on a data set: answer and equation accuracy, overall, per level of complexity, and with and "
+        "without problems whose masked text is in the training part. Every prediction goes to a JSONL file with the "
+        "reason of its failure.",
+        [EvaluateArguments, DataArguments],
+        argv,
+    )
+    console = make_console(stderr=args.json)
+    model, processor = load_solver(args.model)
+    if args.device is not None:
+        model.to(args.device)
+    data = load_problem_data(data_args)
+    console.print(data.summary())
+    rows = data.part(args.split)
+    if rows is None:
+        raise CommandError(f"{data_args.dataset} has no {args.split!r} part; it has {', '.join(data.parts)}.")
+    predictions = predict(
+        model,
+        processor,
+        list(rows),
+        batch_size=args.batch_size,
+        num_beams=args.num_beams,
+        max_decode_length=args.max_decode_length,
+        rule=args.rule,
+        console=console,
+    )
+    seen = data.seen_in_training if args.split != "train" else None
+    reports = overlap_reports(predictions, seen)
+    path = Path(args.predictions or f"predictions_{Path(data_args.dataset).stem}_{args.split}.jsonl")
+    write_records(predictions, path, seen)
+    if args.json:
+        settings = {"model": args.model, "split": args.split, "num_beams": args.num_beams, "rule": args.rule}
+        print(json.dumps(settings | {"scheme": data.scheme, "reports": reports}, ensure_ascii=False))
+    else:
+        beams = "greedy" if args.num_beams == 1 else f"{args.num_beams} beams"
+        title = f"{args.model} on {data_args.dataset}, {args.split} part ({data.scheme}), {beams}, rule {args.rule!r}"
+        console.print(accuracy_table(title, reports))
+        console.print(reason_table(predictions))
+    console.print(f"Predictions: {path}")
+    return 0
+
+
+def write_records(predictions: list[SolverPrediction], path: Path, seen: Any) -> None:
+    """
+    Writes one JSON object a line: problem, prediction, verdict, reason of failure, and whether the masked text is in
+    the training part. An existing file is replaced when all lines are written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(path.name + ".part")
+    with unfinished.open("w", encoding="utf-8") as file:
+        for prediction in predictions:
+            record = prediction.to_dict() | {"masked_text_in_train": None if seen is None else seen(prediction)}
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+    unfinished.replace(path)

@@ -1,0 +1,101 @@
+"""Solving a whole set of problems, and what to say about the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+
+if TYPE_CHECKING:
+    from ..data.mwp_processor import MwpProcessor
+    from ..models import MwpSolver
+    from ..trainers.solver_evaluation import SolverPrediction
+
+
+def predict(
+    model: MwpSolver,
+    processor: MwpProcessor,
+    rows: Sequence[Mapping[str, Any]],
+    batch_size: int = 64,
+    num_beams: int = 1,
+    max_decode_length: int | None = None,
+    rule: str = "annotated",
+    console: Console | None = None,
+) -> list[SolverPrediction]:
+    """
+    Solves problems and checks the answers, as an evaluation of [`SolverTrainer`] does.
+
+    Args:
+        model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver.
+        rows (`Sequence[Mapping]`): Rows of [`load_mwp_dataset`].
+        batch_size (`int`, *optional*, defaults to 64): Problems solved at once; each batch has texts of like length.
+        num_beams (`int`, *optional*, defaults to 1), max_decode_length (`int`, *optional*): See [`MwpSolver.solve`].
+        rule (`str`, *optional*, defaults to `"annotated"`): See [`metrics.answers_match`].
+        console (`rich.console.Console`, *optional*): Shows a progress bar there.
+
+    Returns:
+        `list[SolverPrediction]`: in the order of the rows.
+    """
+    from ..data.load import problem_from_row
+    from ..trainers.solver_evaluation import read_predictions
+
+    model.eval()
+    columns = processor.encode([problem_from_row(row, numerals=processor.numerals) for row in rows])
+    order = sorted(range(len(rows)), key=columns["length"].__getitem__, reverse=True)
+    batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+    if console is not None:
+        batches = track(batches, "Solving", console=console, transient=True, disable=console.quiet)
+    sequences: list = [None] * len(rows)
+    scores = [0.0] * len(rows)
+    for batch in batches:
+        inputs = processor.pad({name: [values[index] for index in batch] for name, values in columns.items()})
+        solved = model.solve(
+            input_ids=inputs["input_ids"].to(model.device),
+            attention_mask=inputs["attention_mask"].to(model.device),
+            number_positions=inputs["number_positions"].to(model.device),
+            num_beams=num_beams,
+            max_length=max_decode_length,
+        )
+        for index, ids, score in zip(
+            batch, solved.sequences[:, 0].tolist(), solved.scores[:, 0].tolist(), strict=True
+        ):
+            sequences[index], scores[index] = ids, score
+    return read_predictions(list(rows), sequences, scores, processor, rule)
+
+
+def overlap_reports(
+    predictions: Sequence[SolverPrediction], seen: Callable[[SolverPrediction], bool] | None
+) -> dict[str, dict[str, float]]:
+    """
+    Accuracies of all problems and, where some of them have their masked text in the training part, of the two parts.
+
+    Args:
+        predictions (`Sequence[SolverPrediction]`): All of them.
+        seen (`Callable`, *optional*): Whether the masked text of a prediction's problem is in the training part.
+    """
+    from ..metrics import accuracy_report
+
+    groups = {"all problems": list(predictions)}
+    if seen is not None:
+        known = [prediction for prediction in predictions if seen(prediction)]
+        if known:
+            groups["masked text not in train"] = [p for p in predictions if not seen(p)]
+            groups["masked text in train"] = known
+    return {name: accuracy_report([p.score for p in group]) for name, group in groups.items()}
+
+
+def reason_table(predictions: Sequence[SolverPrediction]) -> Table:
+    """A table of why predictions are wrong, the most frequent reason first."""
+    from ..metrics import FAILURE_REASONS, reason_counts
+
+    table = Table(title="Why answers are wrong", title_justify="left")
+    table.add_column("reason")
+    table.add_column("problems", justify="right")
+    table.add_column("meaning")
+    for reason, count in reason_counts([prediction.score for prediction in predictions]).items():
+        table.add_row(reason, str(count), FAILURE_REASONS[reason])
+    return table

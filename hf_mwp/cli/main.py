@@ -1,0 +1,81 @@
+"""Entry point of `hf-mwp` and `python -m hf_mwp`: finds the subcommand, reports errors."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib
+import os
+import sys
+
+from .errors import CommandError
+
+
+COMMANDS = {
+    "quickstart": "train a teacher, distil a student, solve held-out problems: the whole house in five minutes",
+    "train": "fine-tune a solver (teacher or student) on a data set",
+    "distill": "train a student solver after a teacher solver",
+    "evaluate": "measure a solver on a data set, and write each prediction with the reason of its failure",
+    "solve": "solve problems given as arguments, in a file, or on standard input",
+}
+ALIASES = {"distil": "distill"}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """
+    Runs a subcommand.
+
+    Args:
+        argv (`list[str]`, *optional*):
+            Arguments; those of the process by default.
+
+    Returns:
+        `int`: exit status. 0: done; 1: the command failed with a named error; 2: wrong arguments; 130: interrupted.
+        With `HF_MWP_TRACEBACK=1` in the environment, errors show where they come from.
+    """
+    argv = list(sys.argv[1:] if argv is None else argv)
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        _parser().print_help()
+        return 0 if argv else 2
+    if argv[0] == "--version":
+        from .. import __version__
+
+        print(f"hf-mwp {__version__}")
+        return 0
+    name = ALIASES.get(argv[0], argv[0])
+    if name not in COMMANDS:
+        close = difflib.get_close_matches(name, COMMANDS, n=1)
+        hint = f" Did you mean `hf-mwp {close[0]}`?" if close else " `hf-mwp --help` lists the commands."
+        return _fail(f"There is no command {name!r}.{hint}", 2)
+    try:
+        return importlib.import_module(f".{name}", __package__).run(argv[1:]) or 0
+    except KeyboardInterrupt:
+        return _fail("Interrupted.", 130)
+    except BrokenPipeError:
+        # The reader of a pipe (`| head`) went away; standard output is closed so that Python does not complain again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (CommandError, OSError, ValueError) as error:
+        if os.environ.get("HF_MWP_TRACEBACK"):
+            raise
+        return _fail(str(error) or type(error).__name__, 1)
+
+
+def _parser() -> argparse.ArgumentParser:
+    listing = "\n".join(f"  {name:12} {text}" for name, text in COMMANDS.items())
+    return argparse.ArgumentParser(
+        prog="hf-mwp",
+        usage="hf-mwp <command> [options]",
+        description="Compact solvers of math word problems: train, distil, evaluate, solve.",
+        epilog=f"commands:\n{listing}\n\n`hf-mwp <command> --help` names every option of a command.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def _fail(message: str, status: int) -> int:
+    print(f"hf-mwp: {message}", file=sys.stderr)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""Options that say what solver a command builds."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+
+@dataclass
+class ModelArguments:
+    """
+    The solver to train: a pretrained encoder or one from random weights with a new decoder, or a solver that exists.
+
+    Args:
+        encoder (`str`, *optional*):
+            Hub id or folder of a BERT- or RoBERTa-like encoder.
+        encoder_layers (`str`, *optional*):
+            Layers of the encoder to keep: a number (`"3"`: the first three) or indices (`"0,2,4"`).
+        encoder_config (`dict`, *optional*):
+            Without `encoder`: fields of [`MwpStudentConfig`] for an encoder from random weights (a mapping in YAML,
+            JSON as a flag). `{}` is the 3-layer student.
+        tokenizer (`str`, *optional*):
+            Hub id or folder of the tokenizer; that of the encoder by default.
+        solver (`str`, *optional*):
+            Folder or Hub id of a solver to go on training, instead of all of the above.
+        language (`str`, *optional*):
+            Language of the problems, `"zh"` or `"en"`; that of the data by default.
+        indexed_numbers (`bool`, *optional*, defaults to `False`):
+            Mask numbers as `[NUM0]`, `[NUM1]`, ... instead of `[NUM]`: from random weights this learns much faster.
+        max_length (`int`, *optional*, defaults to 512):
+            Most tokens of a text.
+        min_constant_count (`int`, *optional*, defaults to 5):
+            Training problems in which a constant must occur to be an output symbol.
+        dropout (`float`, *optional*):
+            Dropout of encoder and decoder; each model's own by default.
+        decoder_config (`dict`, *optional*):
+            Fields of [`GTSConfig`] for the new decoder, such as `root_goal`.
+        attn_implementation (`str`, *optional*):
+            Attention of the encoder: `"sdpa"` or `"eager"`.
+    """
+
+    _argument_group_name = "model"
+
+    encoder: str | None = field(
+        default=None, metadata={"help": "Hub id or folder of a BERT- or RoBERTa-like encoder."}
+    )
+    encoder_layers: str | None = field(
+        default=None, metadata={"help": "Layers to keep: a number (3: the first three) or indices (0,2,4)."}
+    )
+    encoder_config: dict | str | None = field(
+        default=None,
+        metadata={
+            "help": "Without an encoder: fields of MwpStudentConfig for random weights, as JSON ({}: defaults)."
+        },
+    )
+    tokenizer: str | None = field(
+        default=None, metadata={"help": "Hub id or folder of the tokenizer; the encoder's if not given."}
+    )
+    solver: str | None = field(default=None, metadata={"help": "Folder or Hub id of a solver to go on training."})
+    language: str | None = field(
+        default=None, metadata={"help": "zh or en; that of the data if not given.", "choices": ["zh", "en"]}
+    )
+    indexed_numbers: bool = field(
+        default=False, metadata={"help": "Mask numbers as [NUM0], [NUM1], ... instead of [NUM] for all."}
+    )
+    max_length: int = field(default=512, metadata={"help": "Most tokens of a text."})
+    min_constant_count: int = field(
+        default=5, metadata={"help": "Training problems in which a constant must occur to be an output symbol."}
+    )
+    dropout: float | None = field(
+        default=None, metadata={"help": "Dropout of encoder and decoder; each model's own if not given."}
+    )
+    decoder_config: dict | str | None = field(
+        default=None, metadata={"help": "Fields of GTSConfig for the new decoder, as JSON."}
+    )
+    attn_implementation: str | None = field(
+        default=None, metadata={"help": "Attention of the encoder: sdpa or eager."}
+    )
+
+    def __post_init__(self):
+        self.encoder_config = _mapping("encoder_config", self.encoder_config)
+        self.decoder_config = _mapping("decoder_config", self.decoder_config)
+        if self.dropout is not None and not 0 <= self.dropout < 1:
+            raise ValueError(f"`dropout` must be at least 0 and below 1, not {self.dropout}.")
+        sources = [name for name in ("encoder", "encoder_config", "solver") if getattr(self, name) is not None]
+        if len(sources) != 1:
+            given = f"{' and '.join(sources)} are" if sources else "none is"
+            raise ValueError(
+                f"exactly one of `encoder`, `encoder_config` and `solver` says where to start from; {given} given."
+            )
+        if self.encoder_config is not None and self.tokenizer is None:
+            raise ValueError("an encoder from random weights (`encoder_config`) needs a `tokenizer`.")
+        parse_layers(self.encoder_layers)
+
+
+def _mapping(name: str, value: dict | str | None) -> dict | None:
+    """A mapping as YAML gives it, or as JSON on the command line."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise ValueError(f"`{name}` is no JSON: {error}.") from None
+    if value is not None and not isinstance(value, dict):
+        raise ValueError(f"`{name}` takes a mapping of fields, not {value!r}.")
+    return value
+
+
+def parse_layers(text: str | int | list[int] | None) -> int | list[int] | None:
+    """
+    Layers as [`MwpStudentModel.from_encoder`] takes them, from an option: `"3"` is the first three, `"0,2,4"` indices.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if text is None or isinstance(text, int):
+        return text
+    try:
+        if isinstance(text, list):
+            return [int(index) for index in text]
+        return [int(part) for part in text.split(",")] if "," in text else int(text)
+    except ValueError:
+        raise ValueError(f"layers are a number (3: the first three) or indices (0,2,4), not {text!r}.") from None

@@ -1,0 +1,89 @@
+"""Solvers, encoders and processors from folders and the Hub, with errors that say what to do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .errors import CommandError
+
+
+if TYPE_CHECKING:
+    from ..data.mwp_processor import MwpProcessor
+    from ..models import MwpSolver
+
+WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+
+
+def check_folder(name: str, model_type: str | None = None) -> None:
+    """
+    Looks whether a local folder can be a model; what is no local path is taken for a Hub id and passes.
+
+    Args:
+        name (`str`): Folder or Hub id.
+        model_type (`str`, *optional*): The type that its `config.json` must have.
+
+    Raises:
+        CommandError: a path that does not exist or is no folder, a folder without configuration or weights, one of
+            another type, or one whose weights are a pickle.
+    """
+    path = Path(name)
+    if not path.exists():
+        if name.startswith((".", "/", "~")) or name.count("/") > 1 or path.suffix:
+            raise CommandError(f"There is no folder {name}.")
+        return
+    if not path.is_dir():
+        raise CommandError(f"{name} is a file; give the folder of the model.")
+    config = path / "config.json"
+    if not config.exists():
+        hint = _hint(path, model_type)
+        raise CommandError(f"{name} is no model folder: it has no config.json.{hint}")
+    try:
+        found = json.loads(config.read_text(encoding="utf-8")).get("model_type")
+    except (ValueError, AttributeError) as error:
+        raise CommandError(f"{config} cannot be read as a model's configuration: {error}") from error
+    if model_type is not None and found != model_type:
+        raise CommandError(
+            f"{name} holds a model of type {found!r}, but a solver (type {model_type!r}) is needed; "
+            f"`hf-mwp train --encoder {name}` makes one of an encoder."
+        )
+    if not any((path / file).exists() for file in WEIGHTS):
+        if any((path / file).exists() for file in PICKLES):
+            raise CommandError(
+                f"{name} has its weights in a pickle file, which can run code when it is loaded and is refused; "
+                "convert it to safetensors (model.save_pretrained of a current transformers writes that)."
+            )
+        raise CommandError(f"{name} has a config.json but no weights ({WEIGHTS[0]}).")
+
+
+def load_solver(name: str) -> tuple[MwpSolver, MwpProcessor]:
+    """
+    Loads a solver and its processor.
+
+    Args:
+        name (`str`): Folder or Hub id.
+
+    Raises:
+        CommandError: see [`check_folder`]; or there is no processor beside the model, or the download failed.
+    """
+    check_folder(name, "mwp_solver")
+    from ..data.mwp_processor import MwpProcessor
+    from ..models import MwpSolver
+
+    if Path(name).is_dir() and not (Path(name) / MwpProcessor.file_name).exists():
+        raise CommandError(
+            f"{name} has a solver but no {MwpProcessor.file_name}; save its processor to the same folder."
+        )
+    try:
+        return MwpSolver.from_pretrained(name, use_safetensors=True), MwpProcessor.from_pretrained(name)
+    except OSError as error:
+        raise CommandError(f"{name} cannot be loaded: {error}") from error
+
+
+def _hint(path: Path, model_type: str | None) -> str:
+    inside = sorted(folder.parent for folder in path.glob("*/config.json"))
+    if inside:
+        return f" Did you mean {inside[0]}?"
+    return " `hf-mwp train` and `hf-mwp quickstart` write such folders." if model_type == "mwp_solver" else ""

@@ -1,0 +1,80 @@
+"""Progress of a training run in the terminal."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from transformers import Trainer, TrainerCallback
+from transformers.trainer_callback import PrinterCallback, ProgressCallback
+
+from .console import percent
+
+
+class RichProgressCallback(TrainerCallback):
+    """
+    A progress bar, and one line for each evaluation; takes the place of the Trainer's own printing.
+
+    Args:
+        console (`rich.console.Console`): Where to print; a quiet one prints nothing.
+        name (`str`): What is trained.
+    """
+
+    def __init__(self, console: Console, name: str):
+        self.console, self.name = console, name
+        self.progress: Progress | None = None
+        self.loss: float | None = None
+
+    @classmethod
+    def attach(cls, trainer: Trainer, console: Console, name: str) -> RichProgressCallback:
+        """Puts the callback into a trainer in place of those that print."""
+        for callback in (ProgressCallback, PrinterCallback):
+            trainer.remove_callback(callback)
+        callback = cls(console, name)
+        trainer.add_callback(callback)
+        return callback
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        self.started = time.perf_counter()
+        if self.console.quiet:
+            return
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self.progress = Progress(*columns, TimeRemainingColumn(), console=self.console, transient=True)
+        self.task = self.progress.add_task(self.name, total=state.max_steps, completed=state.global_step)
+        self.progress.start()
+
+    def on_step_end(self, args, state, control, **kwargs):
+        if self.progress is not None:
+            self.progress.update(self.task, completed=state.global_step)
+
+    def on_log(self, args, state, control, logs=None, **kwargs):
+        logs = logs or {}
+        self.loss = logs.get("loss", self.loss)
+        if self.progress is not None and "loss" in logs:
+            self.progress.update(self.task, description=f"{self.name}  loss {logs['loss']:.3f}")
+
+    def on_evaluate(self, args, state, control, metrics=None, **kwargs):
+        metrics = metrics or {}
+        if "eval_answer_accuracy" not in metrics or state.epoch is None:
+            return
+        parts = [f"{self.name}  epoch {state.epoch:g}"]
+        if self.loss is not None:
+            parts.append(f"loss {self.loss:.3f}")
+        parts.append(f"validation: answers {percent(metrics['eval_answer_accuracy'])} %")
+        parts.append(f"equations {percent(metrics.get('eval_equation_accuracy'))} %")
+        if hasattr(self, "started"):
+            parts.append(f"{time.perf_counter() - self.started:.0f} s")
+        line = ", ".join(parts)
+        self.console.print(line)
+        logging.getLogger("hf_mwp.cli").info(line)
+
+    def on_train_end(self, args, state, control, **kwargs):
+        self.close()
+
+    def close(self) -> None:
+        """Takes the bar away; more than once does no harm."""
+        if self.progress is not None:
+            self.progress.stop()
+            self.progress = None

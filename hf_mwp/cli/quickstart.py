@@ -1,0 +1,207 @@
+"""`hf-mwp quickstart`: teacher, student, figures and solved problems in five minutes on two cores."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from .console import make_console, percent
+from .curve import draw_learning_curve
+from .data_arguments import DataArguments
+from .errors import CommandError
+from .evaluation import predict
+from .parsing import parse
+from .problem_data import ProblemData, load_problem_data
+from .quickstart_models import (
+    QuickstartArguments,
+    cut_from_teacher,
+    distil,
+    find_encoder,
+    make_teacher,
+    random_like,
+    train_baseline,
+    train_teacher,
+)
+from .run_folder import RunFolder
+from .solve import print_solution
+
+
+if TYPE_CHECKING:
+    from ..data.mwp_processor import MwpProcessor
+    from ..models import MwpSolver
+
+NUM_SHOWN = 5
+NUM_TIMED = 20
+
+
+def run(argv: list[str]) -> int:
+    """Runs the quickstart; see `hf-mwp quickstart --help`."""
+    started = time.perf_counter()
+    (args,), values = parse(
+        "quickstart",
+        "Fine-tune a pretrained encoder into a teacher on ASDiv-A, cut a 3-layer student from it, distil it, train "
+        "the same student from random weights for comparison, and measure all of them on the fold held out.",
+        [QuickstartArguments],
+        argv,
+    )
+    find_encoder(args.encoder)
+    check_output(Path(args.output_dir))
+    import torch
+    from transformers import set_seed
+
+    if args.threads is not None:
+        torch.set_num_threads(args.threads)
+    console = make_console()
+    data = load_problem_data(
+        DataArguments(dataset="asdiv_a", data_dir=args.data_dir, fold=args.fold, validation_fraction=0.0)
+    )
+    console.print(data.summary())
+    train, test = list(data.train), list(data.test)
+    if args.fast:
+        train, test = train[:160], test[:60]
+
+    folder = RunFolder(args.output_dir, "quickstart", values)
+    try:
+        set_seed(args.seed)
+        teacher, processor = make_teacher(args, train)
+        logs = {"teacher": train_teacher(args, teacher, processor, train, console)}
+        save(folder.path / "teacher", teacher, processor)
+
+        student = cut_from_teacher(args, teacher)
+        logs["student"] = distil(args, student, teacher, processor, train, console)
+        save(folder.path / "student", student, processor)
+
+        models = {"teacher": teacher, "student": student}
+        if args.baseline:
+            set_seed(args.seed)
+            models["random student"] = random_like(student)
+            logs["random student"] = train_baseline(args, models["random student"], processor, train, console)
+
+        figures = measure(models, processor, test, args.num_beams)
+        console.print(figures_table(figures, args, data))
+        show_solutions(folder.path / "student", test, args.seed, console)
+        draw_learning_curve(logs, folder.path / "learning_curve.png", title=f"quickstart on ASDiv-A, fold {args.fold}")
+        seconds = time.perf_counter() - started
+        folder.finish({"data": data.record(), "test": figures, "seconds": round(seconds, 1), "logs": logs})
+    finally:
+        folder.close()
+    console.print(
+        f"Done in {seconds:.0f} s. {folder.path} has teacher and student, run_config.yaml, run.json, metrics.json, "
+        f"run.log and learning_curve.png. Try:\n"
+        f'  hf-mwp solve --model {folder.path / "student"} "Tom has 12 apples and eats 3. How many are left?"'
+    )
+    return 0
+
+
+def check_output(path: Path) -> None:
+    """
+    An output folder may be new, empty, or of an earlier quickstart, which is replaced.
+
+    Raises:
+        CommandError: it holds something else.
+    """
+    if path.is_dir() and any(path.iterdir()) and "hf-mwp quickstart" not in _text(path / "run.json"):
+        raise CommandError(f"{path} is not empty and not from an earlier quickstart; choose another --output_dir.")
+
+
+def save(folder: Path, model: MwpSolver, processor: MwpProcessor) -> None:
+    """Saves a solver so that `pipeline("math-word-problem", model=folder)` loads it."""
+    model.save_pretrained(folder)
+    processor.save_pretrained(folder)
+
+
+def measure(models: dict[str, MwpSolver], processor: MwpProcessor, rows: list[dict], num_beams: int) -> dict[str, Any]:
+    """Size, accuracy, latency of one problem and, relative to the teacher, the accuracy kept by each model."""
+    from ..data.load import problem_from_row
+    from ..metrics import accuracy_report, compare_latency, count_parameters
+
+    timed = [processor(problem_from_row(row, numerals=processor.numerals)) for row in rows[:NUM_TIMED]]
+    names = ("input_ids", "attention_mask", "number_positions")
+    timed = [{name: inputs[name] for name in names} for inputs in timed]
+
+    def solve_all(model):
+        return lambda: [model.solve(**inputs, num_beams=num_beams) for inputs in timed]
+
+    figures: dict[str, Any] = {}
+    for name, model in models.items():
+        predictions = predict(model, processor, rows, num_beams=num_beams)
+        figures[name] = {"layers": model.config.num_hidden_layers, "parameters": count_parameters(model)}
+        figures[name] |= accuracy_report([prediction.score for prediction in predictions])
+    latencies = compare_latency({name: solve_all(model) for name, model in models.items()}, repeats=5, warmup=1)
+    teacher = figures["teacher"]["answer_accuracy"]
+    for name, latency in latencies.items():
+        figures[name]["milliseconds"] = 1000 * latency.median / len(timed)
+        figures[name]["speedup"] = latencies["teacher"].median / latency.median
+        figures[name]["retention"] = figures[name]["answer_accuracy"] / teacher if teacher else None
+    return figures
+
+
+def figures_table(figures: dict[str, Any], args: QuickstartArguments, data: ProblemData) -> Table:
+    """The one table of the quickstart."""
+    count = figures["teacher"]["num_problems"]
+    title = f"{count} held-out problems of ASDiv-A ({data.scheme}), seed {args.seed}, " + (
+        "greedy" if args.num_beams == 1 else f"{args.num_beams} beams"
+    )
+    notes = {
+        "teacher": f"fine-tuned {args.teacher_epochs:g} epochs",
+        "student": f"cut from the teacher, distilled {args.student_epochs:g} epochs",
+        "random student": f"random weights, trained {args.student_epochs:g} epochs without teacher",
+    }
+    table = Table(title=title, title_justify="left")
+    for heading in (
+        "model",
+        "how",
+        "layers",
+        "parameters",
+        "answer %",
+        "equation %",
+        "ms a problem",
+        "speed",
+        "kept %",
+    ):
+        table.add_column(heading, justify="left" if heading in ("model", "how") else "right")
+    for name, figure in figures.items():
+        table.add_row(
+            name,
+            notes[name],
+            str(figure["layers"]),
+            f"{figure['parameters'] / 1e6:.1f} M",
+            percent(figure["answer_accuracy"]),
+            percent(figure.get("equation_accuracy")),
+            f"{figure['milliseconds']:.1f}",
+            f"{figure['speedup']:.1f} x",
+            percent(figure["retention"]),
+        )
+    return table
+
+
+def show_solutions(folder: Path, rows: list[dict], seed: int, console: Console) -> None:
+    """Solves some held-out problems, drawn by lot, with the saved student, and says which answers are right."""
+    from transformers import pipeline
+
+    from ..data.load import problem_from_row
+    from ..metrics import score_prediction
+
+    solver = pipeline("math-word-problem", model=str(folder), device="cpu")
+    chosen = [problem_from_row(row) for row in random.Random(seed).sample(rows, min(NUM_SHOWN, len(rows)))]
+    console.print(f"{len(chosen)} held-out problems, drawn by lot, solved by the student from {folder}:\n")
+    for problem, result in zip(chosen, solver(chosen), strict=True):
+        print_solution(console, problem.text, [result])
+        score = score_prediction(problem, _expression(result))
+        verdict = "right" if score.answer_correct else f"wrong ({score.reason}; {problem.answer} is annotated)"
+        console.print(f"  {verdict}\n", style="green" if score.answer_correct else "red")
+
+
+def _expression(result: dict[str, Any]):
+    from ..expressions import Expression
+
+    return None if result["prefix"] is None else Expression.from_prefix(result["prefix"])
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""

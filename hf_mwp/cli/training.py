@@ -1,0 +1,128 @@
+"""What `hf-mwp train` and `hf-mwp distill` have in common: the run around a trainer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from .console import accuracy_table, is_main_process
+from .curve import draw_learning_curve
+from .errors import CommandError
+from .evaluation import overlap_reports, predict, reason_table
+from .problem_data import ProblemData
+from .progress import RichProgressCallback
+from .run_arguments import RunArguments
+from .run_folder import RunFolder
+
+
+if TYPE_CHECKING:
+    from ..trainers import DistillationTrainer, SolverTrainer
+    from ..trainers.base_config import BaseConfig
+
+
+def resume_point(config: BaseConfig, args: RunArguments) -> str | None:
+    """
+    The checkpoint to go on from.
+
+    Raises:
+        CommandError: there is none although the run is to be resumed, or there are some although it is not.
+    """
+    from transformers.trainer_utils import get_last_checkpoint
+
+    if config.resume_from_checkpoint:
+        return config.resume_from_checkpoint
+    folder = Path(config.output_dir)
+    last = get_last_checkpoint(str(folder)) if folder.is_dir() else None
+    if args.resume and last is None:
+        raise CommandError(f"There is no checkpoint in {folder} to resume from; start without --resume.")
+    if last is not None and not args.resume and not args.overwrite:
+        raise CommandError(
+            f"{folder} has checkpoints of an earlier run ({Path(last).name}): go on with --resume, start anew with "
+            "--overwrite, or choose another --output_dir."
+        )
+    return last if args.resume else None
+
+
+def prepare_config(config: BaseConfig, data: ProblemData, console: Console) -> None:
+    """Turns off what needs validation problems where there are none, and the Trainer's own printing."""
+    config.disable_tqdm = True
+    if data.validation is None and config.eval_strategy != "no":
+        console.print("No validation part: nothing is evaluated on the way, and the last weights are kept.")
+        config.eval_strategy, config.load_best_model_at_end = "no", False
+        config.early_stopping_patience = None
+
+
+def run_training(
+    trainer: SolverTrainer | DistillationTrainer,
+    data: ProblemData,
+    folder: RunFolder,
+    args: RunArguments,
+    checkpoint: str | None,
+    console: Console,
+    name: str,
+) -> dict[str, Any]:
+    """
+    Trains, saves model and processor, evaluates, and writes figures and curve to the run's folder.
+
+    Args:
+        trainer ([`SolverTrainer`] or [`DistillationTrainer`]): Ready to train.
+        data ([`ProblemData`]): Its data.
+        folder ([`RunFolder`]): The run's record.
+        args ([`RunArguments`]): What to do at the end.
+        checkpoint (`str`, *optional*): Checkpoint to go on from.
+        console (`rich.console.Console`): Where to print.
+        name (`str`): What is trained, for the progress bar.
+
+    Returns:
+        `dict`: what `metrics.json` holds.
+    """
+    from ..metrics import count_parameters
+
+    progress = RichProgressCallback.attach(trainer, console, name)
+    try:
+        result = trainer.train(resume_from_checkpoint=checkpoint)
+    finally:
+        progress.close()
+    trainer.save_model()
+    trainer.save_state()
+    metrics: dict[str, Any] = {"parameters": count_parameters(trainer.model), "train": dict(result.metrics)}
+    if not is_main_process():
+        return metrics
+
+    config, model, processor = trainer.args, trainer.model, trainer.processing_class
+    metrics["best_model_checkpoint"] = trainer.state.best_model_checkpoint
+    parts = {"validation": data.validation, "test": data.test if args.test else None}
+    for part, rows in parts.items():
+        if rows is None:
+            continue
+        beams = (args.test_num_beams or config.num_beams) if part == "test" else config.num_beams
+        predictions = predict(
+            model,
+            processor,
+            list(rows),
+            batch_size=config.per_device_eval_batch_size,
+            num_beams=beams,
+            max_decode_length=config.max_decode_length,
+            rule=config.answer_rule,
+            console=console,
+        )
+        reports = overlap_reports(predictions, data.seen_in_training)
+        metrics[part] = {"scheme": data.scheme, "num_beams": beams, "rule": config.answer_rule, "reports": reports}
+        title = f"{name}, {part} part ({data.scheme}), {'greedy' if beams == 1 else f'{beams} beams'}"
+        console.print(accuracy_table(title, reports))
+        if part == "test":
+            console.print(reason_table(predictions))
+    curve = folder.path / "learning_curve.png"
+    draw_learning_curve({name: trainer.state.log_history}, curve, title=f"{name} on {data.name}")
+    return metrics
+
+
+def finish(folder: RunFolder, metrics: Mapping[str, Any], console: Console) -> None:
+    """Writes the figures and says where all is."""
+    folder.finish(metrics)
+    console.print(
+        f"{folder.path} has model, processor, run_config.yaml, run.json, metrics.json, run.log, learning_curve.png"
+    )

@@ -1,0 +1,202 @@
+import shutil
+from fractions import Fraction
+
+import pytest
+import torch
+from datasets import Dataset
+from transformers import AutoConfig, BertModel, pipeline
+
+import hf_mwp  # noqa: F401 (registers the task)
+from hf_mwp.expressions import Expression
+from hf_mwp.models.gts import SolveOutput
+from hf_mwp.pipelines import MathWordProblemPipeline
+from hf_mwp.problems import MathWordProblem
+from tests.tiny import tiny_bert_config, tiny_processor, tiny_rows, tiny_solver
+
+
+TEXT = "小明有4个苹果，又买了2个，一共有几个？"
+
+
+@pytest.fixture(scope="module")
+def processor():
+    return tiny_processor(max_length=64)
+
+
+@pytest.fixture(scope="module")
+def folder(processor, tmp_path_factory):
+    path = tmp_path_factory.mktemp("solver")
+    tiny_solver(processor).save_pretrained(path)
+    processor.save_pretrained(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def solver(folder):
+    return pipeline("math-word-problem", model=str(folder), device="cpu")
+
+
+def always(solver, monkeypatch, *expressions, scores=None, finished=None):
+    """Lets the model answer every problem with the same expressions."""
+    rows = [solver.processor.vocabulary.encode(Expression.from_infix(text)) for text in expressions]
+    longest = max(map(len, rows))
+
+    def solve(input_ids, num_return_sequences=1, **kwargs):
+        shown = rows[:num_return_sequences]
+        sequences = torch.tensor([row + [-100] * (longest - len(row)) for row in shown])
+        batch = len(input_ids)
+        return SolveOutput(
+            sequences=sequences.expand(batch, -1, -1),
+            scores=torch.tensor(scores or [-0.5] * len(rows))[: len(shown)].expand(batch, -1),
+            finished=torch.tensor(finished or [True] * len(rows))[: len(shown)].expand(batch, -1),
+        )
+
+    monkeypatch.setattr(solver.model, "solve", solve)
+
+
+def test_output(solver, monkeypatch):
+    always(solver, monkeypatch, "N0+N1")
+    assert solver(TEXT) == [
+        {
+            "answer": 6.0,
+            "value": "6",
+            "equation": "4+2",
+            "prefix": ["+", "N0", "N1"],
+            "numbers": ["4", "2"],
+            "score": pytest.approx(0.60653, abs=1e-5),
+        }
+    ]
+
+
+def test_value_is_exact(solver, monkeypatch):
+    always(solver, monkeypatch, "N1/N0")
+    (result,) = solver("把7个苹果平均分给4人")
+    assert result["equation"] == "4/7"
+    assert Fraction(result["value"]) == Fraction(4, 7)
+    assert result["answer"] == float(Fraction(4, 7))
+
+
+def test_all_kinds_of_input_agree(solver):
+    texts = [row["text"] for row in tiny_rows(7)]
+    expected = [solver(text)[0] for text in texts]
+
+    def same(results):
+        for result, single in zip(results, expected, strict=True):
+            assert result.pop("score") == pytest.approx(single["score"], rel=1e-4)
+            assert result == {name: value for name, value in single.items() if name != "score"}
+
+    same(solver(texts))
+    same(solver(texts, batch_size=3))
+    same(solver((text for text in texts), batch_size=2))
+    same(solver(Dataset.from_dict({"text": texts})["text"][:], batch_size=4))
+    same([solver(MathWordProblem(text=text))[0] for text in texts])
+    same(solver(texts, batch_size=2, num_workers=1))
+    assert solver([]) == []
+
+
+def test_beams_and_top_k(solver):
+    results = solver(TEXT, top_k=3)
+    assert len(results) == 3
+    assert [result["score"] for result in results] == sorted((r["score"] for r in results), reverse=True)
+    assert len({tuple(result["prefix"]) for result in results}) == 3
+    assert solver([TEXT, TEXT], top_k=2)[1][0]["prefix"] == solver(TEXT, num_beams=2)[0]["prefix"]
+    assert len(solver([TEXT, TEXT], top_k=2)[0]) == 2
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\n"])
+def test_empty_text(solver, text):
+    (result,) = solver(text)
+    assert (result["answer"], result["equation"], result["score"]) == (None, None, 0.0)
+    assert result["error"] == "The text is empty."
+
+
+def test_text_without_numbers(solver):
+    (result,) = solver("一共有几个苹果？")
+    assert result["answer"] is None
+    assert "No number was found" in result["error"]
+
+
+def test_a_batch_goes_on_past_what_cannot_be_solved(solver):
+    first, empty, last = solver([TEXT, "", TEXT], batch_size=3)
+    assert first == last and first["numbers"] == ["4", "2"]
+    assert "error" in empty
+
+
+def test_division_by_zero_is_told(solver, monkeypatch):
+    always(solver, monkeypatch, "N0/(N1-N1)")
+    (result,) = solver(TEXT)
+    assert (result["answer"], result["value"], result["equation"]) == (None, None, "4/(2-2)")
+    assert result["error"].startswith("The equation has no value: ")
+
+
+def test_an_unfinished_tree_is_no_answer(solver, monkeypatch):
+    always(solver, monkeypatch, "N0+N1", "N0-N1", finished=[False, True])
+    assert "without a finished equation" in solver(TEXT)[0]["error"]
+    assert [result["equation"] for result in solver(TEXT, top_k=2)] == ["4-2"]
+
+
+def test_long_text_is_cut_and_says_so(solver):
+    (result,) = solver("小明有4个苹果，" + "苹果" * 5000 + "又买了2个")
+    assert len(result["numbers"]) == 2
+    assert result["warning"] == ("The text was cut at 64 tokens; 1 of its 2 numbers lie beyond and could not be used.")
+
+
+def test_two_hundred_numbers(solver):
+    (result,) = solver("，".join(str(number) for number in range(200)))
+    assert len(result["numbers"]) == 200
+    assert result["warning"].startswith("The text was cut at 64 tokens; ")
+    assert result["answer"] is not None or "error" in result
+
+
+def test_emoji_and_full_width_digits(solver, monkeypatch):
+    always(solver, monkeypatch, "N0+N1")
+    (result,) = solver("小明有４个🍎，又买了１２．５个🍐🍐")
+    assert result["value"] == "33/2"
+
+
+@pytest.mark.parametrize("problem", [3, None, b"4+2", ["4"]])
+def test_what_is_no_text_is_an_error(solver, problem):
+    with pytest.raises(TypeError, match="A problem is a text"):
+        solver([problem])
+
+
+@pytest.mark.parametrize("name", ["num_beams", "top_k", "max_decode_length"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, "2"])
+def test_wrong_parameters_are_named(solver, name, value):
+    with pytest.raises(ValueError, match=f"`{name}` must be a whole number"):
+        solver(TEXT, **{name: value})
+
+
+def test_saving_and_loading(solver, tmp_path):
+    solver.save_pretrained(tmp_path)
+    again = pipeline("math-word-problem", model=str(tmp_path), device="cpu")
+    assert again(TEXT) == solver(TEXT)
+
+
+def test_a_processor_can_be_given(solver, folder):
+    model = solver.model
+    assert MathWordProblemPipeline(model=model, processor=str(folder), device="cpu")(TEXT) == solver(TEXT)
+    other = tiny_processor()
+    other.vocabulary = type(other.vocabulary)(other.vocabulary.operators, ("9",))
+    with pytest.raises(ValueError, match="are not the processor's"):
+        MathWordProblemPipeline(model=model, processor=other)
+
+
+def test_a_model_without_processor(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "copy")
+    (tmp_path / "copy" / "mwp_processor.json").unlink()
+    with pytest.raises(ValueError, match="has a model but no mwp_processor.json"):
+        pipeline("math-word-problem", model=str(tmp_path / "copy"))
+    with pytest.raises(ValueError, match="needs `processor=` as well"):
+        MathWordProblemPipeline(model=tiny_solver(tiny_processor()))
+
+
+def test_a_folder_that_is_no_solver(tmp_path):
+    encoder = BertModel(tiny_bert_config())
+    encoder.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="needs an MwpSolver, not BertModel"):
+        MathWordProblemPipeline(model=encoder)
+    with pytest.raises(Exception, match="mwp_solver|MwpSolver"):
+        pipeline("math-word-problem", model=str(tmp_path))
+    with pytest.raises((OSError, ValueError), match="config.json|nothing_here"):
+        pipeline("math-word-problem", model=str(tmp_path / "nothing_here"))
+    assert AutoConfig.from_pretrained(tmp_path).model_type == "bert"
