@@ -1,0 +1,35 @@
+"""The error of everything that reads data files."""
+
+from pathlib import Path
+
+
+class DataError(ValueError):
+    """
+    A data file that is missing, or a record in it that is damaged.
+
+    Args:
+        message (`str`):
+            What is wrong and what to do about it.
+        file (`str` or `Path`, *optional*):
+            The file.
+        line (`int`, *optional*):
+            1-based line in the file, or 1-based record in a JSON array.
+        field (`str`, *optional*):
+            The field of the record.
+
+    Attributes `reason` (the message without place), `file`, `line` and `field` hold the parts.
+    """
+
+    def __init__(
+        self, message: str, file: str | Path | None = None, line: int | None = None, field: str | None = None
+    ):
+        self.reason = message
+        self.file = None if file is None else str(file)
+        self.line = line
+        self.field = field
+        place = [] if file is None else [str(file)]
+        if line is not None:
+            place.append(f"line {line}")
+        if field is not None:
+            place.append(f"field {field!r}")
+        super().__init__(f"{', '.join(place)}: {message}" if place else message)
