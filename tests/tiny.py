@@ -1,4 +1,4 @@
-"""Tiny problems, tokenizers and models for tests, made from configs: nothing is downloaded, everything is deterministic."""
+"""Tiny problems, tokenizers and models for tests, made from configs: no downloads, the same on each run."""
 
 from __future__ import annotations
 
@@ -37,6 +37,11 @@ def tiny_rows(count: int = 24, seed: int = 0) -> list[dict]:
     return rows
 
 
+def tiny_problems(count: int = 24, seed: int = 0) -> list[MathWordProblem]:
+    """The same rows as problems."""
+    return [MathWordProblem(row["text"], row["equation"], row["answer"], row["id"]) for row in tiny_rows(count, seed)]
+
+
 def tiny_dataset(count: int = 24, seed: int = 0):
     """The same rows as a `datasets.Dataset`."""
     from datasets import Dataset
@@ -54,14 +59,15 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
-    names = {name: f"[{name[:-6].upper()}]" for name in ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")}
+    names = {
+        name: f"[{name[:-6].upper()}]" for name in ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+    }
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
 
 
 def tiny_processor(**kwargs) -> MwpProcessor:
     """A processor whose vocabulary has the constant 1 besides the operators."""
-    problems = [MathWordProblem(row["text"], row["equation"]) for row in tiny_rows(30)]
-    return MwpProcessor.build(tiny_tokenizer(), problems, min_constant_count=5, **kwargs)
+    return MwpProcessor.build(tiny_tokenizer(), tiny_problems(30), min_constant_count=5, **kwargs)
 
 
 def tiny_solver(
@@ -119,5 +125,3 @@ def tiny_classifier_rows(count: int = 16, seed: int = 0, vocab_size: int = 40) -
         ids = [chooser.randrange(5, vocab_size) for _ in range(chooser.randint(3, 12))]
         rows.append({"input_ids": ids, "attention_mask": [1] * len(ids), "labels": chooser.randrange(3)})
     return rows
-
-

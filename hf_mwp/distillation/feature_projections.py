@@ -13,9 +13,10 @@ from torch import nn
 class FeatureProjections:
     """
     Maps features of a student to the width of its teacher's. While attached, the maps are the student's submodule
-    `distillation_projections`, and its outputs carry their results under the same name, so that optimisers, gradient
-    clipping and `DistributedDataParallel` see them like any other layer. They never get into `save_pretrained`, and
-    detaching leaves the student as it was.
+    `distillation_projections`, and in training mode their results follow its hidden states in its outputs
+    ([`~FeatureProjections.split`] takes them out), so that optimisers, gradient clipping and
+    `DistributedDataParallel` see them like any other layer. They never get into `save_pretrained`, and detaching
+    leaves the student as it was.
 
     Ming et al. write the map at the teacher's side for hidden states (`H_T W`) and at the student's for embeddings
     (`E_S W_e`). Here both stand at the student's side, as in TinyBERT (https://huggingface.co/papers/1909.10351,
@@ -94,15 +95,25 @@ class FeatureProjections:
             )
         self.module.load_state_dict(state)
 
-    def _add_projected(self, student: nn.Module, args: tuple, output) -> None:
+    def split(self, output) -> tuple[tuple[torch.Tensor, ...], dict[str, torch.Tensor]]:
+        """The hidden states of an output of the student, and by name what the maps made of them."""
         states = student_states(output)
-        if states is not None:
-            output[self.name] = {name: self.module[name](states[layer]) for name, layer in self.layers.items()}
+        if self._undo is None or not len(self):
+            return states, {}
+        return states[: -len(self)], dict(zip(self.layers, states[-len(self) :], strict=True))
+
+    def _add_projected(self, student: nn.Module, args: tuple, output) -> None:
+        # Not under a key of their own: distributed training takes outputs apart and makes them anew of known keys.
+        states = student_states(output)
+        if states is not None and student.training:
+            projected = [self.module[name](states[layer]) for name, layer in self.layers.items()]
+            output[_states_key(output)] = (*states, *projected)
 
 
 def student_states(output) -> tuple[torch.Tensor, ...] | None:
     """Hidden states of a model's output, embedding output first; those of the encoder if it has a decoder as well."""
-    if not hasattr(output, "get"):
-        return None
-    states = output.get("hidden_states")
-    return output.get("encoder_hidden_states") if states is None else states
+    return output.get(_states_key(output)) if hasattr(output, "get") else None
+
+
+def _states_key(output) -> str:
+    return "encoder_hidden_states" if output.get("hidden_states") is None else "hidden_states"

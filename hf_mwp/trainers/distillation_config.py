@@ -77,9 +77,7 @@ class DistillationConfig(BaseConfig):
         default=1.0, metadata={"help": "Weight of the prediction loss, soft and hard labels together."}
     )
 
-    hidden_loss: str | None = field(
-        default="mse", metadata={"help": "Loss between hidden states: mse, or none."}
-    )
+    hidden_loss: str | None = field(default="mse", metadata={"help": "Loss between hidden states: mse, or none."})
     layer_mapping: str = field(
         default="uniform",
         metadata={

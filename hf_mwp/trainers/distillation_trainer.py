@@ -275,8 +275,7 @@ class DistillationTrainer(BaseTrainer):
     def _add_feature_parts(self, parts, weights, outputs, teacher_outputs, inputs, num_items_in_batch) -> None:
         if not self._uses_states:
             return
-        student, teacher = student_states(outputs), student_states(teacher_outputs)
-        projected = outputs.get(FeatureProjections.name) or {}
+        (student, projected), teacher = self.projections.split(outputs), student_states(teacher_outputs)
         mask, share = inputs.get("attention_mask"), 1.0
         if num_items_in_batch is not None:
             # A mean over the tokens of this batch, times its share: the step's loss is the mean over all its tokens.

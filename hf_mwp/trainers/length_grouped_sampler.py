@@ -6,12 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch.utils.data import Sampler
-from transformers.trainer_pt_utils import get_length_grouped_indices
+
+
+# Batches whose examples are sorted by length together: more of them leave less padding and less chance.
+BATCHES_PER_GROUP = 50
 
 
 class LengthGroupedSampler(Sampler[int]):
     """
-    Orders examples so that a batch holds texts of like length, anew in each epoch.
+    Orders examples so that a batch holds texts of like length, anew in each epoch: shuffled examples are sorted by
+    length in groups of 50 batches, and the batches are shuffled. The one with the longest text comes first, so that a
+    batch that does not fit into memory is noticed at once; an incomplete one comes last.
 
     The sampler of the same name in transformers draws its order from torch's global generator. After a resume that
     generator is at another place than in the uninterrupted run when an epoch begins, and on several processes it may
@@ -50,4 +55,20 @@ class LengthGroupedSampler(Sampler[int]):
         if epoch is None:
             epoch = 0 if self.first_epoch is None else self.first_epoch()
         generator = torch.Generator().manual_seed(self.seed + epoch)
-        return iter(get_length_grouped_indices(self.lengths, self.batch_size, generator=generator))
+        order = torch.randperm(len(self.lengths), generator=generator).tolist()
+        size = self.batch_size * BATCHES_PER_GROUP
+        groups = [sorted(order[start : start + size], key=self._shortness) for start in range(0, len(order), size)]
+        batches = [
+            group[start : start + self.batch_size]
+            for group in groups
+            for start in range(0, len(group), self.batch_size)
+        ]
+        last = batches.pop() if batches and len(batches[-1]) < self.batch_size else []
+        batches = [batches[index] for index in torch.randperm(len(batches), generator=generator).tolist()]
+        if batches:
+            longest = max(range(len(batches)), key=lambda batch: self.lengths[batches[batch][0]])
+            batches.insert(0, batches.pop(longest))
+        return iter([index for batch in [*batches, last] for index in batch])
+
+    def _shortness(self, index: int) -> int:
+        return -self.lengths[index]

@@ -1,0 +1,72 @@
+"""
+Trains tiny models, in a process of its own by `python run_training.py JSON`, a list of runs. Not a test; tests kill
+it, or launch it several times at once.
+
+Fields of a run: `trainer` ("solver" or "distillation"), `output_dir`, `args` (of the config), `result` (file for the
+log and the evaluation), and optionally `rows` (number of training rows), `dropout`, `resume`, `kill_at_step` (the
+process kills itself after this step).
+"""
+
+import json
+import os
+import signal
+import sys
+
+import torch
+from transformers import TrainerCallback
+
+from hf_mwp.trainers import DistillationConfig, DistillationTrainer, SolverConfig, SolverTrainer
+from tests.tiny import tiny_processor, tiny_rows, tiny_solver
+
+
+class KillAtStep(TrainerCallback):
+    """What a power failure does: no exception, no clean-up."""
+
+    def __init__(self, step):
+        self.step = step
+
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step == self.step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def train(run):
+    """One run; returns its log and evaluation, and writes them to `result`."""
+    processor = tiny_processor()
+    fields = {
+        "output_dir": run["output_dir"],
+        "use_cpu": True,
+        "report_to": "none",
+        "disable_tqdm": True,
+        "logging_steps": 1,
+        "learning_rate": 1e-3,
+        **run["args"],
+    }
+    keywords = {
+        "model": tiny_solver(processor, dropout=run.get("dropout", 0.0)),
+        "train_dataset": tiny_rows(run.get("rows", 40)),
+        "eval_dataset": tiny_rows(21, seed=1),
+        "processing_class": processor,
+        "callbacks": [KillAtStep(run["kill_at_step"])] if run.get("kill_at_step") else None,
+    }
+    if run["trainer"] == "solver":
+        trainer = SolverTrainer(args=SolverConfig(**fields), **keywords)
+    else:
+        teacher = tiny_solver(processor, layers=4, hidden_size=24, seed=1)
+        trainer = DistillationTrainer(args=DistillationConfig(**fields), teacher_model=teacher, **keywords)
+    trainer.train(resume_from_checkpoint=run.get("resume", False))
+    trainer.save_model()
+    metrics = trainer.evaluate()
+    result = {"log": trainer.state.log_history, "metrics": metrics}
+    if trainer.is_world_process_zero():
+        with open(run["result"], "w", encoding="utf-8") as file:
+            json.dump(result, file)
+    return result
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    for each in json.loads(sys.argv[1]):
+        train(each)
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()

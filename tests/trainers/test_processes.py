@@ -1,0 +1,90 @@
+"""What needs processes of its own: a killed training that is resumed, and two processes that train together."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from tests.trainers.run_training import train
+
+
+SCRIPT = Path(__file__).with_name("run_training.py")
+ROOT = Path(__file__).parents[2]
+NUMBERS = ["loss", "loss_soft", "loss_hard", "loss_hidden_1", "loss_hidden_2", "loss_embedding", "grad_norm"]
+
+
+def launch(runs, processes=1):
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
+    command = [sys.executable]
+    if processes > 1:
+        command += ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
+    command += [str(SCRIPT), json.dumps(runs)]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, timeout=300)
+
+
+def losses(result):
+    return [{name: entry[name] for name in NUMBERS if name in entry} for entry in result["log"] if "loss" in entry]
+
+
+@pytest.mark.parametrize("trainer", ["solver", "distillation"])
+def test_resuming_after_kill_in_the_middle_of_an_epoch_is_bitwise_exact(trainer, tmp_path):
+    # 5 steps an epoch; saved after steps 4 and 8; killed at step 9: resumed in the middle of the second epoch.
+    run = {"trainer": trainer, "dropout": 0.2, "args": {"num_train_epochs": 3, "per_device_train_batch_size": 4}}
+    run["args"] |= {"gradient_accumulation_steps": 2, "save_steps": 4, "save_strategy": "steps"}
+    whole = {**run, "output_dir": str(tmp_path / "whole"), "result": str(tmp_path / "whole.json")}
+    broken = {**run, "output_dir": str(tmp_path / "broken"), "result": str(tmp_path / "broken.json")}
+    expected = train(whole)
+    killed = launch([{**broken, "kill_at_step": 9}])
+    assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]
+    assert (tmp_path / "broken" / "checkpoint-8").is_dir() and not Path(broken["result"]).exists()
+    resumed = train({**broken, "resume": True})
+
+    files = ["model.safetensors", "checkpoint-12/model.safetensors"]
+    if trainer == "distillation":
+        files.append("checkpoint-12/distillation_projections.safetensors")
+    for name in files:
+        ours, theirs = (load_file(tmp_path / run_name / name) for run_name in ("broken", "whole"))
+        assert ours.keys() == theirs.keys()
+        for key, value in theirs.items():
+            assert torch.equal(ours[key], value), (name, key)
+    optimizers = [torch.load(tmp_path / n / "checkpoint-12" / "optimizer.pt") for n in ("broken", "whole")]
+    for number, state in optimizers[1]["state"].items():
+        assert all(torch.equal(value, optimizers[0]["state"][number][name]) for name, value in state.items())
+
+    assert losses(resumed)[8:] == losses(expected)[8:]
+    assert resumed["metrics"]["eval_loss"] == expected["metrics"]["eval_loss"]
+
+
+def test_two_processes_train_and_evaluate_as_one(tmp_path):
+    runs = []
+    for trainer in ("solver", "distillation"):
+        args = {"num_train_epochs": 2, "save_strategy": "no"}
+        args |= {"per_device_train_batch_size": 4, "per_device_eval_batch_size": 4, "ddp_backend": "gloo"}
+        folder = {"output_dir": str(tmp_path / trainer), "result": str(tmp_path / f"{trainer}.json")}
+        runs.append({"trainer": trainer, "rows": 32, "args": args, **folder})
+    done = launch(runs, processes=2)
+    assert done.returncode == 0, done.stderr[-3000:]
+    for run in runs:
+        got = json.loads(Path(run["result"]).read_text("utf-8"))
+        alone = {**run, "output_dir": f"{run['output_dir']}-alone", "args": {**run["args"], "ddp_backend": None}}
+        alone["args"] |= {"per_device_train_batch_size": 8, "per_device_eval_batch_size": 8}
+        expected = train(alone)
+        ours, theirs = losses(got), losses(expected)
+        assert len(ours) == len(theirs) == 8
+        for a, b in zip(ours, theirs, strict=True):
+            assert a == pytest.approx(b, rel=2e-5, abs=1e-6)
+            assert ("loss_hidden_2" in a) == (run["trainer"] == "distillation")
+        # 21 problems do not fill the last batches of two processes: those that fill them must not count.
+        metrics = {name: value for name, value in expected["metrics"].items() if "accuracy" in name or "num" in name}
+        assert metrics.items() <= got["metrics"].items()
+        assert metrics["eval_num_problems"] == 21
+        ours, theirs = (load_file(f"{each['output_dir']}/model.safetensors") for each in (run, alone))
+        for name, value in theirs.items():
+            torch.testing.assert_close(ours[name], value, rtol=1e-4, atol=1e-6)
