@@ -24,7 +24,7 @@ ROOT = HERE.parents[1]
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Batched GTS decoder against MWPToolkit's, on Math23k.")
-    parser.add_argument("--data-dir", default=str(ROOT / "examples" / "data"), help="folder that holds math23k")
+    parser.add_argument("--data-dir", help="folder of Math23k, if not the one in examples/data")
     parser.add_argument("--cache-dir", default=str(ROOT / ".bench"), help="where the peer and the weights are kept")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="numbers of threads to measure with")
     parser.add_argument("--batch-size", type=int, default=64)
@@ -42,9 +42,10 @@ def run(args: argparse.Namespace, threads: int) -> dict:
         result = Path(folder) / "result.json"
         command = [sys.executable, __file__, "--measure", str(result), "--threads", str(threads)]
         for name in ["data_dir", "cache_dir", "batch_size", "steps", "problems", "fit_steps"]:
-            command += ["--" + name.replace("_", "-"), str(getattr(args, name))]
+            if getattr(args, name) is not None:
+                command += ["--" + name.replace("_", "-"), str(getattr(args, name))]
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
-        environment["PYTHONPATH"] = str(ROOT)
+        environment.update({"PYTHONPATH": str(ROOT), "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"})
         subprocess.run(command, check=True, env=environment)
         return json.loads(result.read_text(encoding="utf-8"))
 
@@ -58,6 +59,7 @@ def speed_table(figures: dict) -> str:
         ("greedy", "greedy", "peer_greedy"),
         ("greedy, batch 1", "greedy_1", "peer_greedy"),
         ("beam 5", "beam", "peer_beam"),
+        ("the encoder alone, batches against single problems", "encoder", "encoder_1"),
     ]:
         row = [label]
         for clock in ("cpu", "wall"):
@@ -106,8 +108,8 @@ def report(results: dict[int, dict]) -> str:
         f"{checks['greedy']} (greedy) and {checks['beam']} (beam 5); mean length {checks['length']:.1f} symbols.",
         "### Memory of a training step",
         "Largest number of bytes in tensors made during forward and backward, 40 tokens and 4 numbers a problem.",
-        table(["problems", "nodes of each", "MiB", "MiB added by a problem"], figures["memory_batch"]),
-        table(["nodes of each", "problems", "MiB", "MiB added by a node"], figures["memory_nodes"]),
+        table(["problems", "nodes of each", "MiB", "MiB added by one problem"], figures["memory_batch"]),
+        table(["nodes of each", "problems", "MiB", "MiB added by one node in each"], figures["memory_nodes"]),
     ]
     if "gpu" in figures:
         parts += ["### GPU", table(["", "hf_mwp"], figures["gpu"])]

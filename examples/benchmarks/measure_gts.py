@@ -7,46 +7,26 @@ from pathlib import Path
 import peer as peers
 import torch
 from measuring import Clock, OperatorCounter, PeakMemory, clock
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import PreTrainedTokenizerFast
+from transformers.utils.logging import disable_progress_bar
 
-from hf_mwp import GTSConfig, MwpCollator, MwpProcessor, MwpSolver, MwpSolverConfig, MwpStudentConfig, load_mwp_dataset
+from hf_mwp import MwpCollator, MwpProcessor, MwpSolver, MwpStudentConfig, MwpStudentModel, load_mwp_dataset
 from hf_mwp.data import problem_from_row
 from hf_mwp.trainers.length_grouped_sampler import LengthGroupedSampler
 
 
+VOCABULARY = Path(__file__).parents[1] / "data" / "vocab"
 SEED = 0
 NUM_BEAMS = 5
 MAX_LENGTH = 30  # the peer's setting
 COLUMNS = ["input_ids", "number_positions", "number_groups", "labels", "length"]
 
 
-def character_tokenizer(texts: list[str]) -> PreTrainedTokenizerFast:
-    """BERT's way with Chinese, one token a character, and a vocabulary made of the texts."""
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    vocabulary = {token: i for i, token in enumerate(special + sorted(set("".join(texts).lower())))}
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer()
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    ends = [(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")]
-    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
-    names = {f"{token[1:-1].lower()}_token": token for token in special}
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
-
-
 def new_solver(processor: MwpProcessor) -> MwpSolver:
-    """A 3 x 312 encoder with random weights and a decoder of the same width."""
+    """The 3 x 312 student with random weights and a decoder of the same width."""
     torch.manual_seed(SEED)
-    decoder = GTSConfig(
-        hidden_size=312,
-        operators=processor.vocabulary.operators,
-        constants=processor.vocabulary.constants,
-        dropout=0.1,
-        root_goal="mean",
-        max_length=MAX_LENGTH,
-    )
-    encoder = MwpStudentConfig(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
-    return MwpSolver(MwpSolverConfig(encoder_config=encoder, decoder_config=decoder))
+    encoder = MwpStudentModel(MwpStudentConfig(), add_pooling_layer=False)
+    settings = {"dropout": 0.1, "root_goal": "mean", "max_length": MAX_LENGTH}
+    return MwpSolver.from_encoder_decoder_pretrained(encoder, processor, decoder_kwargs=settings)
 
 
 def bucketed(rows: list[dict], size: int, seed: int = SEED) -> list[list[dict]]:
@@ -93,9 +73,9 @@ def fitted_solver(args: argparse.Namespace, processor: MwpProcessor, rows: list[
 def measure(args: argparse.Namespace) -> dict:
     """All figures of one number of threads, as JSON takes them."""
     torch.set_num_threads(args.threads[0])
-    data = load_mwp_dataset("math23k", data_dir=args.data_dir, on_error="skip")
-    tokenizer = character_tokenizer(data["train"]["text"])
-    processor = MwpProcessor.build(tokenizer, map(problem_from_row, data["train"]), indexed_numbers=True)
+    disable_progress_bar()
+    data = load_mwp_dataset("math23k", data_dir=args.data_dir)
+    processor = MwpProcessor.build(VOCABULARY, map(problem_from_row, data["train"]), indexed_numbers=True)
     train = encode(processor, data["train"])
     held_out = random.Random(SEED).sample(encode(processor, data["validation"]), args.problems)
     solver = fitted_solver(args, processor, held_out)
