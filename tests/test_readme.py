@@ -39,7 +39,7 @@ def workspace(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("readme")
     (folder / "examples").symlink_to(ROOT / "examples")
     processor = tiny_processor(max_length=64)
-    for name, layers in [("teacher", 3), ("student", 2)]:
+    for name, layers in [("teacher", 6), ("student", 3)]:
         solver = tiny_solver(processor, layers=layers)
         for part in (solver, processor):
             part.save_pretrained(folder / "hf_mwp_quickstart" / name)
