@@ -1,17 +1,21 @@
-"""Data sets in one schema, and what turns them into batches."""
+"""Data sets in one schema, and what turns them into batches. What a name needs is loaded when it is used."""
 
 from importlib import import_module
 
 
 _MODULES = {
-    "DataError": "errors",
+    "DataError": "data_error",
+    "FEATURES": "schema",
+    "LOADERS": "load",
     "LoadReport": "load_report",
     "MwpCollator": "collator",
+    "MwpLoader": "mwp_loader",
     "MwpProcessor": "mwp_processor",
     "OutputVocabulary": "output_vocabulary",
     "TreeBatch": "tree_batch",
+    "dataset_report": "load_report",
     "load_mwp_dataset": "load",
-    "problem_from_row": "load",
+    "problem_from_row": "schema",
 }
 
 __all__ = list(_MODULES)
@@ -21,3 +25,7 @@ def __getattr__(name: str):
     if name in _MODULES:
         return getattr(import_module(f".{_MODULES[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,23 +1,44 @@
-"""Ape-clean (Liang et al. 2022): the problems of Ape210k that MWP-BERT's authors list as solvable."""
+"""Ape-clean: the part of Ape210k that MWP-BERT selects by lists of ids (Liang et al., Findings of NAACL 2022)."""
+
+from typing import Any
 
 from .ape210k import ape_row
-from .source import Row, Source
+from .mwp_loader import MwpLoader, Rows
+from .record import Record
+from .record_reader import RecordReader
 
 
-SCHEMES = ("listed", "all")
-
-
-def load_ape_clean(source: Source, scheme: str, fold: int | None) -> dict[str, list[Row]]:
-    """Test problems, and training problems when Ape210k's `train.jsonl` lies in the folder too.
-
-    Schemes: `listed`, only the ids of `ape_kg_test_id.txt` and `ape_simple_id.txt`; `all`, the whole test file.
-    The lists are used as published: they cannot be derived from the problems.
+class ApeCleanLoader(MwpLoader):
     """
-    splits = {"test": source.rows("test.jsonl", ape_row)}
-    if scheme == "listed":
-        listed = set(source.ids("ape_kg_test_id.txt"))
-        splits["test"] = [row for row in splits["test"] if row["id"] in listed]
-    if source.has("train.jsonl"):
-        listed = set(source.ids("ape_simple_id.txt"))
-        splits["train"] = [row for row in source.rows("train.jsonl", ape_row) if row["id"] in listed]
-    return splits
+    Ape-clean: problems of Ape210k with Chinese numerals turned into digits and `^` for powers.
+
+    Files: `test.jsonl` or `ape_simple_test.json` (`id`, `original_text`, `equation`, `ans`); optional a training file
+    `train.jsonl`, `ape_simple_train.json`, or `train.ape.json` of Ape210k, cut down to `ape_simple_id.txt`.
+    `ape_kg_test_id.txt` lists the test problems of scheme `"listed"`.
+    """
+
+    language = "zh"
+    split_schemes = {
+        "public": "all problems of the test file",
+        "listed": "those of its problems that ape_kg_test_id.txt lists",
+    }
+    folders = ("ape_clean",)
+    origin = "The files are at https://github.com/LZhenwen/MWP-BERT."
+
+    def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
+        splits = {"test": reader.rows(_row, "test.jsonl", "ape_simple_test.json")}
+        if scheme == "listed":
+            splits["test"] = _select(splits["test"], reader, "ape_kg_test_id.txt")
+        training = ("train.jsonl", "ape_simple_train.json", "train.ape.json")
+        if reader.find(*training) is not None:
+            splits["train"] = _select(reader.rows(_row, *training), reader, "ape_simple_id.txt")
+        return splits
+
+
+def _row(record: Record) -> dict[str, Any]:
+    return ape_row(record, "ape_clean")
+
+
+def _select(rows: Rows, reader: RecordReader, ids: str) -> Rows:
+    listed = set(reader.lines(ids))
+    return [row for row in rows if row["id"] in listed]

@@ -1,18 +1,42 @@
-"""ASDiv-A (Miao, Liang and Su 2020): the 1,218 arithmetic problems of ASDiv, in English."""
+"""ASDiv-A: the 1,218 arithmetic problems of ASDiv, English (Miao et al., ACL 2020)."""
 
-from .folds import split_by_fold
-from .source import Record, Row, Source
+from typing import Any
 
-
-SCHEMES = ("five_fold",)
-
-
-def load_asdiv_a(source: Source, scheme: str, fold: int | None) -> dict[str, list[Row]]:
-    """The published five folds."""
-    return split_by_fold(source.rows("asdiv_a.jsonl", _row), fold)
+from .mwp_loader import MwpLoader, Rows, split_by_fold
+from .record import Record
+from .record_reader import RecordReader
+from .schema import make_row
 
 
-def _row(record: Record) -> Row:
-    text = f"{record.text('body').strip()} {record.text('question').strip()}".strip()
-    fold = int(record.text("fold"))
-    return record.row(record.text("id"), text, record.text("formula"), record.text("answer"), "en", fold)
+class AsdivALoader(MwpLoader):
+    """
+    ASDiv-A.
+
+    File: `asdiv_a.jsonl` (`id`, `body`, `question`, `formula`, `answer`, `fold`). 28 formulas are divisions whose
+    answer is rounded up or down; their equations do not give their answers.
+    """
+
+    language = "en"
+    split_schemes = {"five_fold": "the five folds of the data set, 238 / 238 / 238 / 238 / 266"}
+    fold_schemes = {"five_fold": 5}
+    folders = ("asdiv_a", "asdiv")
+    origin = (
+        "The file comes with the repository of hf_mwp, in examples/data/asdiv_a; it is made from "
+        "https://github.com/chaochun/nlu-asdiv-dataset."
+    )
+
+    def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
+        return split_by_fold(reader.rows(_row, "asdiv_a.jsonl"), fold)
+
+
+def _row(record: Record) -> dict[str, Any]:
+    return make_row(
+        record,
+        dataset="asdiv_a",
+        language="en",
+        text=f"{record.text('body')} {record.text('question')}".strip(),
+        equation=record.text("formula"),
+        answer=record.scalar("answer"),
+        id=record.scalar("id"),
+        fold=record.index("fold"),
+    )

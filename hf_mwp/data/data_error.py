@@ -33,3 +33,6 @@ class DataError(ValueError):
         if field is not None:
             place.append(f"field {field!r}")
         super().__init__(f"{', '.join(place)}: {message}" if place else message)
+
+    def __reduce__(self):
+        return type(self), (self.reason, self.file, self.line, self.field)

@@ -1,24 +1,46 @@
-"""HMWP (Qin et al. 2020): 5,491 Chinese problems with equations and systems of equations."""
+"""HMWP: 5,491 Chinese problems, most of them with equations yet to be solved (Qin et al., EMNLP 2020)."""
 
-from .source import Record, Row, Source
+from typing import Any
 
-
-SCHEMES = ("mwptoolkit",)
-
-
-def load_hmwp(source: Source, scheme: str, fold: int | None) -> dict[str, list[Row]]:
-    """MWPToolkit's split. Ids repeat in this set, so its lists name lines (counted from 0) of `hmwp.jsonl`."""
-    rows = {row["line"] - 1: row for row in source.rows("hmwp.jsonl", equation_row)}
-    splits = {}
-    for part, name in {"train": "train", "validation": "valid", "test": "test"}.items():
-        lines = [int(line) for line in source.ids(f"split_{name}_lines.txt")]
-        splits[part] = [rows[line] for line in lines if line in rows]
-    return splits
+from .mwp_loader import MwpLoader, Rows, split_by_name
+from .record import Record
+from .record_reader import RecordReader
+from .schema import SEPARATOR, make_row
 
 
-def equation_row(record: Record) -> Row:
-    """A row of a record of HMWP or CM17K, whose answers are lists; several answers are joined with `;`."""
-    answers = record.values.get("ans")
-    answer = ";".join(str(value) for value in answers) if isinstance(answers, list) else record.text("ans")
-    text = record.text("raw_text", "original_text")
-    return record.row(record.text("id"), text, record.text("equation"), answer, "zh")
+class HmwpLoader(MwpLoader):
+    """
+    HMWP.
+
+    Files: `hmwp.jsonl` (`id`, `original_text`, `equation`, `ans`); `split_valid_lines.txt` and `split_test_lines.txt`,
+    0-based line numbers into it, since ids repeat. Only two of the equations are solved for their unknown; load with
+    `keep_unusable=True` to have the texts of the others.
+    """
+
+    language = "zh"
+    split_schemes = {"mwptoolkit": "the 4,392 / 549 / 550 of MWPToolkit"}
+    folders = ("hmwp",)
+    origin = (
+        "hmwp.jsonl is at https://github.com/QinJinghui/SAU-Solver, the split in https://github.com/LYH-YF/MWPToolkit."
+    )
+
+    def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
+        rows = reader.rows(_row, "hmwp.jsonl")
+        names = {
+            number + 1: split
+            for split, part in (("validation", "valid"), ("test", "test"))
+            for number in reader.numbered(f"split_{part}_lines.txt")
+        }
+        return split_by_name(rows, [names.get(row["line"], "train") for row in rows])
+
+
+def _row(record: Record) -> dict[str, Any]:
+    return make_row(
+        record,
+        dataset="hmwp",
+        language="zh",
+        text=record.text("original_text"),
+        equation=record.text("equation"),
+        answer=record.joined("ans", SEPARATOR),
+        id=record.scalar("id"),
+    )

@@ -1,219 +1,231 @@
-"""Data sets of math word problems in one schema."""
+"""Loads a data set by name."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ..expressions import ExpressionError
-from ..problems import MathWordProblem, ProblemError
-from . import ape210k, ape_clean, asdiv_a, cm17k, hmwp, math23k, mawps, svamp
-from .errors import DataError
-from .load_report import LoadReport, SplitReport
-from .problem_file import FILE_ENDINGS, load_problem_file, load_problem_folder
-from .source import Row, Source
+from .ape210k import Ape210kLoader
+from .ape_clean import ApeCleanLoader
+from .asdiv_a import AsdivALoader
+from .cm17k import Cm17kLoader
+from .data_error import DataError
+from .file_loader import FileLoader
+from .hmwp import HmwpLoader
+from .load_report import MAX_EXAMPLES, LoadReport, SplitReport
+from .math23k import Math23kLoader
+from .mawps import MawpsLoader
+from .mawps_single import MawpsSingleLoader
+from .mwp_loader import MwpLoader, Rows
+from .record_reader import RecordReader
+from .schema import COLUMNS, problem_from_row
+from .svamp import SvampLoader
+from .usability import can_be_evaluated, find_fault, uses_constants
 
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
 
-# Name: (loader, split schemes with the usual one first, folder, where the files come from).
-LOADERS = {
-    "math23k": (math23k.load_math23k, math23k.SCHEMES, "math23k", "github.com/SCNU203/Math23k"),
-    "ape210k": (ape210k.load_ape210k, ape210k.SCHEMES, "ape210k", "github.com/Chenny0808/ape210k"),
-    "ape_clean": (ape_clean.load_ape_clean, ape_clean.SCHEMES, "ape_clean", "github.com/LZhenwen/MWP-BERT"),
-    "hmwp": (hmwp.load_hmwp, hmwp.SCHEMES, "hmwp", "github.com/QinJinghui/SAU-Solver"),
-    "cm17k": (cm17k.load_cm17k, cm17k.SCHEMES, "cm17k", "github.com/QinJinghui/NS-Solver"),
-    "asdiv_a": (asdiv_a.load_asdiv_a, asdiv_a.SCHEMES, "asdiv", "github.com/chaochun/nlu-asdiv-dataset"),
-    "mawps": (mawps.load_mawps, mawps.SCHEMES, "mawps", "github.com/LYH-YF/MWPToolkit"),
-    "svamp": (svamp.load_svamp, svamp.SCHEMES, "svamp", "github.com/arkilpatel/SVAMP"),
+LOADERS: dict[str, type[MwpLoader]] = {
+    "ape210k": Ape210kLoader,
+    "ape_clean": ApeCleanLoader,
+    "asdiv_a": AsdivALoader,
+    "cm17k": Cm17kLoader,
+    "hmwp": HmwpLoader,
+    "math23k": Math23kLoader,
+    "mawps": MawpsLoader,
+    "mawps_single": MawpsSingleLoader,
+    "svamp": SvampLoader,
 }
-COLUMNS = ("id", "text", "equation", "answer", "language", "dataset", "fold", "line", "file")
-_SHIPPED = Path(__file__).parents[2] / "examples" / "data"
+
+_SPLITS = ("train", "validation", "test")
+_EXAMPLES_DIR = Path(__file__).parents[2] / "examples" / "data"
 
 
 def load_mwp_dataset(
-    name: str,
+    name: str | Path,
     data_dir: str | Path | None = None,
     split_scheme: str | None = None,
     fold: int | None = None,
     on_error: str = "raise",
-    drop_overlap: bool = False,
+    drop_overlap: str | bool | None = None,
     numerals: bool | None = None,
     validation_fraction: float = 0.0,
+    keep_unusable: bool = False,
     return_report: bool = False,
 ) -> DatasetDict | tuple[DatasetDict, LoadReport]:
-    """Loads a data set of math word problems.
+    """
+    Loads math word problems into one schema, with a report of what was left out.
 
-    All sets have the columns `id`, `text`, `equation`, `answer`, `language`, `dataset` (strings, as in the source),
-    `fold` (-1 when there is none), `line` and `file` (where the record stands). What follows from them is computed by
-    [`problem_from_row`].
+    Which problems are kept: of the training split, those whose equation can be read and gives their answer (or which
+    have no answer to check). Of the validation and test splits, all that have one answer, also those whose equation
+    cannot be read or does not give it, so that an accuracy is one over all of them. Both kinds are counted, with
+    reasons, in the report.
 
-    A training problem is left out when its equation cannot be read or does not give its answer. A validation or test
-    problem is kept, since accuracy is over all of them, unless it has no answer, or more than one: then it is left out
-    of every part. The report counts both.
+    Overlap: a held-out problem overlaps if its text with the numbers masked is that of a training problem, so that a
+    solver can know it by heart. Training problems count as read, whether they are kept or not.
 
     Args:
-        name (`str`):
-            `"math23k"`, `"ape210k"`, `"ape_clean"`, `"hmwp"`, `"cm17k"`, `"asdiv_a"`, `"mawps"`, `"svamp"`; or a file
-            that ends in `.jsonl` or `.csv` (also `.gz`), or a folder with `train`, `valid` and `test` files of that
-            kind, with the fields that [`~hf_mwp.data.problem_file.load_problem_file`] names.
+        name (`str` or `Path`):
+            `"ape210k"`, `"ape_clean"`, `"asdiv_a"`, `"cm17k"`, `"hmwp"`, `"math23k"`, `"mawps"`, `"mawps_single"`,
+            `"svamp"`, or a JSONL, JSON or CSV file, or a folder of such files (see [`FileLoader`]).
         data_dir (`str` or `Path`, *optional*):
-            Folder with the set's files, under the names they are published with. By default `math23k` and `asdiv_a`
-            are found in `examples/data` of a checkout of this project.
+            Folder with the data set's files, or one with a folder of the data set's name in it. Each loader's
+            docstring names its files; they may be gzipped. By default the repository's `examples/data`, which has
+            `math23k` and `asdiv_a`. A `name` that is a file or folder is looked for in it.
         split_scheme (`str`, *optional*):
-            Named split, see the loaders; by default the usual one.
+            A named public split, e.g. `"public"`, `"train_test"`, `"five_fold"` or `"mwptoolkit"` of math23k;
+            `LOADERS[name].split_schemes` lists them. The first one of the list by default.
         fold (`int`, *optional*):
-            Fold that is the test part, in schemes with folds; 0 by default.
+            The fold to test on, for schemes with folds, 0 by default; the others are trained on.
         on_error (`str`, *optional*, defaults to `"raise"`):
-            `"raise"` stops at a damaged record, `"skip"` counts it in the report.
-        drop_overlap (`bool`, *optional*, defaults to `False`):
-            Leave validation and test problems out whose masked text occurs in the training part.
+            What a damaged record does: `"raise"` a [`DataError`] that names file, line and field, or be left out and
+            counted with `"skip"`.
+        drop_overlap (`str` or `bool`, *optional*):
+            `"test"`, or `True`: leave the overlapping problems out of the test split. `"train"`: leave them out of the
+            training split instead. By default they are counted only.
         numerals (`bool`, *optional*):
-            Whether number words are numbers; by default in English only.
+            Whether numerals in words count as numbers when equations are checked and texts compared; by default in
+            English, not in Chinese.
         validation_fraction (`float`, *optional*, defaults to 0.0):
-            Share of the training part that becomes the validation part where there is none; the choice depends on
-            nothing but the rows.
+            Share of the training problems to make a validation split of, where there is none. The choice is the same
+            every time.
+        keep_unusable (`bool`, *optional*, defaults to `False`):
+            Keep problems in all splits whatever is wrong with them, e.g. for pretraining on their texts.
         return_report (`bool`, *optional*, defaults to `False`):
-            Return the [`LoadReport`] too. Its text is also the `description` of the parts' `info`.
+            Whether to return the report too. [`dataset_report`] gives it later on.
+
+    Returns:
+        `DatasetDict`, or with `return_report` a tuple of it and a [`LoadReport`]: splits `"train"`, `"validation"` and
+        `"test"` as far as the data set has them; columns `id`, `text`, `equation`, `answer`, `language`, `dataset`,
+        `fold`, `file` and `line` (`hf_mwp.data.FEATURES`), all as the source has them. [`problem_from_row`] makes a
+        problem of a row.
 
     Raises:
-        `DataError`: a file is missing or damaged, or there is no such data set.
-        `ValueError`: an argument is out of range.
+        DataError: for missing files, damaged records and an unknown name.
+        ValueError: for an unknown split scheme, fold or option.
     """
-    if on_error not in ("raise", "skip"):
-        raise ValueError(f"`on_error` must be 'raise' or 'skip', got {on_error!r}")
-    if not 0 <= validation_fraction < 1:
-        raise ValueError(f"`validation_fraction` must be in [0, 1), got {validation_fraction}")
-    name, source, scheme, splits = _read(str(name), data_dir, split_scheme, fold, on_error)
+    loader = _find_loader(name, data_dir)
+    scheme, fold = _find_scheme(loader, name, split_scheme, fold)
+    side = _check_options(on_error, drop_overlap, validation_fraction)
+    folder = _find_folder(loader, data_dir)
+    reader = RecordReader(folder, on_error, loader.origin)
+    splits = loader.read(reader, scheme, fold)
+    title = Path(name).name if isinstance(loader, FileLoader) else str(name)
+    report = LoadReport(title, str(folder), scheme, fold, drop_overlap=side, damaged=len(reader.damaged))
+    report.damaged_examples = [str(error) for error in reader.damaged[:MAX_EXAMPLES]]
     if validation_fraction and "validation" not in splits and "train" in splits:
-        splits = _split_off(splits, validation_fraction)
-        scheme += f", {validation_fraction:g} of train as validation"
-    report = LoadReport(name, scheme, overlap_dropped=drop_overlap)
-    kept: dict[str, list[Row]] = {}
-    seen: set[str] = set()
-    for part in sorted(splits, key=("train", "validation", "test").index):
-        kept[part] = _check(splits[part], part, report, seen, drop_overlap, numerals)
-    for error in source.damaged:
-        first = report.splits[next(iter(report.splits))]
-        first.read += 1
-        first.count(first.skipped, "the record is damaged", f"{error.file}, line {error.line}, {error.message}")
-    dataset = _dataset(kept, name, report)
-    return (dataset, report) if return_report else dataset
+        report.validation_fraction = validation_fraction
+        splits["train"], splits["validation"] = _split_off(splits["train"], validation_fraction)
+
+    splits = {split: splits[split] for split in _SPLITS if split in splits}
+    checked = _Checked(splits, numerals, keep_unusable, side)
+    report.splits = checked.reports
+    datasets = _to_datasets(checked.kept, report)
+    return (datasets, report) if return_report else datasets
 
 
-def problem_from_row(row: Mapping[str, Any], numerals: bool | None = None) -> MathWordProblem:
-    """The problem of a row of [`load_mwp_dataset`]; only `text` must be there.
-
-    Args:
-        row (`Mapping`): Columns `text`, `equation`, `answer`, `id`, `language`.
-        numerals (`bool`, *optional*): Whether number words are numbers; by default in English only.
-    """
-    return MathWordProblem(
-        text=row["text"],
-        equation=row.get("equation") or None,
-        answer=row.get("answer") or None,
-        id=str(row.get("id") or ""),
-        language=row.get("language") or "zh",
-        numerals=numerals,
-    )
+def _find_loader(name: str | Path, data_dir: str | Path | None) -> MwpLoader:
+    if str(name) in LOADERS:
+        return LOADERS[str(name)]()
+    path = Path(data_dir or ".") / name
+    if path.exists():
+        return FileLoader(path)
+    raise DataError(f"there is no such file or folder, nor is it one of the data sets {', '.join(LOADERS)}", path)
 
 
-def _read(name, data_dir, scheme, fold, on_error):
-    """The set's name, source, split scheme and rows."""
-    if name not in LOADERS:
-        path = Path(name) if data_dir is None else Path(data_dir) / name
-        if path.name.endswith(FILE_ENDINGS):
-            source = Source(path.parent, on_error)
-            return path.name, source, "as in the file", load_problem_file(source, path.name)
-        if path.is_dir():
-            source = Source(path, on_error)
-            return path.name, source, "as in the folder", load_problem_folder(source)
-        raise DataError(
-            f"{name!r} is no data set: name one of {', '.join(LOADERS)}, a file that ends in "
-            f"{' or '.join(FILE_ENDINGS[:2])}, or a folder of such files"
-        )
-    load, schemes, folder, origin = LOADERS[name]
-    scheme = schemes[0] if scheme is None else scheme
-    if scheme not in schemes:
-        raise ValueError(f"{name} has the split schemes {', '.join(schemes)}, not {scheme!r}")
-    if fold is not None and "five_fold" not in scheme:
-        raise ValueError(f"the split {scheme!r} of {name} has no folds, but `fold={fold}` was given")
-    root = _SHIPPED / folder if data_dir is None else Path(data_dir)
-    if not root.is_dir():
-        raise DataError(
-            f"the files of {name} are not there: get them from {origin} and name their folder as `data_dir`", root
-        )
-    source = Source(root, on_error)
-    splits = load(source, scheme, fold)
-    if "five_fold" in scheme:
-        scheme += f", fold {0 if fold is None else fold}"
-    return name, source, scheme, splits
+def _find_scheme(loader: MwpLoader, name: str | Path, scheme: str | None, fold: int | None) -> tuple[str, int | None]:
+    scheme = next(iter(loader.split_schemes)) if scheme is None else scheme
+    if scheme not in loader.split_schemes:
+        raise ValueError(f"{name} has no split scheme {scheme!r}: it has {', '.join(loader.split_schemes)}")
+    folds = loader.fold_schemes.get(scheme)
+    if folds is None:
+        if fold is not None:
+            raise ValueError(f"the split scheme {scheme!r} of {name} has no folds: leave out `fold`")
+        return scheme, None
+    fold = 0 if fold is None else fold
+    if isinstance(fold, bool) or not isinstance(fold, int) or not 0 <= fold < folds:
+        raise ValueError(f"the split scheme {scheme!r} of {name} has folds 0 to {folds - 1}, not {fold!r}")
+    return scheme, fold
 
 
-def _split_off(splits: dict[str, list[Row]], fraction: float) -> dict[str, list[Row]]:
-    """Moves a share of the training part to a validation part, the same one each time."""
-    rows = splits["train"]
+def _check_options(on_error: str, drop_overlap: str | bool | None, validation_fraction: float) -> str | None:
+    """Which side loses its overlapping problems."""
+    if on_error not in ("raise", "skip"):
+        raise ValueError(f"`on_error` must be 'raise' or 'skip', not {on_error!r}")
+    if not 0 <= validation_fraction < 1:
+        raise ValueError(f"`validation_fraction` must be at least 0 and below 1, not {validation_fraction!r}")
+    side = "test" if drop_overlap is True else drop_overlap or None
+    if side not in ("train", "test", None):
+        raise ValueError(f"`drop_overlap` must be 'test', 'train' or None, not {drop_overlap!r}")
+    return side
+
+
+def _find_folder(loader: MwpLoader, data_dir: str | Path | None) -> Path:
+    if isinstance(loader, FileLoader):
+        return loader.path.parent if loader.path.is_file() else loader.path
+    if data_dir is not None:
+        parent = Path(data_dir)
+        if not parent.is_dir():
+            raise DataError(f"`data_dir` is no folder. {loader.origin}", parent)
+        return next((parent / folder for folder in loader.folders if (parent / folder).is_dir()), parent)
+    for folder in loader.folders:
+        if (_EXAMPLES_DIR / folder).is_dir():
+            return _EXAMPLES_DIR / folder
+    raise DataError(f"`data_dir` is needed: the folder with the files of {loader.folders[0]}. {loader.origin}")
+
+
+def _split_off(rows: Rows, fraction: float) -> tuple[Rows, Rows]:
     chosen = set(random.Random(0).sample(range(len(rows)), round(fraction * len(rows))))
-    train = [row for index, row in enumerate(rows) if index not in chosen]
-    return splits | {"train": train, "validation": [rows[index] for index in sorted(chosen)]}
+    parts: tuple[Rows, Rows] = [], []
+    for index, row in enumerate(rows):
+        parts[index in chosen].append(row)
+    return parts
 
 
-def _check(rows, part, report: LoadReport, seen: set[str], drop_overlap: bool, numerals) -> list[Row]:
-    """Rows to keep of one part; `seen` collects the training part's masked texts."""
-    counts = report.splits[part] = SplitReport(read=len(rows))
-    kept = []
-    for row in rows:
-        problem = problem_from_row(row, numerals)
-        place = f"{row['file']}, line {row['line']}, id {row['id']!r}"
-        if ";" in row["answer"]:
-            counts.count(counts.skipped, "more than one answer", place)
-            continue
-        if part != "train" and not row["answer"]:
-            counts.count(counts.skipped, "no answer", place)
-            continue
-        reason = _unusable(problem)
-        if reason is not None:
-            counts.count(counts.skipped if part == "train" else counts.unusable, reason, place)
-            if part == "train":
-                continue
-        if part == "train":
-            seen.add(problem.masked_key)
-        elif problem.masked_key in seen:
-            counts.overlap += 1
-            if drop_overlap:
-                continue
-        kept.append(row)
-    counts.kept = len(kept)
-    return kept
+class _Checked:
+    """The rows to keep of each split, and the counts."""
+
+    def __init__(self, splits: dict[str, Rows], numerals: bool | None, keep_unusable: bool, side: str | None):
+        self.kept: dict[str, Rows] = {}
+        self.reports: dict[str, SplitReport] = {}
+        problems = {split: [problem_from_row(row, numerals) for row in rows] for split, rows in splits.items()}
+        keys = {split: [problem.masked_key for problem in part] for split, part in problems.items()}
+        trained = set(keys.get("train", ()))
+        held_out = {key for split, part in keys.items() if split != "train" for key in part}
+        for split, rows in splits.items():
+            report = self.reports[split] = SplitReport(read=len(rows))
+            others = held_out if split == "train" else trained
+            if split != "train" and "train" in splits:
+                report.overlap = sum(key in trained for key in keys[split])
+            kept = self.kept[split] = []
+            for row, problem, key in zip(rows, problems[split], keys[split], strict=True):
+                place = f"line {row['line']}, id {row['id']}"
+                fault = find_fault(problem)
+                usable = fault is None or (split != "train" and can_be_evaluated(problem))
+                if not (usable or keep_unusable):
+                    report.count(report.dropped, fault[0], f"{place}: {fault[1]}")
+                    continue
+                if split == side and key in others:
+                    report.count(report.dropped, "overlap", place)
+                    continue
+                if fault is not None:
+                    report.count(report.kept_with, fault[0], f"{place}: {fault[1]}")
+                report.with_constants += uses_constants(problem)
+                kept.append(row)
+            report.kept = len(kept)
 
 
-def _unusable(problem: MathWordProblem) -> str | None:
-    """Why the equation cannot be learned from."""
-    if problem.equation is None:
-        return "no equation"
-    try:
-        problem.expression  # noqa: B018
-    except ProblemError as error:
-        return str(error)
-    except ExpressionError as error:
-        unknown = problem.equation.count("=") and (error.token or "")[:1].isalpha()
-        return "an equation to be solved" if unknown or ";" in problem.equation else "the equation does not parse"
-    if problem.answer is not None and not problem.agrees():
-        return "the equation does not give the answer"
-    return None
+def _to_datasets(splits: dict[str, Rows], report: LoadReport) -> DatasetDict:
+    from datasets import Dataset, DatasetDict, DatasetInfo
 
+    from .schema import FEATURES
 
-def _dataset(splits: dict[str, list[Row]], name: str, report: LoadReport) -> DatasetDict:
-    from datasets import Dataset, DatasetDict, DatasetInfo, Features, Value
-
-    types = {"fold": "int64", "line": "int64"}
-    features = Features({column: Value(types.get(column, "string")) for column in COLUMNS})
-    parts = {}
-    for part, rows in splits.items():
-        columns = {column: [row.get(column, name) for row in rows] for column in COLUMNS}
-        info = DatasetInfo(description=str(report), features=features)
-        parts[part] = Dataset.from_dict(columns, features=features, info=info)
-    return DatasetDict(parts)
+    info = DatasetInfo(description=report.to_json(), features=FEATURES)
+    return DatasetDict(
+        {
+            split: Dataset.from_dict({column: [row[column] for row in rows] for column in COLUMNS}, info=info)
+            for split, rows in splits.items()
+        }
+    )

@@ -69,7 +69,9 @@ class Record:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             self.fail(f"expected a string or number, not {_describe(value)}", field)
         written = str(value)
-        if any("\ud800" <= character <= "\udfff" for character in written):
+        try:
+            written.encode()
+        except UnicodeEncodeError:
             self.fail("the text is not UTF-8", field)
         return written
 

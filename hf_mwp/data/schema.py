@@ -1,6 +1,7 @@
 """The one schema of all data sets: what the source states, as it states it; the rest is computed from that."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ..problems import MathWordProblem
@@ -15,6 +16,7 @@ COLUMNS = {
     "language": "string",
     "dataset": "string",
     "fold": "int64",
+    "file": "string",
     "line": "int64",
 }
 """
@@ -23,7 +25,7 @@ Names and types of the columns.
 - `id`: as in the source; not unique in every set. `text`: the problem. `language`: `"zh"` or `"en"`.
 - `equation`, `answer`: as written; `""` if the source has none. Several of them are joined by ` ; `.
 - `dataset`: name of the data set. `fold`: fold in its list of folds, -1 if it is in none.
-- `line`: 1-based line of the source file, so that a problem can be found there.
+- `file`, `line`: name of the source file and 1-based line in it (1-based record of a JSON array).
 """
 
 SEPARATOR = " ; "
@@ -70,6 +72,7 @@ def make_row(
         "language": language,
         "dataset": dataset,
         "fold": -1 if fold is None else fold,
+        "file": Path(record.file).name,
         "line": record.line,
     }
 
@@ -80,7 +83,7 @@ def problem_from_row(row: Mapping[str, Any], numerals: bool | None = None) -> Ma
 
     Args:
         row (`Mapping`):
-            A row of [`load_mwp_dataset`]; `text` and `language` are needed, `equation`, `answer` and `id` optional.
+            A row of [`load_mwp_dataset`]. Only `text` is needed; the language is Chinese if there is none.
         numerals (`bool`, *optional*):
             Whether numerals in words are numbers; by default in English, not in Chinese.
     """
@@ -88,7 +91,7 @@ def problem_from_row(row: Mapping[str, Any], numerals: bool | None = None) -> Ma
         text=row["text"],
         equation=row.get("equation") or None,
         answer=row.get("answer") or None,
-        id=row.get("id") or "",
-        language=row["language"],
+        id=str(row.get("id") or ""),
+        language=row.get("language") or "zh",
         numerals=numerals,
     )

@@ -1,27 +1,37 @@
-"""SVAMP (Patel, Bhattamishra and Goyal 2021): 1,000 English problems that vary in what they ask."""
+"""SVAMP: 1,000 English problems that vary those of ASDiv-A (Patel et al., NAACL 2021)."""
 
-import json
+from typing import Any
 
-from .errors import DataError
-from .source import Record, Row, Source
-
-
-SCHEMES = ("public",)
-
-
-def load_svamp(source: Source, scheme: str, fold: int | None) -> dict[str, list[Row]]:
-    """The test part from the published `SVAMP.json`; it is meant to be solved after training on MAWPS and ASDiv-A."""
-    path = source.path("SVAMP.json")
-    try:
-        values = json.loads("".join(line for _, line in source.lines("SVAMP.json")))
-    except json.JSONDecodeError as error:
-        raise DataError(f"is no complete JSON file ({error.msg})", path, error.lineno) from error
-    if not isinstance(values, list):
-        raise DataError("expected a list of problems", path)
-    return {"test": source.make_rows((Record(value, path, line) for line, value in enumerate(values, 1)), _row)}
+from .mwp_loader import MwpLoader, Rows
+from .record import Record
+from .record_reader import RecordReader
+from .schema import make_row
 
 
-def _row(record: Record) -> Row:
-    body, question = record.text("Body").strip(), record.text("Question").strip()
-    text = f"{body} {question}" if body.endswith((".", "?", "!", ",")) else f"{body}. {question}"
-    return record.row(record.text("ID"), text, record.text("Equation"), record.text("Answer"), "en")
+class SvampLoader(MwpLoader):
+    """
+    SVAMP.
+
+    File: `SVAMP.json`, as published: an array of `ID`, `Body`, `Question`, `Equation` (`"( 8.0 - 3.0 )"`), `Answer`
+    and `Type`. A test set alone; the papers train on MAWPS and ASDiv-A.
+    """
+
+    language = "en"
+    split_schemes = {"public": "all 1,000 problems are test problems"}
+    folders = ("svamp",)
+    origin = "SVAMP.json is at https://github.com/arkilpatel/SVAMP."
+
+    def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
+        return {"test": reader.rows(_row, "SVAMP.json")}
+
+
+def _row(record: Record) -> dict[str, Any]:
+    return make_row(
+        record,
+        dataset="svamp",
+        language="en",
+        text=f"{record.text('Body').strip()} {record.text('Question').strip()}".strip(),
+        equation=record.text("Equation"),
+        answer=record.scalar("Answer"),
+        id=record.scalar("ID"),
+    )

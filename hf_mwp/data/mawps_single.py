@@ -1,0 +1,27 @@
+"""MAWPS-Single: the 1,987 problems of MAWPS with one unknown."""
+
+from .mawps import mawps_row
+from .mwp_loader import MwpLoader, Rows, split_by_fold
+from .record_reader import RecordReader
+
+
+class MawpsSingleLoader(MwpLoader):
+    """
+    MAWPS-Single.
+
+    File: `mawps_single.jsonl` (`iIndex`, `sQuestion`, `lEquations`, `lSolutions`, `fold`). Its equations are solved
+    for their unknown.
+    """
+
+    language = "en"
+    split_schemes = {"five_fold": "the five folds of Deductive-MWP, 397 / 397 / 397 / 397 / 399"}
+    fold_schemes = {"five_fold": 5}
+    folders = ("mawps_single", "mawps")
+    origin = (
+        "The problems are in https://github.com/LYH-YF/MWPToolkit, the folds in "
+        "https://github.com/allanj/Deductive-MWP."
+    )
+
+    def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
+        rows = reader.rows(lambda record: mawps_row(record, "mawps_single", "fold"), "mawps_single.jsonl")
+        return split_by_fold(rows, fold)
