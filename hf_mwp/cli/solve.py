@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from .console import make_console
 from .errors import CommandError
 from .model_folder import load_solver
 from .parsing import parse
@@ -52,7 +53,7 @@ def run(argv: list[str]) -> int:
     from ..pipelines import MathWordProblemPipeline
 
     solver = MathWordProblemPipeline(model=model, processor=processor, device=args.device)
-    console = Console(highlight=False)
+    console = make_console()
     typed = args.file in (None, "-") and values["problems"] in ([], ["-"]) and sys.stdin.isatty()
     for batch in _batches(first, problems, 1 if typed else args.batch_size):
         texts = [problem["text"] for problem in batch]

@@ -28,7 +28,7 @@ def run(argv: list[str]) -> int:
     console = make_console()
     checkpoint = resume_point(config, run_args)
     set_seed(config.seed)
-    data = load_problem_data(data_args, seed=config.seed if config.data_seed is None else config.data_seed)
+    data = load_problem_data(data_args)
     console.print(data.summary())
     prepare_config(config, data, console)
     model, processor = build_solver(model_args, data.train, data.language, data_args.numerals)

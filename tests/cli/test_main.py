@@ -1,0 +1,66 @@
+import subprocess
+import sys
+
+import pytest
+
+from hf_mwp import __version__
+from hf_mwp.cli.main import COMMANDS, main
+
+
+def test_help_names_the_commands(capsys):
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"  {name} " in shown for name in COMMANDS)
+    assert main([]) == 2
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"hf-mwp {__version__}\n"
+
+
+def test_unknown_command(capsys):
+    assert main(["evalute"]) == 2
+    assert "Did you mean `hf-mwp evaluate`?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "distil"])
+def test_each_command_has_help(command, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main([command, "--help"])
+    assert stopped.value.code == 0
+    assert "--config" in capsys.readouterr().out
+
+
+def test_train_help_names_every_field(capsys):
+    import dataclasses
+
+    from hf_mwp.cli.data_arguments import DataArguments
+    from hf_mwp.cli.model_arguments import ModelArguments
+    from hf_mwp.cli.run_arguments import RunArguments
+    from hf_mwp.trainers import SolverConfig
+
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    shown = capsys.readouterr().out
+    for dataclass_type in (DataArguments, ModelArguments, RunArguments, SolverConfig):
+        for field in dataclasses.fields(dataclass_type):
+            assert not field.init or f"--{field.name}" in shown
+
+
+def test_errors_are_one_line(capsys, monkeypatch):
+    assert main(["solve", "--model", "nowhere/at/all", "1 and 2"]) == 1
+    error = capsys.readouterr().err
+    assert error == "hf-mwp: There is no folder nowhere/at/all.\n"
+
+
+def test_errors_can_show_where_they_come_from(monkeypatch):
+    monkeypatch.setenv("HF_MWP_TRACEBACK", "1")
+    with pytest.raises(Exception, match="There is no folder"):
+        main(["solve", "--model", "nowhere/at/all", "1 and 2"])
+
+
+@pytest.mark.slow
+def test_as_a_module():
+    result = subprocess.run([sys.executable, "-m", "hf_mwp", "--version"], capture_output=True, text=True)
+    assert result.stdout == f"hf-mwp {__version__}\n"

@@ -1,0 +1,115 @@
+import io
+import json
+import shutil
+import sys
+
+import pytest
+
+from hf_mwp.cli.main import main
+
+
+TEXT = "小明有4个苹果，又买了2个，一共有几个？"
+
+
+def run(capsys, *argv):
+    status = main(["solve", *map(str, argv)])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_arguments(solver_folder, capsys):
+    status, shown, _ = run(capsys, "--model", solver_folder, TEXT, "每盒3个苹果，5盒一共有几个？")
+    assert status == 0
+    assert TEXT in shown and "每盒3个苹果" in shown
+    assert shown.count("probability") == 2
+
+
+def test_json_lines(solver_folder, capsys):
+    status, shown, _ = run(capsys, "--model", solver_folder, "--json", TEXT, "没有数字")
+    first, second = (json.loads(line) for line in shown.splitlines())
+    assert status == 0
+    assert first["text"] == TEXT and first["numbers"] == ["4", "2"]
+    assert second["answer"] is None and "No number" in second["error"]
+
+
+def test_tree_is_drawn_or_not(solver_folder, capsys, monkeypatch):
+    from hf_mwp.pipelines import MathWordProblemPipeline
+
+    result = {"answer": 1.75, "value": "7/4", "equation": "7/4", "prefix": ["/", "N0", "N1"], "numbers": ["7", "4"]}
+    monkeypatch.setattr(MathWordProblemPipeline, "__call__", lambda self, texts, **_: [[result | {"score": 0.5}]])
+    _, shown, _ = run(capsys, "--model", solver_folder, TEXT)
+    assert shown == f"{TEXT}\n  7/4 = 7/4 = 1.75   (probability 0.50)\n    /\n    ├── 7\n    └── 4\n\n"
+    _, shown, _ = run(capsys, "--model", solver_folder, TEXT, "--no_tree")
+    assert "├" not in shown
+
+
+def test_text_file(solver_folder, tmp_path, capsys):
+    path = tmp_path / "problems.txt"
+    path.write_text(f"{TEXT}\n\n{TEXT}\n", encoding="utf-8")
+    _, shown, _ = run(capsys, "--model", solver_folder, "--file", path, "--json", "--batch_size", 1)
+    assert len(shown.splitlines()) == 2
+
+
+def test_standard_input(solver_folder, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{TEXT}\n{TEXT}\n"))
+    _, shown, _ = run(capsys, "--model", solver_folder, "--json")
+    assert len(shown.splitlines()) == 2
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n"))
+    assert "the input is empty" in run(capsys, "--model", solver_folder)[2]
+
+
+def test_jsonl_file_keeps_ids(solver_folder, tmp_path, capsys):
+    path = tmp_path / "problems.jsonl"
+    path.write_text(json.dumps({"id": "a", "text": TEXT, "more": 1}) + "\n", encoding="utf-8")
+    _, shown, _ = run(capsys, "--model", solver_folder, "--file", path, "--json", "--top_k", 2)
+    records = [json.loads(line) for line in shown.splitlines()]
+    assert [record["id"] for record in records] == ["a", "a"]
+    assert "more" not in records[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"text": "1"}\n{"text": "2', "line 2: no JSON (the last line is cut off)"),
+        ('{"text": "1"}\n{"text" 2}\n', "line 2: no JSON: "),
+        ('{"question": "1"}\n', "line 1: needs an object with a field `text`"),
+        ('{"text": 3}\n', "line 1: needs an object with a field `text`"),
+        ("[]\n", "line 1: needs an object with a field `text`"),
+    ],
+)
+def test_damaged_jsonl(solver_folder, tmp_path, capsys, content, message):
+    path = tmp_path / "problems.jsonl"
+    path.write_text(content, encoding="utf-8")
+    status, _, error = run(capsys, "--model", solver_folder, "--file", path, "--batch_size", 1)
+    assert status == 1
+    assert f"{path}, {message}" in error
+
+
+def test_no_text_file(solver_folder, tmp_path, capsys):
+    assert "There is no file" in run(capsys, "--model", solver_folder, "--file", tmp_path / "none.txt")[2]
+    path = tmp_path / "binary.txt"
+    path.write_bytes(b"\xff\xfe\x00")
+    assert "is not UTF-8 text" in run(capsys, "--model", solver_folder, "--file", path)[2]
+    assert "not both" in run(capsys, "--model", solver_folder, "--file", path, TEXT)[2]
+
+
+def test_folders_that_are_no_solver(solver_folder, encoder, tmp_path, capsys):
+    def error(folder):
+        status, _, message = run(capsys, "--model", folder, TEXT)
+        assert status == 1
+        return message
+
+    assert "it has no config.json" in error(tmp_path)
+    assert "holds a model of type 'bert'" in error(encoder)
+    nested = tmp_path / "run"
+    shutil.copytree(solver_folder, nested / "student")
+    assert f"Did you mean {nested / 'student'}?" in error(nested)
+    (nested / "student" / "mwp_processor.json").unlink()
+    assert "has a solver but no mwp_processor.json" in error(nested / "student")
+    (nested / "student" / "model.safetensors").unlink()
+    assert "no weights" in error(nested / "student")
+    (nested / "student" / "pytorch_model.bin").write_bytes(b"")
+    assert "pickle" in error(nested / "student")
+    (nested / "student" / "config.json").write_text("{", encoding="utf-8")
+    assert "cannot be read as a model's configuration" in error(nested / "student")
+    assert "is a file" in error(nested / "student" / "config.json")

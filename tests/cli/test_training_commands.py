@@ -1,0 +1,127 @@
+import json
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+from transformers import pipeline
+
+from hf_mwp.cli.main import main
+from hf_mwp.models import MwpSolver
+
+
+SMALL = ["--use_cpu", "--num_train_epochs=2", "--learning_rate=1e-3", "--per_device_train_batch_size=8"]
+
+
+@pytest.fixture(scope="module")
+def trained(problems, encoder, tmp_path_factory):
+    """A run folder of `hf-mwp train`, with a checkpoint of each epoch."""
+    folder = tmp_path_factory.mktemp("train") / "run"
+    config = folder.parent / "train.yaml"
+    options = {"encoder": str(encoder), "dataset": str(problems), "decoder_config": {"dropout": 0.1, "max_length": 9}}
+    config.write_text(yaml.safe_dump(options | {"eval_strategy": "epoch", "save_strategy": "epoch"}))
+    argv = ["train", "--config", str(config), "--output_dir", str(folder), "--load_best_model_at_end", *SMALL]
+    assert main(argv) == 0
+    return folder
+
+
+def test_a_run_leaves_its_record(trained):
+    names = {path.name for path in trained.iterdir()}
+    assert names >= {
+        "config.json",
+        "model.safetensors",
+        "mwp_processor.json",
+        "run_config.yaml",
+        "run.json",
+        "run.log",
+        "metrics.json",
+        "data.json",
+        "learning_curve.png",
+        "trainer_state.json",
+    }
+    run = json.loads((trained / "run.json").read_text())
+    assert run["seed"] == 42 and run["libraries"]["torch"] == torch.__version__ and run["wall_seconds"] > 0
+    metrics = json.loads((trained / "metrics.json").read_text())
+    assert metrics["test"]["reports"]["all problems"]["num_problems"] == 9
+    assert 0 <= metrics["validation"]["reports"]["all problems"]["answer_accuracy"] <= 1
+    data = json.loads((trained / "data.json").read_text())
+    assert data["used"] == {"train": 36, "validation": 8, "test": 9}
+    assert "validation: answers" in (trained / "run.log").read_text()
+    assert (trained / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_folder_loads_as_a_pipeline(trained):
+    assert pipeline("math-word-problem", model=str(trained), device="cpu")("小明有4个苹果，又买了2个")[0]["numbers"]
+    assert MwpSolver.from_pretrained(trained).decoder.config.dropout == 0.1
+
+
+def test_the_resolved_config_gives_the_same_model(trained, tmp_path):
+    argv = ["train", "--config", str(trained / "run_config.yaml"), "--output_dir", str(tmp_path)]
+    assert main(argv) == 0
+    first, second = load_file(trained / "model.safetensors"), load_file(tmp_path / "model.safetensors")
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_an_earlier_run_is_not_overwritten(trained, problems, encoder, tmp_path, capsys):
+    argv = ["train", "--dataset", str(problems), "--encoder", str(encoder), *SMALL]
+    assert main([*argv, "--output_dir", str(trained)]) == 1
+    assert "go on with --resume, start anew with --overwrite" in capsys.readouterr().err
+    assert main([*argv, "--output_dir", str(tmp_path), "--resume"]) == 1
+    assert "no checkpoint" in capsys.readouterr().err
+
+
+def test_resuming_goes_on(trained, capsys):
+    before = load_file(trained / "model.safetensors")
+    argv = ["train", "--config", str(trained / "run_config.yaml"), "--resume", "--num_train_epochs=3", "--no-test"]
+    assert main(argv) == 0
+    state = json.loads((trained / "trainer_state.json").read_text())
+    assert state["epoch"] == 3.0
+    assert before.keys() == load_file(trained / "model.safetensors").keys()
+
+
+def test_distill(trained, problems, tmp_path, capsys):
+    argv = ["distill", "--teacher", str(trained), "--student_layers=1", "--dataset", str(problems), *SMALL]
+    assert main([*argv, "--output_dir", str(tmp_path), "--eval_strategy=epoch", "--logging_steps=2"]) == 0
+    student = MwpSolver.from_pretrained(tmp_path)
+    assert student.config.num_hidden_layers == 1
+    history = json.loads((tmp_path / "trainer_state.json").read_text())["log_history"]
+    assert any("loss_soft" in entry for entry in history)
+    assert (
+        main(["evaluate", "--model", str(tmp_path), "--dataset", str(problems), "--predictions", str(tmp_path / "p")])
+        == 0
+    )
+
+
+def test_distill_needs_a_teacher(problems, capsys):
+    assert main(["distill", "--dataset", str(problems)]) == 1
+    assert "a `teacher` must be given" in capsys.readouterr().err
+
+
+def test_random_weights(problems, encoder, tmp_path):
+    sizes = {"num_hidden_layers": 1, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 16}
+    argv = ["train", "--encoder_config", json.dumps(sizes), "--tokenizer", str(encoder), "--dataset", str(problems)]
+    argv += ["--indexed_numbers", "--decoder_config", '{"operator_embedding_size": 8}', "--max_steps=1", "--no_test"]
+    assert main([*argv, "--use_cpu", "--output_dir", str(tmp_path)]) == 0
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["encoder_config"]["model_type"] == "mwp_student"
+    assert config["decoder_config"]["operator_embedding_size"] == 8
+    assert json.loads((tmp_path / "mwp_processor.json").read_text())["indexed_numbers"] is True
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "none is given"),
+        (["--encoder=a", "--solver=b"], "encoder and solver are given"),
+        (["--encoder_config={}"], "needs a `tokenizer`"),
+        (["--encoder_config={"], "`encoder_config` is no JSON"),
+        (["--encoder=/no/such/folder"], "There is no folder /no/such/folder"),
+        (["--encoder=a", "--encoder_layers=first"], "layers are a number"),
+        (["--encoder=a", "--dropout=2"], "`dropout` must be at least 0 and below 1"),
+        (["--encoder=a", "--dataset=no_such_set"], "no_such_set"),
+    ],
+)
+def test_wrong_options_are_named(argv, message, tmp_path, capsys, problems):
+    given = [] if any("dataset" in argument for argument in argv) else ["--dataset", str(problems)]
+    assert main(["train", "--output_dir", str(tmp_path / "out"), *given, *argv]) == 1
+    assert message in capsys.readouterr().err
