@@ -13,19 +13,21 @@ from .cm17k import Cm17kLoader
 from .data_error import DataError
 from .file_loader import FileLoader
 from .hmwp import HmwpLoader
-from .load_report import MAX_EXAMPLES, LoadReport, SplitReport
+from .load_report import MAX_EXAMPLES, LoadReport
 from .math23k import Math23kLoader
 from .mawps import MawpsLoader
 from .mawps_single import MawpsSingleLoader
 from .mwp_loader import MwpLoader, Rows
 from .record_reader import RecordReader
 from .schema import COLUMNS, problem_from_row
+from .selection import select_rows
 from .svamp import SvampLoader
-from .usability import can_be_evaluated, find_fault, uses_constants
 
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
+
+__all__ = ["LOADERS", "load_mwp_dataset", "problem_from_row"]
 
 LOADERS: dict[str, type[MwpLoader]] = {
     "ape210k": Ape210kLoader,
@@ -120,9 +122,8 @@ def load_mwp_dataset(
         splits["train"], splits["validation"] = _split_off(splits["train"], validation_fraction)
 
     splits = {split: splits[split] for split in _SPLITS if split in splits}
-    checked = _Checked(splits, numerals, keep_unusable, side)
-    report.splits = checked.reports
-    datasets = _to_datasets(checked.kept, report)
+    kept, report.splits = select_rows(splits, numerals, keep_unusable, side)
+    datasets = _to_datasets(kept, report)
     return (datasets, report) if return_report else datasets
 
 
@@ -182,39 +183,6 @@ def _split_off(rows: Rows, fraction: float) -> tuple[Rows, Rows]:
     for index, row in enumerate(rows):
         parts[index in chosen].append(row)
     return parts
-
-
-class _Checked:
-    """The rows to keep of each split, and the counts."""
-
-    def __init__(self, splits: dict[str, Rows], numerals: bool | None, keep_unusable: bool, side: str | None):
-        self.kept: dict[str, Rows] = {}
-        self.reports: dict[str, SplitReport] = {}
-        problems = {split: [problem_from_row(row, numerals) for row in rows] for split, rows in splits.items()}
-        keys = {split: [problem.masked_key for problem in part] for split, part in problems.items()}
-        trained = set(keys.get("train", ()))
-        held_out = {key for split, part in keys.items() if split != "train" for key in part}
-        for split, rows in splits.items():
-            report = self.reports[split] = SplitReport(read=len(rows))
-            others = held_out if split == "train" else trained
-            if split != "train" and "train" in splits:
-                report.overlap = sum(key in trained for key in keys[split])
-            kept = self.kept[split] = []
-            for row, problem, key in zip(rows, problems[split], keys[split], strict=True):
-                place = f"line {row['line']}, id {row['id']}"
-                fault = find_fault(problem)
-                usable = fault is None or (split != "train" and can_be_evaluated(problem))
-                if not (usable or keep_unusable):
-                    report.count(report.dropped, fault[0], f"{place}: {fault[1]}")
-                    continue
-                if split == side and key in others:
-                    report.count(report.dropped, "overlap", place)
-                    continue
-                if fault is not None:
-                    report.count(report.kept_with, fault[0], f"{place}: {fault[1]}")
-                report.with_constants += uses_constants(problem)
-                kept.append(row)
-            report.kept = len(kept)
 
 
 def _to_datasets(splits: dict[str, Rows], report: LoadReport) -> DatasetDict:

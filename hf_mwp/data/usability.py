@@ -59,15 +59,25 @@ def find_fault(problem: MathWordProblem) -> tuple[str, str] | None:
     return None
 
 
-def can_be_evaluated(problem: MathWordProblem) -> bool:
-    """Whether there is one value that a prediction can be held against: an answer or, failing that, the equation's."""
-    if problem.answer is not None:
-        return problem.answer_value is not None and not _has_several_answers(problem)
-    try:
-        problem.expression.evaluate(problem.values)
-    except (ExpressionError, ProblemError):
-        return False
-    return True
+def find_answer_fault(problem: MathWordProblem) -> tuple[str, str] | None:
+    """
+    What keeps a problem from being evaluated on: there has to be one value that a prediction can be held against, the
+    answer or, if none is given, the equation's.
+
+    Returns:
+        `tuple[str, str]`: as [`find_fault`].
+    """
+    if problem.answer is None:
+        try:
+            problem.expression.evaluate(problem.values)
+        except (ExpressionError, ProblemError):
+            return "no_answer", "neither an answer nor an equation with a value"
+        return None
+    if _has_several_answers(problem):
+        return "several_answers", f"answers {problem.answer}"
+    if problem.answer_value is None:
+        return "no_answer", f"answer {problem.answer!r}"
+    return None
 
 
 def uses_constants(problem: MathWordProblem) -> bool:

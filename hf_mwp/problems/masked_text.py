@@ -35,14 +35,12 @@ class MaskedText:
             indexed (`bool`, *optional*, defaults to `False`):
                 Whether the number's index goes before the last character: `[NUM0]`, `[NUM1]`, ...
             limit (`int`, *optional*):
-                Number of indexed placeholders there are: number `limit` and those after it share the last one.
+                Number of indexed placeholders there are; the numbers after them get the plain one.
         """
-        indices = range(len(self.mentions))
-        if not indexed:
-            return [placeholder for _ in indices]
-        if limit is not None:
-            indices = (min(index, limit - 1) for index in indices)
-        return [f"{placeholder[:-1]}{index}{placeholder[-1]}" for index in indices]
+        count = len(self.mentions)
+        with_index = 0 if not indexed else count if limit is None else min(limit, count)
+        names = [f"{placeholder[:-1]}{index}{placeholder[-1]}" for index in range(with_index)]
+        return names + [placeholder] * (count - with_index)
 
     def text(self, placeholder: str = "[NUM]", indexed: bool = False, limit: int | None = None) -> str:
         """The masked text. Arguments as in [`~MaskedText.placeholders`]."""

@@ -1,0 +1,56 @@
+"""Which rows of each split are kept."""
+
+from .load_report import SplitReport
+from .mwp_loader import Rows
+from .schema import problem_from_row
+from .usability import find_answer_fault, find_fault, uses_constants
+
+
+def select_rows(
+    splits: dict[str, Rows], numerals: bool | None = None, keep_unusable: bool = False, drop_overlap: str | None = None
+) -> tuple[dict[str, Rows], dict[str, SplitReport]]:
+    """
+    Leaves out what cannot be trained or evaluated on, and counts it.
+
+    Args:
+        splits (`dict[str, list[dict]]`):
+            Rows of the schema by split. Those of `"train"` need an equation that gives their answer, all others one
+            answer.
+        numerals (`bool`, *optional*):
+            Whether numerals in words are numbers; by default in English, not in Chinese.
+        keep_unusable (`bool`, *optional*, defaults to `False`):
+            Count only.
+        drop_overlap (`str`, *optional*):
+            `"test"` leaves out test problems with the masked text of a training problem, `"train"` training problems
+            with the masked text of a problem of another split.
+
+    Returns:
+        `tuple[dict[str, list[dict]], dict[str, SplitReport]]`: kept rows and counts, by split.
+    """
+    problems = {split: [problem_from_row(row, numerals) for row in rows] for split, rows in splits.items()}
+    keys = {split: [problem.masked_key for problem in part] for split, part in problems.items()}
+    trained = set(keys.get("train", ()))
+    held_out = {key for split, part in keys.items() if split != "train" for key in part}
+    kept: dict[str, Rows] = {}
+    reports: dict[str, SplitReport] = {}
+    for split, rows in splits.items():
+        kept[split], report = [], SplitReport(read=len(rows))
+        if split != "train" and "train" in splits:
+            report.overlap = sum(key in trained for key in keys[split])
+        overlapping = (held_out if split == "train" else trained) if split == drop_overlap else ()
+        for row, problem, key in zip(rows, problems[split], keys[split], strict=True):
+            place = f"{row['file']}, line {row['line']}, id {row['id']}"
+            fault = find_fault(problem)
+            reason = fault if split == "train" else fault and find_answer_fault(problem)
+            if reason is not None and not keep_unusable:
+                report.count(report.dropped, reason[0], f"{place}: {reason[1]}")
+            elif key in overlapping:
+                report.count(report.dropped, "overlap", place)
+            else:
+                if fault is not None:
+                    report.count(report.kept_with, fault[0], f"{place}: {fault[1]}")
+                report.with_constants += uses_constants(problem)
+                kept[split].append(row)
+        report.kept = len(kept[split])
+        reports[split] = report
+    return kept, reports
