@@ -84,8 +84,8 @@ class FeatureProjections:
         path = Path(folder) / self.file_name
         if not path.is_file():
             raise ValueError(
-                f"{folder} has no {self.file_name}: it was written without these projections. Resume with the models "
-                "and the layer mapping with which that training began, or start anew."
+                f"{folder} has no {self.file_name}: it was written without these projections, or with "
+                "`save_only_model`. Resume with the models and the layer mapping with which that training began."
             )
         state, own = load_file(path), self.module.state_dict()
         if {name: value.shape for name, value in state.items()} != {name: value.shape for name, value in own.items()}:

@@ -90,10 +90,5 @@ def cut_student(
     decoder = GTSDecoder(decoder_config).to(teacher.device, teacher.dtype)
     if not new_decoder:
         decoder.load_state_dict(teacher.decoder.state_dict())
-    # Without a word on attention a composed config would forget its parts' choice.
-    config = MwpSolverConfig(
-        encoder_config=encoder.config,
-        decoder_config=decoder_config,
-        attn_implementation=encoder.config._attn_implementation,
-    )
+    config = MwpSolverConfig(encoder_config=encoder.config, decoder_config=decoder_config)
     return MwpSolver(config, encoder=encoder, decoder=decoder)

@@ -46,7 +46,8 @@ class BaseConfig(TrainingArguments):
 
     These defaults differ from `TrainingArguments`: `train_sampling_strategy="group_by_length"` (texts of a batch have
     like lengths: without it about half of the computation is padding), `warmup_steps=0.1` (a share of the steps),
-    `max_grad_norm=5.0` (the norm of a sum over tree nodes is large), `logging_steps=50`.
+    `max_grad_norm=5.0` (the norm of a sum over tree nodes is large), `per_device_eval_batch_size=64` (decoding costs
+    little memory), `logging_steps=50`.
     """
 
     train_sampling_strategy: str = field(
@@ -56,6 +57,7 @@ class BaseConfig(TrainingArguments):
             "choices": ["random", "sequential", "group_by_length", "batch_rebalance"],
         },
     )
+    per_device_eval_batch_size: int = field(default=64, metadata={"help": "Examples per device while evaluating."})
     warmup_steps: float = field(
         default=0.1, metadata={"help": "Steps of linear warm-up; below 1, the share of all training steps."}
     )

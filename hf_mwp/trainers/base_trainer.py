@@ -78,6 +78,11 @@ class BaseTrainer(Trainer):
             stopping = EarlyStoppingCallback(args.early_stopping_patience, args.early_stopping_threshold)
             callbacks = [*(callbacks or []), stopping]
         if self.is_solver:
+            if args.batch_eval_metrics or not args.eval_do_concat_batches:
+                raise ValueError(
+                    "Solvers are evaluated on all problems at once: leave `batch_eval_metrics` and "
+                    "`eval_do_concat_batches` at their defaults."
+                )
             train_dataset, eval_dataset = self._prepare_datasets(train_dataset, eval_dataset, processing_class)
             collator = MwpCollator(processing_class) if data_collator is None else data_collator
             data_collator = EvaluationCollator(collator)

@@ -340,6 +340,8 @@ def test_wrong_use_is_named(trainer_of, processor, tmp_path):
         trainer_of(model=tiny_solver(processor), keywords={"processing_class": other})
     with pytest.raises(TypeError, match="one split"):
         trainer_of(rows=DatasetDict({"train": tiny_dataset()}))
+    with pytest.raises(ValueError, match="batch_eval_metrics"):
+        trainer_of(batch_eval_metrics=True)
     with pytest.raises(ValueError, match="no row"):
         trainer_of(eval_rows=[])
     with pytest.raises(ValueError, match="equation that the processor can encode"):
