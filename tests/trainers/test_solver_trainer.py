@@ -14,11 +14,6 @@ from hf_mwp.trainers import DistillationConfig, SolverConfig, SolverTrainer
 from tests.tiny import tiny_classifier, tiny_dataset, tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
 
 
-@pytest.fixture(scope="module")
-def processor():
-    return tiny_processor()
-
-
 @pytest.fixture
 def trainer_of(processor, tmp_path):
     def make(model=None, rows=None, eval_rows=None, callbacks=None, keywords=None, **fields):

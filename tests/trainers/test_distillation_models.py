@@ -1,0 +1,201 @@
+"""Distillation of models that are no solvers, and of models that do not fit."""
+
+import pytest
+import torch
+from torch import nn
+from transformers import BartConfig, BartForConditionalGeneration, BertForSequenceClassification
+
+from hf_mwp.data.mwp_processor import MwpProcessor
+from hf_mwp.data.output_vocabulary import OutputVocabulary
+from hf_mwp.trainers import DistillationTrainer
+from tests.tiny import (
+    tiny_classifier,
+    tiny_classifier_rows,
+    tiny_masked_lm,
+    tiny_processor,
+    tiny_solver,
+    tiny_tokenizer,
+)
+from tests.trainers.distilling import copy_of, pad, training_logs, unchanged
+
+
+# Other models
+
+
+def test_classifiers(others):
+    trainer = others(warmup_steps=0, eval_strategy="epoch", num_train_epochs=2)
+    assert trainer.args.metric_for_best_model is None
+    teacher, student = copy_of(trainer.teacher_model), copy_of(trainer.model)
+    trainer.train()
+    # Keys' biases shift all scores of a softmax alike: their gradient is zero but for rounding.
+    for name, value in trainer.model.named_parameters():
+        assert name.endswith("key.bias") or not torch.equal(value, student[name]), name
+    assert unchanged(trainer.teacher_model, teacher)
+    assert {"loss_soft", "loss_hard", "loss_hidden_1", "loss_hidden_2", "loss_embedding"} <= set(
+        training_logs(trainer)[0]
+    )
+    metrics = trainer.evaluate()
+    assert metrics["eval_loss"] > 0 and "eval_answer_accuracy" not in metrics
+
+
+def test_classifiers_with_metrics_and_best_checkpoint(others):
+    def accuracy(prediction):
+        return {"accuracy": float((prediction.predictions.argmax(-1) == prediction.label_ids).mean())}
+
+    fields = {
+        "eval_strategy": "epoch",
+        "save_strategy": "epoch",
+        "load_best_model_at_end": True,
+        "num_train_epochs": 2,
+    }
+    trainer = others(keywords={"compute_metrics": accuracy}, metric_for_best_model="accuracy", **fields)
+    trainer.train()
+    assert trainer.state.best_metric == max(
+        e["eval_accuracy"] for e in trainer.state.log_history if "eval_accuracy" in e
+    )
+    # Logits alone are gathered: neither hidden states nor what the projections make of them.
+    assert trainer.predict(tiny_classifier_rows(6, seed=1)).predictions.shape == (6, 3)
+    assert others(**fields).args.metric_for_best_model == "loss"
+
+
+def test_labels_are_not_needed_for_soft_labels(others):
+    rows = [{name: value for name, value in row.items() if name != "labels"} for row in tiny_classifier_rows()]
+    trainer = others(rows=rows, soft_label_weight=1.0, max_steps=2)
+    trainer.train()
+    assert "loss_hard" not in training_logs(trainer)[0]
+    with pytest.raises(ValueError, match="no labels"):
+        others(rows=rows, max_steps=2).train()
+
+
+def test_masked_language_models_compare_where_labels_are(others):
+    rows = tiny_classifier_rows()
+    for row in rows:
+        row["labels"] = [token if place % 3 == 0 else -100 for place, token in enumerate(row["input_ids"])]
+    teacher = tiny_masked_lm(seed=1, hidden_size=24, num_hidden_layers=4)
+    fields = {"per_device_train_batch_size": 16, "temperature": 1.0, "max_steps": 1}
+    trainer = others(tiny_masked_lm(), teacher, rows, rows, **fields)
+    trainer.train()
+    batch = pad(rows)
+    with torch.no_grad():
+        p = teacher(**batch).logits.log_softmax(-1)[batch["labels"] != -100]
+        q = tiny_masked_lm()(**batch).logits.log_softmax(-1)[batch["labels"] != -100]
+    expected = (p.exp() * (p - q)).sum(-1).mean().item()
+    assert training_logs(trainer)[0]["loss_soft"] == pytest.approx(expected, rel=1e-4)
+
+
+def test_encoder_decoder_models_compare_the_encoders_states(others):
+    def bart(width, seed):
+        torch.manual_seed(seed)
+        sizes = {"d_model": width, "encoder_layers": 2, "decoder_layers": 1, "vocab_size": 40}
+        heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "max_position_embeddings": 32}
+        feed_forward = {"encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "pad_token_id": 0, "dropout": 0.0}
+        return BartForConditionalGeneration(BartConfig(**sizes, **heads, **feed_forward))
+
+    rows = [{**row, "labels": row["input_ids"][:4]} for row in tiny_classifier_rows()]
+    trainer = others(bart(16, 0), bart(24, 1), rows, rows, max_steps=2, layer_mapping="2:2")
+    trainer.train()
+    assert {"loss_soft", "loss_hidden_2", "loss_embedding"} <= set(training_logs(trainer)[0])
+
+
+def test_losses_may_be_given_as_objects(others):
+    class MeanWidth(nn.Module):
+        needs_equal_width = False
+
+        def forward(self, student, teacher, mask=None):
+            return (student.mean() - teacher.mean()).square()
+
+    class Distance(nn.Module):
+        def forward(self, student, teacher, mask=None):
+            return (student - teacher).square().mean()
+
+    fields = {"hidden_loss": MeanWidth(), "prediction_loss": Distance()}
+    trainer = others(keywords=fields, embedding_weight=0.0, max_steps=1)
+    assert len(trainer.projections) == 0
+    trainer.train()
+    regression = {"num_labels": 1, "problem_type": "regression"}
+    rows = [{**row, "labels": float(row["labels"])} for row in tiny_classifier_rows()]
+    models = tiny_classifier(**regression), tiny_classifier(1, **regression)
+    others(*models, rows, keywords={"prediction_loss": Distance()}, max_steps=1).train()
+    with pytest.raises(ValueError, match="single class"):
+        others(*models, rows)
+
+
+def test_model_init(others):
+    trainer = DistillationTrainer(
+        model_init=lambda: tiny_classifier(),
+        teacher_model=tiny_classifier(1, hidden_size=24),
+        args=others().args,
+        data_collator=pad,
+        train_dataset=tiny_classifier_rows(),
+    )
+    for _ in range(2):
+        trainer.train()
+        assert "loss_hidden_1" in training_logs(trainer)[0] and not hasattr(trainer.model, "distillation_projections")
+
+
+# What does not fit is named before training begins
+
+
+def test_solvers_that_do_not_fit(solvers, processor):
+    other = MwpProcessor(tiny_tokenizer(), OutputVocabulary(constants=("2",)))
+    with pytest.raises(ValueError, match="constants are .*'1'.* the teacher's .*'2'"):
+        solvers(teacher=tiny_solver(other))
+    larger = tiny_processor(indexed_numbers=True)
+    with pytest.raises(ValueError, match="embeds"):
+        solvers(teacher=tiny_solver(larger))
+    with pytest.raises(ValueError, match="none"):
+        solvers(teacher=tiny_classifier())
+    with pytest.raises(ValueError, match="different tokenizers"):
+        solvers(keywords={"teacher_processing_class": larger})
+    with pytest.raises(ValueError, match="vocabulary"):
+        solvers(keywords={"teacher_processing_class": other})
+    solvers(keywords={"teacher_processing_class": tiny_processor()})
+
+
+def test_shared_weights(solvers, processor):
+    teacher = tiny_solver(processor)
+    with pytest.raises(ValueError, match="same model"):
+        solvers(teacher, teacher)
+    student = tiny_solver(processor)
+    student.encoder.embeddings = teacher.encoder.embeddings
+    with pytest.raises(ValueError, match="word_embeddings.weight is the teacher's"):
+        solvers(student, teacher)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"layer_mapping": "1:5"}, "layer 5 of the teacher"),
+        ({"layer_mapping": "3:4"}, "layer 3 of the student"),
+        ({"hidden_weights": [1.0, 0.9, 1.0]}, "3 entries, but the layer mapping has 2 pairs"),
+        ({"prediction_weight": 0.0, "hidden_loss": None, "embedding_weight": 0.0}, "Nothing to learn"),
+    ],
+)
+def test_impossible_arguments(solvers, fields, message):
+    with pytest.raises(ValueError, match=message):
+        solvers(**fields)
+
+
+def test_the_papers_weights_are_for_three_layers(solvers, processor):
+    trainer = solvers(tiny_solver(processor, layers=3), tiny_solver(processor, layers=6, seed=1))
+    assert trainer.layers == [(1, 2), (2, 4), (3, 6)] and trainer.hidden_weights == [1.0, 0.9, 1.0]
+    assert solvers().hidden_weights == [1.0, 1.0]
+
+
+def test_other_models_that_do_not_fit(others):
+    with pytest.raises(ValueError, match=r"\(2, 3\), the teacher's \(2, 4\)"):
+        others(teacher=tiny_classifier(1, num_labels=4))
+    others(teacher=tiny_classifier(1, num_labels=4), soft_label_weight=0.0)
+    with pytest.raises(ValueError, match="3 does not divide 4"):
+        others(student=tiny_classifier(num_hidden_layers=3))
+    with pytest.raises(TypeError, match="teacher_model"):
+        DistillationTrainer(model=tiny_classifier(), teacher_model="some/model")
+    with pytest.raises(ValueError, match="compute_loss_func"):
+        others(keywords={"compute_loss_func": lambda *args, **kwargs: None})
+
+    class Tuple(BertForSequenceClassification):
+        def forward(self, **inputs):
+            return super().forward(**inputs).to_tuple()
+
+    with pytest.raises(ValueError, match="teacher returns a tuple"):
+        others(teacher=Tuple(tiny_classifier().config))
