@@ -26,8 +26,8 @@ COMMANDS = [line for language, code in BLOCKS if language == "bash" for line in 
 
 FEW_STEPS = ["--max_steps", "2", "--max_train_samples", "60", "--max_eval_samples", "20", "--use_cpu"]
 SMALLER = {
-    "train": ["--encoder", "tiny_encoder", "--encoder_layers", "1", "--max_length", "64", *FEW_STEPS],
-    "distill": ["--student_layers", "1", *FEW_STEPS],
+    "train": ["--encoder", "tiny_encoder", "--max_length", "64", *FEW_STEPS],
+    "distill": FEW_STEPS,
     "evaluate": ["--max_eval_samples", "20"],
     "solve": [],
 }
@@ -43,7 +43,7 @@ def workspace(tmp_path_factory) -> Path:
         solver = tiny_solver(processor, layers=layers)
         for part in (solver, processor):
             part.save_pretrained(folder / "hf_mwp_quickstart" / name)
-    solver.encoder.save_pretrained(folder / "tiny_encoder")
+    tiny_solver(processor, layers=6).encoder.save_pretrained(folder / "tiny_encoder")
     processor.tokenizer.save_pretrained(folder / "tiny_encoder")
     return folder
 
@@ -111,7 +111,7 @@ def test_python(inside):
         exec(compile(code, f"README.md, Python snippet {number}", "exec"), names)
     assert names["tree"].evaluate() == 12
     assert 0 <= names["metrics"]["eval_answer_accuracy"] <= 1
-    assert (Path("outputs/python") / "config.json").exists()
+    assert (Path("runs/python") / "config.json").exists()
 
 
 def test_files_and_links_are_there():
