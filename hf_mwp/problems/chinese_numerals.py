@@ -9,7 +9,7 @@ _DIGITS = dict(zip("零〇一二三四五六七八九两俩仨", (0, 0, 1, 2, 3,
 _UNITS = {"十": 10, "百": 100, "千": 1000}
 _SCALES = {"万": 10**4, "亿": 10**8}
 _NUMERAL = f"[{''.join(_DIGITS)}十百千][{''.join(_DIGITS)}十百千万亿]*"
-_PATTERN = re.compile(rf"(?P<denominator>{_NUMERAL})分之(?P<numerator>{_NUMERAL})|(?P<numeral>{_NUMERAL})|[一]?半")
+_PATTERN = re.compile(rf"一?半|(?P<denominator>{_NUMERAL})分之(?P<numerator>{_NUMERAL})|(?P<numeral>{_NUMERAL})")
 
 # Words in which the character counts nothing.
 _NO_NUMBERS = re.compile(

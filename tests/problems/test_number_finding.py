@@ -1,0 +1,134 @@
+from fractions import Fraction
+
+import pytest
+
+from hf_mwp.expressions import parse_number
+from hf_mwp.problems import find_numbers
+from hf_mwp.problems.number_mention import literal_of
+
+
+def written(text, language="zh", numerals=False):
+    return [mention.text for mention in find_numbers(text, language, numerals)]
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("小明有4个苹果和2个梨", ["4", "2"]),
+        ("修了全长的(3/8)，还剩1(3/4)千米", ["(3/8)", "1(3/4)"]),
+        ("便宜20%，再便宜２５％", ["20%", "２５％"]),
+        ("共有49．每人6.1，7.2，9.5", ["49", "6.1", "7.2", "9.5"]),
+        ("长9．5千米", ["9．5"]),
+        ("He has 49. She has $3.00.", ["49", "3.00"]),
+        ("比是6：5：4，时间是8：50", ["6", "5", "4", "8", "50"]),
+        ("2010 年 3 月", ["2010", "3"]),
+        ("一个数的(1/5)5比它的15%多50", ["(1/5)", "5", "15%", "50"]),
+        ("(1/6)0", ["(1/6)", "0"]),
+        ("3/8米和(3/0)", ["3", "8", "3", "0"]),
+        ("共行驶l4小时，0．O1", ["4", "0", "1"]),
+        ("找规律：2,5,11,23", ["2", "5", "11", "23"]),
+        ("5,256 grown-ups and 300,000 dollars", ["5,256", "300,000"]),
+        ("costs .5 or -11", [".5", "11"]),
+        ("2.3.4", ["2.3", "4"]),
+        ("（３／８）和３．５", ["（３／８）", "３．５"]),
+        ("没有数字", []),
+        ("", []),
+        ("😀3😀[NUM]4", ["3", "4"]),
+        ("x²=٣", []),
+    ],
+)
+def test_numbers_in_digits(text, numbers):
+    assert written(text) == numbers
+
+
+def test_values_and_kinds():
+    mentions = find_numbers("20%，(3/8)，1(3/4)，3,409，３．５，.5", "zh")
+    assert [mention.value for mention in mentions] == [
+        Fraction(1, 5),
+        Fraction(3, 8),
+        Fraction(7, 4),
+        Fraction(3409),
+        Fraction(7, 2),
+        Fraction(1, 2),
+    ]
+    assert [mention.is_percent for mention in mentions] == [True, False, False, False, False, False]
+    assert [mention.literal for mention in mentions] == ["20%", "(3/8)", "1(3/4)", "3,409", "３．５", ".5"]
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("Seven red apples", [7]),
+        ("Twenty-two boys, forty six girls and ninety - one dogs", [22, 46, 91]),
+        ("two hundred and five", [205]),
+        ("five thousand two hundred and one, two million", [5201, 2000000]),
+        ("a hundred, one hundred and one, a thousand", [100, 101, 1000]),
+        ("three million, two hundred thousand and six", [3200006]),
+        ("8 dozen books, a dozen eggs, dozens of boxes, half a dozen, a half-dozen", [8, 12, 12, 12, 6, 6]),
+        ("each one, a red one, someone, anyone's, hundreds, half, twice, double, once, first", []),
+        ("seven, eight and nine", [7, 8, 9]),
+        ("a five-year-old, sixty-five-inch", [5, 65]),
+        ("weight, often, eighth, tenth, sevenths", []),
+        ("zero and 0", [0, 0]),
+    ],
+)
+def test_english_number_words(text, values):
+    assert [mention.value for mention in find_numbers(text, "en")] == values
+
+
+def test_english_number_words_are_written_in_digits_for_expressions():
+    (mention,) = find_numbers("Two Hundred and Five eggs", "en")
+    assert (mention.text, mention.literal, mention.start, mention.end) == ("Two Hundred and Five", "205", 0, 20)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("三个苹果和两个梨", [3, 2]),
+        ("十二，二十，一百二十，两千五百零三，三万五千，一亿", [12, 20, 120, 2503, 35000, 10**8]),
+        ("半小时，一半", [Fraction(1, 2), Fraction(1, 2)]),
+        ("三分之二，百分之八十", [Fraction(2, 3), Fraction(4, 5)]),
+        ("一共，一起，一些，第三天，星期三，三角形，十分，统一", []),
+        ("3万元，5个", [3, 5]),
+        ("一二三", []),
+    ],
+)
+def test_chinese_numerals(text, values):
+    assert [mention.value for mention in find_numbers(text, "zh", numerals=True)] == values
+
+
+def test_numerals_are_on_in_english_and_off_in_chinese():
+    assert find_numbers("三个苹果", "zh") == []
+    assert find_numbers("three apples", "zh") == []
+    assert len(find_numbers("three apples", "en")) == 1
+    assert find_numbers("three apples", "en", numerals=False) == []
+
+
+def test_unknown_language():
+    with pytest.raises(ValueError, match="zh, en"):
+        find_numbers("3", "fr")
+
+
+def test_long_texts():
+    assert len(find_numbers("苹果3个，" * 2000)) == 2000
+    assert len(find_numbers(" ".join(str(number) for number in range(200)))) == 200
+    # More digits than exact arithmetic takes: left in the text.
+    assert written("9" * 10_000 + "，8") == ["8"]
+    assert written("(" * 5000 + "1" + ")" * 5000) == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("value", "literal"),
+    [
+        (Fraction(12), "12"),
+        (Fraction(0), "0"),
+        (Fraction(3, 4), "0.75"),
+        (Fraction(1, 3), "(1/3)"),
+        (Fraction(157, 50), "3.14"),
+        (Fraction(1, 1024), "0.0009765625"),
+        (Fraction(1001, 1000), "1.001"),
+    ],
+)
+def test_literals_of_values(value, literal):
+    assert literal_of(value) == literal
+    assert parse_number(literal) == value
