@@ -15,7 +15,8 @@ from .console import percent
 
 class RichProgressCallback(TrainerCallback):
     """
-    A progress bar, and one line for each evaluation; takes the place of the Trainer's own printing.
+    A progress bar, and one line for each evaluation; takes the place of the Trainer's own printing. Each report of the
+    loss is a line of the run's log, and of the output where that is no terminal.
 
     Args:
         console (`rich.console.Console`): Where to print; a quiet one prints nothing.
@@ -52,8 +53,15 @@ class RichProgressCallback(TrainerCallback):
     def on_log(self, args, state, control, logs=None, **kwargs):
         logs = logs or {}
         self.loss = logs.get("loss", self.loss)
-        if self.progress is not None and "loss" in logs:
+        if "loss" not in logs:
+            return
+        if self.progress is not None:
             self.progress.update(self.task, description=f"{self.name}  loss {logs['loss']:.3f}")
+        seconds = time.perf_counter() - self.started
+        line = f"{self.name}  step {state.global_step}/{state.max_steps}, loss {logs['loss']:.3f}, {seconds:.0f} s"
+        logging.getLogger("hf_mwp.cli").info(line)
+        if not self.console.is_terminal:
+            self.console.print(line)
 
     def on_evaluate(self, args, state, control, metrics=None, **kwargs):
         metrics = metrics or {}
