@@ -190,6 +190,7 @@ class DistillationTrainer(BaseTrainer):
     def create_optimizer(self, model=None):
         """As in [`BaseTrainer`]; from here on the projections are part of the student."""
         if self.model_init is not None:
+            self.projections.detach()
             self._check_models(self.model)
             self._plan()
         self.projections.attach(self.accelerator.unwrap_model(self.model))
