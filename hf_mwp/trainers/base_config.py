@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import torch
 from transformers import TrainingArguments
 
 
@@ -101,6 +102,9 @@ class BaseConfig(TrainingArguments):
     def __post_init__(self):
         metric, greater_is_better = self.metric_for_best_model, self.greater_is_better
         super().__post_init__()
+        if not torch.accelerator.is_available():
+            # The parent's default only makes the loader warn that nothing can be pinned.
+            self.dataloader_pin_memory = False
         if metric is None:
             # The parent's answer would be the loss; which metric there is depends on the model, so the trainer
             # chooses.
