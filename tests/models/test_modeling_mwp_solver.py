@@ -102,9 +102,7 @@ def test_bfloat16():
     solver = make_solver().bfloat16()
     output = solver(**make_batch(), labels=LABELS)
     assert output.loss.isfinite()
-    batch = make_batch()
-    del batch["number_groups"]
-    assert solver.solve(**batch).finished.all()
+    assert solver.solve(**make_batch()).finished.all()
 
 
 def test_every_parameter_gets_a_gradient_from_a_deep_tree():
@@ -123,7 +121,6 @@ def test_any_encoder_becomes_a_solver(processor, encoder_class):
     assert solver.config.decoder_config.constants == ["1"]
     assert solver.config.decoder_config.dropout == 0.1
     batch = processor(["小明有4个苹果", "小明有3个苹果和2个梨"])
-    batch.pop("number_groups")
     output = solver.eval().solve(**batch, num_beams=3)
     assert output.finished.all()
     processor.decode(output.sequences[0, 0])

@@ -179,6 +179,7 @@ class MwpSolver(PreTrainedModel):
         attention_mask: Tensor | None = None,
         number_positions: Tensor | None = None,
         token_type_ids: Tensor | None = None,
+        number_groups: Tensor | None = None,
         num_beams: int = 1,
         max_length: int | None = None,
         num_return_sequences: int = 1,
@@ -187,6 +188,8 @@ class MwpSolver(PreTrainedModel):
 
         Args:
             input_ids, attention_mask, number_positions, token_type_ids: As in `forward`.
+            number_groups (`torch.LongTensor`, *optional*):
+                Not used: any of several equal numbers will do. Taken so that a processor's batch can be passed whole.
             num_beams (`int`, *optional*, defaults to 1): 1 is greedy search.
             max_length (`int`, *optional*): Most symbols of a tree; the decoder's `max_length` by default.
             num_return_sequences (`int`, *optional*, defaults to 1): Trees of a problem, best first.
