@@ -39,7 +39,7 @@ class RichProgressCallback(TrainerCallback):
 
     def on_train_begin(self, args, state, control, **kwargs):
         self.started = time.perf_counter()
-        if self.console.quiet:
+        if self.console.quiet or not self.console.is_terminal:
             return
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self.progress = Progress(*columns, TimeRemainingColumn(), console=self.console, transient=True)

@@ -144,6 +144,8 @@ def _train_solver(args, model, processor, rows, console, name, epochs, learning_
 
 
 def _common(args: QuickstartArguments, name: str, epochs: float, learning_rate: float) -> dict[str, Any]:
+    import torch
+
     return {
         "output_dir": str(Path(args.output_dir) / name),
         "num_train_epochs": epochs,
@@ -154,6 +156,7 @@ def _common(args: QuickstartArguments, name: str, epochs: float, learning_rate: 
         "logging_steps": 20,
         "seed": args.seed,
         "disable_tqdm": True,
+        "dataloader_pin_memory": torch.cuda.is_available(),
         "report_to": "none",
     }
 

@@ -48,7 +48,10 @@ def resume_point(config: BaseConfig, args: RunArguments) -> str | None:
 
 def prepare_config(config: BaseConfig, data: ProblemData, console: Console) -> None:
     """Turns off what needs validation problems where there are none, and the Trainer's own printing."""
+    import torch
+
     config.disable_tqdm = True
+    config.dataloader_pin_memory = config.dataloader_pin_memory and torch.cuda.is_available()
     if data.validation is None and config.eval_strategy != "no":
         console.print("No validation part: nothing is evaluated on the way, and the last weights are kept.")
         config.eval_strategy, config.load_best_model_at_end = "no", False
