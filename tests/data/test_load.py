@@ -1,0 +1,395 @@
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hf_mwp.data import FEATURES, LOADERS, DataError, LoadReport, dataset_report, load_mwp_dataset, problem_from_row
+
+
+FIXTURES = Path(__file__).parent / "fixtures"
+FILES = {
+    "math23k": ("train.jsonl", "valid.jsonl", "test.jsonl"),
+    "ape210k": ("valid.jsonl", "test.jsonl"),
+    "ape_clean": ("test.jsonl", "train.jsonl"),
+    "hmwp": ("hmwp.jsonl",),
+    "cm17k": ("valid.jsonl",),
+    "asdiv_a": ("asdiv_a.jsonl",),
+    "mawps": ("mawps.jsonl",),
+    "mawps_single": ("mawps_single.jsonl",),
+    "svamp": ("SVAMP.json",),
+}
+FOLDERS = {"mawps_single": "mawps"}
+
+
+def folder_of(name: str) -> Path:
+    return FIXTURES / FOLDERS.get(name, name)
+
+
+def ids(dataset) -> dict[str, list[str]]:
+    return {split: rows["id"] for split, rows in dataset.items()}
+
+
+@pytest.fixture
+def math23k(tmp_path) -> Path:
+    """A copy of the five rows, to damage."""
+    return Path(shutil.copytree(FIXTURES / "math23k", tmp_path / "math23k"))
+
+
+def test_every_loader_has_a_fixture():
+    assert set(LOADERS) == set(FILES)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_row_of_the_fixture_evaluates_to_its_answer(name):
+    """All five rows, whatever their split, through the loader's own way of reading them."""
+    count = 0
+    for scheme in LOADERS[name].split_schemes:
+        dataset = load_mwp_dataset(name, folder_of(name), split_scheme=scheme)
+        assert list(dataset) == [split for split in ("train", "validation", "test") if split in dataset]
+        for rows in dataset.values():
+            assert rows.features == FEATURES
+            for row in rows:
+                problem = problem_from_row(row)
+                assert problem.agrees(), row
+                assert problem.numbers
+                assert row["dataset"] == name and row["language"] == LOADERS[name].language
+        count = max(count, sum(map(len, dataset.values())))
+    held_in_lists = {"ape_clean": 4, "mawps": 4}
+    assert count == held_in_lists.get(name, 5)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_truncated_files_of_every_loader(name, tmp_path):
+    for file in FILES[name]:
+        folder = shutil.copytree(folder_of(name), tmp_path / file)
+        text = (folder / file).read_text(encoding="utf-8")
+        (folder / file).write_text(text[: len(text) * 3 // 4], encoding="utf-8")
+        with pytest.raises(DataError) as caught:
+            load_mwp_dataset(name, folder)
+        assert caught.value.file.endswith(file) and caught.value.line >= 1
+        _, report = load_mwp_dataset(name, folder, on_error="skip", return_report=True)
+        assert report.damaged == 1 and file in report.damaged_examples[0]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_missing_files_of_every_loader(name, tmp_path):
+    with pytest.raises(DataError, match="https://") as caught:
+        load_mwp_dataset(name, tmp_path)
+    assert "no such file" in str(caught.value)
+    with pytest.raises(DataError, match="no folder"):
+        load_mwp_dataset(name, tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_field_of_every_loader(name, tmp_path):
+    folder = shutil.copytree(folder_of(name), tmp_path / "folder")
+    path = folder / FILES[name][0]
+    if path.suffix == ".json":
+        records = json.loads(path.read_text(encoding="utf-8"))
+    else:
+        records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    needed = [field for field in records[-1] if _is_read(name, field)]
+    for field in needed:
+        broken = [*records[:-1], {key: value for key, value in records[-1].items() if key != field}]
+        text = json.dumps(broken) if path.suffix == ".json" else "\n".join(map(json.dumps, broken))
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(DataError) as caught:
+            load_mwp_dataset(name, folder)
+        assert (caught.value.line, caught.value.field) == (len(records), field)
+
+
+def _is_read(name: str, field: str) -> bool:
+    ignored = {"segmented_text", "raw_text", "type", "grade", "solution_type", "single_fold", "Type"}
+    return field not in ignored
+
+
+def test_math23k_schemes():
+    load = lambda **kwargs: ids(load_mwp_dataset("math23k", FIXTURES / "math23k", **kwargs))  # noqa: E731
+    assert load() == {"train": ["1", "2", "3"], "validation": ["4"], "test": ["5"]}
+    assert load(split_scheme="train_test") == {"train": ["1", "2", "3", "4"], "test": ["5"]}
+    assert load(split_scheme="five_fold", fold=1) == {"train": ["1", "2", "5"], "test": ["3"]}
+    assert load(split_scheme="mwptoolkit") == {"train": ["2", "5"], "validation": ["1"], "test": ["3", "4"]}
+
+
+def test_other_schemes():
+    load = lambda name, **kwargs: ids(load_mwp_dataset(name, FIXTURES, **kwargs))  # noqa: E731
+    assert load("hmwp") == {"train": ["11", "12", "14"], "validation": ["12"], "test": ["15"]}
+    assert load("ape_clean") == {"train": ["105"], "test": ["101", "102", "103"]}
+    assert load("ape_clean", split_scheme="listed") == {"train": ["105"], "test": ["101", "103"]}
+    assert load("mawps", fold=3) == {"train": ["1", "2", "3"], "test": ["5"]}
+    assert load("mawps", split_scheme="single_five_fold", fold=2) == {"train": ["1", "3", "5"], "test": ["4"]}
+    assert load("mawps_single", fold=2) == {"train": ["1", "2", "4", "5"], "test": ["3"]}
+    assert load("svamp") == {"test": ["chal-1", "chal-2", "chal-3", "chal-4", "chal-5"]}
+
+
+def test_folds_are_disjoint_and_cover_everything():
+    tests = []
+    for fold in range(5):
+        dataset = load_mwp_dataset("asdiv_a", FIXTURES, fold=fold)
+        parts = ids(dataset)
+        assert not set(parts["train"]) & set(parts["test"])
+        assert len(parts["train"]) + len(parts["test"]) == 5
+        assert set(dataset["test"]["fold"]) == {fold} and fold not in dataset["train"]["fold"]
+        tests += parts["test"]
+    assert sorted(tests) == [f"nluds-{number:04d}" for number in range(1, 6)]
+
+
+def test_raw_strings_and_places():
+    row = load_mwp_dataset("mawps", FIXTURES, fold=1)["test"][0]
+    assert row == {
+        "id": "2",
+        "text": "For the play, the chairs have been put into 27 rows with 16 chairs in each row. How many chairs?",
+        "equation": "X=(27.0*16.0)",
+        "answer": "432.0",
+        "language": "en",
+        "dataset": "mawps",
+        "fold": 1,
+        "file": "mawps.jsonl",
+        "line": 2,
+    }
+
+
+def test_gzipped_files(math23k):
+    for name in ("train.jsonl", "five_fold_ids.tsv"):
+        data = (math23k / name).read_bytes()
+        (math23k / f"{name}.gz").write_bytes(gzip.compress(data))
+        (math23k / name).unlink()
+    dataset = load_mwp_dataset("math23k", math23k, split_scheme="five_fold", fold=4)
+    assert ids(dataset)["test"] == ["1"]
+    assert dataset["test"]["file"] == ["train.jsonl.gz"]
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "message"),
+    [
+        ({"equation": 7}, "equation", "expected a string, not int 7"),
+        ({"ans": ["5"]}, "ans", r"expected a string or number, not list \['5'\]"),
+        ({"ans": None}, "ans", "the field is null"),
+        ({"original_text": "   "}, "original_text|text", "the problem text is empty"),
+        ({"id": True}, "id", "expected a string or number, not bool True"),
+    ],
+)
+def test_damaged_record(math23k, change, field, message):
+    path = math23k / "train.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    lines[1] = json.dumps(json.loads(lines[1]) | change)
+    path.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(DataError, match=rf"train\.jsonl, line 2, field '({field})': {message}"):
+        load_mwp_dataset("math23k", math23k)
+    dataset, report = load_mwp_dataset("math23k", math23k, on_error="skip", return_report=True)
+    assert dataset["train"]["id"] == ["1", "3"]
+    assert report.damaged == 1 and "line 2" in report.damaged_examples[0]
+    assert "1 damaged record" in str(report)
+
+
+def write_lines(path: Path, records: list[dict]) -> Path:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+FAULTS = [
+    ({"text": "3和4", "equation": "x=3+4", "answer": "7"}, None),
+    ({"text": "3和4", "equation": "x=3+4"}, None),
+    ({"text": "3和4", "answer": "7"}, "no_equation"),
+    ({"text": "3和4", "equation": "x+y=3;x-y=4", "answer": "7"}, "system_of_equations"),
+    ({"text": "3和4", "equation": "3*x=4*y", "answer": "7"}, "several_unknowns"),
+    ({"text": "3和4", "equation": "3*x=4", "answer": "7"}, "unsolved_equation"),
+    ({"text": "3和4", "equation": "x=3*(x+4)", "answer": "7"}, "unsolved_equation"),
+    ({"text": "3和4", "equation": "x=3@4", "answer": "7"}, "unreadable_equation"),
+    ({"text": "3和4", "equation": "x=3千米", "answer": "3"}, "unreadable_equation"),
+    ({"text": "3和4", "equation": "x=3/(4-4)", "answer": "7"}, "not_computable"),
+    ({"text": "3和4", "equation": "x=3*4", "answer": "7"}, "wrong_value"),
+    ({"text": "3和4", "equation": "x=3*4", "answer": ["12", "7"]}, "several_answers"),
+    ({"text": "3和4", "equation": "x=3*4", "answer": "十二"}, "no_answer"),
+    ({"text": "没有", "equation": "x=1+1", "answer": "2"}, "no_numbers"),
+]
+
+
+def test_faults_leave_training_problems_out(tmp_path):
+    path = write_lines(tmp_path / "mine.jsonl", [record for record, _ in FAULTS])
+    dataset, report = load_mwp_dataset(path, return_report=True)
+    assert dataset["train"]["line"] == [line for line, (_, fault) in enumerate(FAULTS, 1) if fault is None]
+    split = report.splits["train"]
+    expected = [fault for _, fault in FAULTS if fault is not None]
+    assert split.dropped == {fault: expected.count(fault) for fault in expected}
+    assert (split.read, split.kept, split.kept_with) == (len(FAULTS), 2, {})
+    assert split.examples["wrong_value"] == ["mine.jsonl, line 11, id 11: x=3*4 is 12, the answer 7"]
+    kept = load_mwp_dataset(path, keep_unusable=True)
+    assert len(kept["train"]) == len(FAULTS)
+
+
+def test_problems_to_evaluate_on_are_kept_if_they_have_one_answer(tmp_path):
+    path = write_lines(tmp_path / "test.jsonl", [record for record, _ in FAULTS])
+    dataset, report = load_mwp_dataset(path, return_report=True)
+    assert list(dataset) == ["test"]
+    split = report.splits["test"]
+    assert split.dropped == {"several_answers": 1, "no_answer": 1}
+    assert split.kept == len(dataset["test"]) == len(FAULTS) - 2
+    assert split.kept_with == {
+        "no_equation": 1,
+        "system_of_equations": 1,
+        "several_unknowns": 1,
+        "unsolved_equation": 2,
+        "unreadable_equation": 2,
+        "not_computable": 1,
+        "wrong_value": 1,
+        "no_numbers": 1,
+    }
+
+
+@pytest.fixture
+def overlapping(tmp_path) -> Path:
+    row = lambda text: {"text": text, "equation": "x=3", "answer": "3"}  # noqa: E731
+    write_lines(tmp_path / "train.jsonl", [row("有3个"), row("买3个"), row("买３个 "), row("卖3个")])
+    write_lines(tmp_path / "dev.jsonl", [row("卖 3 个"), row("送3个")])
+    # A training problem that is left out, for its equation is wrong, counts all the same.
+    with (tmp_path / "train.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"text": "吃9个", "equation": "x=9", "answer": "8"}) + "\n")
+    write_lines(tmp_path / "test.jsonl", [row("买3个"), row("换3个"), row("吃3个"), row("送3个")])
+    return tmp_path
+
+
+def test_overlap_is_counted(overlapping):
+    dataset, report = load_mwp_dataset(overlapping, return_report=True)
+    assert {split: counts.overlap for split, counts in report.splits.items()} == {
+        "train": None,
+        "validation": 1,
+        "test": 2,
+    }
+    assert [len(rows) for rows in dataset.values()] == [4, 2, 4]
+    assert "2 have the masked text of a training problem" in str(report)
+
+
+@pytest.mark.parametrize("side", ["test", True])
+def test_overlap_is_dropped_from_test(overlapping, side):
+    dataset, report = load_mwp_dataset(overlapping, drop_overlap=side, return_report=True)
+    assert dataset["test"]["text"] == ["换3个", "送3个"]
+    assert [len(rows) for rows in dataset.values()] == [4, 2, 2]
+    assert report.drop_overlap == "test"
+    assert report.splits["test"].overlap == 2 and report.splits["test"].dropped == {"overlap": 2}
+    assert "2 have the masked text of a training problem; left out" in str(report)
+
+
+def test_overlap_is_dropped_from_train(overlapping):
+    dataset, report = load_mwp_dataset(overlapping, drop_overlap="train", return_report=True)
+    assert dataset["train"]["text"] == ["有3个"]
+    assert [len(rows) for rows in dataset.values()] == [1, 2, 4]
+    assert report.splits["train"].dropped == {"overlap": 3, "wrong_value": 1}
+    assert "those training problems are left out" in str(report)
+
+
+def test_validation_fraction(tmp_path):
+    rows = [{"text": f"第{i}个和{i}", "equation": f"x={i}+{i}", "answer": str(2 * i)} for i in range(50)]
+    path = write_lines(tmp_path / "mine.jsonl", rows)
+    dataset, report = load_mwp_dataset(path, validation_fraction=0.2, return_report=True)
+    parts = ids(dataset)
+    assert [len(part) for part in parts.values()] == [40, 10]
+    assert not set(parts["train"]) & set(parts["validation"])
+    assert parts["train"] == sorted(parts["train"], key=int)
+    assert parts == ids(load_mwp_dataset(path, validation_fraction=0.2))
+    assert report.validation_fraction == 0.2
+    assert report.scheme == "files, 0.2 of train as validation"
+    # A data set with a validation part keeps that one.
+    dataset, report = load_mwp_dataset("math23k", FIXTURES, validation_fraction=0.5, return_report=True)
+    assert len(dataset["train"]) == 3 and report.validation_fraction == 0
+
+
+def test_report_travels_with_the_data(tmp_path):
+    from datasets import DatasetDict, load_from_disk
+
+    dataset, report = load_mwp_dataset("math23k", FIXTURES, split_scheme="five_fold", fold=2, return_report=True)
+    assert dataset_report(dataset) == report
+    mapped = dataset["test"].map(lambda row: {"length": len(row["text"])}).select(range(1))
+    assert dataset_report(mapped) == report
+    dataset.save_to_disk(tmp_path / "saved")
+    assert dataset_report(load_from_disk(tmp_path / "saved")) == report
+    assert (report.split_scheme, report.fold) == ("five_fold", 2)
+    assert report.scheme == "five_fold, fold 2"
+    assert LoadReport.from_json(report.to_json()) == report
+    assert json.loads(json.dumps(report.to_dict()))["splits"]["test"]["kept"] == 1
+    with pytest.raises(DataError, match="no report"):
+        dataset_report(DatasetDict({"train": mapped.remove_columns("length").from_list([{"text": "3"}])}))
+
+
+def test_report_as_text():
+    _, report = load_mwp_dataset("math23k", FIXTURES, return_report=True)
+    assert str(report).splitlines() == [
+        "math23k, split public",
+        "  train: 3 of 3 problems",
+        "    3 use a number that the text lacks",
+        "  validation: 1 of 1 problems",
+        "    0 have the masked text of a training problem",
+        "  test: 1 of 1 problems",
+        "    0 have the masked text of a training problem",
+    ]
+
+
+def test_own_files(tmp_path):
+    (tmp_path / "dev.csv").write_text("Question,Equation,Answer\nTwo and 3?,2+3,5\n", encoding="utf-8")
+    records = [{"body": "有3个。", "question": "共几个？", "formula": "3", "ans": 3, "language": "zh", "other": [1]}]
+    (tmp_path / "train.json.gz").write_bytes(gzip.compress(json.dumps(records).encode()))
+    dataset = load_mwp_dataset(tmp_path)
+    assert list(dataset) == ["train", "validation"]
+    assert dataset["train"][0]["text"] == "有3个。 共几个？"
+    row = dataset["validation"][0]
+    assert (row["language"], row["dataset"], row["line"], row["id"]) == ("en", "dev", 2, "2")
+    assert problem_from_row(row).expression.to_infix() == "N0+N1"
+    assert ids(load_mwp_dataset("dev.csv", data_dir=tmp_path)) == {"validation": ["2"]}
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"equation": "3"}, "field 'text': the field is missing"),
+        ({"text": ""}, "field 'text': the problem text is empty"),
+        ({"text": "3", "language": "fr"}, "field 'language': expected 'zh' or 'en', not 'fr'"),
+        ({"text": "3", "answer": {"a": 1}}, "field 'answer': expected a string or number, not dict"),
+    ],
+)
+def test_damaged_records_of_own_files(tmp_path, record, message):
+    path = write_lines(tmp_path / "mine.jsonl", [{"text": "3"}, record])
+    with pytest.raises(DataError, match=f"line 2, {message}"):
+        load_mwp_dataset(path)
+
+
+def test_empty_files_and_folders(tmp_path):
+    path = write_lines(tmp_path / "mine.jsonl", [])
+    dataset = load_mwp_dataset(path)
+    assert len(dataset["train"]) == 0 and dataset["train"].features == FEATURES
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match="train, validation or test files"):
+        load_mwp_dataset(tmp_path / "empty")
+
+
+def test_texts_of_every_kind_load(tmp_path):
+    texts = ["😀有3个😀", "苹果" * 5000, "、".join(map(str, range(200))), "有３个和４．５个", "[NUM]有3个", "\u0000 3"]
+    path = write_lines(tmp_path / "mine.jsonl", [{"text": text, "equation": "x=3", "answer": "3"} for text in texts])
+    rows = load_mwp_dataset(path, keep_unusable=True)["train"]
+    assert rows["text"] == [text.strip() for text in texts]
+    assert [problem_from_row(row).masked.rebuild() for row in rows] == rows["text"]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("math23k", {"split_scheme": "nine_fold"}, "it has public, train_test, five_fold, mwptoolkit"),
+        ("math23k", {"fold": 1}, "has no folds"),
+        ("asdiv_a", {"fold": 5}, "has folds 0 to 4, not 5"),
+        ("asdiv_a", {"fold": "0"}, "has folds 0 to 4, not '0'"),
+        ("asdiv_a", {"on_error": "ignore"}, "'raise' or 'skip', not 'ignore'"),
+        ("asdiv_a", {"drop_overlap": "both"}, "'test', 'train' or None, not 'both'"),
+        ("asdiv_a", {"validation_fraction": 1}, "below 1, not 1"),
+        ("math24k", {}, "nor is it one of the data sets ape210k"),
+        ("nowhere.jsonl", {}, "no such file or folder"),
+    ],
+)
+def test_impossible_options(name, options, message):
+    with pytest.raises(ValueError, match=message):
+        load_mwp_dataset(name, FIXTURES, **options)
+
+
+def test_default_folder_is_told_where_there_is_none():
+    with pytest.raises(DataError, match="`data_dir` is needed.*hmwp.jsonl is at https://"):
+        load_mwp_dataset("hmwp")

@@ -1,0 +1,181 @@
+"""Damaged files: each names file, line and field, or is skipped and counted."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from hf_mwp.data import DataError
+from hf_mwp.data.record_files import read_entries, read_lines
+from hf_mwp.data.record_reader import RecordReader
+
+
+def read(path: Path) -> list:
+    """Fields of each record, or line and reason of what is damaged."""
+    return [
+        (line, entry.reason.split(":")[0]) if isinstance(entry, DataError) else entry
+        for line, entry in read_entries(path)
+    ]
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    data = content.encode() if isinstance(content, str) else content
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz", "x.json", "x.json.gz"])
+def test_json_lines(tmp_path, name):
+    path = write(tmp_path / name, '\ufeff{"a": 1}\n\n{"a": "\u2028"}\r\n{"a": 3}')
+    assert read(path) == [{"a": 1}, {"a": "\u2028"}, {"a": 3}]
+    assert [line for line, _ in read_entries(path)] == [1, 3, 4]
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.json.gz", "x.jsonl"])
+def test_json_array(tmp_path, name):
+    assert read(write(tmp_path / name, '[\n{"a": 1},\n {"a": 2} ]\n')) == [{"a": 1}, {"a": 2}]
+    assert read(write(tmp_path / name, "[]")) == []
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz"])
+def test_csv(tmp_path, name):
+    path = write(tmp_path / name, 'id,text\r\n1,"two\nlines, one ""field"""\n\n2,\n')
+    assert list(read_entries(path)) == [
+        (2, {"id": "1", "text": 'two\nlines, one "field"'}),
+        (5, {"id": "2", "text": None}),
+    ]
+
+
+def test_truncated_json_lines(tmp_path):
+    path = write(tmp_path / "x.jsonl", '{"a": 1}\n{"a": 2}\n{"a": ')
+    assert read(path) == [{"a": 1}, {"a": 2}, (3, "not a complete JSON object")]
+
+
+def test_records_that_are_no_objects(tmp_path):
+    path = write(tmp_path / "x.jsonl", '7\n[1]\n"a"\nnull\n{"a": 1}\n' + "[" * 100_000)
+    assert read(path) == [
+        (1, "expected a JSON object, not int"),
+        (2, "expected a JSON object, not list"),
+        (3, "expected a JSON object, not str"),
+        (4, "expected a JSON object, not NoneType"),
+        {"a": 1},
+        (6, "not a JSON object that can be read"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "entries"),
+    [
+        ('[{"a": 1}, {"a": ', [{"a": 1}, (2, "the JSON array is damaged or cut off in this record")]),
+        ('[{"a": 1}', [{"a": 1}, (1, "the JSON array is damaged or cut off after this record")]),
+        ('[{"a": 1} {"a": 2}]', [{"a": 1}, (1, "the JSON array is damaged or cut off after this record")]),
+        ('[{"a": 1}, 7]', [{"a": 1}, (2, "expected a JSON object, not int")]),
+        ("[", [(1, "the JSON array is damaged or cut off in this record")]),
+    ],
+)
+def test_damaged_json_array(tmp_path, text, entries):
+    assert read(write(tmp_path / "x.json", text)) == entries
+
+
+def test_damaged_csv(tmp_path):
+    path = write(tmp_path / "x.csv", 'id,text\n1\n2,b\n3,c,d\n4,"never closed\n5,e\n')
+    assert read(path) == [
+        (2, "expected 2 fields as in the header, not 1"),
+        {"id": "2", "text": "b"},
+        (4, "expected 2 fields as in the header, not 3"),
+        (5, "not CSV"),
+    ]
+
+
+def test_truncated_gzip(tmp_path):
+    lines = "".join(f'{{"a": {number * 7919 % 10007}}}\n' for number in range(2000))
+    data = gzip.compress(lines.encode())
+    path = tmp_path / "x.jsonl.gz"
+    path.write_bytes(data[: len(data) // 2])
+    *entries, last = read_entries(path)
+    assert entries == [(number + 1, {"a": number * 7919 % 10007}) for number in range(len(entries))]
+    assert isinstance(last[1], DataError) and last[0] == last[1].line == len(entries) + 1
+    path.write_bytes(b"no gzip")
+    assert read(path) == [(1, "the gzip file is damaged or cut off here")]
+
+
+def test_folder_in_place_of_a_file(tmp_path):
+    with pytest.raises(DataError, match="cannot be read"):
+        list(read_lines(tmp_path))
+
+
+def test_reader_skips_and_keeps_errors(tmp_path):
+    write(tmp_path / "x.jsonl", '{"a": "1"}\n{"a": 2}\n{"b": "3"}\n{"a": null}\n{"a": "\\ud800"}\n{"a": "6"}\n{"a')
+
+    def make(record):
+        return {"a": record.text("a")}
+
+    with pytest.raises(DataError, match=r"x\.jsonl, line 2, field 'a': expected a string, not int 2") as caught:
+        RecordReader(tmp_path).rows(make, "x.jsonl")
+    assert (caught.value.line, caught.value.field) == (2, "a")
+    reader = RecordReader(tmp_path, "skip")
+    assert reader.rows(make, "x.jsonl") == [{"a": "1"}, {"a": "6"}]
+    assert [(error.line, error.field) for error in reader.damaged] == [
+        (2, "a"),
+        (3, "a"),
+        (4, "a"),
+        (5, "a"),
+        (7, None),
+    ]
+    assert [error.reason for error in reader.damaged[1:4]] == [
+        "the field is missing",
+        "the field is null",
+        "the text is not UTF-8",
+    ]
+
+
+def test_bytes_that_are_not_utf8_damage_one_record(tmp_path):
+    (tmp_path / "x.jsonl").write_bytes('{"a": "好"}\n'.encode() + b'{"a": "\xff\xfe"}\n' + b'{"a": "c"}\n')
+    reader = RecordReader(tmp_path, "skip")
+    assert [row["a"] for row in reader.rows(lambda record: {"a": record.text("a")}, "x.jsonl")] == ["好", "c"]
+    assert [error.line for error in reader.damaged] == [2]
+
+
+def test_fields(tmp_path):
+    record = {"n": 3, "f": 1.5, "s": "a", "l": [1, "b"], "o": {}, "b": True, "z": None, "neg": -1}
+    write(tmp_path / "x.jsonl", json.dumps(record))
+
+    def values(record):
+        assert record.scalar("n") == "3" and record.scalar("f") == "1.5" and record.scalar("s") == "a"
+        assert record.joined("l", " ; ") == "1 ; b" and record.joined("s", ";") == "a"
+        assert record.index("n") == 3 and record.index("z") is None
+        assert record.first_of(("missing", "z", "s", "n")) == "s"
+        for read, field in (
+            (record.text, "n"),
+            (record.scalar, "l"),
+            (record.scalar, "b"),
+            (record.index, "f"),
+            (record.index, "b"),
+            (record.index, "neg"),
+            (record.index, "missing"),
+        ):
+            with pytest.raises(DataError) as caught:
+                read(field)
+            assert caught.value.field == field
+        with pytest.raises(DataError):
+            record.joined("o", ";")
+        return {}
+
+    assert RecordReader(tmp_path).rows(values, "x.jsonl") == [{}]
+
+
+def test_missing_file_says_where_to_get_it(tmp_path):
+    with pytest.raises(DataError, match=r"x\.jsonl: there is no such file, nor x\.jsonl\.gz\. It is there\."):
+        RecordReader(tmp_path, origin="It is there.").rows(dict, "x.jsonl")
+    # A missing file is no damaged record: it is never skipped.
+    with pytest.raises(DataError, match="no such file"):
+        RecordReader(tmp_path, "skip").rows(dict, "x.jsonl")
+
+
+def test_numbered_list(tmp_path):
+    write(tmp_path / "ids.txt", "3\n\n 5 \n")
+    assert RecordReader(tmp_path).numbered("ids.txt") == [3, 5]
+    write(tmp_path / "ids.txt", "3\nfive\n")
+    with pytest.raises(DataError, match="line 2: expected a whole number, not 'five'"):
+        RecordReader(tmp_path, "skip").numbered("ids.txt")

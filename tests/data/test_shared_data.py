@@ -1,0 +1,85 @@
+"""The full data sets: what is kept, what is left out and why, what of the test parts is known from training."""
+
+import pytest
+
+from hf_mwp.data import LOADERS, load_mwp_dataset
+from hf_mwp.data.record_reader import RecordReader
+
+
+pytestmark = pytest.mark.shared_data
+
+UNSOLVED = "unsolved_equation"
+
+
+def load(shared_data, name, **options):
+    _, report = load_mwp_dataset(name, shared_data, return_report=True, **options)
+    assert report.damaged == 0
+    return report.splits
+
+
+@pytest.mark.parametrize(("name", "folder"), [("math23k", "math23k"), ("asdiv_a", "asdiv")])
+def test_shipped_data_are_the_shared_ones(shared_data, repository, name, folder):
+    loader = LOADERS[name]()
+    scheme = next(iter(loader.split_schemes))
+    ours = loader.read(RecordReader(repository / "examples" / "data" / name), scheme, 0)
+    theirs = loader.read(RecordReader(shared_data / folder), scheme, 0)
+    assert ours.keys() == theirs.keys()
+    for split, rows in theirs.items():
+        assert [row | {"file": row["file"].removesuffix(".gz")} for row in ours[split]] == rows
+
+
+def test_ape210k(shared_data):
+    splits = load(shared_data, "ape210k")
+    assert {name: (part.read, part.kept, part.kept_with) for name, part in splits.items()} == {
+        "validation": (5000, 5000, {"wrong_value": 1}),
+        "test": (2500, 2500, {"wrong_value": 2}),
+    }
+
+
+def test_ape_clean(shared_data):
+    assert load(shared_data, "ape_clean")["test"].kept_with == {"wrong_value": 2}
+    listed = load(shared_data, "ape_clean", split_scheme="listed")["test"]
+    assert (listed.read, listed.kept, listed.kept_with) == (1548, 1548, {})
+
+
+def test_hmwp(shared_data):
+    train, validation, test = load(shared_data, "hmwp").values()
+    assert (train.read, validation.read, test.read) == (4392, 549, 550)
+    assert train.dropped == {UNSOLVED: 3086, "system_of_equations": 1295, "several_unknowns": 10}
+    assert (train.kept, validation.kept, test.kept) == (1, 355, 377)
+    assert (validation.overlap, test.overlap) == (27, 19)
+
+
+def test_cm17k(shared_data):
+    part = load(shared_data, "cm17k")["validation"]
+    assert (part.read, part.kept, part.dropped) == (1703, 1429, {"several_answers": 274})
+    # 640 problems are arithmetic; 43 answers are rounded or wrong.
+    assert part.kept_with == {UNSOLVED: 787, "wrong_value": 43, "several_unknowns": 1}
+
+
+def test_mawps(shared_data):
+    overlaps = []
+    for fold in range(5):
+        train, test = load(shared_data, "mawps", fold=fold).values()
+        assert train.read + test.read == 2372 and test.kept == test.read
+        overlaps.append((test.overlap, test.read))
+        unsolved = train.dropped[UNSOLVED] + test.kept_with[UNSOLVED]
+        wrong = train.dropped["wrong_value"] + test.kept_with["wrong_value"]
+        assert (unsolved, wrong) == (351, 17)
+    assert overlaps == [(127, 474), (143, 474), (133, 474), (130, 474), (136, 476)]
+
+
+def test_mawps_single(shared_data):
+    sizes = []
+    for fold in range(5):
+        train, test = load(shared_data, "mawps_single", fold=fold).values()
+        sizes.append((test.read, test.overlap))
+        wrong = train.dropped.get("wrong_value", 0) + test.kept_with.get("wrong_value", 0)
+        assert (train.read + test.read, wrong) == (1987, 13)
+    assert sizes == [(397, 140), (397, 139), (397, 126), (397, 117), (399, 121)]
+
+
+def test_dropping_overlap(shared_data):
+    assert load(shared_data, "mawps", fold=0, drop_overlap="test")["test"].kept == 474 - 127
+    splits = load(shared_data, "mawps", fold=0, drop_overlap="train")
+    assert splits["test"].kept == 474 and splits["train"].dropped["overlap"] > 127

@@ -1,0 +1,114 @@
+"""The data sets of the repository as a whole."""
+
+import gzip
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from hf_mwp.data import load_mwp_dataset, problem_from_row
+
+
+@pytest.fixture(scope="module")
+def math23k():
+    start = time.process_time()
+    dataset, report = load_mwp_dataset("math23k", drop_overlap="test", return_report=True)
+    return dataset, report, time.process_time() - start
+
+
+def test_math23k(math23k):
+    dataset, report, seconds = math23k
+    assert {split: (part.read, part.kept) for split, part in report.splits.items()} == {
+        "train": (21162, 21158),
+        "validation": (1000, 1000),
+        "test": (1000, 932),
+    }
+    train, validation, test = report.splits.values()
+    assert train.dropped == {"wrong_value": 3, "unreadable_equation": 1}
+    assert validation.kept_with == {"wrong_value": 1, "unreadable_equation": 1}
+    assert (test.dropped, test.kept_with) == ({"overlap": 68}, {})
+    faulty = [example for split in (train, validation) for part in split.examples.values() for example in part]
+    assert sorted(example.split("id ")[1].split(":")[0] for example in faulty) == [
+        "10431",
+        "12495",
+        "17520",
+        "22085",
+        "9718",
+        "9761",
+    ]
+    assert (validation.overlap, test.overlap) == (63, 68)
+    assert (train.with_constants, validation.with_constants, test.with_constants) == (4972, 239, 237)
+    assert report.damaged == 0
+    # It takes about four seconds of one core; other work on the machine may double that.
+    assert seconds < 10
+
+
+def test_math23k_ids_of_the_other_splits(repository):
+    folder = repository / "examples" / "data" / "math23k"
+    ids = set()
+    for part in ("train", "valid", "test"):
+        with gzip.open(folder / f"{part}.jsonl.gz", "rt", encoding="utf-8") as file:
+            ids |= {json.loads(line)["id"] for line in file}
+    assert ids == {str(number) for number in range(1, 23163)}
+    with gzip.open(folder / "five_fold_ids.tsv.gz", "rt") as file:
+        folds = dict(line.split() for line in file.read().splitlines()[1:])
+    assert ids - set(folds) == {"10004", "17520"} and not set(folds) - ids
+    assert sorted(set(folds.values())) == ["0", "1", "2", "3", "4"]
+    lists = [set((folder / f"mwptoolkit_split_{part}_ids.txt").read_text().split()) for part in ("valid", "test")]
+    assert [len(part) for part in lists] == [2316, 2317]
+    assert not lists[0] & lists[1] and lists[0] | lists[1] < ids
+
+
+def test_asdiv_a_folds():
+    seen, overlaps, sizes = [], [], []
+    for fold in range(5):
+        dataset, report = load_mwp_dataset("asdiv_a", fold=fold, return_report=True)
+        train, test = report.splits["train"], report.splits["test"]
+        assert train.read + test.read == 1218
+        assert (train.dropped.get("wrong_value", 0)) + test.kept_with.get("wrong_value", 0) == 29
+        assert set(train.dropped) <= {"wrong_value"}
+        sizes.append(test.kept)
+        overlaps.append(test.overlap)
+        seen += dataset["test"]["id"]
+    assert sizes == [238, 238, 238, 238, 266]
+    assert overlaps[0] == 0
+    assert len(set(seen)) == 1218
+
+
+def test_every_number_of_asdiv_a_is_found():
+    dataset = load_mwp_dataset("asdiv_a", keep_unusable=True)
+    problems = [problem_from_row(row) for part in dataset.values() for row in part]
+    lacking = [problem.id for problem in problems if not all(leaf.is_slot for leaf in problem.expression.leaves())]
+    assert len(problems) == 1218 and len(lacking) == 2
+
+
+def test_vocabulary_is_a_tokenizer(repository):
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(repository / "examples" / "data" / "vocab")
+    assert tokenizer.is_fast and len(tokenizer) == 21128
+    assert tokenizer.tokenize("小明有ABC个Café") == ["小", "明", "有", "abc", "个", "cafe"]
+    assert tokenizer("小明").input_ids == [101, 2207, 3209, 102]
+    assert (tokenizer.pad_token_id, tokenizer.mask_token_id, tokenizer.model_max_length) == (0, 103, 512)
+    encoded = tokenizer("有4个", return_offsets_mapping=True)
+    assert encoded["offset_mapping"] == [(0, 0), (0, 1), (1, 2), (2, 3), (0, 0)]
+
+
+@pytest.mark.parametrize("folder", ["math23k", "asdiv_a", "vocab"])
+def test_each_folder_states_licence_and_source(repository, folder):
+    path = repository / "examples" / "data" / folder
+    readme = (path / "README.md").read_text(encoding="utf-8")
+    assert "Licence:" in readme and "https://" in readme
+    assert folder == "vocab" or (path / "LICENSE").is_file()
+
+
+def test_no_data_goes_into_the_package():
+    import hf_mwp
+
+    package = Path(hf_mwp.__file__).parent
+    assert {path.suffix for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts} <= {
+        ".py",
+        ".md",
+        ".typed",
+    }
