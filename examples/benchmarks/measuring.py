@@ -105,7 +105,7 @@ def machine() -> str:
 def table(head: list[str], rows: list[list]) -> str:
     """A Markdown table; the first column is text, the others are numbers."""
     cells = [[str(cell) for cell in row] for row in [head, *rows]]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+    widths = [max(2, *(len(row[i]) for row in cells)) for i in range(len(head))]
     lines = [
         "| "
         + " | ".join(c.ljust(w) if not i else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))

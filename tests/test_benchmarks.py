@@ -1,0 +1,80 @@
+"""The clocks, counters and tables of the benchmarks; no timing is asserted."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+
+@pytest.fixture(scope="module")
+def measuring():
+    folder = str(Path(__file__).parents[1] / "examples" / "benchmarks")
+    sys.path.insert(0, folder)
+    import measuring
+
+    yield measuring
+    sys.path.remove(folder)
+
+
+def test_views_are_not_counted(measuring):
+    x = torch.ones(3, 4)
+    with measuring.OperatorCounter() as counter:
+        x.view(2, 6).t()[0]
+    assert counter.calls == 0
+    with measuring.OperatorCounter() as counter:
+        (x.t() @ x).tanh_()
+    assert counter.calls == 2
+
+
+def test_backward_is_counted(measuring):
+    x = torch.ones(3, requires_grad=True)
+    with measuring.OperatorCounter() as counter:
+        loss = x.tanh().sum()
+    assert counter.calls == 2
+    with measuring.OperatorCounter() as counter:
+        loss.backward()
+    assert counter.calls >= 2
+
+
+def test_peak_memory_is_what_is_held_at_one_time(measuring):
+    given = torch.ones(1000)
+    with measuring.PeakMemory() as memory:
+        first = given + 1
+        second = first * 2
+        del first, second
+        given.mul_(2)
+        given[:500].neg_()
+        for _ in range(10):
+            given + 3
+    assert memory.peak == 2 * 4000
+
+
+def test_peak_memory_grows_with_the_batch(measuring):
+    layer = torch.nn.Linear(16, 16)
+    peaks = []
+    for rows in (100, 200, 300):
+        layer.zero_grad()
+        with measuring.PeakMemory() as memory:
+            layer(torch.ones(rows, 16)).tanh().sum().backward()
+        peaks.append(memory.peak)
+    assert peaks[2] - peaks[1] == pytest.approx(peaks[1] - peaks[0], rel=0.01)
+
+
+def test_clock_adds_up(measuring):
+    seen = []
+    total = measuring.clock(seen.append, "abc", warmup=2)
+    assert seen == list("ababc")
+    assert total.laps == 3
+    assert total.wall > 0
+
+
+def test_sections_are_replaced(measuring, tmp_path):
+    path = tmp_path / "RESULTS.md"
+    measuring.write_section("One", "first", path)
+    measuring.write_section("Two", "second", path)
+    measuring.write_section("One", measuring.table(["a", "b"], [["x", 1]]), path)
+    text = path.read_text(encoding="utf-8")
+    assert text.count("## ") == 2
+    assert "first" not in text and "second" in text
+    assert "| a  |  b |\n| -- | -: |\n| x  |  1 |" in text
