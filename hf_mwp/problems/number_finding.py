@@ -7,6 +7,7 @@ from .number_mention import NumberMention
 
 
 LANGUAGES = ("zh", "en")
+_MAX_NUMERAL_BITS = 400  # numerator and denominator in digits then fit into one literal
 _NUMERAL_FINDERS = {"en": find_english_numerals, "zh": find_chinese_numerals}
 
 
@@ -20,8 +21,8 @@ def find_numbers(text: str, language: str = "zh", numerals: bool | None = None) 
     - What is not written as one number is not one: `3/8` without brackets is two numbers, `(1/6)0` and `12:30` too;
       in `x2` or `l4小时` the digit alone counts; signs belong to no number.
     - Numerals in words, if asked for. See the two modules of this folder for what counts as one.
-    - Digits that run on for more characters than exact arithmetic takes
-      (`hf_mwp.expressions.numbers.MAX_NUMBER_LENGTH`, 256) are left in the text.
+    - Numbers longer than what a literal may have (`hf_mwp.expressions.numbers.MAX_NUMBER_LENGTH`, 256 characters) are
+      left in the text.
 
     Args:
         text (`str`):
@@ -54,7 +55,9 @@ def find_numbers(text: str, language: str = "zh", numerals: bool | None = None) 
             continue
     if language == "en" if numerals is None else numerals:
         mentions += [
-            NumberMention(text[start:end], start, end, value) for start, end, value in _NUMERAL_FINDERS[language](text)
+            NumberMention(text[start:end], start, end, value)
+            for start, end, value in _NUMERAL_FINDERS[language](text)
+            if max(value.numerator, value.denominator).bit_length() <= _MAX_NUMERAL_BITS
         ]
         mentions.sort(key=lambda mention: mention.start)
     return mentions

@@ -115,6 +115,8 @@ def test_long_texts():
     # More digits than exact arithmetic takes: left in the text.
     assert written("9" * 10_000 + "，8") == ["8"]
     assert written("(" * 5000 + "1" + ")" * 5000) == ["1"]
+    assert written("一万" * 3000 + "，三", numerals=True) == ["三"]
+    assert len(find_numbers("five thousand and " * 500, "en")) == 500
 
 
 @pytest.mark.parametrize(
