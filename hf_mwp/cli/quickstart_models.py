@@ -153,7 +153,7 @@ def _common(args: QuickstartArguments, name: str, epochs: float, learning_rate: 
         "learning_rate": learning_rate,
         "decoder_learning_rate": args.decoder_learning_rate,
         "save_strategy": "no",
-        "logging_steps": 20,
+        "logging_steps": 0.02,
         "seed": args.seed,
         "disable_tqdm": True,
         "dataloader_pin_memory": torch.cuda.is_available(),

@@ -1,0 +1,77 @@
+import io
+import json
+import subprocess
+from enum import Enum
+
+import pytest
+import yaml
+from rich.console import Console
+
+from hf_mwp.cli.console import accuracy_table, make_console, percent
+from hf_mwp.cli.curve import draw_learning_curve
+from hf_mwp.cli.errors import CommandError
+from hf_mwp.cli.run_folder import RunFolder, git_revision
+
+
+class Kind(Enum):
+    ONE = "one"
+
+
+def test_values_are_written_as_yaml(tmp_path):
+    values = {"seed": 3, "kind": Kind.ONE, "list": (1, 2.5), "mapping": {"a": None}, "path": tmp_path, "数": "一"}
+    folder = RunFolder(tmp_path / "run", "train", values)
+    folder.log("a line")
+    folder.finish({"accuracy": 0.5})
+    written = yaml.safe_load((tmp_path / "run" / "run_config.yaml").read_text(encoding="utf-8"))
+    assert written == values | {"kind": "one", "list": [1, 2.5], "path": str(tmp_path)}
+    assert json.loads((tmp_path / "run" / "metrics.json").read_text()) == {"accuracy": 0.5}
+    assert "a line" in (tmp_path / "run" / "run.log").read_text()
+    run = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert run["command"] == "hf-mwp train" and "transformers" in run["libraries"]
+
+
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CommandError, match="is a file"):
+        RunFolder(tmp_path / "file", "train", {})
+
+
+def test_only_the_first_process_writes(tmp_path, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    RunFolder(tmp_path / "run", "train", {}).finish({})
+    assert not (tmp_path / "run").exists()
+    assert make_console().quiet
+
+
+def test_git_revision(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert git_revision() is None
+    for command in (["init", "-q"], ["add", "."], ["commit", "-q", "--allow-empty", "-m", "one"]):
+        identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", *identity, *command], check=True)
+    assert len(git_revision()) == 40
+    (tmp_path / "file").write_text("1")
+    subprocess.run(["git", "add", "file"], check=True)
+    assert git_revision().endswith("-dirty")
+
+
+def test_curve(tmp_path):
+    history = [{"epoch": 0.5, "loss": 2.0}, {"epoch": 1.0, "eval_answer_accuracy": 0.5}, {"train_runtime": 1}]
+    assert draw_learning_curve({"a": history, "b": history}, tmp_path / "curve.png", title="both")
+    assert (tmp_path / "curve.png").stat().st_size > 1000
+    assert not draw_learning_curve({"a": []}, tmp_path / "none.png")
+    assert not (tmp_path / "none.png").exists()
+
+
+def test_accuracy_table():
+    reports = {
+        "all": {"num_problems": 4, "answer_accuracy": 0.5, "num_problems_low": 3, "answer_accuracy_low": 2 / 3},
+        "none": {"num_problems": 0},
+    }
+    console = Console(width=100, record=True, file=io.StringIO())
+    console.print(accuracy_table("A title", reports))
+    text = console.export_text()
+    for part in ("A title", "50.0", "66.7 of 3"):
+        assert part in text
+    assert "high" not in text
+    assert percent(None) == "-"
