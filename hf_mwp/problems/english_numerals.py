@@ -32,11 +32,16 @@ def _choice(words: Iterable[str]) -> str:
 
 _UNIT = _choice([word for word, value in _ONES.items() if 0 < value < 10])
 _BELOW_100 = rf"(?:{_choice(_TENS)}(?:(?:\s?-\s?|\s){_UNIT}\b)?|{_choice(_ONES)})"
-_BELOW_1000 = rf"(?:(?:an?|{_BELOW_100})\shundred(?:\s(?:and\s)?{_BELOW_100}\b)?|{_BELOW_100})"
-_SCALED = rf"(?:an?|{_BELOW_1000})\s{_choice(_SCALES)}"
+_BELOW_1000 = rf"(?:(?:an?|{_BELOW_100})\shundred(?:\s(?:and\s)?{_BELOW_100}\b(?!\shundred\b))?|{_BELOW_100})"
+_HEAD = rf"(?:an?|{_BELOW_1000})"
+_AND = r",?\s(?:and\s)?"
+# Groups go down in scale: five thousand and five thousand are two numbers.
+_TAIL = rf"(?:{_AND}{_BELOW_1000}\b(?!\s{_choice(_SCALES)}\b))?"
+_THOUSANDS = rf"(?:{_AND}{_HEAD}\sthousand\b)?"
+_MILLIONS = rf"(?:{_AND}{_HEAD}\smillion\b)?"
 _PATTERN = re.compile(
-    rf"\b(?:half(?:-|\s(?:a\s)?)dozen|dozens?|{_SCALED}(?:,?\s(?:and\s)?{_SCALED}\b)*"
-    rf"(?:,?\s(?:and\s)?{_BELOW_1000}\b)?|{_BELOW_1000})\b",
+    rf"\b(?:half(?:-|\s(?:a\s)?)dozen|dozens?|{_HEAD}\sbillion\b{_MILLIONS}{_THOUSANDS}{_TAIL}"
+    rf"|{_HEAD}\smillion\b{_THOUSANDS}{_TAIL}|{_HEAD}\sthousand\b{_TAIL}|{_BELOW_1000})\b",
     flags=re.IGNORECASE,
 )
 _WORDS = re.compile("[a-z]+")

@@ -67,6 +67,8 @@ def test_values_and_kinds():
         ("8 dozen books, a dozen eggs, dozens of boxes, half a dozen, a half-dozen", [8, 12, 12, 12, 6, 6]),
         ("each one, a red one, someone, anyone's, hundreds, half, twice, double, once, first", []),
         ("seven, eight and nine", [7, 8, 9]),
+        ("five thousand and five thousand; two hundred and two hundred", [5000, 5000, 200, 200]),
+        ("two billion three million four thousand and five", [2003004005]),
         ("a five-year-old, sixty-five-inch", [5, 65]),
         ("weight, often, eighth, tenth, sevenths", []),
         ("zero and 0", [0, 0]),
