@@ -2,7 +2,7 @@
 English number words: "seven", "twenty-five", "two hundred and five", "a million", "a dozen".
 
 Which words count was measured on the equations of ASDiv-A (1,218) and of those of MAWPS that are solved for their
-unknown (2,022). With digits alone, 309 and 83 of them use a number that the text lacks; with the words here, 2 and 67.
+unknown (2,022). With digits alone, 309 and 83 of them use a number that the text lacks; with the words here, 2 and 69.
 "one" would help 5 equations and put a number into 143 problems, "a" 9 and 1,177, "half" 4 (all half-dollars) and 13,
 "twice", "double", "pair" and "couple" none: these are left alone.
 """
