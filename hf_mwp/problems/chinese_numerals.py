@@ -1,8 +1,8 @@
 """
 Chinese numerals: 三, 两, 十二, 一百二十, 三万五千, 半, 三分之二, 百分之八十. Off by default.
 
-On the 5,000 validation problems of Ape210k they lower the equations that use a number which the text lacks from 2,773 to
-2,207, and add 6,839 numbers, most of them of no use, to the 14,673 in digits.
+On the 5,000 validation problems of Ape210k they lower the equations that use a number which the text lacks from 2,773
+to 2,207, and add 6,839 numbers, most of them of no use, to the 14,673 in digits.
 """
 
 import re
