@@ -21,7 +21,7 @@ class AsdivALoader(MwpLoader):
     fold_schemes = {"five_fold": 5}
     folders = ("asdiv_a", "asdiv")
     origin = (
-        "The file comes with the repository of hf_mwp, in examples/data/asdiv_a; it is made from "
+        "The file comes with the repository of hf_mwp, in examples/data/asdiv; it is made from "
         "https://github.com/chaochun/nlu-asdiv-dataset."
     )
 

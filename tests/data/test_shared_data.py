@@ -21,7 +21,7 @@ def load(shared_data, name, **options):
 def test_shipped_data_are_the_shared_ones(shared_data, repository, name, folder):
     loader = LOADERS[name]()
     scheme = next(iter(loader.split_schemes))
-    ours = loader.read(RecordReader(repository / "examples" / "data" / name), scheme, 0)
+    ours = loader.read(RecordReader(repository / "examples" / "data" / folder), scheme, 0)
     theirs = loader.read(RecordReader(shared_data / folder), scheme, 0)
     assert ours.keys() == theirs.keys()
     for split, rows in theirs.items():
