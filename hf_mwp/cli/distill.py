@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .console import make_console
 from .data_arguments import DataArguments
 from .errors import CommandError
 from .model_arguments import parse_layers
 from .model_folder import load_solver
 from .parsing import parse
-from .problem_data import load_problem_data
+from .problem_data import ProblemData
 from .run_arguments import RunArguments
-from .run_folder import RunFolder
-from .training import finish, prepare_config, resume_point, run_training
+from .training import run_command
 
 
 @dataclass
@@ -78,32 +76,19 @@ def run(argv: list[str]) -> int:
         [DataArguments, StudentArguments, RunArguments, DistillationConfig],
         argv,
     )
-    from transformers import set_seed
 
-    console = make_console()
-    checkpoint = resume_point(config, run_args)
-    set_seed(config.seed)
-    data = load_problem_data(data_args)
-    console.print(data.summary())
-    prepare_config(config, data, console)
-    teacher, processor = load_solver(student_args.teacher)
-    student = make_student(student_args, teacher, processor)
-    folder = RunFolder(config.output_dir, "distill", values)
-    try:
-        folder.write_json("data.json", data.record())
-        trainer = DistillationTrainer(
-            model=student,
+    def make_trainer(data: ProblemData) -> DistillationTrainer:
+        teacher, processor = load_solver(student_args.teacher)
+        return DistillationTrainer(
+            model=make_student(student_args, teacher, processor),
             teacher_model=teacher,
             args=config,
             train_dataset=data.train,
             eval_dataset=data.validation,
             processing_class=processor,
         )
-        metrics = run_training(trainer, data, folder, run_args, checkpoint, console, "student")
-        finish(folder, metrics, console)
-    finally:
-        folder.close()
-    return 0
+
+    return run_command("distill", "student", values, data_args, run_args, config, make_trainer)
 
 
 def make_student(args: StudentArguments, teacher, processor):

@@ -144,8 +144,6 @@ def _train_solver(args, model, processor, rows, console, name, epochs, learning_
 
 
 def _common(args: QuickstartArguments, name: str, epochs: float, learning_rate: float) -> dict[str, Any]:
-    import torch
-
     return {
         "output_dir": str(Path(args.output_dir) / name),
         "num_train_epochs": epochs,
@@ -156,7 +154,6 @@ def _common(args: QuickstartArguments, name: str, epochs: float, learning_rate: 
         "logging_steps": 0.02,
         "seed": args.seed,
         "disable_tqdm": True,
-        "dataloader_pin_memory": torch.cuda.is_available(),
         "report_to": "none",
     }
 

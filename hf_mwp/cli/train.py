@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from .building import build_solver
-from .console import make_console
 from .data_arguments import DataArguments
 from .model_arguments import ModelArguments
 from .parsing import parse
-from .problem_data import load_problem_data
+from .problem_data import ProblemData
 from .run_arguments import RunArguments
-from .run_folder import RunFolder
-from .training import finish, prepare_config, resume_point, run_training
+from .training import run_command
 
 
 def run(argv: list[str]) -> int:
@@ -23,27 +21,15 @@ def run(argv: list[str]) -> int:
         [DataArguments, ModelArguments, RunArguments, SolverConfig],
         argv,
     )
-    from transformers import set_seed
 
-    console = make_console()
-    checkpoint = resume_point(config, run_args)
-    set_seed(config.seed)
-    data = load_problem_data(data_args)
-    console.print(data.summary())
-    prepare_config(config, data, console)
-    model, processor = build_solver(model_args, data.train, data.language, data_args.numerals)
-    folder = RunFolder(config.output_dir, "train", values)
-    try:
-        folder.write_json("data.json", data.record())
-        trainer = SolverTrainer(
+    def make_trainer(data: ProblemData) -> SolverTrainer:
+        model, processor = build_solver(model_args, data.train, data.language, data_args.numerals)
+        return SolverTrainer(
             model=model,
             args=config,
             train_dataset=data.train,
             eval_dataset=data.validation,
             processing_class=processor,
         )
-        metrics = run_training(trainer, data, folder, run_args, checkpoint, console, "solver")
-        finish(folder, metrics, console)
-    finally:
-        folder.close()
-    return 0
+
+    return run_command("train", "solver", values, data_args, run_args, config, make_trainer)

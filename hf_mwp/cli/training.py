@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from .console import accuracy_table, is_main_process
+from .console import accuracy_table, is_main_process, make_console
 from .curve import draw_learning_curve
+from .data_arguments import DataArguments
 from .errors import CommandError
 from .evaluation import overlap_reports, predict, reason_table
-from .problem_data import ProblemData
+from .problem_data import ProblemData, load_problem_data
 from .progress import RichProgressCallback
 from .run_arguments import RunArguments
 from .run_folder import RunFolder
@@ -21,6 +22,45 @@ from .run_folder import RunFolder
 if TYPE_CHECKING:
     from ..trainers import DistillationTrainer, SolverTrainer
     from ..trainers.base_config import BaseConfig
+
+
+def run_command(
+    command: str,
+    name: str,
+    values: Mapping[str, Any],
+    data_args: DataArguments,
+    run_args: RunArguments,
+    config: BaseConfig,
+    make_trainer: Callable[[ProblemData], SolverTrainer | DistillationTrainer],
+) -> int:
+    """
+    A training command from its options to the finished folder.
+
+    Args:
+        command (`str`): Name of the command, for the run's record.
+        name (`str`): What is trained, for bars and tables.
+        values (`Mapping`): The options as they were resolved.
+        data_args ([`DataArguments`]), run_args ([`RunArguments`]), config ([`BaseConfig`]): The options.
+        make_trainer (`Callable`): Makes the trainer once the data is loaded.
+    """
+    from transformers import set_seed
+
+    console = make_console()
+    checkpoint = resume_point(config, run_args)
+    set_seed(config.seed)
+    data = load_problem_data(data_args)
+    console.print(data.summary())
+    prepare_config(config, data, console)
+    trainer = make_trainer(data)
+    folder = RunFolder(config.output_dir, command, values)
+    try:
+        folder.write_json("data.json", data.record())
+        folder.finish(run_training(trainer, data, folder, run_args, checkpoint, console, name))
+    finally:
+        folder.close()
+    written = "model, processor, run_config.yaml, run.json, metrics.json, run.log, learning_curve.png"
+    console.print(f"{folder.path} has {written}")
+    return 0
 
 
 def resume_point(config: BaseConfig, args: RunArguments) -> str | None:
@@ -48,10 +88,7 @@ def resume_point(config: BaseConfig, args: RunArguments) -> str | None:
 
 def prepare_config(config: BaseConfig, data: ProblemData, console: Console) -> None:
     """Turns off what needs validation problems where there are none, and the Trainer's own printing."""
-    import torch
-
     config.disable_tqdm = True
-    config.dataloader_pin_memory = config.dataloader_pin_memory and torch.cuda.is_available()
     if data.validation is None and config.eval_strategy != "no":
         console.print("No validation part: nothing is evaluated on the way, and the last weights are kept.")
         config.eval_strategy, config.load_best_model_at_end = "no", False
@@ -121,11 +158,3 @@ def run_training(
     curve = folder.path / "learning_curve.png"
     draw_learning_curve({name: trainer.state.log_history}, curve, title=f"{name} on {data.name}")
     return metrics
-
-
-def finish(folder: RunFolder, metrics: Mapping[str, Any], console: Console) -> None:
-    """Writes the figures and says where all is."""
-    folder.finish(metrics)
-    console.print(
-        f"{folder.path} has model, processor, run_config.yaml, run.json, metrics.json, run.log, learning_curve.png"
-    )

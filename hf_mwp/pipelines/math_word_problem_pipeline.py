@@ -66,7 +66,8 @@ class MathWordProblemPipeline(Pipeline):
     >>> from transformers import pipeline
     >>> solver = pipeline("math-word-problem", model="hf_mwp_quickstart/student")
     >>> solver("Tom has 4 apples and 2 pears. How many fruits does he have?")
-    [{'answer': 6.0, 'value': '6', 'equation': '4+2', 'prefix': ['+', 'N0', 'N1'], 'numbers': ['4', '2'], 'score': ...}]
+    [{'answer': 6.0, 'value': '6', 'equation': '4+2', 'prefix': ['+', 'N0', 'N1'], 'numbers': ['4', '2'],
+      'score': ...}]
     ```
     """
 
