@@ -42,9 +42,9 @@ class QuickstartArguments:
     seed: int = field(default=42, metadata={"help": "Seed of weights and order."})
     num_beams: int = field(default=1, metadata={"help": "Beams of the search in the final evaluation."})
     fast: bool = field(default=False, metadata={"help": "One epoch on a part of the data: to see that it runs."})
-    teacher_epochs: float = field(default=7.0, metadata={"help": "Epochs of the teacher's fine-tuning."})
+    teacher_epochs: float = field(default=5.0, metadata={"help": "Epochs of the teacher's fine-tuning."})
     student_epochs: float = field(
-        default=5.0, metadata={"help": "Epochs of the distillation, and of the student from random weights."}
+        default=4.0, metadata={"help": "Epochs of the distillation, and of the student from random weights."}
     )
     student_layers: str = field(
         default="3",
