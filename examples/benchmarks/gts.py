@@ -45,7 +45,9 @@ def run(args: argparse.Namespace, threads: int) -> dict:
             if getattr(args, name) is not None:
                 command += ["--" + name.replace("_", "-"), str(getattr(args, name))]
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
-        environment.update({"PYTHONPATH": str(ROOT), "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"})
+        # Threads that wait should sleep: spinning counts as CPU seconds, and crawls where the cores are shared.
+        environment.update({"OMP_WAIT_POLICY": "PASSIVE", "PYTHONPATH": str(ROOT)})
+        environment["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"
         subprocess.run(command, check=True, env=environment)
         return json.loads(result.read_text(encoding="utf-8"))
 
