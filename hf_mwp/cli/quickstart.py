@@ -116,9 +116,9 @@ def save(folder: Path, model: MwpSolver, processor: MwpProcessor) -> None:
 
 
 def measure(models: dict[str, MwpSolver], processor: MwpProcessor, rows: list[dict], num_beams: int) -> dict[str, Any]:
-    """Size, accuracy, latency of one problem and, relative to the teacher, the accuracy kept by each model."""
+    """Size, accuracy, cost of one problem and, relative to the teacher, the accuracy kept by each model."""
     from ..data import problem_from_row
-    from ..metrics import accuracy_report, compare_latency, count_parameters
+    from ..metrics import accuracy_report, compare_latency, count_flops, count_parameters
 
     timed = [processor(problem_from_row(row, numerals=processor.numerals)) for row in rows[:NUM_TIMED]]
     names = ("input_ids", "attention_mask", "number_positions")
@@ -132,6 +132,7 @@ def measure(models: dict[str, MwpSolver], processor: MwpProcessor, rows: list[di
         predictions = predict(model, processor, rows, num_beams=num_beams)
         figures[name] = {"layers": model.config.num_hidden_layers, "parameters": count_parameters(model)}
         figures[name] |= accuracy_report([prediction.score for prediction in predictions])
+        figures[name]["flops"] = count_flops(solve_all(model)) / len(timed)
     latencies = compare_latency({name: solve_all(model) for name, model in models.items()}, repeats=5, warmup=1)
     teacher = figures["teacher"]["answer_accuracy"]
     for name, latency in latencies.items():

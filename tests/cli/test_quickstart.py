@@ -31,7 +31,7 @@ def test_figures(shown):
     metrics = json.loads((folder / "metrics.json").read_text())
     assert set(metrics["test"]) == {"teacher", "student", "random student"}
     for figures in metrics["test"].values():
-        assert figures["num_problems"] == 60 and figures["milliseconds"] > 0
+        assert figures["num_problems"] == 60 and figures["milliseconds"] > 0 and figures["flops"] > 0
     assert metrics["test"]["teacher"]["layers"] == 2 and metrics["test"]["student"]["layers"] == 1
     assert metrics["data"]["report"]["splits"]["test"]["overlap"] == 0
     assert json.loads((folder / "run.json").read_text())["command"] == "hf-mwp quickstart"
