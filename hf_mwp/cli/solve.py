@@ -49,11 +49,11 @@ def run(argv: list[str]) -> int:
     if first is None:
         raise CommandError("There is no problem to solve: the input is empty.")
 
+    console = make_console()
     model, processor = load_solver(args.model)
     from ..pipelines import MathWordProblemPipeline
 
     solver = MathWordProblemPipeline(model=model, processor=processor, device=args.device)
-    console = make_console()
     typed = args.file in (None, "-") and values["problems"] in ([], ["-"]) and sys.stdin.isatty()
     for batch in _batches(first, problems, 1 if typed else args.batch_size):
         texts = [problem["text"] for problem in batch]
