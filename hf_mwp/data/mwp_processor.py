@@ -90,10 +90,6 @@ class MwpProcessor(PushToHubMixin):
         indexed = range(self.num_index_tokens) if self.indexed_numbers else ()
         return ["[NUM]", *(f"[NUM{index}]" for index in indexed)]
 
-    def placeholder(self, index: int) -> str:
-        """Token of the `index`-th number of a text."""
-        return f"[NUM{index}]" if self.indexed_numbers and index < self.num_index_tokens else "[NUM]"
-
     def problem(self, text: str | MathWordProblem) -> MathWordProblem:
         """A bare text as a problem of the processor's language."""
         if isinstance(text, MathWordProblem):
@@ -116,16 +112,9 @@ class MwpProcessor(PushToHubMixin):
             or a number that was cut off.
         """
         problems = [self.problem(problem) for problem in problems]
-        texts, offsets = [], []
-        for problem in problems:
-            text, starts = "", []
-            for index, segment in enumerate(problem.masked.segments):
-                if index:
-                    starts.append(len(text))
-                    text += self.placeholder(index - 1)
-                text += segment
-            texts.append(text)
-            offsets.append(starts)
+        style = {"indexed": self.indexed_numbers, "limit": self.num_index_tokens}
+        texts = [problem.masked.text(**style) for problem in problems]
+        starts_of = [[start for start, _ in problem.masked.placeholder_offsets(**style)] for problem in problems]
         encoded = self.tokenizer(
             texts,
             truncation=True,
@@ -137,7 +126,7 @@ class MwpProcessor(PushToHubMixin):
         columns: dict[str, list] = {"input_ids": encoded["input_ids"], "number_positions": []}
         columns["number_groups"] = [list(problem.number_groups) for problem in problems]
         columns["length"] = [len(ids) for ids in encoded["input_ids"]]
-        for starts, token_offsets in zip(offsets, encoded["offset_mapping"], strict=True):
+        for starts, token_offsets in zip(starts_of, encoded["offset_mapping"], strict=True):
             tokens = {start: token for token, (start, end) in enumerate(token_offsets) if end > start}
             columns["number_positions"].append([tokens.get(start, -1) for start in starts])
         if with_labels:
