@@ -64,7 +64,15 @@ def build_solver(
     decoder_fields = dict(args.decoder_config or {})
     if args.dropout is not None:
         decoder_fields.setdefault("dropout", args.dropout)
-    return MwpSolver.from_encoder_decoder_pretrained(encoder, processor, decoder_kwargs=decoder_fields), processor
+    bottlenecks = parse_layers(args.bottleneck_layers) or []
+    solver = MwpSolver.from_encoder_decoder_pretrained(
+        encoder,
+        processor,
+        decoder_kwargs=decoder_fields,
+        bottleneck_layers=[bottlenecks] if isinstance(bottlenecks, int) else bottlenecks,
+        bottleneck_size=args.bottleneck_size,
+    )
+    return solver, processor
 
 
 def _encoder(args: ModelArguments, processor: MwpProcessor) -> PreTrainedModel:

@@ -35,6 +35,10 @@ class ModelArguments:
             Dropout of encoder and decoder; each model's own by default.
         decoder_config (`dict`, *optional*):
             Fields of [`GTSConfig`] for the new decoder, such as `root_goal`.
+        bottleneck_layers (`str`, *optional*):
+            Encoder layers, from 1, after which bottleneck networks are put (`"2,4,6"`).
+        bottleneck_size (`int`, *optional*):
+            Their width, usually that of the student to come.
         attn_implementation (`str`, *optional*):
             Attention of the encoder: `"sdpa"` or `"eager"`.
     """
@@ -72,6 +76,12 @@ class ModelArguments:
     )
     decoder_config: dict | str | None = field(
         default=None, metadata={"help": "Fields of GTSConfig for the new decoder, as JSON."}
+    )
+    bottleneck_layers: str | None = field(
+        default=None, metadata={"help": "Encoder layers, from 1, to put bottleneck networks after (2,4,6)."}
+    )
+    bottleneck_size: int | None = field(
+        default=None, metadata={"help": "Width of the bottleneck networks; the student's, as a rule."}
     )
     attn_implementation: str | None = field(
         default=None, metadata={"help": "Attention of the encoder: sdpa or eager."}

@@ -16,7 +16,15 @@ class MwpSolverConfig(PreTrainedConfig):
         encoder_config (`PreTrainedConfig` or `dict`):
             Configuration of the encoder, of any type that `AutoModel` knows.
         decoder_config ([`GTSConfig`] or `dict`):
-            Configuration of the decoder. Its `encoder_hidden_size` must be the encoder's `hidden_size`.
+            Configuration of the decoder. Its `encoder_hidden_size` must be the encoder's `hidden_size`; where its own
+            `hidden_size` differs, a linear layer between encoder and decoder reduces the states (Ming et al.,
+            Table 1).
+        bottleneck_layers (`list[int]`, *optional*, defaults to `[]`):
+            Encoder layers, from 1, after which a bottleneck network stands: two linear layers without activation,
+            from the encoder's width to `bottleneck_size` and back. A teacher is fine-tuned with them; their narrow
+            states are what a student of that width learns from.
+        bottleneck_size (`int`, *optional*):
+            Width of the bottleneck networks; needed with `bottleneck_layers`.
 
     Example:
 
@@ -33,8 +41,11 @@ class MwpSolverConfig(PreTrainedConfig):
 
     encoder_config: dict[str, Any] | PreTrainedConfig | None = None
     decoder_config: dict[str, Any] | PreTrainedConfig | None = None
+    bottleneck_layers: list[int] | tuple[int, ...] = ()
+    bottleneck_size: int | None = None
 
     def __post_init__(self, **kwargs):
+        self.bottleneck_layers = sorted(self.bottleneck_layers)
         for name, default in (("encoder_config", "mwp_student"), ("decoder_config", "mwp_gts")):
             value = getattr(self, name)
             if value is None or isinstance(value, dict):
@@ -50,6 +61,19 @@ class MwpSolverConfig(PreTrainedConfig):
         written, read = self.encoder_config.hidden_size, self.decoder_config.encoder_hidden_size
         if written != read:
             raise ValueError(f"the encoder's hidden_size is {written}, the decoder's encoder_hidden_size {read}")
+
+    def validate_bottlenecks(self):
+        """Part of the `strict` validation: bottlenecks stand after layers that there are, and have a width."""
+        layers, count = self.bottleneck_layers, self.encoder_config.num_hidden_layers
+        if bool(layers) != (self.bottleneck_size is not None):
+            raise ValueError(
+                f"`bottleneck_layers` ({layers}) and `bottleneck_size` ({self.bottleneck_size}) belong together: give "
+                "both or neither"
+            )
+        if len(set(layers)) != len(layers) or any(not 1 <= layer <= count for layer in layers):
+            raise ValueError(f"`bottleneck_layers` are different layers from 1 to {count}, got {layers}")
+        if self.bottleneck_size is not None and self.bottleneck_size < 1:
+            raise ValueError(f"`bottleneck_size` must be at least 1, got {self.bottleneck_size}")
 
     @property
     def hidden_size(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from os import PathLike
 
@@ -13,6 +15,7 @@ from transformers.utils import ModelOutput
 from ...data.mwp_processor import MwpProcessor
 from ...data.tree_batch import TreeBatch
 from ..gts import GTSConfig, GTSDecoder, SolveOutput
+from .bottlenecks import Bottleneck, Bottlenecks
 from .configuration_mwp_solver import MwpSolverConfig
 
 
@@ -31,6 +34,8 @@ class MwpSolverOutput(ModelOutput):
             The encoder's attention maps.
         last_hidden_state (`torch.FloatTensor` of shape `(batch, tokens, width)`):
             What the decoder reads.
+        bottleneck_states (`tuple(torch.FloatTensor)`, *optional*, with `output_hidden_states` and bottlenecks):
+            The narrow states `(batch, tokens, bottleneck_size)` after each of `config.bottleneck_layers`.
     """
 
     loss: torch.FloatTensor | None = None
@@ -38,6 +43,7 @@ class MwpSolverOutput(ModelOutput):
     hidden_states: tuple[torch.FloatTensor, ...] | None = None
     attentions: tuple[torch.FloatTensor, ...] | None = None
     last_hidden_state: torch.FloatTensor | None = None
+    bottleneck_states: tuple[torch.FloatTensor, ...] | None = None
 
 
 class MwpSolver(PreTrainedModel):
@@ -69,11 +75,18 @@ class MwpSolver(PreTrainedModel):
             self.encoder.pooler = None
         self.decoder = AutoModel.from_config(config.decoder_config) if decoder is None else decoder
         config.encoder_config, config.decoder_config = self.encoder.config, self.decoder.config
+        self.bottlenecks = None
+        if config.bottleneck_layers:
+            self.bottlenecks = Bottlenecks(
+                self.encoder, config.bottleneck_layers, config.hidden_size, config.bottleneck_size
+            )
         self.post_init()
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """Encoder and decoder initialise their own modules; the solver has none besides."""
+        """Encoder and decoder initialise their own modules."""
+        if isinstance(module, Bottleneck):
+            module.init_weights()
 
     @classmethod
     def from_encoder_decoder_pretrained(
@@ -82,6 +95,8 @@ class MwpSolver(PreTrainedModel):
         processor: MwpProcessor,
         decoder: GTSConfig | GTSDecoder | None = None,
         decoder_kwargs: dict | None = None,
+        bottleneck_layers: Sequence[int] = (),
+        bottleneck_size: int | None = None,
         **encoder_kwargs,
     ) -> MwpSolver:
         """Puts a new (or given) decoder on a pretrained encoder.
@@ -96,6 +111,8 @@ class MwpSolver(PreTrainedModel):
                 By default a new decoder of the encoder's width and the processor's symbols.
             decoder_kwargs (`dict`, *optional*):
                 Fields of the new decoder's [`GTSConfig`], such as `dropout`.
+            bottleneck_layers (`Sequence[int]`, *optional*), bottleneck_size (`int`, *optional*):
+                Bottleneck networks of this width after these layers, from 1; see [`MwpSolverConfig`].
             encoder_kwargs:
                 Passed to `AutoModel.from_pretrained`, such as `num_hidden_layers=3` for the first three layers.
 
@@ -112,7 +129,12 @@ class MwpSolver(PreTrainedModel):
             decoder = GTSConfig(operators=vocabulary.operators, constants=vocabulary.constants, **fields)
         decoder_config = decoder.config if isinstance(decoder, GTSDecoder) else decoder
         processor.check_symbols(decoder_config.operators, decoder_config.constants)
-        config = MwpSolverConfig(encoder_config=encoder.config, decoder_config=decoder_config)
+        config = MwpSolverConfig(
+            encoder_config=encoder.config,
+            decoder_config=decoder_config,
+            bottleneck_layers=list(bottleneck_layers),
+            bottleneck_size=bottleneck_size,
+        )
         decoder = decoder if isinstance(decoder, GTSDecoder) else GTSDecoder(decoder)
         return cls(config, encoder=encoder, decoder=decoder)
 
@@ -157,7 +179,9 @@ class MwpSolver(PreTrainedModel):
         """
         extras = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
         extras = {name: value for name, value in extras.items() if value is not None}
-        encoded = self.encode(input_ids, attention_mask, token_type_ids, **extras)
+        recorded = nullcontext() if self.bottlenecks is None else self.bottlenecks.recorded()
+        with recorded as narrow:
+            encoded = self.encode(input_ids, attention_mask, token_type_ids, **extras)
         states = encoded.last_hidden_state
         loss = logits = None
         if labels is not None or trees is not None:
@@ -169,6 +193,7 @@ class MwpSolver(PreTrainedModel):
             hidden_states=encoded.get("hidden_states"),
             attentions=encoded.get("attentions"),
             last_hidden_state=states,
+            bottleneck_states=tuple(narrow) if narrow and output_hidden_states else None,
         )
         return output.to_tuple() if return_dict is False else output
 

@@ -1,0 +1,100 @@
+"""Bottleneck networks after layers of an encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from transformers import initialization as init
+
+
+class Bottleneck(nn.Module):
+    """
+    Two linear layers without activation, from the encoder's width to a smaller one and back.
+
+    They start as a projection onto a random subspace (the rows of the first layer are orthonormal, the second is its
+    transpose), so that a pretrained encoder keeps most of what it computes when they are put in.
+
+    Args:
+        hidden_size (`int`): Width of the encoder, `m`.
+        bottleneck_size (`int`): The smaller width, `n`.
+
+    References:
+        A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), "Bottleneck Network".
+    """
+
+    def __init__(self, hidden_size: int, bottleneck_size: int) -> None:
+        super().__init__()
+        self.reduce = nn.Linear(hidden_size, bottleneck_size)
+        # Parameters and not a layer: transformers initialises only modules that have parameters of their own, and this
+        # one must be, after its parts.
+        self.expand_weight = nn.Parameter(torch.empty(hidden_size, bottleneck_size))
+        self.expand_bias = nn.Parameter(torch.empty(hidden_size))
+
+    def init_weights(self) -> None:
+        """The start described above; within `from_pretrained`, loaded weights are left as they are."""
+        init.orthogonal_(self.reduce.weight)
+        init.copy_(self.expand_weight, self.reduce.weight.T)
+        init.zeros_(self.reduce.bias)
+        init.zeros_(self.expand_bias)
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        """States `(..., m)` of a layer to those `(..., m)` that the next one reads."""
+        return nn.functional.linear(self.reduce(hidden_states), self.expand_weight, self.expand_bias)
+
+    def replace_output(self, layer: nn.Module, inputs: tuple, output):
+        """Forward hook of an encoder layer, whose output is the states or a tuple that begins with them."""
+        return (self(output[0]), *output[1:]) if isinstance(output, tuple) else self(output)
+
+
+class Bottlenecks(nn.ModuleDict):
+    """
+    The bottleneck networks of an encoder, by layer. The encoder itself is not changed: they stand in forward hooks.
+
+    Args:
+        encoder (`nn.Module`): A BERT-like encoder whose layers are one `nn.ModuleList`.
+        layers (`Iterable[int]`): After which layers, from 1.
+        hidden_size (`int`): Width of the encoder.
+        bottleneck_size (`int`): Width in the middle.
+    """
+
+    def __init__(self, encoder: nn.Module, layers: Iterable[int], hidden_size: int, bottleneck_size: int) -> None:
+        super().__init__({str(layer): Bottleneck(hidden_size, bottleneck_size) for layer in layers})
+        blocks = encoder_layers(encoder)
+        for layer, bottleneck in self.items():
+            blocks[int(layer) - 1].register_forward_hook(bottleneck.replace_output)
+
+    @contextmanager
+    def recorded(self) -> Iterator[list[Tensor]]:
+        """While inside, a list to which each bottleneck adds its narrow states `(batch, tokens, n)`."""
+        states: list[Tensor] = []
+        hooks = [
+            bottleneck.reduce.register_forward_hook(lambda module, inputs, output: states.append(output))
+            for bottleneck in self.values()
+        ]
+        try:
+            yield states
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+
+def encoder_layers(encoder: nn.Module) -> nn.ModuleList:
+    """
+    The transformer layers of an encoder.
+
+    Raises:
+        ValueError: no list of modules in it has as many entries as its config has layers.
+    """
+    count = encoder.config.num_hidden_layers
+    for module in encoder.modules():
+        if isinstance(module, nn.ModuleList) and len(module) == count:
+            return module
+    raise ValueError(
+        f"`{type(encoder).__name__}` has no list of {count} layers after which bottleneck networks could be put."
+    )
+
+
+__all__ = ["Bottleneck", "Bottlenecks", "encoder_layers"]
