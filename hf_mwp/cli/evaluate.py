@@ -14,6 +14,7 @@ from .evaluation import overlap_reports, predict, reason_table
 from .model_folder import load_solver
 from .parsing import parse
 from .problem_data import load_problem_data
+from .run_folder import RunFolder
 
 
 if TYPE_CHECKING:
@@ -45,21 +46,30 @@ class EvaluateArguments:
         default=None,
         metadata={"help": "JSONL file for the predictions; predictions_<dataset>_<split>.jsonl if not given."},
     )
+    output_dir: str | None = field(
+        default=None, metadata={"help": "Folder for the predictions and for the figures (metrics.json)."}
+    )
     json: bool = field(default=False, metadata={"help": "Print the figures as one JSON object instead of tables."})
     device: str | None = field(default=None, metadata={"help": "Device, such as cpu or cuda:0; chosen if not given."})
 
 
+def argument_types() -> list[type]:
+    """Dataclasses whose fields are the options."""
+    return [EvaluateArguments, DataArguments]
+
+
 def run(argv: list[str]) -> int:
     """Evaluates, prints tables, writes predictions; see `hf-mwp evaluate --help`."""
-    (args, data_args), _ = parse(
+    (args, data_args), values = parse(
         "evaluate",
         "Measure a solver on a data set: answer and equation accuracy, overall, per level of complexity, and with and "
         "without problems whose masked text is in the training part. Every prediction goes to a JSONL file with the "
         "reason of its failure.",
-        [EvaluateArguments, DataArguments],
+        argument_types(),
         argv,
     )
     console = make_console(stderr=args.json)
+    folder = None if args.output_dir is None else RunFolder(args.output_dir, "evaluate", values)
     model, processor = load_solver(args.model)
     model.to(args.device or default_device())
     if args.split == "test":
@@ -83,10 +93,15 @@ def run(argv: list[str]) -> int:
     seen = data.seen_in_training if args.split != "train" else None
     reports = overlap_reports(predictions, seen)
     path = Path(args.predictions or f"predictions_{Path(data_args.dataset).stem}_{args.split}.jsonl")
+    figures = {"scheme": data.scheme, "num_beams": args.num_beams, "rule": args.rule, "reports": reports}
+    if folder is not None and args.predictions is None:
+        path = folder.path / path
     write_records(predictions, path, seen)
+    if folder is not None:
+        folder.write_json("data.json", data.record())
+        folder.finish({"model": args.model, "dataset": data.name, args.split: figures})
     if args.json:
-        settings = {"model": args.model, "split": args.split, "num_beams": args.num_beams, "rule": args.rule}
-        print(json.dumps(settings | {"scheme": data.scheme, "reports": reports}, ensure_ascii=False))
+        print(json.dumps({"model": args.model, "split": args.split} | figures, ensure_ascii=False))
     else:
         beams = "greedy" if args.num_beams == 1 else f"{args.num_beams} beams"
         title = f"{args.model} on {data_args.dataset}, {args.split} part ({data.scheme}), {beams}, rule {args.rule!r}"

@@ -14,9 +14,11 @@ from .errors import CommandError
 COMMANDS = {
     "quickstart": "train a teacher, distil a student, solve held-out problems: the whole house in five minutes",
     "train": "fine-tune a solver (teacher or student) on a data set",
-    "distill": "train a student solver after a teacher solver",
+    "distill": "train a student solver after a teacher solver, or run a recipe with all stages around it",
+    "mix": "average a distilled solver's encoder with the pretrained one that it began as",
     "evaluate": "measure a solver on a data set, and write each prediction with the reason of its failure",
     "solve": "solve problems given as arguments, in a file, or on standard input",
+    "card": "write the folder that the Hub gets: weights, processor, and a card made of the runs' records",
 }
 ALIASES = {"distil": "distill"}
 

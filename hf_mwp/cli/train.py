@@ -11,14 +11,21 @@ from .run_arguments import RunArguments
 from .training import run_command
 
 
+def argument_types() -> list[type]:
+    """Dataclasses whose fields are the options."""
+    from ..trainers import SolverConfig
+
+    return [DataArguments, ModelArguments, RunArguments, SolverConfig]
+
+
 def run(argv: list[str]) -> int:
     """Trains a solver; see `hf-mwp train --help`. Also runs under `torchrun` and `accelerate launch`."""
-    from ..trainers import SolverConfig, SolverTrainer
+    from ..trainers import SolverTrainer
 
     (data_args, model_args, run_args, config), values = parse(
         "train",
         "Fine-tune a solver of math word problems: an encoder, pretrained or from random weights, and a tree decoder.",
-        [DataArguments, ModelArguments, RunArguments, SolverConfig],
+        argument_types(),
         argv,
     )
 

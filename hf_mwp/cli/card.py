@@ -1,0 +1,166 @@
+"""`hf-mwp card`: a model's folder as the Hub gets it, with a card made of the records of its runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from .console import make_console
+from .errors import CommandError
+from .model_folder import load_solver
+from .parsing import parse
+
+
+if TYPE_CHECKING:
+    from ..hub import ModelFigures, TrainingStage
+
+# What says where files lie, and not how the model was made.
+PLACES = ("output_dir", "data_dir", "tagger_cache_dir", "teacher_cache_dir")
+
+
+@dataclass
+class CardArguments:
+    """
+    Options of `hf-mwp card`.
+
+    Args:
+        model (`str`):
+            Folder or Hub id of a trained solver.
+        output_dir (`str`):
+            Folder for weights (half precision), processor and card.
+        part (`str`, *optional*, defaults to `"solver"`):
+            What to write: the `"solver"`, or its `"encoder"` alone, with its code and tokenizer.
+        model_id (`str`, *optional*):
+            Name by which the card loads the model; the output folder by default.
+        stages (`list[str]`, *optional*):
+            Folders of the runs that made the model, in their order.
+        evaluations (`list[str]`, *optional*):
+            Folders of `hf-mwp evaluate` for this model.
+        teacher_evaluations (`list[str]`, *optional*):
+            The same for its teacher.
+        summary, notes (`str`, *optional*):
+            Text for the card: its first paragraph; its last section, or a Markdown file that holds it.
+        license (`str`, *optional*):
+            Licence identifier of the weights.
+    """
+
+    model: str | None = field(default=None, metadata={"help": "Folder or Hub id of a solver (must be given)."})
+    output_dir: str | None = field(default=None, metadata={"help": "Folder to write (must be given)."})
+    part: str = field(
+        default="solver", metadata={"help": "The solver or its encoder alone.", "choices": ["solver", "encoder"]}
+    )
+    model_id: str | None = field(
+        default=None, metadata={"help": "Name by which the card loads the model; the output folder if not given."}
+    )
+    stages: list[str] | None = field(default=None, metadata={"help": "Folders of the runs that made the model."})
+    evaluations: list[str] | None = field(default=None, metadata={"help": "Folders of evaluations of the model."})
+    teacher_evaluations: list[str] | None = field(
+        default=None, metadata={"help": "Folders of evaluations of its teacher."}
+    )
+    summary: str = field(default="", metadata={"help": "First paragraph of the card."})
+    notes: str = field(default="", metadata={"help": "Last section of the card, or a Markdown file that holds it."})
+    license: str | None = field(default=None, metadata={"help": "Licence identifier of the weights."})
+
+    def __post_init__(self):
+        for name in ("model", "output_dir"):
+            if getattr(self, name) is None:
+                raise ValueError(f"`{name}` must be given.")
+
+
+def argument_types() -> list[type]:
+    """Dataclasses whose fields are the options."""
+    return [CardArguments]
+
+
+def run(argv: list[str]) -> int:
+    """Writes the folder; see `hf-mwp card --help`."""
+    (args,), _ = parse(
+        "card",
+        "Write the folder that the Hub gets: weights in half precision, configuration, processor, and a card made of "
+        "the records of the runs.",
+        argument_types(),
+        argv,
+    )
+    from ..hub import build_model_card, write_model_folder
+    from ..models.mwp_student import save_student_code
+
+    solver, processor = load_solver(args.model)
+    model = solver if args.part == "solver" else solver.encoder
+    notes = Path(args.notes)
+    card = build_model_card(
+        model,
+        model_id=args.model_id or args.output_dir,
+        figures=[
+            *(read_figures(folder, "this model") for folder in args.evaluations or ()),
+            *(read_figures(folder, "teacher") for folder in args.teacher_evaluations or ()),
+        ],
+        stages=[read_stage(folder) for folder in args.stages or ()],
+        language=processor.language,
+        license=args.license,
+        summary=args.summary,
+        notes=notes.read_text(encoding="utf-8") if args.notes.endswith(".md") and notes.is_file() else args.notes,
+    )
+    write_model_folder(model, args.output_dir, card, processor if args.part == "solver" else processor.tokenizer)
+    if args.part == "encoder" and model.config.model_type == "mwp_student":
+        save_student_code(args.output_dir)
+    make_console().print(f"{args.output_dir} has weights, configuration, processor and README.md.")
+    return 0
+
+
+def read_figures(folder: str, model: str) -> ModelFigures:
+    """Figures of a folder of `hf-mwp evaluate`; `CommandError` if it is none."""
+    from ..hub import ModelFigures
+
+    metrics = read_record(Path(folder) / "metrics.json")
+    part = next((name for name in ("test", "validation", "train") if name in metrics), None)
+    if part is None or "dataset" not in metrics:
+        raise CommandError(f"{folder} is no evaluation: give the output folder of `hf-mwp evaluate`.")
+    section = metrics[part]
+    return ModelFigures(
+        model,
+        metrics["dataset"],
+        f"{part} ({section['scheme']})",
+        section["num_beams"],
+        section["rule"],
+        section["reports"],
+    )
+
+
+def read_stage(folder: str) -> TrainingStage:
+    """What a run's folder tells about it; `CommandError` if it is none."""
+    from ..hub import TrainingStage
+
+    path = Path(folder)
+    stage = read_record(path / "stage.json", missing={})
+    record = read_record(path / "run.json", missing={})
+    options_file = path / ("stage.yaml" if (path / "stage.yaml").is_file() else "run_config.yaml")
+    if not options_file.is_file():
+        raise CommandError(f"{folder} is no run: it has neither stage.yaml nor run_config.yaml.")
+    options = yaml.safe_load(options_file.read_text(encoding="utf-8"))
+    shown = {key: _without_folders(value) for key, value in options.items() if key not in PLACES}
+    command = stage.get("command") or record.get("command") or "hf-mwp"
+    return TrainingStage(stage.get("stage") or path.name, command, shown, record)
+
+
+def read_record(path: Path, missing: Any = None) -> Mapping[str, Any]:
+    """A JSON file; `missing` if it is not there, `CommandError` if that is `None` or it is no JSON."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if missing is None:
+            raise CommandError(f"There is no {path}.") from None
+        return missing
+    except ValueError as error:
+        raise CommandError(f"{path} is no JSON: {error}") from error
+
+
+def _without_folders(value: Any) -> Any:
+    """Local folders by their last part: where they lay says nothing to a reader."""
+    if isinstance(value, list):
+        return [_without_folders(item) for item in value]
+    return Path(value).name if isinstance(value, str) and Path(value).exists() and "/" in value else value

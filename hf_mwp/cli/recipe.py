@@ -1,0 +1,157 @@
+"""Running a recipe: `hf-mwp distill --config` with a file that has `stages`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from ..recipes import Recipe, RecipeError, Stage, StageResult
+from ..recipes.recipe import read_yaml
+from .console import make_console, percent
+from .errors import CommandError
+from .parsing import parse
+
+
+STAGE_COMMANDS = ("pretrain", "train", "distill", "mix", "evaluate", "card")
+
+
+def is_recipe(argv: Sequence[str]) -> bool:
+    """Whether the arguments name a configuration file with stages."""
+    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    early.add_argument("--config")
+    path = early.parse_known_args(list(argv))[0].config
+    if path is None or not Path(path).is_file():
+        return False
+    try:
+        content = read_yaml(path)
+    except RecipeError:
+        return False
+    return isinstance(content, Mapping) and "stages" in content
+
+
+def run_recipe(argv: Sequence[str]) -> int:
+    """Runs the stages that are not there yet, and prints what each of them gave."""
+    args, changes = _arguments(argv)
+    console = make_console()
+    folder = args.output_dir or Path("runs") / Path(args.config).stem
+    recipe = Recipe.from_file(args.config, folder, budget=args.budget, changes=changes)
+    stages = recipe.wanted(args.targets)
+    for stage in stages:
+        check_stage(stage)
+    console.print(plan_table(recipe, stages))
+    if args.dry_run:
+        return 0
+    results = run_stages(recipe, console, args.targets)
+    console.print(result_table(recipe, results))
+    return 0
+
+
+def run_stages(recipe: Recipe, console: Console, targets: Sequence[str] | None = None) -> list[StageResult]:
+    """Runs what is missing of a recipe, with a heading for each stage."""
+
+    def announce(stage: Stage, number: int, count: int) -> None:
+        state = "done before, skipped" if stage.is_done else f"hf-mwp {stage.command}"
+        console.rule(f"stage {number} of {count}: {stage.name} ({state})", align="left", style="dim")
+
+    return recipe.run(stage_commands(), targets, announce)
+
+
+def stage_commands() -> dict[str, Any]:
+    """The functions of the commands that may be stages."""
+    return {name: importlib.import_module(f".{name}", __package__).run for name in STAGE_COMMANDS}
+
+
+def check_stage(stage: Stage) -> None:
+    """
+    Reads a stage's options as its command will, so that a wrong one is found before the first stage is run.
+
+    Raises:
+        CommandError: names the stage and the option.
+    """
+    if stage.command not in STAGE_COMMANDS:
+        raise CommandError(
+            f"Stage {stage.name!r}: {stage.command!r} cannot be a stage; these can: {', '.join(STAGE_COMMANDS)}."
+        )
+    module = importlib.import_module(f".{stage.command}", __package__)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"stage {stage.name}"
+        options = {**stage.options, "output_dir": str(stage.folder)}
+        path.write_text(yaml.safe_dump(options, allow_unicode=True), encoding="utf-8")
+        try:
+            parse(stage.command, "", module.argument_types(), ["--config", str(path)])
+        except CommandError as error:
+            raise CommandError(str(error).replace(f"{folder}/", "")) from None
+
+
+def plan_table(recipe: Recipe, stages: Sequence[Stage]) -> Table:
+    """What will be run, and what is there already."""
+    budget = "" if recipe.budget is None else f", budget {recipe.budget}"
+    table = Table(title=f"{recipe.title}{budget}", title_justify="left")
+    for heading in ("stage", "command", "builds on", "folder", "state"):
+        table.add_column(heading)
+    for stage in stages:
+        started = any(stage.folder.glob("checkpoint-*"))
+        state = "done" if stage.is_done else "begun" if started else "to do"
+        table.add_row(stage.name, f"hf-mwp {stage.command}", ", ".join(stage.needs), str(stage.folder), state)
+    return table
+
+
+def result_table(recipe: Recipe, results: Sequence[StageResult]) -> Table:
+    """Time and headline figure of each stage."""
+    table = Table(title=f"{recipe.title}, in {recipe.output_dir}", title_justify="left")
+    for heading in ("stage", "seconds", "result", "folder"):
+        table.add_column(heading, justify="right" if heading == "seconds" else "left")
+    for result in results:
+        seconds = f"{result.seconds:.0f}" + (" (before)" if result.skipped else "")
+        table.add_row(result.stage.name, seconds, headline(result.metrics), result.stage.folder.name)
+    return table
+
+
+def headline(metrics: Mapping[str, Any]) -> str:
+    """The figures of a `metrics.json` that a reader asks for first."""
+    shown = []
+    for part in ("validation", "test"):
+        section = metrics.get(part)
+        if not isinstance(section, Mapping):
+            continue
+        if "reports" in section:
+            accuracy = section["reports"]["all problems"]["answer_accuracy"]
+            beams = "greedy" if section["num_beams"] == 1 else f"{section['num_beams']} beams"
+            shown.append(f"{part} {percent(accuracy)} % ({beams})")
+        else:
+            figures = {name.removeprefix("eval_"): value for name, value in section.items()}
+            if "pos_f1" in figures:
+                shown.append(f"POS F1 {percent(figures['pos_f1'])} %")
+            if "mlm_loss" in figures:
+                shown.append(f"MLM loss {figures['mlm_loss']:.2f}")
+    return ", ".join(shown)
+
+
+def _arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, dict[str, Any]]:
+    parser = argparse.ArgumentParser(
+        prog="hf-mwp distill",
+        allow_abbrev=False,
+        description="Runs a recipe. --variable VALUE sets a variable of the file, --stage.option VALUE an option of "
+        "one of its stages.",
+    )
+    parser.add_argument("--config", metavar="FILE", help="the recipe")
+    parser.add_argument("--budget", help="one of the budgets of the recipe")
+    parser.add_argument("--output_dir", "--output-dir", help="folder of the stages; runs/<name of the recipe>")
+    parser.add_argument("--targets", nargs="+", help="stages that are wanted; those of the recipe if not given")
+    parser.add_argument("--dry_run", "--dry-run", action="store_true", help="only show what would be run")
+    args, rest = parser.parse_known_args(list(argv))
+    changes: dict[str, Any] = {}
+    while rest:
+        flag, equals, value = rest.pop(0).partition("=")
+        if not flag.startswith("--") or (not equals and not rest):
+            raise CommandError(f"distill: {flag!r} needs the form --variable VALUE or --stage.option VALUE.")
+        changes[flag[2:].replace("-", "_")] = yaml.safe_load(value if equals else rest.pop(0))
+    return args, changes

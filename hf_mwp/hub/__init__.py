@@ -1,0 +1,7 @@
+"""What the Hub gets: folders with weights, processor and card."""
+
+from .model_card import ModelFigures, TrainingStage, build_model_card
+from .model_folder import write_model_folder
+
+
+__all__ = ["ModelFigures", "TrainingStage", "build_model_card", "write_model_folder"]

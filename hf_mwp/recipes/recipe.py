@@ -1,0 +1,194 @@
+"""A YAML file of stages that build on each other."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from .stage import Stage, StageResult, fingerprint
+
+
+REFERENCE = re.compile(r"\$\{(\w+)\}")
+KEYS = ("recipe", "budget", "variables", "stages", "budgets", "targets")
+
+
+class RecipeError(ValueError):
+    """A recipe that cannot be run as it is written; the message names the file and the place."""
+
+
+class Recipe:
+    """
+    Stages, each a command of `hf-mwp` with its options, read from a YAML file:
+
+    ```yaml
+    recipe: A compact model for Math23k      # title
+    budget: cpu                              # the budget if none is chosen
+    variables: {dataset: math23k, seed: 42}
+    stages:
+      teacher: {command: train, dataset: "${dataset}", seed: "${seed}", num_train_epochs: 10}
+      distill: {command: distill, teacher: "${teacher}", dataset: "${dataset}", seed: "${seed}"}
+    budgets:                                 # what differs from the above
+      quick: {variables: {}, teacher: {max_steps: 20}}
+      cpu: {}
+    targets: [distill]                       # what is wanted; all stages by default
+    ```
+
+    `${name}` stands for a variable, or for the folder of a stage, which is then run before. The folder of a stage is
+    named after its fingerprint, so that what is there already is used again, by this recipe and by others in the same
+    folder, and a changed option never meets an old result.
+
+    Args:
+        content (`dict`): The parsed file.
+        output_dir (`str` or `Path`): Folder for the folders of the stages.
+        budget (`str`, *optional*): One of the file's budgets; by default the one that it names.
+        changes (`Mapping[str, Any]`, *optional*):
+            Values that win over the file: `{"seed": 1}` sets a variable, `{"teacher.max_steps": 5}` an option of a
+            stage, `{"teacher": {"max_steps": 5}}` several; `None` takes an option away.
+        source (`str`, *optional*): Name of the file, for messages.
+
+    Raises:
+        RecipeError: unknown keys, variables, stages or budgets, or stages that need each other.
+    """
+
+    def __init__(
+        self,
+        content: Mapping[str, Any],
+        output_dir: str | Path,
+        budget: str | None = None,
+        changes: Mapping[str, Any] | None = None,
+        source: str = "the recipe",
+    ) -> None:
+        self.source, self.output_dir = source, Path(output_dir)
+        if not isinstance(content, Mapping) or not isinstance(content.get("stages"), Mapping):
+            raise RecipeError(f"{source} has no mapping `stages`, so it is no recipe.")
+        for key in content:
+            self._check(key, KEYS, "key")
+        self.title = str(content.get("recipe", source))
+        self.variables = dict(content.get("variables") or {})
+        self._options = {name: dict(options) for name, options in copy.deepcopy(content["stages"]).items()}
+        budgets = content.get("budgets") or {}
+        self.budget = budget or content.get("budget")
+        if self.budget is not None:
+            self._check(self.budget, budgets, "budget")
+            self._change(budgets[self.budget] or {})
+        self._change(changes or {})
+        self.targets = list(content.get("targets") or self._options)
+        self.stages: dict[str, Stage] = {}
+        for name in self._options:
+            self._resolve(name, ())
+
+    @classmethod
+    def from_file(cls, path: str | Path, output_dir: str | Path, **kwargs) -> Recipe:
+        """Reads a recipe; `kwargs` are those of the class. `RecipeError` if there is no such file or it is no YAML."""
+        return cls(read_yaml(path), output_dir, source=str(path), **kwargs)
+
+    def wanted(self, targets: Iterable[str] | None = None) -> list[Stage]:
+        """The stages that the targets (by default those of the file) need, in the order in which they are run."""
+        needed: dict[str, Stage] = {}
+
+        def add(name: str) -> None:
+            self._check(name, self.stages, "stage")
+            for other in self.stages[name].needs:
+                add(other)
+            needed.setdefault(name, self.stages[name])
+
+        for target in self.targets if targets is None else targets:
+            add(target)
+        return list(needed.values())
+
+    def run(
+        self,
+        commands: Mapping[str, Callable[[list[str]], int]],
+        targets: Iterable[str] | None = None,
+        on_stage: Callable[[Stage, int, int], None] | None = None,
+    ) -> list[StageResult]:
+        """
+        Runs what the targets need and what is not there yet.
+
+        Args:
+            commands (`Mapping[str, Callable]`): By name, functions that take arguments as the command line gives them.
+            targets (`Iterable[str]`, *optional*): Names of stages; those of the file by default.
+            on_stage (`Callable`, *optional*): Called before each stage with it, its number from 1, and their count.
+        """
+        stages = self.wanted(targets)
+        results = []
+        for number, stage in enumerate(stages, start=1):
+            if on_stage is not None:
+                on_stage(stage, number, len(stages))
+            results.append(stage.run(commands))
+        return results
+
+    def _change(self, changes: Mapping[str, Any]) -> None:
+        for key, value in changes.items():
+            stage, dot, option = key.partition(".")
+            if key == "variables":
+                for name in value or {}:
+                    self._check(name, self.variables, "variable")
+                self.variables.update(value or {})
+            elif dot or (key in self._options and isinstance(value, Mapping)):
+                self._check(stage, self._options, "stage")
+                self._options[stage].update({option: value} if dot else value)
+            else:
+                self._check(key, self.variables, "variable")
+                self.variables[key] = value
+
+    def _resolve(self, name: str, parents: tuple[str, ...]) -> Stage:
+        if name in self.stages:
+            return self.stages[name]
+        if name in parents:
+            raise RecipeError(f"{self.source}: the stages {' -> '.join([*parents, name])} need each other.")
+        options = {key: value for key, value in self._options[name].items() if value is not None}
+        command = options.pop("command", None)
+        if not isinstance(command, str):
+            raise RecipeError(f"{self.source}: stage {name!r} has no `command`.")
+        needs: dict[str, Stage] = {}
+
+        def filled(value: Any, place: str) -> Any:
+            if isinstance(value, Mapping):
+                return {key: filled(item, f"{place}.{key}") for key, item in value.items()}
+            if isinstance(value, list):
+                return [filled(item, place) for item in value]
+            if not isinstance(value, str):
+                return value
+
+            def one(reference: str) -> Any:
+                if reference in self.variables:
+                    return filled(self.variables[reference], place)
+                self._check(reference, [*self._options, *self.variables], "variable or stage", place)
+                needs[reference] = self._resolve(reference, (*parents, name))
+                return str(needs[reference].folder)
+
+            whole = REFERENCE.fullmatch(value)
+            return one(whole[1]) if whole else REFERENCE.sub(lambda match: str(one(match[1])), value)
+
+        options = {key: filled(value, f"{name}.{key}") for key, value in options.items()}
+        options = {key: value for key, value in options.items() if value is not None}
+        inputs = {str(stage.folder): stage.fingerprint for stage in needs.values()}
+        digest = fingerprint(command, options, inputs)
+        folder = self.output_dir / f"{name}-{digest[:8]}"
+        self.stages[name] = Stage(name, command, options, tuple(needs), digest, folder)
+        return self.stages[name]
+
+    def _check(self, name: str, known: Iterable[str], kind: str, place: str | None = None) -> None:
+        known = [str(each) for each in known]
+        if name not in known:
+            close = difflib.get_close_matches(str(name), known, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else f" There are: {', '.join(known) or 'none'}."
+            where = f"{self.source}, {place}" if place else self.source
+            raise RecipeError(f"{where}: unknown {kind} {name!r}.{hint}")
+
+
+def read_yaml(path: str | Path) -> Any:
+    """Parses a YAML file; `RecipeError` if it is missing or no YAML."""
+    try:
+        return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RecipeError(f"There is no file {path}.") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise RecipeError(f"{path} cannot be read as YAML: {error}") from error

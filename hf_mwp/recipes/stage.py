@@ -1,0 +1,151 @@
+"""One step of a recipe: a command with its options and the folder that it fills."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from .. import __version__
+
+
+RECORD, OPTIONS = "stage.json", "stage.yaml"
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """
+    What became of a stage.
+
+    Attributes:
+        stage ([`Stage`]): The stage.
+        seconds (`float`): Wall time it took when it was run, over all its starts that came to an end.
+        skipped (`bool`): Whether it was there already.
+        metrics (`dict`): What its `metrics.json` holds; empty without one.
+    """
+
+    stage: Stage
+    seconds: float
+    skipped: bool
+    metrics: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """
+    A command of `hf-mwp`, its options, and a folder named after both.
+
+    Args:
+        name (`str`): Name within the recipe.
+        command (`str`): The command.
+        options (`dict`): Its options as its YAML file has them; other stages stand in them as their folders.
+        needs (`tuple[str, ...]`): Names of the stages whose folders are among the options.
+        fingerprint (`str`): Changes with everything that the result depends on; see [`fingerprint`].
+        folder (`Path`): `{name}-{first eight digits of the fingerprint}` in the folder of the recipe.
+    """
+
+    name: str
+    command: str
+    options: Mapping[str, Any]
+    needs: tuple[str, ...] = ()
+    fingerprint: str = ""
+    folder: Path = field(default_factory=Path)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the folder holds the finished stage."""
+        try:
+            record = json.loads((self.folder / RECORD).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return False
+        return record.get("fingerprint") == self.fingerprint
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """What `metrics.json` in the folder holds; empty without one."""
+        path = self.folder / "metrics.json"
+        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+    def write_options(self) -> Path:
+        """Writes the options to a file which `hf-mwp {command} --config` reads, and returns its path."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / OPTIONS
+        options = {**self.options, "output_dir": str(self.folder)}
+        path.write_text(yaml.safe_dump(options, allow_unicode=True, sort_keys=False), encoding="utf-8")
+        return path
+
+    def run(self, commands: Mapping[str, Callable[[list[str]], int]], force: bool = False) -> StageResult:
+        """
+        Runs the command unless the folder holds its result already; goes on from the last checkpoint if there is one.
+
+        Args:
+            commands (`Mapping[str, Callable]`): Functions that take arguments as the command line gives them.
+            force (`bool`, *optional*, defaults to `False`): Run it although it is done.
+        """
+        if self.is_done and not force:
+            record = json.loads((self.folder / RECORD).read_text(encoding="utf-8"))
+            return StageResult(self, record["seconds"], skipped=True, metrics=self.metrics)
+        started = time.time()
+        arguments = ["--config", str(self.write_options())]
+        if any(self.folder.glob("checkpoint-*")):
+            arguments.append("--overwrite" if force else "--resume")
+        commands[self.command](arguments)
+        seconds = round(time.time() - started, 1)
+        record = {
+            "stage": self.name,
+            "command": f"hf-mwp {self.command}",
+            "fingerprint": self.fingerprint,
+            "needs": list(self.needs),
+            "seconds": seconds,
+        }
+        unfinished = self.folder / f"{RECORD}.part"
+        unfinished.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        unfinished.replace(self.folder / RECORD)
+        return StageResult(self, seconds, skipped=False, metrics=self.metrics)
+
+
+def fingerprint(command: str, options: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
+    """
+    Digest of what a stage's result depends on: the command, its options, the stages it builds on, the contents of the
+    local files and folders that its options name, and the version of this package.
+
+    Args:
+        command (`str`): The command.
+        options (`Mapping[str, Any]`): Its options.
+        inputs (`Mapping[str, str]`): Fingerprints of the stages it builds on, by the text that stands for their
+            folders among the options.
+    """
+
+    def described(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {str(key): described(item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [described(item) for item in value]
+        if isinstance(value, str):
+            for folder, digest in inputs.items():
+                value = value.replace(folder, digest)
+            path = Path(value)
+            if len(value) < 1024 and path.exists() and path.parts:
+                return {"content": content_digest(path)}
+        return value
+
+    content = {"command": command, "options": described(options), "version": __version__}
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def content_digest(path: Path) -> str:
+    """Digest of a file, or of the names and contents of all files under a folder."""
+    digest = hashlib.blake2b(digest_size=16)
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+    for file in files:
+        digest.update(str(file.relative_to(path)).encode())
+        with file.open("rb") as content:
+            digest.update(hashlib.file_digest(content, "blake2b").digest())
+    return digest.hexdigest()
