@@ -1,19 +1,29 @@
-"""Math word problems: their numbers found and masked, their equations aligned with the text. Needs no torch."""
+"""
+Math word problems: their numbers found and masked, their equations aligned with the text; parts of speech. Needs no
+torch.
+"""
 
 from .answer import answer_value
 from .errors import ProblemError
+from .jieba_tagger import JiebaTagger
 from .masked_text import MaskedText, mask_numbers
 from .math_word_problem import MathWordProblem
 from .number_finding import find_numbers
 from .number_mention import NumberMention
+from .pos_tagger import PosTagger, load_tagger
+from .tagged_word import TaggedWord
 
 
 __all__ = [
+    "JiebaTagger",
     "MaskedText",
     "MathWordProblem",
     "NumberMention",
+    "PosTagger",
     "ProblemError",
+    "TaggedWord",
     "answer_value",
     "find_numbers",
+    "load_tagger",
     "mask_numbers",
 ]

@@ -1,0 +1,39 @@
+import sys
+
+import pytest
+
+from hf_mwp.problems import ProblemError, load_tagger
+from hf_mwp.problems.fingerprints import fingerprint_of
+
+
+@pytest.mark.parametrize("name", ["", "Jieba", "ltp", "ltp:", "jieba:dictionary", "stanza"])
+def test_other_names(name):
+    with pytest.raises(ProblemError, match="'jieba', or 'ltp:' and the folder"):
+        load_tagger(name)
+
+
+def test_jieba_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jieba", None)
+    with pytest.raises(ProblemError, match="pip install jieba"):
+        load_tagger("jieba")
+
+
+def test_fingerprints(tmp_path):
+    (tmp_path / "a").write_text("model")
+    (tmp_path / "b").write_text("model")
+    first = fingerprint_of(["x", "1"], [tmp_path / "a"])
+    assert first == fingerprint_of(["x", "1"], [tmp_path / "a"])
+    others = [
+        fingerprint_of(["x", "2"], [tmp_path / "a"]),
+        fingerprint_of(["x1"], [tmp_path / "a"]),
+        fingerprint_of(["x", "1"], [tmp_path / "b"]),
+        fingerprint_of(["x", "1"]),
+    ]
+    (tmp_path / "a").write_text("other")
+    others.append(fingerprint_of(["x", "1"], [tmp_path / "a"]))
+    assert len({first, *others}) == 6
+
+
+def test_a_fingerprint_of_a_missing_file(tmp_path):
+    with pytest.raises(ProblemError, match="gone: the file cannot be read"):
+        fingerprint_of([], [tmp_path / "gone"])
