@@ -169,6 +169,12 @@ class DistillationTrainer(BaseTrainer):
         self.hidden_weights = self._resolve_weights()
         self.projections = FeatureProjections(features)
 
+    def _teacher_states(self) -> list[tuple[int, bool]]:
+        """Which states of the teacher are compared: layer (0 is the embedding output), and whether it is the narrow
+        state of the bottleneck network after it."""
+        states = [(teacher, False) for _, teacher in self.layers]
+        return states if self.embedding_loss is None else [*states, (0, False)]
+
     def _first_batch(self) -> dict[str, Any]:
         rows = []
         for row in self.train_dataset:
@@ -245,8 +251,7 @@ class DistillationTrainer(BaseTrainer):
         if not model.training:
             return super().compute_loss(model, inputs, return_outputs=return_outputs)
         outputs = self._forward(model, inputs)
-        with torch.no_grad():
-            teacher_outputs = self._forward(self.teacher_model.eval(), inputs)
+        teacher_outputs = self._teacher_outputs(inputs)
         parts: dict[str, torch.Tensor] = {}
         weights: dict[str, float] = {}
         self._add_prediction_parts(parts, weights, outputs, teacher_outputs, inputs)
@@ -254,6 +259,11 @@ class DistillationTrainer(BaseTrainer):
         self.record_loss_parts(parts)
         loss = sum(weights[name] * part for name, part in parts.items())
         return (loss, outputs) if return_outputs else loss
+
+    def _teacher_outputs(self, inputs: dict[str, Any]):
+        """What the teacher says to a batch."""
+        with torch.no_grad():
+            return self._forward(self.teacher_model.eval(), inputs)
 
     def _add_prediction_parts(self, parts, weights, outputs, teacher_outputs, inputs) -> None:
         args, labels = self.args, inputs.get("labels")
