@@ -3,6 +3,7 @@
 from .feature_projections import FeatureProjections
 from .layer_mapping import map_layers
 from .student_initialization import cut_student
+from .student_projection import project_student
 
 
-__all__ = ["FeatureProjections", "cut_student", "map_layers"]
+__all__ = ["FeatureProjections", "cut_student", "map_layers", "project_student"]

@@ -1,0 +1,88 @@
+"""Linear algebra of [`project_student`]: projections, least squares, best factors of a given rank."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+def residual_projection(states: Sequence[Tensor], width: int) -> Tensor:
+    """
+    Projection of states onto their main directions that commutes with layer normalisation.
+
+    A layer norm drops the mean over the features and divides by their standard deviation. Here the directions have
+    entries that sum to zero, in both spaces, and are rotated so that each narrow feature is a mixture of all of them:
+    then, as far as the directions hold the states, the narrow stream's norm is the wide one's times a constant.
+
+    Args:
+        states (`Sequence[Tensor]`): States `(tokens, m)` of some layers, each of which counts the same.
+        width (`int`): The narrow width `n`.
+
+    Returns:
+        `Tensor` of shape `(m, n)` and rank `n - 1`.
+    """
+    size = states[0].shape[1]
+    moment = torch.zeros(size, size, dtype=torch.float64, device=states[0].device)
+    for state in states:
+        state = state - state.mean(1, keepdim=True)
+        second = (state.T @ state).double()
+        moment += second / second.trace().clamp(min=1e-12)
+    directions = torch.linalg.eigh(moment).eigenvectors.flip(1)[:, : width - 1]
+    directions = directions - directions.mean(0)
+    generator = torch.Generator().manual_seed(0)
+    basis = torch.cat(
+        [
+            torch.ones(width, 1, dtype=torch.float64),
+            torch.randn(width, width - 1, dtype=torch.float64, generator=generator),
+        ],
+        dim=1,
+    )
+    # All columns but the first are orthogonal to it: their entries sum to zero.
+    basis = torch.linalg.qr(basis).Q[:, 1:].to(directions.device)
+    return (directions @ basis.T).to(states[0].dtype)
+
+
+def fit_linear(inputs: Tensor, outputs: Tensor, ridge: float) -> tuple[Tensor, Tensor]:
+    """
+    Weight and bias of the linear map that gives `outputs` best from `inputs`.
+
+    Args:
+        inputs (`Tensor`): `(tokens, a)`.
+        outputs (`Tensor`): `(tokens, b)`.
+        ridge (`float`): Regularisation of the weight, relative to the inputs' mean variance.
+
+    Returns:
+        `tuple[Tensor, Tensor]`: `(b, a)` and `(b,)`.
+    """
+    means = inputs.mean(0), outputs.mean(0)
+    centred = inputs - means[0]
+    square = (centred.T @ centred).double()
+    square += ridge * square.diagonal().mean().clamp(min=1e-12) * torch.eye(len(square), device=square.device)
+    weight = torch.linalg.solve(square, (centred.T @ (outputs - means[1])).double()).T.to(inputs.dtype)
+    return weight, means[1] - weight @ means[0]
+
+
+def factorise(matrix: Tensor, left: Tensor | None, right: Tensor, rank: int) -> tuple[Tensor, Tensor]:
+    """
+    Factors `(A, B)` of `rank` rows for which `xᵀ Aᵀ B y` is closest to `xᵀ matrix y` over the `x` and `y` of given
+    second moments (`left=None`: all directions of `x` alike). Where the matrix has a smaller rank, the rows left over
+    are small but not zero, so that they can be trained.
+    """
+    roots = [None if moment is None else _root(moment) for moment in (left, right)]
+    weighted = matrix.double() @ roots[1][0]
+    if roots[0] is not None:
+        weighted = roots[0][0] @ weighted
+    u, s, v = torch.linalg.svd(weighted, full_matrices=False)
+    s, u, v = s[:rank].clamp(min=1e-4 * s[0]).sqrt(), u[:, :rank].T, v[:rank]
+    a = s[:, None] * u if roots[0] is None else s[:, None] * u @ roots[0][1]
+    b = s[:, None] * v @ roots[1][1]
+    return a.to(matrix.dtype), b.to(matrix.dtype)
+
+
+def _root(moment: Tensor) -> tuple[Tensor, Tensor]:
+    """Square root of a symmetric positive matrix, and its pseudo-inverse."""
+    values, vectors = torch.linalg.eigh(moment.double())
+    values = values.clamp(min=values[-1].clamp(min=1e-12) * 1e-6).sqrt()
+    return vectors * values @ vectors.T, vectors / values @ vectors.T
