@@ -70,12 +70,12 @@ def resume_point(config: BaseConfig, args: RunArguments) -> str | None:
     Raises:
         CommandError: there is none although the run is to be resumed, or there are some although it is not.
     """
-    from transformers.trainer_utils import get_last_checkpoint
+    from ..trainers.checkpoints import last_complete_checkpoint
 
     if config.resume_from_checkpoint:
         return config.resume_from_checkpoint
     folder = Path(config.output_dir)
-    last = get_last_checkpoint(str(folder)) if folder.is_dir() else None
+    last = last_complete_checkpoint(folder)
     if args.resume and last is None:
         raise CommandError(f"There is no checkpoint in {folder} to resume from; start without --resume.")
     if last is not None and not args.resume and not args.overwrite:

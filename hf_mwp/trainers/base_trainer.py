@@ -14,6 +14,7 @@ from transformers.trainer_utils import EvalLoopOutput, has_length
 from ..data.collator import MwpCollator
 from ..data.mwp_processor import MwpProcessor
 from .base_config import BaseConfig
+from .checkpoints import last_complete_checkpoint
 from .length_grouped_sampler import LengthGroupedSampler
 from .solver_dataset import (
     LABELLED_ROWS,
@@ -110,6 +111,14 @@ class BaseTrainer(Trainer):
             return "answer_accuracy"
         needs_one = args.load_best_model_at_end or args.early_stopping_patience is not None
         return "loss" if needs_one or args.save_strategy == "best" else None
+
+    def train(self, resume_from_checkpoint=None, trial=None, ignore_keys_for_eval=None):
+        """As in `Trainer`; `resume_from_checkpoint=True` passes over a checkpoint that was not written to its end."""
+        if resume_from_checkpoint is True:
+            resume_from_checkpoint = last_complete_checkpoint(self.args.output_dir)
+            if resume_from_checkpoint is None:
+                raise ValueError(f"There is no complete checkpoint in {self.args.output_dir} to resume from.")
+        return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
 
     # Data
 

@@ -1,0 +1,134 @@
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hf_mwp.recipes import Recipe, RecipeError
+
+
+CONTENT = {
+    "recipe": "Two models",
+    "budget": "large",
+    "variables": {"seed": 42, "data": "numbers", "layers": None},
+    "stages": {
+        "teacher": {"command": "train", "seed": "${seed}", "dataset": "${data}", "epochs": 3, "layers": "${layers}"},
+        "student": {"command": "distill", "teacher": "${teacher}", "seed": "${seed}", "lists": ["${teacher}/x", 1]},
+        "unused": {"command": "train", "epochs": 1},
+    },
+    "budgets": {"large": {}, "small": {"variables": {"data": "few"}, "teacher": {"epochs": 1}}},
+    "targets": ["student"],
+}
+
+
+def recipe(folder, **kwargs):
+    return Recipe(CONTENT, folder, **kwargs)
+
+
+class Commands(dict):
+    """Commands that write what they were given, and count their calls."""
+
+    def __init__(self, fail=()):
+        self.calls = []
+        for name in ("train", "distill"):
+            self[name] = lambda argv, name=name: self.called(name, argv, fail)
+
+    def called(self, name, argv, fail):
+        self.calls.append((name, argv))
+        if name in fail:
+            raise ValueError("out of luck")
+        options = yaml.safe_load(Path(argv[1]).read_text())
+        (Path(options["output_dir"]) / "metrics.json").write_text(json.dumps({"command": name}))
+        return 0
+
+
+def test_references_become_values_and_folders(tmp_path):
+    stages = recipe(tmp_path).stages
+    teacher, student = stages["teacher"], stages["student"]
+    assert teacher.options == {"seed": 42, "dataset": "numbers", "epochs": 3}
+    assert student.options == {"teacher": str(teacher.folder), "seed": 42, "lists": [f"{teacher.folder}/x", 1]}
+    assert student.needs == ("teacher",)
+    assert teacher.folder == tmp_path / f"teacher-{teacher.fingerprint[:8]}"
+
+
+def test_only_what_the_targets_need_is_run_and_only_once(tmp_path):
+    commands = Commands()
+    results = recipe(tmp_path).run(commands)
+    assert [result.stage.name for result in results] == ["teacher", "student"]
+    assert [name for name, _ in commands.calls] == ["train", "distill"]
+    assert [result.metrics for result in results] == [{"command": "train"}, {"command": "distill"}]
+    again = recipe(tmp_path).run(commands)
+    assert all(result.skipped for result in again)
+    assert len(commands.calls) == 2
+    assert again[0].metrics == {"command": "train"}
+
+
+def test_a_stage_that_failed_is_run_again_and_goes_on_from_its_checkpoint(tmp_path):
+    with pytest.raises(ValueError, match="out of luck"):
+        recipe(tmp_path).run(Commands(fail=["distill"]))
+    student = recipe(tmp_path).stages["student"]
+    assert not student.is_done
+    (student.folder / "checkpoint-5").mkdir()
+    commands = Commands()
+    recipe(tmp_path).run(commands)
+    assert commands.calls == [("distill", ["--config", str(student.folder / "stage.yaml"), "--resume"])]
+
+
+def test_a_changed_option_changes_the_stage_and_those_that_build_on_it(tmp_path):
+    before = recipe(tmp_path).stages
+    after = recipe(tmp_path, changes={"teacher.epochs": 4}).stages
+    assert before["teacher"].fingerprint != after["teacher"].fingerprint
+    assert before["student"].fingerprint != after["student"].fingerprint
+    assert before["unused"].fingerprint == after["unused"].fingerprint
+    only_student = recipe(tmp_path, changes={"student": {"seed": 1}}).stages
+    assert only_student["teacher"] == before["teacher"]
+    assert only_student["student"].fingerprint != before["student"].fingerprint
+
+
+def test_the_folder_of_the_recipe_does_not_matter_and_file_contents_do(tmp_path):
+    assert recipe(tmp_path).stages["student"].fingerprint == recipe(tmp_path / "b").stages["student"].fingerprint
+    file = tmp_path / "texts.txt"
+    digests = []
+    for text in ("one", "two"):
+        file.write_text(text)
+        digests.append(recipe(tmp_path, changes={"data": str(file)}).stages["teacher"].fingerprint)
+    assert digests[0] != digests[1]
+
+
+def test_budgets_and_changes(tmp_path):
+    small = recipe(tmp_path, budget="small").stages["teacher"].options
+    assert small == {"seed": 42, "dataset": "few", "epochs": 1}
+    changed = recipe(tmp_path, budget="small", changes={"data": "mine", "teacher.epochs": None, "layers": 2})
+    assert changed.stages["teacher"].options == {"seed": 42, "dataset": "mine", "layers": 2}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sed": 1}, "unknown variable 'sed'. Did you mean 'seed'"),
+        ({"techer.epochs": 1}, "unknown stage 'techer'. Did you mean 'teacher'"),
+        ({"teacher.dataset": "${dat}"}, "teacher.dataset: unknown variable or stage 'dat'. Did you mean 'data'"),
+        ({"teacher.dataset": "${student}"}, "teacher -> student -> teacher need each other"),
+        ({"teacher.command": None}, "'teacher' has no `command`"),
+    ],
+)
+def test_wrong_recipes_name_the_place(tmp_path, changes, message):
+    with pytest.raises(RecipeError, match=message):
+        recipe(tmp_path, changes=changes)
+
+
+def test_unknown_budget_key_target_and_file(tmp_path):
+    with pytest.raises(RecipeError, match="unknown budget 'huge'. There are: large, small"):
+        recipe(tmp_path, budget="huge")
+    with pytest.raises(RecipeError, match="unknown key 'stage'. Did you mean 'stages'"):
+        Recipe({**CONTENT, "stage": {}}, tmp_path)
+    with pytest.raises(RecipeError, match="unknown stage 'studnt'"):
+        recipe(tmp_path).wanted(["studnt"])
+    with pytest.raises(RecipeError, match="There is no file"):
+        Recipe.from_file(tmp_path / "none.yaml", tmp_path)
+    with pytest.raises(RecipeError, match="no mapping `stages`"):
+        Recipe({"variables": {}}, tmp_path)
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("stages: [")
+    with pytest.raises(RecipeError, match="broken.yaml cannot be read as YAML"):
+        Recipe.from_file(broken, tmp_path)

@@ -1,0 +1,27 @@
+import pytest
+
+from hf_mwp.trainers.checkpoints import last_complete_checkpoint
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "expected"),
+    [
+        ({}, None),
+        ({"checkpoint-5": "{}"}, "checkpoint-5"),
+        ({"checkpoint-9": "{}", "checkpoint-10": "{}"}, "checkpoint-10"),
+        ({"checkpoint-9": "{}", "checkpoint-10": None}, "checkpoint-9"),
+        ({"checkpoint-9": "{}", "checkpoint-10": '{"epoch": 1.'}, "checkpoint-9"),
+        ({"checkpoint-9": "{}", "checkpoint-old": "{}", "checkpoint-10.part": "{}"}, "checkpoint-9"),
+        ({"checkpoint-3": None}, None),
+    ],
+)
+def test_the_newest_complete_checkpoint(tmp_path, checkpoints, expected):
+    for name, state in checkpoints.items():
+        (tmp_path / name).mkdir()
+        if state is not None:
+            (tmp_path / name / "trainer_state.json").write_text(state)
+    assert last_complete_checkpoint(tmp_path) == (None if expected is None else str(tmp_path / expected))
+
+
+def test_a_folder_that_does_not_exist_has_none(tmp_path):
+    assert last_complete_checkpoint(tmp_path / "missing") is None
