@@ -26,6 +26,7 @@ LAYOUT = [
     "pipelines",
     "export",
     "hub",
+    "recipes",
     "reports",
     "cli",
 ]

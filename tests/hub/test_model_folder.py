@@ -1,0 +1,39 @@
+import torch
+from huggingface_hub import ModelCard
+from safetensors import safe_open
+from transformers import AutoModel
+
+from hf_mwp.data.mwp_processor import MwpProcessor
+from hf_mwp.hub import write_model_folder
+from tests.tiny import tiny_processor, tiny_solver
+
+
+def test_the_folder_has_half_precision_weights_and_loads_in_the_models_own(tmp_path):
+    processor = tiny_processor()
+    solver = tiny_solver(processor)
+    before = {name: value.clone() for name, value in solver.state_dict().items()}
+    write_model_folder(solver, tmp_path, ModelCard("---\nlanguage: zh\n---\n\n# Tiny\n"), processor)
+
+    with safe_open(tmp_path / "model.safetensors", "pt") as file:
+        assert {file.get_tensor(name).dtype for name in file.keys()} == {torch.float16}
+    loaded = AutoModel.from_pretrained(tmp_path)
+    assert loaded.dtype == torch.float32
+    assert {parameter.dtype for parameter in loaded.parameters()} == {torch.float32}
+    for name, value in loaded.state_dict().items():
+        torch.testing.assert_close(value, before[name].half().float(), rtol=0, atol=0)
+    assert MwpProcessor.from_pretrained(tmp_path).vocabulary == processor.vocabulary
+    assert ModelCard.load(tmp_path / "README.md").data.language == "zh"
+
+    assert solver.dtype == torch.float32
+    for name, value in solver.state_dict().items():
+        torch.testing.assert_close(value, before[name], rtol=0, atol=0)
+
+
+def test_large_weights_are_split(tmp_path, monkeypatch):
+    monkeypatch.setattr("hf_mwp.hub.model_folder.MAX_SHARD_SIZE", "20KB")
+    solver = tiny_solver(tiny_processor())
+    write_model_folder(solver, tmp_path)
+    assert len(list(tmp_path.glob("model-*.safetensors"))) > 1
+    loaded = AutoModel.from_pretrained(tmp_path)
+    for name, value in solver.state_dict().items():
+        torch.testing.assert_close(loaded.state_dict()[name], value.half().float(), rtol=0, atol=0)
