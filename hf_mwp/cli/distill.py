@@ -10,6 +10,7 @@ from .model_arguments import parse_layers
 from .model_folder import load_solver
 from .parsing import parse
 from .problem_data import ProblemData
+from .recipe import is_recipe, run_recipe
 from .run_arguments import RunArguments
 from .training import run_command
 
@@ -66,14 +67,27 @@ class StudentArguments:
         parse_layers(self.student_layers)
 
 
+def argument_types() -> list[type]:
+    """Dataclasses whose fields are the options."""
+    from ..trainers import DistillationConfig
+
+    return [DataArguments, StudentArguments, RunArguments, DistillationConfig]
+
+
 def run(argv: list[str]) -> int:
-    """Distils a student; see `hf-mwp distill --help`. Also runs under `torchrun` and `accelerate launch`."""
-    from ..trainers import DistillationConfig, DistillationTrainer
+    """
+    Distils a student, or runs a recipe if the configuration file has `stages`; see `hf-mwp distill --help`. Also runs
+    under `torchrun` and `accelerate launch`.
+    """
+    if is_recipe(argv):
+        return run_recipe(argv)
+    from ..trainers import DistillationTrainer
 
     (data_args, student_args, run_args, config), values = parse(
         "distill",
-        "Train a student solver after a frozen teacher solver: its predictions, hidden states and embeddings.",
-        [DataArguments, StudentArguments, RunArguments, DistillationConfig],
+        "Train a student solver after a frozen teacher solver: its predictions, hidden states and embeddings. With a "
+        "--config that has `stages`, run these one after another (--budget, --dry_run, --variable, --stage.option).",
+        argument_types(),
         argv,
     )
 
