@@ -32,6 +32,7 @@ _LAZY = {
     "MwpProcessor": "data",
     "OutputVocabulary": "data",
     "load_mwp_dataset": "data",
+    "mix_parameters": "distillation",
     "DistillationConfig": "trainers",
     "DistillationTrainer": "trainers",
     "SolverConfig": "trainers",

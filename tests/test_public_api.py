@@ -27,6 +27,8 @@ NAMES = [
     "MwpStudentForPreTraining",
     "MwpStudentForSequenceClassification",
     "MwpStudentModel",
+    # distillation
+    "mix_parameters",
     # trainers
     "DistillationConfig",
     "DistillationTrainer",

@@ -2,8 +2,9 @@
 
 from .feature_projections import FeatureProjections
 from .layer_mapping import map_layers
+from .parameter_mixing import mix_parameters
 from .student_initialization import cut_student
 from .student_projection import project_student
 
 
-__all__ = ["FeatureProjections", "cut_student", "map_layers", "project_student"]
+__all__ = ["FeatureProjections", "cut_student", "map_layers", "mix_parameters", "project_student"]

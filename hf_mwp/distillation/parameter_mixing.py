@@ -1,0 +1,128 @@
+"""Mixing of what a model was before distillation into what distillation made of it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+
+Weights = nn.Module | Mapping[str, Tensor]
+
+
+@torch.no_grad()
+def mix_parameters(
+    pretrained: Weights, distilled: Weights, theta: float = 0.2, inplace: bool = False
+) -> nn.Module | dict[str, Tensor]:
+    """
+    `theta * pretrained + (1 - theta) * distilled`, parameter by parameter: keeps a distilled model from forgetting
+    what it knew.
+
+    Two models of the same class are mixed whole. Otherwise their base models are: the encoder of a solver with a
+    pretrained encoder, with or without heads. Poolers that only one of them has are left as they are, as is all that
+    belongs to the distilled model alone (decoder, bottleneck networks, heads). Integers (buffers of positions,
+    counters) stay the distilled model's.
+
+    Args:
+        pretrained (`nn.Module` or `Mapping[str, Tensor]`):
+            The model before distillation, or its state dict.
+        distilled (`nn.Module` or `Mapping[str, Tensor]`):
+            The same model afterwards.
+        theta (`float`, *optional*, defaults to 0.2):
+            Share of the pretrained weights, from 0 to 1.
+        inplace (`bool`, *optional*, defaults to `False`):
+            Change the distilled model, or the tensors of its state dict, instead of a copy.
+
+    Returns:
+        `nn.Module` or `dict[str, Tensor]`: the distilled model or a copy of it, in its dtypes, on its device; a state
+        dict if it is one. Computed in fp32.
+
+    Raises:
+        ValueError: weights of other names or shapes, which are listed, or `theta` beyond 0 to 1.
+
+    References:
+        A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), parameter mixing with
+        `theta = 0.2`.
+
+    Example:
+
+    ```python
+    >>> student = mix_parameters(MwpStudentForPreTraining.from_pretrained("pretrained"), distilled_solver)
+    ```
+    """
+    if not 0 <= theta <= 1:
+        raise ValueError(f"`theta` must be from 0 to 1, got {theta}.")
+    if not inplace:
+        distilled = copy.deepcopy(distilled) if isinstance(distilled, nn.Module) else dict(distilled)
+    old, new = check_mixing(pretrained, distilled)
+    for name, value in new.items():
+        if not (name in old and value.is_floating_point()):
+            continue
+        before = old[name].to(value.device, torch.float32)
+        # `lerp` is exact at both ends.
+        mixed = torch.lerp(value.float(), before, theta).to(value.dtype)
+        if inplace or isinstance(distilled, nn.Module):
+            value.copy_(mixed)
+        else:
+            distilled[name] = mixed
+    return distilled
+
+
+def check_mixing(pretrained: Weights, distilled: Weights) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """
+    The state dicts of what two models, as in [`mix_parameters`], have in common; those of modules share their memory.
+
+    Raises:
+        ValueError: their names or shapes differ.
+    """
+    if isinstance(pretrained, nn.Module) and isinstance(distilled, nn.Module):
+        if type(pretrained) is not type(distilled):
+            pretrained, distilled = _encoder(pretrained), _encoder(distilled)
+    old, new = _state(pretrained), _state(distilled)
+    _check_same(old, new)
+    return old, new
+
+
+def _encoder(model: nn.Module) -> nn.Module:
+    """The encoder of a solver, the model without heads of others."""
+    return model.encoder if hasattr(model, "solve") else getattr(model, "base_model", model)
+
+
+def _state(weights: Weights) -> dict[str, Tensor]:
+    if not isinstance(weights, nn.Module):
+        return dict(weights)
+    # Modules that stand in a model for a while, such as the projections of a trainer, are not part of it.
+    ignored = set(getattr(weights, "_keys_to_ignore_on_save", None) or ())
+    states: dict[str, Tensor] = {}
+    seen: set[int] = set()
+    for name, value in weights.state_dict().items():
+        tied = value.data_ptr() in seen and value.numel() > 0
+        if name not in ignored and not tied:
+            states[name] = value
+            seen.add(value.data_ptr())
+    return states
+
+
+def _check_same(old: dict[str, Tensor], new: dict[str, Tensor]) -> None:
+    def names(one: dict[str, Tensor], other: dict[str, Tensor]) -> list[str]:
+        return [name for name in one if name not in other and not name.startswith("pooler.")]
+
+    problems = [f"{name} is only in the pretrained weights" for name in names(old, new)]
+    problems += [f"{name} is only in the distilled weights" for name in names(new, old)]
+    problems += [
+        f"{name} is {tuple(old[name].shape)} in the pretrained weights, {tuple(value.shape)} in the distilled ones"
+        for name, value in new.items()
+        if name in old and old[name].shape != value.shape
+    ]
+    if problems:
+        listed = "\n".join(f"- {problem}" for problem in problems[:12])
+        more = f"\n- and {len(problems) - 12} more" if len(problems) > 12 else ""
+        raise ValueError(
+            f"Only weights of the same model can be mixed, these differ:\n{listed}{more}\nGive the model from which "
+            "the distillation began. If embeddings differ in rows, resize those of the pretrained one to the same "
+            "tokenizer first (`MwpProcessor.resize_embeddings`)."
+        )
+    if not any(name in old for name in new):
+        raise ValueError("There are no weights to mix.")

@@ -1,0 +1,61 @@
+"""Parameter mixing at the end of a training."""
+
+from __future__ import annotations
+
+import os
+
+from torch import nn
+from transformers import AutoModel, TrainerCallback
+from transformers.utils import logging
+
+from ..distillation.parameter_mixing import check_mixing, mix_parameters
+
+
+logger = logging.get_logger(__name__)
+
+
+class ParameterMixingCallback(TrainerCallback):
+    """
+    Mixes the weights from before a training into the model when it ends, see [`mix_parameters`].
+
+    It does so once, after the last step and after the best checkpoint has been loaded (`load_best_model_at_end`), and
+    so never twice: checkpoints hold the weights as trained, a resumed training goes on with those and mixes at its own
+    end. `save_model` and `evaluate` after `train` see the mixed weights. All processes compute the same from the same
+    weights, so that nothing needs to be sent; sharded models (FSDP, DeepSpeed ZeRO 3) are refused, as their shapes
+    differ.
+
+    Args:
+        pretrained (`nn.Module` or `str`):
+            The model from before, or the folder or Hub id of one: for a solver another solver or an encoder, such as
+            an [`MwpStudentForPreTraining`].
+        theta (`float`, *optional*, defaults to 0.2):
+            Share of its weights.
+
+    Raises:
+        ValueError: when training begins, if the weights do not have the same names and shapes.
+
+    References:
+        A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), parameter mixing.
+
+    Example:
+
+    ```python
+    >>> trainer = DistillationTrainer(..., callbacks=[ParameterMixingCallback("pretrained-student")])
+    ```
+    """
+
+    def __init__(self, pretrained: nn.Module | str | os.PathLike, theta: float = 0.2) -> None:
+        if not 0 <= theta <= 1:
+            raise ValueError(f"`theta` must be from 0 to 1, got {theta}.")
+        if not isinstance(pretrained, nn.Module):
+            pretrained = AutoModel.from_pretrained(pretrained)
+        self.pretrained, self.theta = pretrained, theta
+
+    def on_train_begin(self, args, state, control, model=None, **kwargs):
+        """Names what does not fit before time is spent."""
+        check_mixing(self.pretrained, model)
+
+    def on_train_end(self, args, state, control, model=None, **kwargs):
+        """Mixes."""
+        mix_parameters(self.pretrained, model, self.theta, inplace=True)
+        logger.info(f"Mixed {self.theta:g} of the weights from before the training into the model.")
