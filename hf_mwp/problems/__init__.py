@@ -6,6 +6,7 @@ torch.
 from .answer import answer_value
 from .errors import ProblemError
 from .jieba_tagger import JiebaTagger
+from .keywords import KeywordGroup, find_keywords, keyword_groups
 from .masked_text import MaskedText, mask_numbers
 from .math_word_problem import MathWordProblem
 from .number_finding import find_numbers
@@ -16,6 +17,7 @@ from .tagged_word import TaggedWord
 
 __all__ = [
     "JiebaTagger",
+    "KeywordGroup",
     "MaskedText",
     "MathWordProblem",
     "NumberMention",
@@ -23,7 +25,9 @@ __all__ = [
     "ProblemError",
     "TaggedWord",
     "answer_value",
+    "find_keywords",
     "find_numbers",
+    "keyword_groups",
     "load_tagger",
     "mask_numbers",
 ]
