@@ -1,0 +1,94 @@
+"""Results as Markdown, the paper's figures beside ours."""
+
+from __future__ import annotations
+
+from .arm_result import ArmResult
+from .table_result import TableResult
+
+
+def to_markdown(result: TableResult, picture: str | None = None) -> str:
+    """
+    Results as Markdown: the table, then budget, teacher, data, seeds and machine that they come from.
+
+    Args:
+        result ([`TableResult`]): The results.
+        picture (`str`, *optional*): Path of the picture, relative to the Markdown file.
+    """
+    quick = " (budget quick: only to see it run, these figures say nothing)" if result.budget == "quick" else ""
+    lines = [
+        f"# {result.title}{quick}",
+        "",
+        f"{result.paper}, and what `hf-mwp reproduce {result.table}` measured.",
+        "",
+    ]
+    lines += _grid(result)
+    if result.note:
+        lines += ["", " ".join(result.note.split())]
+    notes = [f"- {arm.title}: {' '.join(arm.note.split())}" for arm in result.arms if arm.note]
+    notes += [f"- {column['title']}: empty, {column['missing']}" for column in result.columns if column.get("missing")]
+    notes += [
+        f"- {arm.title}, seed {run.seed}: {run.state}: {run.reason}"
+        for arm in result.arms
+        for run in arm.runs
+        if run.reason
+    ]
+    lines += ["", *notes] if notes else []
+    lines += ["", *_origin(result)]
+    if picture is not None:
+        lines += ["", f"![{result.title}]({picture})"]
+    return "\n".join(lines) + "\n"
+
+
+def _grid(result: TableResult) -> list[str]:
+    headings, marks = [""], ["---"]
+    columns = result.shown_columns
+    with_paper = {column.name for column in columns if any(column.name in arm.paper for arm in result.arms)}
+    for column in columns:
+        unit = f", {column.unit}" if column.unit else ""
+        headings += [f"{column.title}{unit}"] + (["paper"] if column.name in with_paper else [])
+        marks += ["---:"] * (2 if column.name in with_paper else 1)
+    rows = [_cells(["arm", *headings[1:], "seconds"]), _cells([*marks, "---:"])]
+    for arm in result.arms:
+        cells = [arm.title]
+        for column in columns:
+            cells.append(column.show(arm.mean(column.name), arm.deviation(column.name)))
+            if column.name in with_paper:
+                cells.append(column.show(arm.paper.get(column.name)))
+        rows.append(_cells([*cells, "-" if arm.seconds is None else f"{arm.seconds:.0f}"]))
+    return rows
+
+
+def _origin(result: TableResult) -> list[str]:
+    machine = result.environment.get("machine", {})
+    libraries = result.environment.get("libraries", {})
+    versions = ", ".join(
+        f"{name} {libraries[name]}" for name in ("hf_mwp", "torch", "transformers") if name in libraries
+    )
+    counted = [count for arm in result.arms for count in _counts(arm)]
+    problems = f"; figures on {_range(counted)} problems" if counted else ""
+    spread = ", mean ± standard deviation" if len(result.seeds) > 1 else ""
+    changes = ", ".join(f"{key} {value}" for key, value in result.changes.items())
+    lines = [
+        f"- Budget: {result.budget}" + (f", changed: {changes}" if changes else ""),
+        f"- Teacher: {'; '.join(result.teachers) or 'none'}",
+        f"- Data: {result.data}{problems}",
+        f"- Seeds: {', '.join(map(str, result.seeds))}{spread}",
+        f"- Time: {result.seconds:.0f} seconds for all stages, each once (an arm's seconds have those it shares)",
+    ]
+    if machine:
+        device = machine.get("accelerator") or "no accelerator"
+        threads = f"{machine.get('torch_threads')} threads on {machine.get('cores')} cores"
+        lines.append(f"- Machine: {machine.get('processor')}, {threads}, {device}; {versions}")
+    return lines
+
+
+def _counts(arm: ArmResult) -> list[int]:
+    return [count for run in arm.runs for count in run.counts.values()]
+
+
+def _range(numbers: list[int]) -> str:
+    return f"{min(numbers):,}" if min(numbers) == max(numbers) else f"{min(numbers):,} to {max(numbers):,}"
+
+
+def _cells(cells: list[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"

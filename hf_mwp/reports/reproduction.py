@@ -1,0 +1,220 @@
+"""Running the arms of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ..recipes import Recipe, Stage
+from .arm import Arm
+from .arm_result import ArmResult, ArmRun
+from .column import UNITS, Column
+from .report_error import ReportError, check_name
+from .table import Table
+from .table_result import TableResult
+from .teacher import count_layers, describe_teacher, weights_missing, without_folder
+
+
+class Reproduction:
+    """
+    A table with a budget, its seeds and its folder: what there is to run, and running it.
+
+    Stages that arms share are run once, also by other tables and by the recipe itself in the same folder, and what is
+    there is not run again: an interrupted table goes on where it was. An arm that fails does not stop the others.
+
+    Args:
+        table ([`Table`]): The table.
+        output_dir (`str` or `Path`): Folder of the stages.
+        budget (`str`, *optional*): One of the recipe's budgets; the recipe's own by default.
+        seeds (`Sequence[int]`, *optional*): Seeds of each arm; that of the recipe by default.
+        arms (`Sequence[str]`, *optional*): Arms to run; of the others, those that are there already are read.
+        changes (`Mapping[str, Any]`, *optional*): Changes of the recipe; the table's arms win over them.
+        environment (`Mapping[str, Any]`, *optional*): Versions and machine, for the results.
+
+    Raises:
+        ReportError, RecipeError: unknown arms, budgets, variables or stages.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        output_dir: str | Path,
+        budget: str | None = None,
+        seeds: Sequence[int] | None = None,
+        arms: Sequence[str] | None = None,
+        changes: Mapping[str, Any] | None = None,
+        environment: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.table, self.output_dir = table, Path(output_dir)
+        self.changes, self.environment = dict(changes or {}), dict(environment or {})
+        for name in arms or ():
+            check_name(name, table.arms, "arm", table.name)
+        self.chosen = set(table.arms) if arms is None else set(arms)
+        self.budget = str(budget or table.recipe.get("budget"))
+        self.teacher_stage = table.content.get("teacher_stage", "teacher")
+        first = next(iter(table.arms.values()))
+        variables = self._recipe(first, None).variables
+        self.seeds = list(seeds or [variables.get("seed", 42)])
+        self.variables = variables
+        self._failed: dict[str, str] = {}
+
+    @cached_property
+    def missing(self) -> dict[str, str]:
+        """Columns that stay empty, and why."""
+        return {
+            column.name: f"`{column.needs}` is not given (--{column.needs})"
+            for column in self.table.columns.values()
+            if column.needs is not None and self.variables.get(column.needs) is None
+        }
+
+    @cached_property
+    def recipes(self) -> dict[tuple[str, int], Recipe]:
+        """The recipe of each arm with each seed, in the order in which they are run."""
+        return {(arm.name, seed): self._recipe(arm, seed) for seed in self.seeds for arm in self.table.arms.values()}
+
+    def stages(self, arm: str, seed: int) -> list[Stage]:
+        """The stages of an arm in the order in which they are run."""
+        return self.recipes[arm, seed].wanted(dict.fromkeys(column.stage for column in self._measured()))
+
+    def obstacle(self, arm: Arm, seed: int) -> str | None:
+        """Why an arm cannot be run here; `None` if it can."""
+        recipe = self.recipes[arm.name, seed]
+        if arm.weights is not None:
+            missing = weights_missing(recipe.variables.get(arm.weights))
+            if missing is not None:
+                return f"{missing}; --{arm.weights} names a folder or Hub id"
+        if arm.layers is not None:
+            layers = count_layers(recipe, self.teacher_stage)
+            if layers is not None and layers < arm.layers:
+                return f"the encoder has {layers} layers, {arm.layers} are needed"
+        return None
+
+    def run(
+        self,
+        commands: Mapping[str, Callable[[list[str]], int]],
+        on_stage: Callable[[Arm, int, Stage, int, int], None] | None = None,
+        on_run: Callable[[Arm, ArmRun, TableResult], None] | None = None,
+    ) -> TableResult:
+        """
+        Runs what is not there yet.
+
+        Args:
+            commands (`Mapping[str, Callable]`): By name, functions that take arguments as the command line gives them.
+            on_stage (`Callable`, *optional*): Called before a stage with arm, seed, stage, its number and their count.
+            on_run (`Callable`, *optional*): Called after an arm with a seed, with all that is known by then.
+        """
+        result = self._empty()
+        rows = {arm.name: arm for arm in result.arms}
+        for name, seed in self.recipes:
+            arm = self.table.arms[name]
+            if name in self.chosen:
+                run = self._run(arm, seed, commands, on_stage)
+            else:
+                run = self._read(arm, seed)
+            rows[name].runs.append(run)
+            self._derive(result)
+            if on_run is not None:
+                on_run(arm, run, result)
+        return result
+
+    def _recipe(self, arm: Arm, seed: int | None) -> Recipe:
+        return self.table.make_recipe(arm, self.output_dir, self.budget, self.changes, seed)
+
+    def _measured(self) -> list[Column]:
+        return [each for each in self.table.columns.values() if each.figure and each.name not in self.missing]
+
+    def _run(self, arm: Arm, seed: int, commands: Mapping, on_stage: Callable | None) -> ArmRun:
+        run = ArmRun(seed)
+        try:
+            self._measure(arm, run)
+            obstacle = self.obstacle(arm, seed)
+            if obstacle is not None:
+                run.state, run.reason = "skipped", obstacle
+                return run
+            stages = self.stages(arm.name, seed)
+            for number, stage in enumerate(stages, start=1):
+                if stage.fingerprint in self._failed:
+                    raise ReportError(self._failed[stage.fingerprint])
+                if on_stage is not None:
+                    on_stage(arm, seed, stage, number, len(stages))
+                self._run_stage(stage, commands)
+            return self._read(arm, seed)
+        except Exception as error:  # whatever it is, the other arms go on, and it is told at the end
+            run.state, run.reason = "failed", str(error) or type(error).__name__
+            return run
+
+    def _run_stage(self, stage: Stage, commands: Mapping) -> None:
+        try:
+            stage.run(commands)
+        except Exception as error:
+            self._failed[stage.fingerprint] = f"stage {stage.name}: {str(error) or type(error).__name__}"
+            raise ReportError(self._failed[stage.fingerprint]) from error
+
+    def _measure(self, arm: Arm, run: ArmRun) -> None:
+        columns = [column for column in self.table.columns.values() if column.measure is not None]
+        if arm.shape is not None and columns:
+            from .shape import measure_shape
+
+            measured = measure_shape(arm.shape)
+            run.figures |= {each.name: UNITS[each.unit][0] * measured[each.measure] for each in columns}
+
+    def _read(self, arm: Arm, seed: int) -> ArmRun:
+        """The run of an arm whose stages are done; a waiting one if they are not."""
+        run = ArmRun(seed)
+        self._measure(arm, run)
+        stages = {stage.name: stage for stage in self.stages(arm.name, seed)}
+        if self.obstacle(arm, seed) is not None or not all(stage.is_done for stage in stages.values()):
+            return run
+        for column in self._measured():
+            metrics = stages[column.stage].metrics
+            run.figures[column.name] = round(column.read(metrics), 4)
+            count = column.read_count(metrics)
+            if count is not None:
+                run.counts[column.name] = count
+        for stage in stages.values():
+            record = {"stage": stage.name, "folder": stage.folder.name, "fingerprint": stage.fingerprint}
+            run.stages.append({**record, "seconds": stage.run({}).seconds})
+        run.state = "done"
+        run.seconds = round(sum(stage["seconds"] for stage in run.stages), 1)
+        if self.teacher_stage in stages:
+            run.teacher = describe_teacher(self.recipes[arm.name, seed], self.teacher_stage)
+        return run
+
+    def _derive(self, result: TableResult) -> None:
+        """Fills the columns that are made of others."""
+        by_name = {arm.name: {run.seed: run.figures for run in arm.runs} for arm in result.arms}
+        for column in self.table.columns.values():
+            for arm in result.arms:
+                for run in arm.runs:
+                    if column.mean_of is not None and all(each in run.figures for each in column.mean_of):
+                        values = [run.figures[each] for each in column.mean_of]
+                        run.figures[column.name] = round(sum(values) / len(values), 4)
+                    elif column.share_of is not None:
+                        source = column.share_of["column"]
+                        whole = by_name[column.share_of["arm"]].get(run.seed, {}).get(source)
+                        if whole and source in run.figures:
+                            run.figures[column.name] = round(100 * run.figures[source] / whole, 4)
+
+    def _empty(self) -> TableResult:
+        table, variables = self.table, self.variables
+        limit = variables.get("max_train_samples")
+        size = f", {limit:,} training problems" if limit else ", all training problems"
+        return TableResult(
+            table=table.name,
+            title=table.title,
+            paper=str(table.content.get("paper", "The paper")),
+            note=str(table.content.get("note", "")),
+            budget=self.budget,
+            seeds=self.seeds,
+            columns=[
+                {"name": each.name, "title": each.title, "unit": each.unit}
+                | ({"missing": self.missing[each.name]} if each.name in self.missing else {})
+                for each in table.columns.values()
+            ],
+            arms=[ArmResult(arm.name, arm.title, dict(arm.paper), arm.note) for arm in table.arms.values()],
+            data=f"{without_folder(variables.get('dataset'))}{size}",
+            changes=without_folder(self.changes),
+            environment=self.environment,
+        )

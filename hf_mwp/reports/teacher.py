@@ -1,0 +1,83 @@
+"""What is said about the teacher of an arm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..recipes import Recipe, Stage
+
+
+def describe_teacher(recipe: Recipe, stage: str) -> str:
+    """
+    What a stage's encoder is and how long it is trained, in words.
+
+    Args:
+        recipe ([`Recipe`]): The recipe.
+        stage (`str`): Name of the stage.
+    """
+    options = recipe.stages[stage].options
+    length = options.get("max_steps")
+    steps = f"{length} steps" if length and length > 0 else f"{options.get('num_train_epochs', 3)} epochs"
+    return f"{_encoder(recipe, recipe.stages[stage])}, {options.get('dataset', 'pretraining')}, {steps}"
+
+
+def count_layers(recipe: Recipe, stage: str) -> int | None:
+    """Layers that the encoder of a stage has before the arm cuts it; `None` if that cannot be known."""
+    from transformers import AutoConfig
+
+    options = recipe.stages[stage].options
+    if options.get("encoder_config") is not None:
+        return options["encoder_config"].get("num_hidden_layers", 3)
+    source = options.get("encoder")
+    if source is None:
+        return None
+    before = _made_by(recipe, source)
+    if before is not None:
+        kept = before.options.get("encoder_layers")
+        if kept is None:
+            return count_layers(recipe, before.name)
+        return len(str(kept).split(",")) if "," in str(kept) else int(kept)
+    try:
+        return getattr(AutoConfig.from_pretrained(source), "num_hidden_layers", None)
+    except (OSError, ValueError):
+        return None
+
+
+def weights_missing(name: str | None) -> str | None:
+    """Why pretrained weights cannot be had; `None` if they can."""
+    from transformers.utils import cached_file
+
+    if name is None:
+        return "no weights are named"
+    if Path(name).is_dir():
+        return None
+    try:
+        cached_file(name, "config.json")
+    except (OSError, ValueError) as error:
+        return f"the weights of {without_folder(name)} cannot be had ({type(error).__name__})"
+    return None
+
+
+def without_folder(value: Any) -> Any:
+    """A local path by its last part: where it lies says nothing to a reader."""
+    if isinstance(value, (list, tuple)):
+        return [without_folder(item) for item in value]
+    if isinstance(value, dict):
+        return {key: without_folder(item) for key, item in value.items()}
+    return Path(value).name if isinstance(value, str) and "/" in value and Path(value).exists() else value
+
+
+def _encoder(recipe: Recipe, stage: Stage) -> str:
+    options = stage.options
+    shape = options.get("encoder_config")
+    if shape is not None:
+        return f"random weights, {shape.get('num_hidden_layers', 3)} x {shape.get('hidden_size', 312)}"
+    source, layers = options.get("encoder") or options.get("solver"), options.get("encoder_layers")
+    before = _made_by(recipe, source)
+    name = without_folder(source) if before is None else f"{_encoder(recipe, before)}, after stage {before.name}"
+    return f"{name}, layers {layers}" if layers is not None else str(name)
+
+
+def _made_by(recipe: Recipe, folder: Any) -> Stage | None:
+    return next((stage for stage in recipe.stages.values() if str(stage.folder) == folder), None)
