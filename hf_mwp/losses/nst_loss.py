@@ -1,0 +1,92 @@
+"""Distillation of the similarities between the tokens of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from .state_pairs import check_mask, check_pairs
+
+
+class NSTLoss(nn.Module):
+    r"""
+    Purpose: draws the similarities between tokens in the student towards the teacher's: squared difference of the
+    matrices `H₁ H₂ᵀ / width` `(tokens, tokens)`, averaged over the pairs of valid tokens; computed in fp32. This is
+    neuron selectivity transfer with the polynomial kernel, a maximum mean discrepancy.
+
+    References:
+        - Like What You Like: Knowledge Distill via Neuron Selectivity Transfer: https://huggingface.co/papers/1707.01219
+          (section 4)
+        - TextBrewer: https://huggingface.co/papers/2002.12620 (`nst`, also `mmd`)
+        - A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), table 6, "NST
+          matrix"
+
+    Requirements:
+        1. Widths may differ: no projection is needed.
+
+    Inputs:
+        - student_hidden (`torch.Tensor` or `Sequence[torch.Tensor]`): the states `(batch, tokens, width)` of a layer,
+          or of two layers.
+        - teacher_hidden (`torch.Tensor` or `Sequence[torch.Tensor]`): the same, of any width; receive no gradient.
+        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero where a token counts.
+
+    Relations:
+        - [`FSPLoss`] multiplies the same states the other way: feature by feature, not token by token.
+        - [`AttentionMSELoss`] compares learned similarities, head by head.
+
+    Example:
+
+    ```python
+    >>> loss = NSTLoss()
+    >>> loss(student_states[1], teacher_states[4], mask=batch["attention_mask"])
+    ```
+    """
+
+    needs_equal_width = False
+    reads = "state"
+    """What trainers give to the loss: `"state"`, `"states"` (of two layers) or `"attention"`."""
+
+    def forward(
+        self,
+        student_hidden: torch.Tensor | Sequence[torch.Tensor],
+        teacher_hidden: torch.Tensor | Sequence[torch.Tensor],
+        mask: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Scalar fp32 loss; zero, with a zero gradient, if no token is valid."""
+        ours, theirs = (
+            (states, states) if isinstance(states, torch.Tensor) else states
+            for states in (student_hidden, teacher_hidden)
+        )
+        check_pairs(ours, theirs)
+        if mask is None:
+            mask = ours[0].new_ones(ours[0].shape[:2])
+        check_mask(mask, ours[0])
+        difference = _similarity(ours, mask) - _similarity([state.detach() for state in theirs], mask)
+        return difference.square().sum() / self.count(mask).clamp(min=1)
+
+    @staticmethod
+    def count(mask: torch.Tensor) -> torch.Tensor:
+        """Over how many pairs of tokens a batch is averaged; batches of one step are weighted by it."""
+        return mask.bool().sum(-1).square().sum()
+
+    @property
+    def citation(self) -> str:
+        """BibTeX entry for model cards."""
+        return """
+@misc{huang2017like,
+    title = {Like What You Like: Knowledge Distill via Neuron Selectivity Transfer},
+    author = {Zehao Huang and Naiyan Wang},
+    year = {2017},
+    eprint = {1707.01219},
+    archivePrefix = {arXiv}
+}
+""".strip()
+
+
+def _similarity(states: Sequence[torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
+    # Padded tokens become zero, and so do all their similarities.
+    valid = mask.bool().unsqueeze(-1)
+    first, second = (torch.where(valid, state.float(), 0.0) for state in states)
+    return first @ second.transpose(1, 2) / first.shape[-1]

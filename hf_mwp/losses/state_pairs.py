@@ -1,0 +1,34 @@
+"""Checks of losses that read the states of two layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+
+def check_pairs(student: Sequence[torch.Tensor], teacher: Sequence[torch.Tensor]) -> None:
+    """Raises `ValueError` unless both are two states `(batch, tokens, width)` for the same tokens."""
+    for who, states in (("student", student), ("teacher", teacher)):
+        if len(states) != 2:
+            raise ValueError(f"The {who}'s states of two layers are needed, got {len(states)}.")
+        if states[0].dim() != 3 or states[0].shape != states[1].shape:
+            raise ValueError(
+                f"The {who}'s states have the shapes {tuple(states[0].shape)} and {tuple(states[1].shape)}: two "
+                "layers' states (batch, tokens, width) are needed."
+            )
+    ours, theirs = student[0].shape, teacher[0].shape
+    if ours[:2] != theirs[:2]:
+        raise ValueError(
+            f"The student has states for {tuple(ours[:2])} tokens, the teacher for {tuple(theirs[:2])}: both must "
+            "read the same tokens."
+        )
+
+
+def check_mask(mask: torch.Tensor, states: torch.Tensor) -> None:
+    """Raises `ValueError` unless a mask has one entry for each token."""
+    if mask.shape != states.shape[:2]:
+        raise ValueError(
+            f"The mask has the shape {tuple(mask.shape)}, but the hidden states have tokens of the shape "
+            f"{tuple(states.shape[:2])}."
+        )
