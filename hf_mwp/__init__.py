@@ -35,6 +35,8 @@ _LAZY = {
     "mix_parameters": "distillation",
     "DistillationConfig": "trainers",
     "DistillationTrainer": "trainers",
+    "PreTrainingConfig": "trainers",
+    "PreTrainingTrainer": "trainers",
     "SolverConfig": "trainers",
     "SolverTrainer": "trainers",
 }

@@ -32,6 +32,8 @@ NAMES = [
     # trainers
     "DistillationConfig",
     "DistillationTrainer",
+    "PreTrainingConfig",
+    "PreTrainingTrainer",
     "SolverConfig",
     "SolverTrainer",
     # packages reached as attributes

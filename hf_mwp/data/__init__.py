@@ -12,9 +12,13 @@ _MODULES = {
     "MwpLoader": "mwp_loader",
     "MwpProcessor": "mwp_processor",
     "OutputVocabulary": "output_vocabulary",
+    "PreTrainingCollator": "pretraining_collator",
+    "PreTrainingEncoder": "pretraining_encoder",
     "TreeBatch": "tree_batch",
     "dataset_report": "load_report",
+    "encode_corpus": "encoded_corpus",
     "load_mwp_dataset": "load",
+    "pos_label_list": "pretraining_encoder",
     "problem_from_row": "schema",
 }
 

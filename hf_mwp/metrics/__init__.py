@@ -8,6 +8,7 @@ from .efficiency import count_flops, count_parameters, peak_memory
 from .failure_reasons import FAILURE_REASONS, failure_reason
 from .latency import Latency, compare_latency, measure_latency
 from .matching import answers_match, equations_match
+from .pos_tagging import pos_report
 
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "failure_reason",
     "measure_latency",
     "peak_memory",
+    "pos_report",
     "reason_counts",
     "score_prediction",
     "score_predictions",

@@ -56,12 +56,18 @@ class MwpStudentConfig(PreTrainedConfig):
         tie_word_embeddings (`bool`, *optional*, defaults to `True`):
             Whether the masked-language-modelling head shares its matrix with the word embeddings.
         num_pos_tags (`int`, *optional*, defaults to 0):
-            Number of part-of-speech tags; [`MwpStudentForPreTraining`] needs it.
+            Number of labels of part-of-speech tagging; [`MwpStudentForPreTraining`] needs it. If 0, that of
+            `pos_labels`.
+        pos_labels (`list[str]`, *optional*):
+            The labels themselves (`"B-n"`, `"I-n"`, ...), in the order of the tagging head.
+        pos_tagger (`str`, *optional*):
+            Name of the tagger that they come from.
         pos_loss_weight (`float`, *optional*, defaults to 5.0):
             Weight of the tagging loss in [`MwpStudentForPreTraining`]; that of masked language modelling has weight 1.
         sparse_prediction (`bool`, *optional*, defaults to `False`):
             If `True`, a forward pass with labels scores the vocabulary only at the labelled tokens: `logits` then has
-            the shape `(labelled tokens, vocab_size)`. At 15 % masking that saves most of the work of pretraining.
+            the shape `(labelled tokens, vocab_size)`. At 15 % masking that saves most of the work of pretraining. With
+            labels of tagging alone, [`MwpStudentForPreTraining`] does not score the vocabulary at all.
 
     Raises:
         `ValueError`: if the head width cannot be derived.
@@ -103,6 +109,8 @@ class MwpStudentConfig(PreTrainedConfig):
     eos_token_id: int | list[int] | None = None
     tie_word_embeddings: bool = True
     num_pos_tags: int = 0
+    pos_labels: list[str] | None = None
+    pos_tagger: str | None = None
     # "with a 1:5 ratio between the two" (Ming et al., pre-training: MLM loss to POS loss).
     pos_loss_weight: float | int = 5.0
     sparse_prediction: bool = False
@@ -121,6 +129,8 @@ class MwpStudentConfig(PreTrainedConfig):
                     "them, or give `head_dim`."
                 )
             self.head_dim = self.hidden_size // heads
+        if self.pos_labels is not None and not self.num_pos_tags:
+            self.num_pos_tags = len(self.pos_labels)
         if not self.is_remote_code():
             # A folder saved by this class carries no code, so it must not keep the pointers to the code of the folder
             # it was loaded from.
@@ -139,6 +149,11 @@ class MwpStudentConfig(PreTrainedConfig):
                 raise ValueError(f"`{name}` must be in [0, 1), got {getattr(self, name)}.")
         if self.num_pos_tags < 0:
             raise ValueError(f"`num_pos_tags` must not be negative, got {self.num_pos_tags}.")
+        if self.pos_labels is not None and len(self.pos_labels) != self.num_pos_tags:
+            raise ValueError(
+                f"`pos_labels` has {len(self.pos_labels)} labels for num_pos_tags={self.num_pos_tags}: leave "
+                "`num_pos_tags` away, or make them agree."
+            )
         if self.pad_token_id is not None and not 0 <= self.pad_token_id < self.vocab_size:
             raise ValueError(
                 f"pad_token_id={self.pad_token_id} is not in the vocabulary of {self.vocab_size} tokens: use the "

@@ -35,6 +35,9 @@ COPIED = (
     "tie_word_embeddings",
 )
 
+# Fields that describe the tagging head; one of them given anew replaces all.
+TAGGING = {"num_pos_tags", "pos_labels", "pos_tagger"}
+
 # RoBERTa's names of the parameters of heads, and the student's, which are BERT's.
 RENAMED = {
     "lm_head.dense.": "cls.predictions.transform.dense.",
@@ -88,9 +91,8 @@ def student_config(source, indices, **overrides):
     offset = config.pad_token_id + 1 if SOURCES[config.model_type] else getattr(config, "position_offset", 0)
     fields = {name: getattr(config, name) for name in COPIED}
     if config.model_type == "mwp_student":
-        fields.update(
-            {name: getattr(config, name) for name in ("num_pos_tags", "pos_loss_weight", "sparse_prediction")}
-        )
+        tagging = ("num_pos_tags", "pos_labels", "pos_tagger") if not TAGGING & set(overrides) else ()
+        fields.update({name: getattr(config, name) for name in (*tagging, "pos_loss_weight", "sparse_prediction")})
     fields.update(
         vocab_size=embeddings.word_embeddings.num_embeddings,
         hidden_size=embeddings.word_embeddings.embedding_dim,

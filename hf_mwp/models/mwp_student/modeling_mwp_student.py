@@ -33,7 +33,8 @@ class MwpStudentForPreTrainingOutput(ModelOutput):
         mlm_loss (`torch.FloatTensor` of shape `()`, *optional*): mean cross entropy over the masked tokens.
         pos_loss (`torch.FloatTensor` of shape `()`, *optional*): mean cross entropy over the tagged tokens.
         logits (`torch.FloatTensor` of shape `(batch, length, vocab_size)`): scores of the vocabulary, or with
-            `sparse_prediction` and labels `(labelled tokens, vocab_size)`.
+            `sparse_prediction` and labels `(labelled tokens, vocab_size)`; `None` with `sparse_prediction` and no
+            labels but those of tagging.
         pos_logits (`torch.FloatTensor` of shape `(batch, length, num_pos_tags)`): scores of the tagging head.
         hidden_states (`tuple(torch.FloatTensor)`, *optional*): embedding output, then the output of each layer.
         attentions (`tuple(torch.FloatTensor)`, *optional*): attention probabilities of each layer.
@@ -241,7 +242,9 @@ class MwpStudentForPreTraining(MwpStudentPreTrainedModel):
         """
         kwargs["return_dict"] = True
         outputs = self.mwp_student(input_ids, attention_mask, token_type_ids, **kwargs)
-        logits, mlm_loss = self.cls.predictions(outputs.last_hidden_state, labels)
+        logits = mlm_loss = None
+        if labels is not None or pos_labels is None or not self.cls.predictions.sparse:
+            logits, mlm_loss = self.cls.predictions(outputs.last_hidden_state, labels)
         pos_logits = self.cls.pos_tagger(outputs.last_hidden_state)
         pos_loss = None if pos_labels is None else mean_cross_entropy(pos_logits, pos_labels)
         parts = [] if mlm_loss is None else [mlm_loss]

@@ -1,0 +1,142 @@
+"""Arguments of [`PreTrainingTrainer`]."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, fields
+
+from ..problems.pos_classes import check_classes
+from .base_config import BaseConfig
+
+
+# Fields of `BaseConfig` that speak of solvers alone.
+SOLVER_FIELDS = (
+    "decoder_learning_rate",
+    "decoder_weight_decay",
+    "num_beams",
+    "max_decode_length",
+    "answer_rule",
+    "write_predictions",
+)
+
+
+@dataclass
+class PreTrainingConfig(BaseConfig):
+    r"""
+    Arguments of [`PreTrainingTrainer`]: all of `TrainingArguments`, and the weights of the loss
+
+    `mlm_loss_weight * mlm + pos_loss_weight * pos`
+
+    as Ming et al. define it (A Compact Model for Mathematics Problem Representations Distilled from BERT, AAAI 2025).
+    The fields of [`BaseConfig`] that speak of solvers must stay at their defaults.
+
+    Args:
+        > Masked language modelling
+
+        mlm_probability (`float`, *optional*, defaults to 0.15):
+            Share of the tokens that are chosen (BERT's; the paper does not say).
+        keyword_weight (`float`, *optional*, defaults to 3.0):
+            How much more often a mathematical keyword is chosen than an ordinary token; 1 makes no difference.
+        number_weight (`float`, *optional*, defaults to 3.0):
+            The same for numbers and quantities. "We pay more attention to the mask of mathematical keywords and
+            numbers" is all that the paper says.
+        mlm_loss_weight (`float`, *optional*, defaults to 1.0):
+            Weight of the loss; 0 masks nothing and does not score the vocabulary.
+
+        > Part-of-speech tagging
+
+        pos_loss_weight (`float`, *optional*, defaults to 5.0):
+            Weight of the loss ("with a 1:5 ratio between the two"); 0 leaves tagging away.
+        pos_class_weights (`dict[str, float]`, *optional*):
+            Weights of labels in the loss by the class of their tag: `noun`, `quantity`, `verb`, `punctuation`,
+            `pronoun`, the five that the paper names as important (see [`~problems.pos_classes.TAG_SETS`]). Others, and
+            all tags that belong to no class, have the weight 1. JSON as a flag, a mapping in YAML.
+
+        > Held-out texts
+
+        validation_fraction (`float`, *optional*, defaults to 0.02):
+            Share of the texts that are held out where no `eval_dataset` is given; 0 evaluates nothing. Which ones, and
+            their masks, depends on `data_seed` (or `seed`) and the texts alone, so that figures of runs on the same
+            corpus compare.
+
+    The paper trains for 150 epochs with batches of 128, Adam, learning rate 1e-5 and weight decay 1e-5. Of these,
+    `num_train_epochs=150` would take days on a CPU and 1e-5 is made for weights that are pretrained already, so the
+    defaults are `num_train_epochs=6`, `learning_rate=5e-4` and `per_device_train_batch_size=32`, which leaves the
+    plateau of word frequencies within an epoch from random weights; `weight_decay=1e-5` is the paper's. To go on from
+    a pretrained encoder 1e-4 to 2e-4 is right. `max_grad_norm=1.0` is that of `TrainingArguments` again: the loss is a
+    mean. `metric_for_best_model` is `"loss"` if something needs one.
+    """
+
+    num_train_epochs: float = field(default=6.0, metadata={"help": "Times that each text is seen."})
+    learning_rate: float = field(
+        default=5e-4, metadata={"help": "Learning rate: 5e-4 from random weights, 1e-4 to 2e-4 from pretrained ones."}
+    )
+    weight_decay: float = field(default=1e-5, metadata={"help": "Weight decay, not of biases and layer norms."})
+    per_device_train_batch_size: int = field(default=32, metadata={"help": "Texts per device and step."})
+    max_grad_norm: float = field(default=1.0, metadata={"help": "Largest norm of the gradient; 0 does not clip."})
+
+    mlm_probability: float = field(default=0.15, metadata={"help": "Share of the tokens that are masked."})
+    keyword_weight: float = field(
+        default=3.0, metadata={"help": "How much more often mathematical keywords are masked than other tokens."}
+    )
+    number_weight: float = field(
+        default=3.0, metadata={"help": "How much more often numbers and quantities are masked than other tokens."}
+    )
+    mlm_loss_weight: float = field(
+        default=1.0, metadata={"help": "Weight of masked language modelling; 0 leaves it away."}
+    )
+    pos_loss_weight: float = field(
+        default=5.0, metadata={"help": "Weight of part-of-speech tagging; 0 leaves it away."}
+    )
+    pos_class_weights: dict | str | None = field(
+        default=None,
+        metadata={
+            "help": "Weights of classes of tags in the tagging loss, as JSON: noun, quantity, verb, punctuation, "
+            "pronoun; 1 where not given."
+        },
+    )
+    validation_fraction: float = field(
+        default=0.02, metadata={"help": "Share of the texts held out for evaluation where none are given; 0 for none."}
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        defaults = {each.name: each.default for each in fields(BaseConfig)}
+        given = [name for name in SOLVER_FIELDS if getattr(self, name) != defaults[name]]
+        if given:
+            raise ValueError(f"`{given[0]}` is for solvers; pretraining has no decoder: leave it away.")
+        if not 0 < self.mlm_probability < 1:
+            raise ValueError(
+                f"`mlm_probability` must be above 0 and below 1, got {self.mlm_probability}; `mlm_loss_weight=0` "
+                "leaves masked language modelling away."
+            )
+        for name in ("keyword_weight", "number_weight"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"`{name}` must be greater than 0, got {getattr(self, name)}.")
+        for name in ("mlm_loss_weight", "pos_loss_weight"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"`{name}` must not be negative, got {getattr(self, name)}.")
+        if not self.mlm_loss_weight and not self.pos_loss_weight:
+            raise ValueError("Nothing to learn: `mlm_loss_weight` and `pos_loss_weight` are both 0.")
+        if not 0 <= self.validation_fraction < 1:
+            raise ValueError(f"`validation_fraction` must be at least 0 and below 1, got {self.validation_fraction}.")
+        if isinstance(self.pos_class_weights, str):
+            try:
+                self.pos_class_weights = json.loads(self.pos_class_weights)
+            except ValueError as error:
+                raise ValueError(f"`pos_class_weights` is no JSON: {error}.") from None
+        weights = self.pos_class_weights
+        if weights is not None:
+            if not isinstance(weights, dict):
+                raise ValueError(f"`pos_class_weights` takes a mapping of classes to weights, not {weights!r}.")
+            check_classes(weights)
+            for name, weight in weights.items():
+                if isinstance(weight, bool) or not isinstance(weight, (int, float)) or weight < 0:
+                    raise ValueError(
+                        f"`pos_class_weights`: {name} must be a number that is not negative, got {weight!r}."
+                    )
+        if self.dataloader_persistent_workers and self.dataloader_num_workers:
+            raise ValueError(
+                "`dataloader_persistent_workers` would keep the masks of the first epoch: set it to False, so that "
+                "each epoch has masks of its own."
+            )

@@ -1,0 +1,155 @@
+"""From a corpus to what the pretraining trainer feeds its model with."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..data.data_error import DataError
+from ..data.encoded_corpus import encode_corpus
+from ..data.mwp_processor import MwpProcessor
+from ..data.pretraining_encoder import PreTrainingEncoder, pos_label_list
+
+
+ENCODED_COLUMNS = ("input_ids", "mask_class", "mask_unit", "text_key")
+
+
+class TextPairs(Sequence):
+    """
+    Texts, bare or with their tagged words, as pairs (text, words).
+
+    Args:
+        texts (`Sequence[str]` or `Sequence[tuple[str, list[TaggedWord]]]`): The texts.
+    """
+
+    def __init__(self, texts: Sequence) -> None:
+        self.texts = texts
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, index: int) -> tuple:
+        item = self.texts[index]
+        return (item, None) if isinstance(item, str) else item
+
+
+def prepare_texts(
+    texts: Any,
+    config: Any,
+    processor: MwpProcessor,
+    cache_dir: str | Path,
+    with_tags: bool = True,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> Any:
+    """
+    Encodes the texts of a corpus; an encoded data set is taken as it is.
+
+    Args:
+        texts ([`TaggedCorpus`], `Sequence` or `datasets.Dataset`):
+            A tagged corpus, a sequence of texts or of (text, tagged words), or what [`encode_corpus`] returns.
+        config (`PreTrainedConfig`):
+            Configuration of the model: the labels of its tagging head, and whose they are.
+        processor ([`MwpProcessor`]):
+            Encodes the texts.
+        cache_dir (`str` or `Path`):
+            Folder for the encoded texts.
+        with_tags (`bool`, *optional*, defaults to `True`):
+            Whether tagging is learned.
+        progress (`Callable[[int, int | None], None]`, *optional*):
+            Called with the texts done and their number.
+
+    Raises:
+        `ValueError`: the tags are not those of the model's head, or there are none, or there is no text.
+    """
+    columns = getattr(texts, "column_names", None)
+    if columns is not None:
+        needed = [*ENCODED_COLUMNS, *(["pos_labels"] if with_tags else [])]
+        missing = [name for name in needed if name not in columns]
+        if missing:
+            raise DataError(
+                f"the data set has no column {missing[0]!r} (it has {', '.join(columns)}): give a corpus, texts, or "
+                "what `encode_corpus` returns; tagging (`pos_loss_weight`) needs tagged texts"
+            )
+        if not len(texts):
+            raise DataError("the data set is empty: there is no text to pretrain on")
+        return texts.with_format("numpy")
+    tagger = getattr(texts, "tagger", None)
+    corpus = texts if tagger is not None else TextPairs(texts)
+    if not len(corpus):
+        raise DataError("the corpus is empty: there is no text to pretrain on")
+    tags = None
+    if with_tags:
+        if corpus[0][1] is None:
+            raise DataError(
+                "tagging (`pos_loss_weight`) needs tagged texts, but these are bare: tag them with `tag_corpus`, or "
+                "set `pos_loss_weight=0`"
+            )
+        check_tagger(config, tagger)
+        tags = getattr(texts, "tags", None)
+        if config.pos_labels is not None:
+            tags = sorted({label[2:] for label in config.pos_labels} | set(tags or ()))
+        elif tags is None:
+            tags = sorted({word.tag for _, words in corpus for word in words})
+        check_labels(config, pos_label_list(tags), tagger)
+    encoder = PreTrainingEncoder(processor, tags, tagger or config_tagger(config))
+    return encode_corpus(corpus, encoder, cache_dir, progress=progress).with_format("numpy")
+
+
+def config_tagger(config: Any) -> str | None:
+    """Name of the tagger whose labels a model has."""
+    return getattr(config, "pos_tagger", None)
+
+
+def check_tagger(config: Any, tagger: str | None) -> None:
+    """Raises `ValueError` if the model's tagging head was made for the labels of another tagger."""
+    ours = config_tagger(config)
+    if ours is not None and tagger is not None and ours.partition(":")[0] != tagger.partition(":")[0]:
+        raise ValueError(
+            f"The model's tagging head has the labels of {ours}, but the corpus was tagged by {tagger}: tag it with "
+            f"{ours}, or give the model a new head (`new_pos_head`; `MwpStudentForPreTraining.from_encoder(model, "
+            "pos_labels=...)`)."
+        )
+
+
+def check_labels(config: Any, labels: list[str], tagger: str | None) -> None:
+    """Raises `ValueError` if the model's head does not have these labels; notes them where it says none."""
+    if config.pos_labels is None:
+        if config.num_pos_tags != len(labels):
+            raise ValueError(
+                f"The model's tagging head has {config.num_pos_tags} labels, but the corpus needs {len(labels)}: "
+                "build it with `pos_labels=pos_label_list(corpus.tags)` in its config."
+            )
+        config.pos_labels, config.pos_tagger = labels, tagger
+    elif config.pos_labels != labels:
+        unknown = [label for label in labels if label not in config.pos_labels]
+        raise ValueError(
+            f"The model's tagging head lacks labels of the corpus ({', '.join(unknown[:4]) or 'in another order'}): "
+            f"it was made for {config_tagger(config) or 'another tagger'} with other texts; give it a new head "
+            "(`new_pos_head`)."
+        )
+
+
+def split_texts(dataset: Any, fraction: float, seed: int) -> tuple[Any, Any]:
+    """
+    Holds out a share of encoded texts. Which ones depends on the seed and each text alone, so that most stay where
+    they are when texts are added; texts that differ in their numbers alone fall on the same side.
+
+    Args:
+        dataset (`datasets.Dataset`): Encoded texts.
+        fraction (`float`): Share to hold out, at least one text.
+        seed (`int`): Another one holds out others.
+
+    Returns:
+        `tuple`: what is left, what is held out.
+    """
+    keys = np.asarray(dataset.with_format("numpy")["text_key"][:])
+    distinct = {int(key): hashlib.blake2b(f"{seed} {key}".encode(), digest_size=8).digest() for key in np.unique(keys)}
+    chosen = sorted(distinct, key=distinct.__getitem__)[: max(1, round(fraction * len(distinct)))]
+    held_out = np.isin(keys, chosen)
+    if held_out.all():
+        raise DataError("the corpus has too few texts to hold some out: set `validation_fraction=0`")
+    return dataset.select(np.flatnonzero(~held_out)), dataset.select(np.flatnonzero(held_out))

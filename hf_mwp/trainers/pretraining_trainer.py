@@ -1,0 +1,348 @@
+"""Pretraining of a student on texts without equations."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+from transformers import TrainerCallback
+from transformers.trainer_utils import EvalLoopOutput
+
+from ..data.mwp_processor import MwpProcessor
+from ..data.pretraining_collator import PreTrainingCollator
+from ..problems.pos_classes import tag_classes
+from .base_trainer import BaseTrainer
+from .pretraining_config import PreTrainingConfig
+from .pretraining_dataset import prepare_texts, split_texts
+from .pretraining_evaluation import (
+    STATISTICS,
+    masking_statistics,
+    summarise_statistics,
+    tagging_report,
+    tagging_statistics,
+)
+from .solver_dataset import ROW_INDEX
+
+
+COLUMNS = ("input_ids", "pos_labels", "mask_class", "mask_unit", "text_key", ROW_INDEX)
+
+
+class PreTrainingTrainer(BaseTrainer):
+    """
+    Pretrains a student by masked language modelling, whose masks favour mathematical keywords, numbers and quantities,
+    and by part-of-speech tagging of each token, both on the same masked texts: `mlm_loss_weight * mlm_loss +
+    pos_loss_weight * pos_loss`. Both parts are logged. See [`PreTrainingConfig`].
+
+    The vocabulary is scored at the masked tokens alone. Masks change from epoch to epoch and depend on nothing but the
+    seed, the epoch and the text, so a resumed training sees those it would have seen.
+
+    An evaluation reports, besides `loss`, means over all tokens of the held-out texts: `mlm_loss`, `mlm_accuracy`,
+    `mlm_loss_keywords` and `mlm_loss_numbers` under fixed masks; and on the texts without masks `pos_loss` (each label
+    with weight 1), `pos_accuracy` of the labels, and `pos_f1`, `pos_precision`, `pos_recall` over words, of which
+    boundaries and tag must be right. What it gives for each tag is written to `pos_tags_{prefix}.json` in
+    `output_dir`.
+
+    Args:
+        model ([`MwpStudentForPreTraining`]):
+            The student; with `pos_loss_weight=0` any masked language model.
+        args ([`PreTrainingConfig`], *optional*):
+            Arguments.
+        data_collator (`Callable`, *optional*):
+            A [`PreTrainingCollator`] for training in place of the one that `args` describe.
+        train_dataset, eval_dataset ([`TaggedCorpus`], `list` or `datasets.Dataset`, *optional*):
+            A tagged corpus, a list of texts or of (text, tagged words), or what [`encode_corpus`] returns. Without
+            `eval_dataset` the share `validation_fraction` of the training texts is held out.
+        processing_class ([`MwpProcessor`]):
+            Masks numbers and tokenises; saved beside the model, so that solvers on it read texts in the same way.
+        kwargs:
+            As in `Trainer` (`callbacks`, `optimizers`, ...).
+
+    Raises:
+        TypeError: no model, or no [`MwpProcessor`].
+        ValueError: the tags are not those of the model, tokens have no embedding, or there is no text.
+
+    References:
+        A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), pretraining tasks for
+        basic problem understanding.
+
+    Example:
+
+    ```python
+    >>> corpus = tag_corpus(read_texts(["problems.txt"]), load_tagger("jieba"), cache_dir="tags")
+    >>> processor = MwpProcessor(tokenizer, indexed_numbers=True)
+    >>> config = MwpStudentConfig(
+    ...     vocab_size=len(tokenizer), pos_labels=pos_label_list(corpus.tags), pos_tagger=corpus.tagger
+    ... )
+    >>> trainer = PreTrainingTrainer(
+    ...     model=MwpStudentForPreTraining(config),
+    ...     args=PreTrainingConfig(output_dir="student"),
+    ...     train_dataset=corpus,
+    ...     processing_class=processor,
+    ... )
+    >>> trainer.train()
+    >>> trainer.evaluate()["eval_pos_f1"]
+    ```
+    """
+
+    config_class = PreTrainingConfig
+
+    def __init__(
+        self,
+        model: nn.Module | None = None,
+        args: PreTrainingConfig | None = None,
+        data_collator: Any = None,
+        train_dataset: Any = None,
+        eval_dataset: Any = None,
+        processing_class: Any = None,
+        *,
+        callbacks: list | None = None,
+        **kwargs,
+    ) -> None:
+        args = self.config_class(output_dir="trainer_output") if args is None else args
+        if not isinstance(args, PreTrainingConfig):
+            raise TypeError(f"`args` must be a `PreTrainingConfig`, got `{type(args).__name__}`.")
+        if not isinstance(processing_class, MwpProcessor):
+            raise TypeError(
+                f"`processing_class` must be an `MwpProcessor`, got `{type(processing_class).__name__}`: make one "
+                "with `MwpProcessor(tokenizer)`."
+            )
+        self._check(model, args, processing_class)
+        self._masks, self._tags = args.mlm_loss_weight > 0, args.pos_loss_weight > 0
+        seed = args.seed if args.data_seed is None else args.data_seed
+        folder = Path(args.output_dir) / "encoded"
+        with args.main_process_first(local=False, desc="encoding of the texts"):
+            if train_dataset is not None:
+                train_dataset = prepare_texts(train_dataset, model.config, processing_class, folder, self._tags)
+            if eval_dataset is not None:
+                eval_dataset = prepare_texts(eval_dataset, model.config, processing_class, folder, self._tags)
+        if train_dataset is not None and eval_dataset is None and args.validation_fraction:
+            train_dataset, eval_dataset = split_texts(train_dataset, args.validation_fraction, seed)
+        if eval_dataset is not None:
+            eval_dataset = self._numbered(eval_dataset)
+        masking = {
+            "mlm_probability": args.mlm_probability if self._masks else 0.0,
+            "keyword_weight": args.keyword_weight,
+            "number_weight": args.number_weight,
+            "seed": seed,
+        }
+        if data_collator is None:
+            data_collator = PreTrainingCollator(processing_class, **masking)
+        self.evaluation_collator = PreTrainingCollator(processing_class, keep_original=True, **masking)
+        if self._tags:
+            model.config.pos_loss_weight = args.pos_loss_weight
+        super().__init__(
+            model=model,
+            args=args,
+            data_collator=data_collator,
+            train_dataset=train_dataset,
+            eval_dataset=eval_dataset,
+            processing_class=processing_class,
+            callbacks=[*(callbacks or []), _MasksOfEpoch(data_collator)],
+            **kwargs,
+        )
+        self._label_weights = self._make_label_weights() if self._tags else None
+
+    @staticmethod
+    def _check(model, args, processor) -> None:
+        if model is None or hasattr(model, "solve"):
+            raise TypeError(
+                "`model` must be a model to pretrain, such as `MwpStudentForPreTraining`, got "
+                f"{type(model).__name__ if model is not None else None}."
+            )
+        if args.pos_loss_weight and not getattr(model.config, "num_pos_tags", 0):
+            raise ValueError(
+                f"`{type(model).__name__}` has no tagging head: use `MwpStudentForPreTraining`, or set "
+                "`pos_loss_weight=0`."
+            )
+        embeddings = model.get_input_embeddings().num_embeddings
+        if len(processor.tokenizer) > embeddings:
+            raise ValueError(
+                f"The tokenizer has {len(processor.tokenizer)} entries, the model embeds {embeddings}: call "
+                "`processor.resize_embeddings(model)`, or give the model the tokenizer that it was made for."
+            )
+
+    def _make_label_weights(self) -> torch.Tensor | None:
+        config, weights = self.model.config, self.args.pos_class_weights
+        if not weights or all(weight == 1 for weight in weights.values()):
+            return None
+        if config.pos_labels is None or not (classes := tag_classes(config.pos_tagger or "")):
+            raise ValueError(
+                f"`pos_class_weights` needs to know what class a tag belongs to, but the tag set of "
+                f"{config.pos_tagger or 'the tagger'} is not known: leave them away."
+            )
+        values = [float(weights.get(classes.get(label[2:]), 1.0)) for label in config.pos_labels]
+        return torch.tensor(values, device=self.args.device)
+
+    @staticmethod
+    def _numbered(dataset):
+        if ROW_INDEX in dataset.column_names:
+            return dataset
+        return dataset.add_column(ROW_INDEX, np.arange(len(dataset))).with_format("numpy")
+
+    def _set_signature_columns_if_needed(self) -> None:
+        if self._signature_columns is None:
+            self._signature_columns = [*COLUMNS, self.args.length_column_name]
+
+    # Loss
+
+    @contextmanager
+    def _sparse(self):
+        """Scores the vocabulary at the masked tokens alone, and leaves the model as it was."""
+        head = getattr(getattr(self.model, "cls", None), "predictions", None)
+        if not hasattr(head, "sparse"):
+            yield
+            return
+        before, head.sparse = head.sparse, True
+        try:
+            yield
+        finally:
+            head.sparse = before
+
+    def train(self, resume_from_checkpoint=None, trial=None, ignore_keys_for_eval=None):
+        """As in `Trainer`."""
+        with self._sparse():
+            return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
+
+    def _counts(self, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        """What the means of the two losses are taken over: masked tokens, and tagged ones with their weights."""
+        counts = torch.zeros(2)
+        if self._masks:
+            counts[0] = batch["labels"].ne(-100).sum()
+        if self._tags:
+            labels = batch["pos_labels"]
+            labels = labels[labels.ne(-100)]
+            counts[1] = len(labels) if self._label_weights is None else self._label_weights.cpu()[labels.cpu()].sum()
+        return counts
+
+    def get_batch_samples(self, epoch_iterator, num_batches, device):
+        """As in `Trainer`; a step counts masked and tagged tokens over all accumulated batches and processes."""
+        batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
+        if not batches or (len(batches) == 1 and self.accelerator.num_processes == 1):
+            return batches, None
+        counts = torch.stack([self._counts(batch) for batch in batches]).sum(0).to(device)
+        return batches, self.accelerator.reduce(counts, reduction="sum")
+
+    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        """The weighted sum of both parts, each a mean over all tokens of the step."""
+        inputs = {name: value for name, value in inputs.items() if self._tags or name != "pos_labels"}
+        outputs = model(**inputs)
+        parts, weights = {}, {}
+        if self._masks:
+            parts["mlm_loss"] = outputs["mlm_loss"] if "mlm_loss" in outputs else outputs["loss"]
+            weights["mlm_loss"] = self.args.mlm_loss_weight
+        if self._tags:
+            parts["pos_loss"] = self._tagging_loss(outputs, inputs["pos_labels"])
+            weights["pos_loss"] = self.args.pos_loss_weight
+        if num_items_in_batch is not None:
+            # The mean of this batch times its share of the step's tokens: accumulated batches make one mean.
+            batches = self.current_gradient_accumulation_steps * self.accelerator.num_processes
+            counts = self._counts(inputs).to(num_items_in_batch)
+            masked, tagged = (counts * batches / num_items_in_batch.clamp(min=1e-9)).unbind()
+            parts = {name: part * (masked if name == "mlm_loss" else tagged) for name, part in parts.items()}
+        if model.training:
+            self.record_loss_parts(parts)
+        loss = sum(weights[name] * part for name, part in parts.items())
+        return (loss, outputs) if return_outputs else loss
+
+    def _tagging_loss(self, outputs, labels: torch.Tensor) -> torch.Tensor:
+        if self._label_weights is None:
+            return outputs["pos_loss"]
+        logits = outputs["pos_logits"].flatten(0, 1).float()
+        total = cross_entropy(logits, labels.flatten(), weight=self._label_weights, reduction="sum")
+        weights = self._label_weights[labels.clamp(min=0)] * labels.ne(-100)
+        return total / weights.sum().clamp(min=1e-9)
+
+    # Evaluation
+
+    def get_eval_dataloader(self, eval_dataset=None):
+        """As in `Trainer`; texts may be raw."""
+        if eval_dataset is not None and not isinstance(eval_dataset, str):
+            eval_dataset = self._prepare_evaluation(eval_dataset)
+        with self._evaluation_collator():
+            return super().get_eval_dataloader(eval_dataset)
+
+    def get_test_dataloader(self, test_dataset):
+        """As in `Trainer`; texts may be raw."""
+        with self._evaluation_collator():
+            return super().get_test_dataloader(self._prepare_evaluation(test_dataset))
+
+    def _prepare_evaluation(self, texts):
+        folder = Path(self.args.output_dir) / "encoded"
+        config = self.accelerator.unwrap_model(self.model).config
+        return self._numbered(prepare_texts(texts, config, self.processing_class, folder, self._tags))
+
+    @contextmanager
+    def _evaluation_collator(self):
+        collator, self.data_collator = self.data_collator, self.evaluation_collator
+        try:
+            yield
+        finally:
+            self.data_collator = collator
+
+    def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):
+        """Sums over the tokens of each text, and the tags that the model gives."""
+        inputs = self._prepare_inputs(inputs)
+        rows, classes, mask = inputs[ROW_INDEX], inputs["mask_class"], inputs["attention_mask"]
+        sums = {name: torch.zeros(len(rows), device=rows.device) for name in STATISTICS}
+        predictions, references = (), (rows,)
+        with torch.no_grad(), self.compute_loss_context_manager():
+            if self._masks:
+                outputs = model(input_ids=inputs["input_ids"], attention_mask=mask, labels=inputs["labels"])
+                sums |= masking_statistics(outputs["logits"], inputs["labels"], classes)
+            if self._tags:
+                labels = inputs["pos_labels"]
+                texts = inputs.get("original_ids", inputs["input_ids"])
+                logits = model(input_ids=texts, attention_mask=mask, pos_labels=labels)["pos_logits"]
+                sums |= tagging_statistics(logits, labels)
+                predictions, references = (logits.argmax(-1),), (rows, labels)
+        statistics = torch.stack([sums[name].float() for name in STATISTICS], dim=1)
+        loss = self._weighted(summarise_statistics(statistics.cpu().numpy()))
+        loss = torch.tensor(loss, device=rows.device)
+        return (loss, None, None) if prediction_loss_only else (loss, (statistics, *predictions), references)
+
+    def _weighted(self, means: dict[str, float]) -> float:
+        weights = {"mlm_loss": self.args.mlm_loss_weight, "pos_loss": self.args.pos_loss_weight}
+        return sum(weight * means[name] for name, weight in weights.items() if name in means)
+
+    def evaluation_loop(
+        self, dataloader, description, prediction_loss_only=None, ignore_keys=None, metric_key_prefix="eval"
+    ) -> EvalLoopOutput:
+        """As in `Trainer`; adds the figures of both tasks to the metrics."""
+        # Without `compute_metrics` the parent asks for the loss alone.
+        loss_only = self.args.prediction_loss_only
+        with self._sparse():
+            output = super().evaluation_loop(dataloader, description, loss_only, ignore_keys, metric_key_prefix)
+        if output.predictions is None:
+            return output
+        references = output.label_ids if isinstance(output.label_ids, tuple) else (output.label_ids,)
+        predictions = output.predictions if isinstance(output.predictions, tuple) else (output.predictions,)
+        # What several processes evaluated twice to fill their last batch counts once.
+        _, first = np.unique(references[0], return_index=True)
+        metrics = summarise_statistics(predictions[0][first])
+        metrics["loss"] = self._weighted(metrics)
+        if self._tags:
+            labels = self.accelerator.unwrap_model(self.model).config.pos_labels
+            report = tagging_report(predictions[1][first], references[1][first], labels)
+            metrics |= {f"pos_{name}": report[name] for name in ("f1", "precision", "recall", "accuracy")}
+            if self.is_world_process_zero():
+                path = Path(self.args.output_dir) / f"pos_tags_{metric_key_prefix}.json"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        output.metrics.update({f"{metric_key_prefix}_{name}": value for name, value in metrics.items()})
+        return output._replace(num_samples=len(first))
+
+
+class _MasksOfEpoch(TrainerCallback):
+    """Tells a collator the epoch, before its batches are made."""
+
+    def __init__(self, collator: Any) -> None:
+        self.collator = collator
+
+    def on_epoch_begin(self, args, state, control, **kwargs):
+        self.collator.epoch = int(state.epoch or 0)
