@@ -53,6 +53,19 @@ class DistillationConfig(BaseConfig):
             Learning rate of the linear maps between different widths, which start from random weights;
             `learning_rate` if `None`.
 
+        > Teacher cache
+
+        cache_teacher_outputs (`bool`, *optional*, defaults to `False`):
+            Run the teacher once over the training rows and keep what is compared on disk, instead of running it in
+            every epoch. For rows and collators that do not change from epoch to epoch; what would make the cache wrong
+            is refused.
+        teacher_cache_dir (`str`, *optional*):
+            Where caches are, each in a folder named by a fingerprint of teacher, processor, collation and layers;
+            `teacher_cache` in `output_dir` by default. Runs may share it.
+        cache_top_k (`int`, *optional*):
+            Keep the scores of this many likeliest classes per position, where there are more (vocabularies); all
+            others share the rest of the probability evenly. All are kept by default.
+
     These defaults differ from `TrainingArguments` besides those of [`BaseConfig`]: `learning_rate=1e-4` and
     `decoder_learning_rate=1e-3` (of solvers; the paper distils for 120 epochs with 3e-5),
     `per_device_train_batch_size=32`. `metric_for_best_model`, if not given, is `"answer_accuracy"` for solvers,
@@ -96,8 +109,22 @@ class DistillationConfig(BaseConfig):
         metadata={"help": "Learning rate of the linear maps between different widths; `learning_rate` if None."},
     )
 
+    cache_teacher_outputs: bool = field(
+        default=False,
+        metadata={"help": "Run the teacher once and keep its outputs on disk instead of running it in every epoch."},
+    )
+    teacher_cache_dir: str | None = field(
+        default=None, metadata={"help": "Folder of teacher caches; teacher_cache in output_dir if not given."}
+    )
+    cache_top_k: int | None = field(
+        default=None,
+        metadata={"help": "Classes kept per position where there are more; the others share the rest. All if None."},
+    )
+
     def __post_init__(self):
         super().__post_init__()
+        if self.cache_top_k is not None and self.cache_top_k < 1:
+            raise ValueError(f"`cache_top_k` must be at least 1, got {self.cache_top_k}.")
         if self.hidden_loss == "none":
             self.hidden_loss = None
         if not self.temperature > 0:

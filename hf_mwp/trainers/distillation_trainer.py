@@ -12,6 +12,7 @@ from ..distillation.feature_projections import FeatureProjections, student_state
 from ..distillation.layer_mapping import map_layers
 from ..losses import HiddenMSELoss, LogitDistillationLoss
 from .base_trainer import BaseTrainer
+from .cached_teacher import CACHED_OUTPUTS, CachedTeacher
 from .distillation_config import HIDDEN_LOSSES, DistillationConfig
 
 
@@ -34,6 +35,9 @@ class DistillationTrainer(BaseTrainer):
     checkpoints in a file of their own and resumed from there; checkpoints and `save_model` give a plain student.
 
     Models, layers, widths and classes are checked with two examples before training begins.
+
+    With `cache_teacher_outputs` the teacher is run once over the training rows, not in every epoch, and what is
+    compared is kept on disk, see [`~distillation.TeacherCache`]; attention maps are not.
 
     Args:
         model (`nn.Module`, *optional*):
@@ -246,12 +250,25 @@ class DistillationTrainer(BaseTrainer):
         tokens = torch.stack([mask.sum() for mask in masks]).sum().to(device)
         return batches, self.accelerator.gather(tokens).sum()
 
+    def get_train_dataloader(self):
+        """As in `Trainer`; with `cache_teacher_outputs`, batches bring the teacher's outputs along."""
+        if not self.args.cache_teacher_outputs:
+            return super().get_train_dataloader()
+        own = self.data_collator
+        self._cached_teacher = CachedTeacher(self)
+        self.data_collator = self._cached_teacher.prepare()
+        try:
+            return super().get_train_dataloader()
+        finally:
+            self.data_collator = own
+
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         """The weighted sum of all parts while training, the student's own loss while evaluating."""
         if not model.training:
             return super().compute_loss(model, inputs, return_outputs=return_outputs)
+        cached = inputs.pop(CACHED_OUTPUTS, None)
         outputs = self._forward(model, inputs)
-        teacher_outputs = self._teacher_outputs(inputs)
+        teacher_outputs = self._teacher_outputs(inputs) if cached is None else self._cached_teacher.outputs(cached)
         parts: dict[str, torch.Tensor] = {}
         weights: dict[str, float] = {}
         self._add_prediction_parts(parts, weights, outputs, teacher_outputs, inputs)

@@ -1,0 +1,291 @@
+"""What is kept of a teacher's output, row by row, and how a batch is made of it again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .cached_output import CachedOutput
+from .feature_projections import student_states
+from .packed_row import PackedPart, PackedRow
+
+
+# Lower scores mean classes that the model forbids; kept as -inf, which fp16 has, and read as `finfo.min`.
+FORBIDDEN = -1e30
+
+CLASSES, POSITIONS, NODES = "classes", "positions", "nodes"
+
+
+@dataclass(frozen=True)
+class OutputLayout:
+    """
+    Which parts of a teacher's output are kept, and how wide they are.
+
+    Of hidden states only valid tokens are kept (those of the attention mask; all where there is none), of logits only
+    positions with a label, so nothing depends on the batch in which a row happens to stand. A solver's logits are kept
+    for its operators, its constants and the row's own numbers.
+
+    With `top_k`, a position keeps the scores of the `k` likeliest classes and one more number for all others, which
+    share the rest of the probability evenly: at `temperature` the probabilities of the `k` classes, and that of the
+    others together, are the teacher's own.
+
+    Args:
+        states (`dict[str, int]`, *optional*):
+            Width by name: `hidden_4` is `hidden_states[4]`, `bottleneck_0` the first of `bottleneck_states`.
+        logits (`str`, *optional*):
+            `"classes"`: one vector per row; `"positions"`: one per labelled position; `"nodes"`: as `"positions"`,
+            with columns for the row's own numbers; `None`: no logits.
+        columns (`int`, *optional*, defaults to 0):
+            Classes; of a solver, its operators and constants.
+        top_k (`int`, *optional*):
+            Classes kept per position; all if `None`.
+        temperature (`float`, *optional*, defaults to 1.0):
+            At which `top_k` is exact.
+    """
+
+    states: Mapping[str, int] = field(default_factory=dict)
+    logits: str | None = None
+    columns: int = 0
+    top_k: int | None = None
+    temperature: float = 1.0
+
+    @classmethod
+    def of(
+        cls,
+        output: Any,
+        names: Sequence[str],
+        uses_logits: bool,
+        num_symbols: int | None = None,
+        top_k: int | None = None,
+        temperature: float = 1.0,
+    ) -> OutputLayout:
+        """
+        The layout for outputs like a given one.
+
+        Args:
+            output (`ModelOutput`): The teacher's output for some batch.
+            names (`Sequence[str]`): States to keep.
+            uses_logits (`bool`): Whether to keep logits.
+            num_symbols (`int`, *optional*): Operators and constants, if the teacher is a solver.
+            top_k (`int`, *optional*), temperature (`float`, *optional*): See [`OutputLayout`].
+
+        Raises:
+            ValueError: logits of another form than scores of a row or of its positions.
+        """
+        layout = cls(states={name: state_named(output, name).shape[-1] for name in names})
+        if not uses_logits:
+            return layout
+        logits = output["logits"]
+        if logits.dim() not in (2, 3):
+            raise ValueError(
+                f"The teacher's logits have the shape {tuple(logits.shape)}; only scores of a row or of its positions "
+                "can be cached. Set `cache_teacher_outputs=False`."
+            )
+        if num_symbols is not None:
+            return replace(layout, logits=NODES, columns=num_symbols)
+        layout = replace(layout, logits=CLASSES if logits.dim() == 2 else POSITIONS, columns=logits.shape[-1])
+        keeps_all = top_k is None or top_k >= layout.columns
+        return layout if keeps_all else replace(layout, top_k=top_k, temperature=temperature)
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields, for a manifest."""
+        return asdict(self)
+
+    # From an output to rows
+
+    def pack(self, output: Any, inputs: Mapping[str, Any]) -> list[PackedRow]:
+        """
+        What is kept of each row of a batch.
+
+        Args:
+            output (`ModelOutput`): The teacher's.
+            inputs (`Mapping`): The batch that it read.
+
+        Raises:
+            ValueError: the teacher answers with NaN or infinite numbers.
+        """
+        parts, tokens, positions = [], None, None
+        for name in self.states:
+            state = state_named(output, name)
+            mask = token_mask(inputs, state.shape[:2], state.device)
+            tokens = mask.sum(1).tolist()
+            parts.append(PackedPart(f"hidden states ({name})", state[mask], tokens))
+        columns, indices = self.columns, None
+        if self.logits is not None:
+            logits = output["logits"].float()
+            if self.logits == CLASSES:
+                logits, positions = logits, [1] * len(logits)
+            else:
+                mask = label_mask(inputs, logits.shape[:2], logits.device)
+                logits, positions = logits[mask], mask.sum(1).tolist()
+            logits = logits.masked_fill(logits <= FORBIDDEN, -math.inf)
+            if self.top_k is not None:
+                logits, chosen = self._choose(logits)
+                columns, indices = self.top_k + 1, [part.numpy() for part in chosen.int().cpu().split(positions)]
+            parts.append(PackedPart("logits", logits, positions, may_forbid=True))
+        wide_rows = set().union(*(part.wide_rows for part in parts))
+        count = len(tokens or positions or [])
+        widths = [columns] * count
+        if self.logits == NODES:
+            widths = [columns + numbers for numbers in _last_numbers(inputs.get("number_positions"), count)]
+        rows = []
+        for row in range(count):
+            wide = row in wide_rows
+            arrays = [part.row(row, wide) for part in parts]
+            if self.logits == NODES:
+                arrays[-1] = arrays[-1][:, : widths[row]]
+            if indices is not None:
+                arrays.append(indices[row])
+            arrays = [np.ascontiguousarray(array) for array in arrays]
+            sizes = tokens[row] if tokens else 0, positions[row] if positions else 0
+            rows.append(PackedRow(*sizes, widths[row], wide, arrays))
+        return rows
+
+    def _choose(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """The scores of the likeliest classes with the score of each other one behind them, and their indices."""
+        values, chosen = logits.topk(self.top_k, dim=-1)
+        others = logits.scatter(-1, chosen, -math.inf) / self.temperature
+        rest = (others.logsumexp(-1, keepdim=True) - math.log(self.columns - self.top_k)) * self.temperature
+        return torch.cat([values, rest], -1), chosen
+
+    # From rows to a batch
+
+    def assemble(self, rows: Sequence[PackedRow], inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+        """
+        Padded tensors of rows, in fp16 unless a number needs fp32, for a batch on the CPU.
+
+        Args:
+            rows (`Sequence[PackedRow]`): As a cache reads them.
+            inputs (`Mapping`): The batch of these rows; its masks say where what belongs.
+
+        Raises:
+            ValueError: a row has another number of tokens or labels than its batch.
+        """
+        dtype = np.float32 if any(row.wide for row in rows) else np.float16
+        arrays = [self._split(row) for row in rows]
+        batch: dict[str, Tensor] = {}
+        if self.states:
+            tokens = [row.tokens for row in rows]
+            mask = token_mask(inputs, (len(rows), max(tokens)), None).numpy()
+            places = _places(mask, tokens, "tokens")
+            for name, width in self.states.items():
+                batch[name] = _padded([each[name] for each in arrays], places, (*mask.shape, width), dtype)
+        if self.logits == CLASSES:
+            batch["logits"] = torch.from_numpy(np.concatenate([each["logits"] for each in arrays]).astype(dtype))
+            if self.top_k is not None:
+                batch["indices"] = torch.from_numpy(np.concatenate([each["indices"] for each in arrays]))
+        elif self.logits is not None:
+            counts, width = [row.positions for row in rows], max(row.columns for row in rows)
+            mask = label_mask(inputs, (len(rows), max(counts)), None).numpy()
+            places = _places(mask, counts, "labels")
+            if self.logits == NODES:
+                numbers = inputs.get("number_positions")
+                width = self.columns + (0 if numbers is None else numbers.shape[1])
+            batch["logits"] = _padded([each["logits"] for each in arrays], places, (*mask.shape, width), dtype)
+            if self.top_k is not None:
+                shape = (*mask.shape, self.top_k)
+                batch["indices"] = _padded([each["indices"] for each in arrays], places, shape, np.int32)
+        return batch
+
+    def restore(self, batch: Mapping[str, Tensor], dtype: torch.dtype) -> CachedOutput:
+        """
+        The output that [`~OutputLayout.assemble`] made parts of, wherever these are now.
+
+        Args:
+            batch (`Mapping`): Its result, perhaps moved to another device.
+            dtype (`torch.dtype`): The student's; numbers come in it, or in fp32 where it is less exact than fp16.
+        """
+
+        def number(values: Tensor) -> Tensor:
+            return values.to(torch.promote_types(values.dtype, dtype))
+
+        states = {"hidden": {}, "bottleneck": {}}
+        for name in self.states:
+            kind, _, index = name.rpartition("_")
+            states[kind][int(index)] = number(batch[name])
+        hidden, narrow = (
+            tuple(found.get(index) for index in range(max(found) + 1)) if found else None for found in states.values()
+        )
+        logits = None
+        if self.logits is not None:
+            logits = number(batch["logits"])
+            if self.top_k is not None:
+                values, rest = logits.split([self.top_k, 1], -1)
+                full = rest.expand(*rest.shape[:-1], self.columns).clone()
+                logits = full.scatter(-1, batch["indices"].long(), values)
+            logits = logits.masked_fill(logits.isneginf(), torch.finfo(logits.dtype).min)
+        return CachedOutput(logits=logits, hidden_states=hidden, bottleneck_states=narrow)
+
+    def _split(self, row: PackedRow) -> dict[str, np.ndarray]:
+        (payload,), arrays, start = row.payload, {}, 0
+        shapes = {name: (row.tokens, width, row.dtype) for name, width in self.states.items()}
+        if self.logits is not None:
+            shapes["logits"] = (row.positions, row.columns, row.dtype)
+        if self.top_k is not None:
+            shapes["indices"] = (row.positions, self.top_k, np.dtype(np.int32))
+        for name, (count, width, dtype) in shapes.items():
+            stop = start + count * width * dtype.itemsize
+            arrays[name] = payload[start:stop].view(dtype).reshape(count, width)
+            start = stop
+        return arrays
+
+
+def state_named(output: Any, name: str) -> Tensor:
+    """`hidden_4`: the fifth of the (encoder's) hidden states; `bottleneck_0`: the first narrow state."""
+    kind, _, index = name.rpartition("_")
+    return (student_states(output) if kind == "hidden" else output["bottleneck_states"])[int(index)]
+
+
+def token_mask(inputs: Mapping[str, Any], shape: Sequence[int], device: Any) -> Tensor:
+    """`(batch, tokens)`, true at tokens; everywhere where the batch has no attention mask."""
+    mask = inputs.get("attention_mask")
+    if mask is None or mask.dim() != 2:
+        return torch.ones(tuple(shape), dtype=torch.bool, device=device)
+    return mask.bool()
+
+
+def label_mask(inputs: Mapping[str, Any], shape: Sequence[int], device: Any) -> Tensor:
+    """`(batch, positions)`, true where logits count: at labels, else at tokens."""
+    labels = inputs.get("labels")
+    return token_mask(inputs, shape, device) if labels is None else labels != -100
+
+
+def _last_numbers(positions: Tensor | None, count: int) -> list[int]:
+    """How many numbers each row has, up to the last one that its tokens still hold."""
+    if positions is None or not positions.shape[1]:
+        return [0] * count
+    order = torch.arange(1, positions.shape[1] + 1, device=positions.device)
+    return ((positions >= 0) * order).amax(1).tolist()
+
+
+def _places(mask: np.ndarray, counts: Sequence[int], what: str) -> list[np.ndarray | slice]:
+    """Where the values of each row belong: the places of the mask, as a slice where they stand at its beginning."""
+    if mask.sum(1).tolist() != list(counts):
+        raise ValueError(
+            f"The batch has {mask.sum(1).tolist()} {what} a row, the cached outputs of the teacher {list(counts)}: "
+            "its collator is not the one with which the cache was built."
+        )
+    return [
+        slice(0, count) if valid[:count].all() else np.flatnonzero(valid)
+        for valid, count in zip(mask, counts, strict=True)
+    ]
+
+
+def _padded(values: Sequence[np.ndarray], places: Sequence, shape: tuple[int, ...], dtype: Any) -> Tensor:
+    """Values at their places and zero elsewhere; columns that a row lacks are forbidden to it."""
+    batch = np.zeros(shape, dtype)
+    for row, (value, place) in enumerate(zip(values, places, strict=True)):
+        width = value.shape[-1]
+        batch[row, place, :width] = value
+        if width < shape[-1]:
+            batch[row, place, width:] = -np.inf
+    return torch.from_numpy(batch)
+
+
+__all__ = ["OutputLayout", "label_mask", "state_named", "token_mask"]
