@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +88,23 @@ class ProblemData:
         return {"dataset": self.name, "scheme": self.scheme, "used": used, "report": self.report.to_dict()}
 
 
+_kept: dict[tuple, Any] | None = None
+
+
+@contextlib.contextmanager
+def keep_loaded() -> Iterator[None]:
+    """
+    Within it, commands that read the same data read its files once: stages of a recipe run in one process, and
+    reading and checking a data set takes as long as training a little on it.
+    """
+    global _kept
+    before, _kept = _kept, {} if _kept is None else _kept
+    try:
+        yield
+    finally:
+        _kept = before
+
+
 def load_problem_data(args: DataArguments) -> ProblemData:
     """
     Loads the data that the options name.
@@ -93,22 +112,30 @@ def load_problem_data(args: DataArguments) -> ProblemData:
     Raises:
         DataError: see [`load_mwp_dataset`].
     """
-    from ..data import load_mwp_dataset
+    options = asdict(args)
+    limits = {"train": options.pop("max_train_samples")}
+    limits["validation"] = limits["test"] = options.pop("max_eval_samples")
+    name = options.pop("dataset")
 
-    parts, report = load_mwp_dataset(
-        args.dataset,
-        data_dir=args.data_dir,
-        split_scheme=args.split_scheme,
-        fold=args.fold,
-        on_error=args.on_error,
-        drop_overlap=args.drop_overlap,
-        numerals=args.numerals,
-        validation_fraction=args.validation_fraction,
-        return_report=True,
-    )
-    limits = {"train": args.max_train_samples, "validation": args.max_eval_samples, "test": args.max_eval_samples}
-    chosen = {}
-    for name, rows in parts.items():
-        limit = limits.get(name)
-        chosen[name] = rows if limit is None else rows.select(range(min(limit, len(rows))))
-    return ProblemData(report.dataset, report.scheme, chosen, report, args.numerals)
+    def read() -> tuple[Any, Any]:
+        from ..data import load_mwp_dataset
+
+        return load_mwp_dataset(name, return_report=True, **options)
+
+    def choose() -> ProblemData:
+        parts, report = _once((name, *options.items()), read)
+        chosen = {}
+        for part, rows in parts.items():
+            limit = limits.get(part)
+            chosen[part] = rows if limit is None else rows.select(range(min(limit, len(rows))))
+        return ProblemData(report.dataset, report.scheme, chosen, report, args.numerals)
+
+    return _once((name, *options.items(), *limits.items()), choose)
+
+
+def _once(key: tuple, make: Callable[[], Any]) -> Any:
+    if _kept is None:
+        return make()
+    if key not in _kept:
+        _kept[key] = make()
+    return _kept[key]

@@ -18,6 +18,7 @@ from ..recipes.recipe import read_yaml
 from .console import make_console, percent
 from .errors import CommandError
 from .parsing import parse
+from .problem_data import keep_loaded
 
 
 STAGE_COMMANDS = ("pretrain", "train", "distill", "mix", "evaluate", "card")
@@ -61,7 +62,8 @@ def run_stages(recipe: Recipe, console: Console, targets: Sequence[str] | None =
         state = "done before, skipped" if stage.is_done else f"hf-mwp {stage.command}"
         console.rule(f"stage {number} of {count}: {stage.name} ({state})", align="left", style="dim")
 
-    return recipe.run(stage_commands(), targets, announce)
+    with keep_loaded():
+        return recipe.run(stage_commands(), targets, announce)
 
 
 def stage_commands() -> dict[str, Any]:
@@ -148,10 +150,25 @@ def _arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, dict[str, Any]]
     parser.add_argument("--targets", nargs="+", help="stages that are wanted; those of the recipe if not given")
     parser.add_argument("--dry_run", "--dry-run", action="store_true", help="only show what would be run")
     args, rest = parser.parse_known_args(list(argv))
+    return args, read_changes("distill", rest)
+
+
+def read_changes(command: str, arguments: Sequence[str]) -> dict[str, Any]:
+    """
+    Changes of a recipe from arguments of the form `--variable VALUE` and `--stage.option VALUE`.
+
+    Args:
+        command (`str`): Name of the command, for messages.
+        arguments (`Sequence[str]`): What the command's own options left over.
+
+    Raises:
+        CommandError: an argument of another form.
+    """
+    rest = list(arguments)
     changes: dict[str, Any] = {}
     while rest:
         flag, equals, value = rest.pop(0).partition("=")
         if not flag.startswith("--") or (not equals and not rest):
-            raise CommandError(f"distill: {flag!r} needs the form --variable VALUE or --stage.option VALUE.")
+            raise CommandError(f"{command}: {flag!r} needs the form --variable VALUE or --stage.option VALUE.")
         changes[flag[2:].replace("-", "_")] = yaml.safe_load(value if equals else rest.pop(0))
-    return args, changes
+    return changes
