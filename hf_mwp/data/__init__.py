@@ -14,12 +14,14 @@ _MODULES = {
     "OutputVocabulary": "output_vocabulary",
     "PreTrainingCollator": "pretraining_collator",
     "PreTrainingEncoder": "pretraining_encoder",
+    "TaggedCorpus": "tagged_corpus",
     "TreeBatch": "tree_batch",
     "dataset_report": "load_report",
     "encode_corpus": "encoded_corpus",
     "load_mwp_dataset": "load",
     "pos_label_list": "pretraining_encoder",
     "problem_from_row": "schema",
+    "tag_corpus": "tagged_corpus",
 }
 
 __all__ = list(_MODULES)

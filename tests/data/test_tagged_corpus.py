@@ -1,0 +1,391 @@
+import errno
+import json
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from hf_mwp.data import DataError, TaggedCorpus, tag_corpus, tagged_shard
+from hf_mwp.data import tagged_corpus as module
+from hf_mwp.problems import JiebaTagger, TaggedWord
+from tests.data.tagging import CharacterTagger, make_texts
+
+
+@pytest.fixture(autouse=True)
+def small_files(monkeypatch):
+    monkeypatch.setattr(module, "SHARD_SIZE", 8)
+
+
+def files(folder):
+    return sorted(path for path in Path(folder).rglob("*") if path.is_file())
+
+
+def expected(texts):
+    return list(zip(texts, CharacterTagger().tag(texts), strict=True))
+
+
+def test_texts_and_words(tmp_path):
+    texts = ["", "  ", *make_texts(18)]
+    corpus = tag_corpus(iter(texts), CharacterTagger(), tmp_path)
+    assert isinstance(corpus, TaggedCorpus) and len(corpus) == 20
+    assert list(corpus) == [corpus[index] for index in range(20)] == expected(texts)
+    assert corpus[-1] == corpus[19] and corpus[0] == ("", [])
+    assert corpus.tagger == "characters" and corpus.tags == ["m", "n", "x"]
+    assert corpus.folder == tmp_path / f"characters-{CharacterTagger().fingerprint}"
+    assert corpus.fingerprint == CharacterTagger().fingerprint
+    assert len(files(tmp_path)) == 3
+    for index in (20, -21):
+        with pytest.raises(IndexError, match="20 texts"):
+            corpus[index]
+
+
+def test_jieba_end_to_end(tmp_path):
+    texts = ["用去(3/8)吨，还剩 80%", "小明有4个苹果"]
+    corpus = tag_corpus(texts, JiebaTagger(), tmp_path)
+    assert list(corpus) == list(zip(texts, JiebaTagger().tag(texts), strict=True))
+    assert TaggedWord("80%", "m", 12, 15) in corpus[0][1]
+
+
+def test_what_is_there_is_not_tagged_again(tmp_path):
+    first = tag_corpus(make_texts(20), CharacterTagger(), tmp_path)
+    tagger, before = CharacterTagger(), files(tmp_path)
+    times = [path.stat().st_mtime_ns for path in before]
+    again = tag_corpus(make_texts(20), tagger, tmp_path)
+    assert tagger.count == 0 and list(again) == list(first) and again.digest == first.digest
+    assert files(tmp_path) == before and [path.stat().st_mtime_ns for path in before] == times
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 8, 100])
+def test_batches_do_not_matter(tmp_path, batch_size):
+    tagger = CharacterTagger()
+    corpus = tag_corpus(make_texts(20), tagger, tmp_path / "a", batch_size=batch_size)
+    assert max(map(len, tagger.batches)) == min(batch_size, 8)
+    tag_corpus(make_texts(20), CharacterTagger(), tmp_path / "b")
+    assert [path.read_bytes() for path in files(tmp_path / "a")] == [p.read_bytes() for p in files(tmp_path / "b")]
+    assert list(corpus) == expected(make_texts(20))
+
+
+@pytest.mark.parametrize(("old", "new"), [(20, 23), (20, 24), (20, 50), (16, 17), (3, 4)])
+def test_added_texts_alone_are_tagged(tmp_path, old, new):
+    before = tag_corpus(make_texts(old), CharacterTagger(), tmp_path)
+    tagger = CharacterTagger()
+    after = tag_corpus(make_texts(new), tagger, tmp_path)
+    assert tagger.count == new - old
+    assert list(after) == expected(make_texts(new)) and list(before) == expected(make_texts(old))
+    assert after.digest != before.digest
+
+
+def test_the_texts_after_a_change_are_tagged_again(tmp_path):
+    texts = make_texts(40)
+    tag_corpus(texts, CharacterTagger(), tmp_path)
+    tagger = CharacterTagger()
+    changed = [*texts[:17], "另一题", *texts[18:]]
+    assert list(tag_corpus(changed, tagger, tmp_path)) == expected(changed)
+    assert tagger.count == 8
+    assert list(tag_corpus(texts[1:], CharacterTagger(), tmp_path)) == expected(texts[1:])
+
+
+def test_progress(tmp_path):
+    seen = []
+    tag_corpus(make_texts(20), CharacterTagger(), tmp_path, 3, lambda done, total: seen.append((done, total)))
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert seen[0] == (0, 20) and seen[-1] == (20, 20) and (8, 20) in seen
+    seen.clear()
+    tag_corpus(iter(make_texts(20)), CharacterTagger(), tmp_path, 3, lambda done, total: seen.append((done, total)))
+    assert seen == [(8, None), (16, None), (20, None)]
+
+
+def damage_truncate(path):
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def damage_byte(path):
+    content = bytearray(path.read_bytes())
+    content[-30] ^= 1
+    path.write_bytes(bytes(content))
+
+
+def damage_tags_in_header(path):
+    path.write_bytes(path.read_bytes().replace(b'"tags": ["m", "n", "x"]', b'"tags": ["n", "m", "x"]'))
+
+
+def damage_empty(path):
+    path.write_bytes(b"")
+
+
+def damage_header_cut(path):
+    path.write_bytes(path.read_bytes()[:50])
+
+
+def damage_other_file(path):
+    path.write_text('{"format": "something"}\n')
+
+
+def damage_other_texts(path):
+    first = sorted(path.parent.glob("*.jsonl"))[0]
+    path.write_bytes(first.read_bytes())
+
+
+def damage_other_tagger(path):
+    path.write_bytes(path.read_bytes().replace(b'"characters"', b'"strangers"'))
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (damage_truncate, "damaged or cut off: its checksum"),
+        (damage_byte, "damaged or cut off: its checksum"),
+        (damage_tags_in_header, "damaged or cut off: its checksum"),
+        (damage_empty, "damaged at its beginning"),
+        (damage_header_cut, "damaged at its beginning"),
+        (damage_other_file, "damaged at its beginning"),
+        (damage_other_texts, "tags of other texts"),
+        (damage_other_tagger, "tags of strangers"),
+    ],
+)
+def test_a_damaged_or_foreign_file_is_named_and_made_anew(tmp_path, caplog, damage, reason):
+    tag_corpus(make_texts(20), CharacterTagger(), tmp_path)
+    victim = files(tmp_path)[1]
+    whole = victim.read_bytes()
+    damage(victim)
+    assert victim.read_bytes() != whole
+    tagger = CharacterTagger()
+    corpus = tag_corpus(make_texts(20), tagger, tmp_path)
+    assert list(corpus) == expected(make_texts(20)) and tagger.count == 8
+    assert len(caplog.messages) == 1 and str(victim) in caplog.messages[0] and reason in caplog.messages[0]
+    assert victim.read_bytes() == whole
+
+
+def test_a_damaged_beginning_is_not_grown(tmp_path, caplog):
+    tag_corpus(make_texts(4), CharacterTagger(), tmp_path)
+    damage_byte(files(tmp_path)[0])
+    tagger = CharacterTagger()
+    assert list(tag_corpus(make_texts(6), tagger, tmp_path)) == expected(make_texts(6))
+    assert tagger.count == 6 and "checksum" in caplog.messages[0]
+
+
+def test_damage_after_opening_is_named(tmp_path):
+    corpus = tag_corpus(make_texts(20), CharacterTagger(), tmp_path)
+    victim = files(tmp_path)[0]
+    damage_truncate(victim)
+    with pytest.raises(DataError, match="cut off since it was opened") as caught:
+        corpus[7]
+    assert caught.value.file == str(victim)
+    with pytest.raises(DataError, match="cut off since it was opened"):
+        list(corpus)
+    victim.unlink()
+    with pytest.raises(DataError, match="cannot be read: No such file"):
+        corpus[7]
+
+
+def test_tags_of_another_version_are_not_used(tmp_path, caplog):
+    tag_corpus(make_texts(20), CharacterTagger(version="1"), tmp_path)
+    tagger = CharacterTagger(version="2")
+    corpus = tag_corpus(make_texts(20), tagger, tmp_path)
+    assert tagger.count == 20 and corpus.fingerprint == tagger.fingerprint
+    assert len(caplog.messages) == 1 and CharacterTagger(version="1").fingerprint in caplog.messages[0]
+    assert "another version" in caplog.messages[0]
+
+
+def test_labels_of_another_tagger(tmp_path):
+    corpus = tag_corpus(make_texts(3), CharacterTagger(), tmp_path)
+    corpus.check_tags("characters", ["m", "n", "q", "x"])
+    with pytest.raises(DataError, match="tagged by characters, not by ltp: tag the texts with ltp"):
+        corpus.check_tags("ltp", corpus.tags)
+    with pytest.raises(DataError, match="does not know the tags m, x"):
+        corpus.check_tags("characters", ["n"])
+
+
+@pytest.mark.parametrize("texts", [[], iter(())])
+def test_an_empty_corpus(tmp_path, texts):
+    with pytest.raises(DataError, match="corpus is empty"):
+        tag_corpus(texts, CharacterTagger(), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [(None, "text 9 of the corpus is NoneType"), ("a\ud800", "text 9 .* Unicode at character 1")]
+)
+def test_no_text(tmp_path, text, message):
+    with pytest.raises(DataError, match=message):
+        tag_corpus([*make_texts(9), text], CharacterTagger(), tmp_path)
+    assert len(files(tmp_path)) == 1
+
+
+class BadTagger(CharacterTagger):
+    def __init__(self, words):
+        super().__init__()
+        self.words = words
+
+    def tag(self, texts):
+        return self.words
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [[]],
+        [[TaggedWord("明", "n", 0, 1)], []],
+        [[TaggedWord("小", "n", 0, 1), TaggedWord("小明", "n", 0, 2)], []],
+        [[TaggedWord("", "n", 0, 0)], []],
+    ],
+)
+def test_a_tagger_with_other_words(tmp_path, words):
+    with pytest.raises(DataError, match="the tagger characters gave"):
+        tag_corpus(["小明", "小红"], BadTagger(words), tmp_path)
+
+
+def test_no_batch():
+    with pytest.raises(ValueError, match="batch_size"):
+        tag_corpus(["小明"], CharacterTagger(), batch_size=0)
+
+
+def test_a_full_disk_keeps_what_is_done(tmp_path, monkeypatch):
+    calls = []
+
+    def full(descriptor):
+        calls.append(descriptor)
+        if len(calls) > 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(tagged_shard.os, "fsync", full)
+    with pytest.raises(DataError, match="No space left on device. 16 texts are tagged and kept: make room") as caught:
+        tag_corpus(make_texts(30), CharacterTagger(), tmp_path)
+    assert str(tmp_path) in str(caught.value)
+    assert len(files(tmp_path)) == 2
+    monkeypatch.undo()
+    monkeypatch.setattr(module, "SHARD_SIZE", 8)
+    tagger = CharacterTagger()
+    assert list(tag_corpus(make_texts(30), tagger, tmp_path)) == expected(make_texts(30))
+    assert tagger.count == 14
+
+
+def test_a_cache_folder_that_is_a_file(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="cannot be written.*0 texts are tagged"):
+        tag_corpus(make_texts(3), CharacterTagger(), tmp_path / "file")
+
+
+def test_an_error_of_the_source_keeps_what_is_done(tmp_path):
+    def source():
+        yield from make_texts(20)
+        raise RuntimeError("cut off")
+
+    with pytest.raises(RuntimeError, match="cut off"):
+        tag_corpus(source(), CharacterTagger(), tmp_path)
+    tagger = CharacterTagger()
+    tag_corpus(make_texts(20), tagger, tmp_path)
+    assert tagger.count == 4
+
+
+KILLED = """
+from hf_mwp.data import tag_corpus, tagged_corpus
+from tests.data.tagging import CharacterTagger, make_texts
+tagged_corpus.SHARD_SIZE = 8
+tag_corpus(make_texts(80), CharacterTagger(delay=0.02), {folder!r}, batch_size=1)
+"""
+
+
+def test_killed_and_resumed(tmp_path, repository):
+    folder = tmp_path / "killed"
+    code = KILLED.format(folder=str(folder))
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=repository, stderr=subprocess.PIPE)
+    try:
+        until = time.monotonic() + 120
+        while len(list(folder.rglob("*.jsonl"))) < 3:
+            assert process.poll() is None, process.stderr.read().decode()[-2000:]
+            assert time.monotonic() < until
+            time.sleep(0.005)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stderr.close()
+    done = 8 * len(list(folder.rglob("*.jsonl")))
+    assert 24 <= done < 80
+    tagger = CharacterTagger()
+    resumed = tag_corpus(make_texts(80), tagger, folder)
+    assert tagger.count == 80 - done
+    assert list(resumed) == expected(make_texts(80))
+    tag_corpus(make_texts(80), CharacterTagger(), tmp_path / "whole")
+    contents = [
+        [path.read_bytes() for path in sorted(tmp_path.glob(f"{name}/*/*.jsonl"))] for name in ("killed", "whole")
+    ]
+    assert contents[0] == contents[1]
+
+
+def test_what_a_killed_process_had_begun_is_removed_after_an_hour(tmp_path):
+    corpus = tag_corpus(make_texts(3), CharacterTagger(), tmp_path)
+    old, new = (corpus.folder / f".000000-{name}.jsonl.1234.part" for name in ("old", "new"))
+    old.write_text("{")
+    new.write_text("{")
+    os.utime(old, (time.time() - 7200,) * 2)
+    tag_corpus(make_texts(3), CharacterTagger(), tmp_path)
+    assert not old.exists() and new.exists()
+
+
+def _read(corpus):
+    return [corpus[index] for index in range(len(corpus))]
+
+
+def _tag(folder):
+    return _read(tag_corpus(make_texts(40), CharacterTagger(), folder))
+
+
+def test_processes_share_it(tmp_path):
+    texts = make_texts(40)
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        # Both write the same files, then both read them.
+        assert pool.map(_tag, [tmp_path, tmp_path]) == [expected(texts)] * 2
+        corpus = tag_corpus(texts, CharacterTagger(), tmp_path)
+        assert pool.map(_read, [corpus, corpus]) == [expected(texts)] * 2
+    assert list(pickle.loads(pickle.dumps(corpus))) == list(corpus)  # noqa: S301 (our own bytes)
+
+
+def test_without_a_folder_it_is_temporary():
+    corpus = tag_corpus(make_texts(20), CharacterTagger())
+    folder = corpus.folder
+    assert list(corpus) == expected(make_texts(20)) and folder.is_dir()
+    copy = pickle.loads(pickle.dumps(corpus))  # noqa: S301 (our own bytes)
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply(_read, (corpus,)) == expected(make_texts(20))
+    del copy
+    assert folder.is_dir()
+    del corpus
+    assert not folder.exists()
+
+
+def test_memory_does_not_grow(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "SHARD_SIZE", 64)
+
+    class Streaming(CharacterTagger):
+        def tag(self, texts):
+            words = super().tag(texts)
+            self.batches.clear()
+            return words
+
+    def peak(count):
+        source = (f"{index} " * 20 for index in range(count))
+        tracemalloc.start()
+        corpus = tag_corpus(source, Streaming(), tmp_path / str(count))
+        for _ in corpus:
+            pass
+        size = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return size
+
+    peak(64)  # what is imported and cached at first use
+    assert peak(1280) < 1.3 * peak(256)
+
+
+def test_a_file_is_readable_json(tmp_path):
+    tag_corpus(["有4个"], CharacterTagger(), tmp_path)
+    header, record = files(tmp_path)[0].read_text(encoding="utf-8").splitlines()
+    assert json.loads(header)["tags"] == ["m", "n"]
+    assert json.loads(record) == ["有4个", [1, 0, 1, 0, 1, 2, 1, 2, 3]]
