@@ -35,7 +35,7 @@ def build_solver(
     """
     if args.solver is not None:
         model, processor = load_solver(args.solver)
-        _set_dropout(model.encoder.config, args.dropout)
+        set_dropout(model.encoder.config, args.dropout)
         if args.dropout is not None:
             model.decoder.config.dropout = args.dropout
             _apply_dropout(model, args.dropout)
@@ -46,7 +46,7 @@ def build_solver(
     from ..models import MwpSolver
 
     source = args.tokenizer or args.encoder
-    _check_tokenizer(source)
+    check_tokenizer(source)
     try:
         processor = MwpProcessor.build(
             source,
@@ -60,7 +60,7 @@ def build_solver(
     except OSError as error:
         raise CommandError(f"The tokenizer {source} cannot be loaded: {error}") from error
     encoder = _encoder(args, processor)
-    processor.max_length = min(processor.max_length, _positions(encoder.config))
+    processor.max_length = min(processor.max_length, count_positions(encoder.config))
     decoder_fields = dict(args.decoder_config or {})
     if args.dropout is not None:
         decoder_fields.setdefault("dropout", args.dropout)
@@ -85,7 +85,7 @@ def _encoder(args: ModelArguments, processor: MwpProcessor) -> PreTrainedModel:
         config = MwpStudentConfig(**(fields | args.encoder_config))
         if args.attn_implementation is not None:
             config._attn_implementation = args.attn_implementation
-        _set_dropout(config, args.dropout)
+        set_dropout(config, args.dropout)
         return MwpStudentModel(config, add_pooling_layer=False)
     check_folder(args.encoder)
     options = {} if args.attn_implementation is None else {"attn_implementation": args.attn_implementation}
@@ -101,7 +101,7 @@ def _encoder(args: ModelArguments, processor: MwpProcessor) -> PreTrainedModel:
     return MwpStudentModel.from_encoder(encoder, layers=layers, add_pooling_layer=False)
 
 
-def _positions(config: Any) -> int:
+def count_positions(config: Any) -> int:
     """Most tokens that an encoder has positions for; RoBERTa counts them from the padding token on."""
     offset = getattr(config, "position_offset", 0)
     if "roberta" in config.model_type or config.model_type == "camembert":
@@ -109,7 +109,8 @@ def _positions(config: Any) -> int:
     return config.max_position_embeddings - offset
 
 
-def _set_dropout(config: Any, dropout: float | None) -> None:
+def set_dropout(config: Any, dropout: float | None) -> None:
+    """Writes a dropout into an encoder's configuration; `None` leaves it."""
     if dropout is not None:
         config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout
 
@@ -123,7 +124,8 @@ def _apply_dropout(model: MwpSolver, dropout: float) -> None:
             module.p = dropout
 
 
-def _check_tokenizer(source: str) -> None:
+def check_tokenizer(source: str) -> None:
+    """Raises `CommandError` for a folder without a tokenizer."""
     path = Path(source)
     if path.is_dir() and not any((path / name).exists() for name in ("tokenizer.json", "vocab.txt", "vocab.json")):
         raise CommandError(f"{source} has no tokenizer (tokenizer.json or vocab.txt); give one with --tokenizer.")

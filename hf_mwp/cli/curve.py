@@ -6,9 +6,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 
-def draw_learning_curve(histories: Mapping[str, Sequence[Mapping]], path: str | Path, title: str = "") -> bool:
+PANELS = {"training loss": "loss", "answer accuracy": "eval_answer_accuracy"}
+
+
+def draw_learning_curve(
+    histories: Mapping[str, Sequence[Mapping]],
+    path: str | Path,
+    title: str = "",
+    panels: Mapping[str, str] = PANELS,
+) -> bool:
     """
-    Draws training loss and answer accuracy over epochs.
+    Draws figures of the log over epochs.
 
     Args:
         histories (`Mapping[str, Sequence[Mapping]]`):
@@ -17,13 +25,17 @@ def draw_learning_curve(histories: Mapping[str, Sequence[Mapping]], path: str | 
             The PNG file to write.
         title (`str`, *optional*):
             Heading.
+        panels (`Mapping[str, str]`, *optional*):
+            Names of the figures by the label of their panel; training loss and answer accuracy by default.
 
     Returns:
         `bool`: whether there was anything to draw.
     """
-    loss = {name: _series(history, "loss") for name, history in histories.items()}
-    accuracy = {name: _series(history, "eval_answer_accuracy") for name, history in histories.items()}
-    if not any(loss.values()) and not any(accuracy.values()):
+    drawn = {
+        label: {name: _series(history, figure) for name, history in histories.items()}
+        for label, figure in panels.items()
+    }
+    if not any(points for series in drawn.values() for points in series.values()):
         return False
 
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -31,8 +43,7 @@ def draw_learning_curve(histories: Mapping[str, Sequence[Mapping]], path: str | 
 
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     FigureCanvasAgg(figure)
-    panels = figure.subplots(1, 2)
-    for panel, series, label in zip(panels, (loss, accuracy), ("training loss", "answer accuracy"), strict=True):
+    for panel, (label, series) in zip(figure.subplots(1, len(drawn)), drawn.items(), strict=True):
         for name, points in series.items():
             if points:
                 panel.plot(*zip(*points, strict=True), marker="o", markersize=3, linewidth=1.2, label=name)
@@ -40,7 +51,8 @@ def draw_learning_curve(histories: Mapping[str, Sequence[Mapping]], path: str | 
         panel.grid(alpha=0.3)
         if panel.lines and len(histories) > 1:
             panel.legend()
-    panels[1].set_ylim(0, 1)
+        if panels[label].endswith(("accuracy", "f1")):
+            panel.set_ylim(0, 1)
     figure.suptitle(title)
     figure.savefig(path, dpi=120)
     return True

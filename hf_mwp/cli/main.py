@@ -13,6 +13,7 @@ from .errors import CommandError
 
 COMMANDS = {
     "quickstart": "train a teacher, distil a student, solve held-out problems: the whole house in five minutes",
+    "pretrain": "train an encoder on masked words and parts of speech of problem texts",
     "train": "fine-tune a solver (teacher or student) on a data set",
     "distill": "train a student solver after a teacher solver, or run a recipe with all stages around it",
     "mix": "average a distilled solver's encoder with the pretrained one that it began as",

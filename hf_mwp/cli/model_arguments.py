@@ -88,8 +88,8 @@ class ModelArguments:
     )
 
     def __post_init__(self):
-        self.encoder_config = _mapping("encoder_config", self.encoder_config)
-        self.decoder_config = _mapping("decoder_config", self.decoder_config)
+        self.encoder_config = parse_mapping("encoder_config", self.encoder_config)
+        self.decoder_config = parse_mapping("decoder_config", self.decoder_config)
         if self.dropout is not None and not 0 <= self.dropout < 1:
             raise ValueError(f"`dropout` must be at least 0 and below 1, not {self.dropout}.")
         sources = [name for name in ("encoder", "encoder_config", "solver") if getattr(self, name) is not None]
@@ -103,7 +103,7 @@ class ModelArguments:
         parse_layers(self.encoder_layers)
 
 
-def _mapping(name: str, value: dict | str | None) -> dict | None:
+def parse_mapping(name: str, value: dict | str | None) -> dict | None:
     """A mapping as YAML gives it, or as JSON on the command line."""
     if isinstance(value, str):
         try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -11,6 +13,16 @@ from transformers import Trainer, TrainerCallback
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from .console import percent
+
+
+# What an evaluation's line shows, of solvers and of pretraining.
+FIGURES = {
+    "eval_answer_accuracy": "answers",
+    "eval_equation_accuracy": "equations",
+    "eval_mlm_loss": "masked words, loss",
+    "eval_pos_f1": "tagging F1",
+}
+SHARES = ("answers", "equations", "tagging F1")
 
 
 class RichProgressCallback(TrainerCallback):
@@ -65,13 +77,17 @@ class RichProgressCallback(TrainerCallback):
 
     def on_evaluate(self, args, state, control, metrics=None, **kwargs):
         metrics = metrics or {}
-        if "eval_answer_accuracy" not in metrics or state.epoch is None:
+        figures = [
+            f"{label} {percent(metrics[name])} %" if label in SHARES else f"{label} {metrics[name]:.3f}"
+            for name, label in FIGURES.items()
+            if name in metrics
+        ]
+        if not figures or state.epoch is None:
             return
         parts = [f"{self.name}  epoch {state.epoch:g}"]
         if self.loss is not None:
             parts.append(f"loss {self.loss:.3f}")
-        parts.append(f"validation: answers {percent(metrics['eval_answer_accuracy'])} %")
-        parts.append(f"equations {percent(metrics.get('eval_equation_accuracy'))} %")
+        parts += [f"validation: {figures[0]}", *figures[1:]]
         if hasattr(self, "started"):
             parts.append(f"{time.perf_counter() - self.started:.0f} s")
         line = ", ".join(parts)
@@ -86,3 +102,32 @@ class RichProgressCallback(TrainerCallback):
         if self.progress is not None:
             self.progress.stop()
             self.progress = None
+
+
+@contextmanager
+def counting_bar(console: Console, name: str) -> Iterator[Callable[[int, int | None], None]]:
+    """
+    A bar for something that is counted; without a terminal a line when it is done.
+
+    Args:
+        console (`rich.console.Console`): Where to print.
+        name (`str`): What is done.
+
+    Returns:
+        `Callable[[int, int | None], None]`: to be called with the number done and, if it is known, of all.
+    """
+    started, count = time.perf_counter(), 0
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(
+        *columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task(name, total=None)
+
+        def update(done: int, total: int | None = None) -> None:
+            nonlocal count
+            count = done
+            bar.update(task, completed=done, total=total)
+
+        yield update
+    if count and not console.is_terminal:
+        console.print(f"{name}: {count}, {time.perf_counter() - started:.0f} s")

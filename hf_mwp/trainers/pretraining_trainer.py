@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,8 @@ class PreTrainingTrainer(BaseTrainer):
             `eval_dataset` the share `validation_fraction` of the training texts is held out.
         processing_class ([`MwpProcessor`]):
             Masks numbers and tokenises; saved beside the model, so that solvers on it read texts in the same way.
+        progress (`Callable[[int, int | None], None]`, *optional*):
+            Called with the number of encoded texts and of all while they are encoded.
         kwargs:
             As in `Trainer` (`callbacks`, `optimizers`, ...).
 
@@ -102,6 +105,7 @@ class PreTrainingTrainer(BaseTrainer):
         processing_class: Any = None,
         *,
         callbacks: list | None = None,
+        progress: Callable[[int, int | None], None] | None = None,
         **kwargs,
     ) -> None:
         args = self.config_class(output_dir="trainer_output") if args is None else args
@@ -115,12 +119,12 @@ class PreTrainingTrainer(BaseTrainer):
         self._check(model, args, processing_class)
         self._masks, self._tags = args.mlm_loss_weight > 0, args.pos_loss_weight > 0
         seed = args.seed if args.data_seed is None else args.data_seed
-        folder = Path(args.output_dir) / "encoded"
+        encoding = (model.config, processing_class, Path(args.output_dir) / "encoded", self._tags, progress)
         with args.main_process_first(local=False, desc="encoding of the texts"):
             if train_dataset is not None:
-                train_dataset = prepare_texts(train_dataset, model.config, processing_class, folder, self._tags)
+                train_dataset = prepare_texts(train_dataset, *encoding)
             if eval_dataset is not None:
-                eval_dataset = prepare_texts(eval_dataset, model.config, processing_class, folder, self._tags)
+                eval_dataset = prepare_texts(eval_dataset, *encoding)
         if train_dataset is not None and eval_dataset is None and args.validation_fraction:
             train_dataset, eval_dataset = split_texts(train_dataset, args.validation_fraction, seed)
         if eval_dataset is not None:

@@ -1,0 +1,189 @@
+"""`hf-mwp pretrain`: masked language modelling and tagging on texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from .console import is_main_process, make_console, percent
+from .curve import draw_learning_curve
+from .errors import CommandError
+from .parsing import parse
+from .pretrain_arguments import NO_TAGGER, CorpusArguments, ResumeArguments, StudentModelArguments
+from .progress import RichProgressCallback, counting_bar
+from .run_folder import RunFolder
+from .student_building import StudentBuilder
+from .training import resume_point
+
+
+if TYPE_CHECKING:
+    from ..trainers import PreTrainingConfig, PreTrainingTrainer
+
+PANELS = {"masked words, loss": "eval_mlm_loss", "tagging, F1": "eval_pos_f1"}
+
+
+def argument_types() -> list[type]:
+    """Dataclasses whose fields are the options."""
+    from ..trainers import PreTrainingConfig
+
+    return [CorpusArguments, StudentModelArguments, ResumeArguments, PreTrainingConfig]
+
+
+def run(argv: list[str]) -> int:
+    """Pretrains a student; see `hf-mwp pretrain --help`. Also runs under `torchrun` and `accelerate launch`."""
+    from transformers import set_seed
+
+    from ..problems.pos_tagger import load_tagger
+    from ..trainers import PreTrainingTrainer
+
+    (corpus_args, model_args, resume_args, config), values = parse(
+        "pretrain",
+        "Pretrain a student on texts of math word problems: masked words, of which those that carry the mathematics "
+        "are masked more often, and parts of speech.",
+        argument_types(),
+        argv,
+    )
+    console = make_console()
+    checkpoint = resume_point(config, resume_args)
+    check_tagger(corpus_args, config)
+    set_seed(config.seed)
+    tagger = load_tagger(corpus_args.tagger) if config.pos_loss_weight else None
+    builder = StudentBuilder(model_args, None if tagger is None else tagger.name)
+    folder = RunFolder(config.output_dir, "pretrain", values)
+    try:
+        with config.main_process_first(local=False, desc="tagging"):
+            corpus = read_corpus(corpus_args, model_args.language, tagger, folder.path, console)
+        prepare_config(config, console)
+        set_seed(config.seed)
+        with counting_bar(console, "encoding") as progress:
+            trainer = PreTrainingTrainer(
+                model=builder.build(None if tagger is None else corpus.tags),
+                args=config,
+                train_dataset=corpus,
+                processing_class=builder.processor,
+                progress=progress,
+            )
+        record = data_record(corpus_args, trainer, tagger)
+        console.print(", ".join(f"{name} {value}" for name, value in record.items() if name != "corpus"))
+        folder.write_json("data.json", record)
+        folder.finish(pretrain(trainer, folder, checkpoint, console))
+    finally:
+        folder.close()
+    written = "model, processor, run_config.yaml, run.json, data.json, metrics.json, run.log, learning_curve.png"
+    console.print(f"{folder.path} has {written}")
+    return 0
+
+
+def check_tagger(args: CorpusArguments, config: PreTrainingConfig) -> None:
+    """Raises `CommandError` if tags are needed and there is no tagger."""
+    if args.tagger == NO_TAGGER and config.pos_loss_weight:
+        raise CommandError(
+            "pretrain: tagging needs a tagger: take --tagger jieba, or leave tagging away with --pos_loss_weight 0."
+        )
+
+
+def prepare_config(config: PreTrainingConfig, console: Console) -> None:
+    """Turns off evaluations where nothing is held out, and the Trainer's own printing."""
+    config.disable_tqdm = True
+    if not config.validation_fraction and config.eval_strategy != "no":
+        console.print("No text is held out: nothing is evaluated on the way.")
+        config.eval_strategy, config.load_best_model_at_end = "no", False
+        config.early_stopping_patience = None
+
+
+def read_corpus(args: CorpusArguments, language: str, tagger: Any, folder: Path, console: Console) -> Any:
+    """
+    The texts, tagged if there is a tagger.
+
+    Args:
+        args ([`CorpusArguments`]): What to read.
+        language (`str`): Language of the texts.
+        tagger ([`~problems.PosTagger`], *optional*): Tags them.
+        folder (`Path`): The run's folder, for the tags if they have no other.
+        console (`rich.console.Console`): Where to show the progress.
+    """
+    from ..data.pretraining_texts import read_texts
+
+    texts: Iterator[str] = read_texts(args.corpus, exclude=args.exclude or (), language=language)
+    if args.max_texts is not None:
+        texts = islice(texts, args.max_texts)
+    if tagger is None:
+        return list(texts)
+    from ..data.tagged_corpus import tag_corpus
+
+    with counting_bar(console, f"tagging with {tagger.name}") as progress:
+        return tag_corpus(texts, tagger, args.tag_cache or folder / "tags", progress=progress)
+
+
+def data_record(args: CorpusArguments, trainer: PreTrainingTrainer, tagger: Any) -> dict[str, Any]:
+    """What the run learns from, for its record."""
+    held_out = trainer.eval_dataset
+    record = {"corpus": args.corpus, "exclude": args.exclude, "texts": len(trainer.train_dataset)}
+    record["held out"] = 0 if held_out is None else len(held_out)
+    if tagger is not None:
+        record |= {"tagger": tagger.name, "tagger fingerprint": tagger.fingerprint}
+        record["labels"] = len(trainer.model.config.pos_labels)
+    return record
+
+
+def pretrain(
+    trainer: PreTrainingTrainer, folder: RunFolder, checkpoint: str | None, console: Console
+) -> dict[str, Any]:
+    """
+    Trains, saves model and processor, evaluates, and writes figures and curve to the run's folder.
+
+    Args:
+        trainer ([`PreTrainingTrainer`]): Ready to train.
+        folder ([`RunFolder`]): The run's record.
+        checkpoint (`str`, *optional*): Checkpoint to go on from.
+        console (`rich.console.Console`): Where to print.
+
+    Returns:
+        `dict`: what `metrics.json` holds.
+    """
+    from ..metrics import count_parameters
+
+    progress = RichProgressCallback.attach(trainer, console, "student")
+    try:
+        result = trainer.train(resume_from_checkpoint=checkpoint)
+    finally:
+        progress.close()
+    trainer.save_model()
+    trainer.save_state()
+    metrics: dict[str, Any] = {"parameters": count_parameters(trainer.model), "train": dict(result.metrics)}
+    if trainer.eval_dataset is not None:
+        found = trainer.evaluate(metric_key_prefix="validation")
+        metrics["validation"] = {name.removeprefix("validation_"): value for name, value in found.items()}
+        console.print(figures_table(metrics["validation"]))
+    if is_main_process():
+        curve = folder.path / "learning_curve.png"
+        draw_learning_curve({"student": trainer.state.log_history}, curve, title="Pretraining", panels=PANELS)
+    return metrics
+
+
+def figures_table(figures: dict[str, float]) -> Table:
+    """The figures of the held-out texts."""
+    table = Table(title="held-out texts", title_justify="left")
+    table.add_column("")
+    table.add_column("", justify="right")
+    for name, label in (
+        ("mlm_loss", "masked words, loss"),
+        ("mlm_loss_keywords", "... of keywords"),
+        ("mlm_loss_numbers", "... of numbers and quantities"),
+    ):
+        if name in figures:
+            table.add_row(label, f"{figures[name]:.3f}")
+    for name, label in (
+        ("mlm_accuracy", "masked words, right %"),
+        ("pos_f1", "tagging, F1 %"),
+        ("pos_precision", "tagging, precision %"),
+        ("pos_recall", "tagging, recall %"),
+    ):
+        if name in figures:
+            table.add_row(label, percent(figures[name]))
+    return table

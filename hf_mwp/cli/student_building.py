@@ -1,0 +1,188 @@
+"""From options to a student to pretrain and its processor."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .building import check_tokenizer, count_positions, set_dropout
+from .errors import CommandError
+from .model_arguments import parse_layers
+from .model_folder import check_folder
+from .pretrain_arguments import StudentModelArguments
+
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from ..data.mwp_processor import MwpProcessor
+
+TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json")
+
+
+class StudentBuilder:
+    """
+    Builds what the options describe, in two steps: all that can be wrong with the options is found before a corpus is
+    tagged, whose tags the model needs.
+
+    The processor has no constants, since texts without equations show none: a solver that is built on the pretrained
+    encoder collects them from its own training problems, and takes over the tokens.
+
+    Args:
+        args ([`StudentModelArguments`]): The options.
+        tagger (`str`, *optional*): Name of the tagger; `None` without tagging.
+
+    Raises:
+        CommandError: a folder that is no model or tokenizer, a tokenizer that is not the encoder's, or an encoder
+            that was pretrained with another tagger.
+    """
+
+    def __init__(self, args: StudentModelArguments, tagger: str | None) -> None:
+        from transformers import AutoTokenizer
+
+        from ..data.mwp_processor import MwpProcessor
+
+        self.args, self.tagger = args, tagger
+        if args.encoder is not None:
+            check_folder(args.encoder)
+        source = args.tokenizer or args.encoder
+        check_tokenizer(source)
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(source)
+            self.encoder = None if args.encoder is None else self._load_encoder()
+        except OSError as error:
+            raise CommandError(
+                f"{source if args.encoder is None else args.encoder} cannot be loaded: {error}"
+            ) from error
+        if self.encoder is not None:
+            self._check_vocabulary(tokenizer)
+            self._check_tagger()
+        self.processor: MwpProcessor = MwpProcessor(
+            tokenizer,
+            language=args.language,
+            numerals=args.numerals,
+            indexed_numbers=args.indexed_numbers,
+            max_length=args.max_length,
+        )
+        self.config = self._random_config() if self.encoder is None else self.encoder.config
+        self.processor.max_length = min(self.processor.max_length, count_positions(self.config))
+
+    def build(self, tags: Sequence[str] | None) -> PreTrainedModel:
+        """
+        The model.
+
+        Args:
+            tags (`Sequence[str]`, *optional*): The corpus's tags; without them the model has no tagging head.
+        """
+        from ..data import pos_label_list
+        from ..models import MwpStudentConfig, MwpStudentForMaskedLM, MwpStudentForPreTraining
+
+        tagging: dict[str, Any] = {}
+        if tags is not None:
+            tagging = {"pos_labels": pos_label_list(tags), "pos_tagger": self.tagger}
+        model_class = MwpStudentForMaskedLM if tags is None else MwpStudentForPreTraining
+        if self.encoder is None:
+            config = MwpStudentConfig(**(self._random_fields() | tagging))
+            if self.args.attn_implementation is not None:
+                config._attn_implementation = self.args.attn_implementation
+            set_dropout(config, self.args.dropout)
+            return model_class(config)
+        if tags is not None and not self.args.new_pos_head and self._has_tagging_head:
+            # The head that is there goes on learning; whether it knows all tags is checked with the corpus.
+            tagging = {}
+        options = {
+            name: getattr(self.config, name) for name in ("hidden_dropout_prob", "attention_probs_dropout_prob")
+        }
+        model = model_class.from_encoder(
+            self.encoder, layers=parse_layers(self.args.encoder_layers), **options, **tagging
+        )
+        if tagging:
+            model._init_weights(model.cls.pos_tagger)
+        self.processor.resize_embeddings(model)
+        return model
+
+    @property
+    def _has_tagging_head(self) -> bool:
+        return type(self.encoder).__name__ == "MwpStudentForPreTraining" and self.encoder.config.pos_labels is not None
+
+    def _random_fields(self) -> dict[str, Any]:
+        tokenizer = self.processor.tokenizer
+        sizes = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id or 0}
+        return sizes | self.args.encoder_config
+
+    def _random_config(self) -> Any:
+        from ..models import MwpStudentConfig
+
+        return MwpStudentConfig(**self._random_fields())
+
+    def _load_encoder(self) -> PreTrainedModel:
+        """The encoder, with its head for masked language modelling and tagging if it has one."""
+        from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoModelForPreTraining
+
+        args = self.args
+        config = AutoConfig.from_pretrained(args.encoder)
+        architecture = (config.architectures or [""])[0]
+        auto = AutoModel
+        if architecture.endswith("ForPreTraining"):
+            auto = AutoModelForPreTraining
+        elif architecture.endswith("ForMaskedLM"):
+            auto = AutoModelForMaskedLM
+        options: dict[str, Any] = {}
+        if args.attn_implementation is not None:
+            options["attn_implementation"] = args.attn_implementation
+        if args.dropout is not None:
+            options |= {"hidden_dropout_prob": args.dropout, "attention_probs_dropout_prob": args.dropout}
+        return auto.from_pretrained(args.encoder, dtype="float32", use_safetensors=True, **options)
+
+    def _check_vocabulary(self, tokenizer: Any) -> None:
+        from transformers import AutoTokenizer
+
+        source, size = self.args.tokenizer, self.encoder.get_input_embeddings().num_embeddings
+        if len(tokenizer) > size:
+            raise CommandError(
+                f"The tokenizer {source or self.args.encoder} has {len(tokenizer)} tokens, but {self.args.encoder} "
+                f"embeds {size}: give the tokenizer that the encoder was trained with."
+            )
+        folder = Path(self.args.encoder)
+        if source is None or not any((folder / name).exists() for name in TOKENIZER_FILES):
+            return
+        own, given = AutoTokenizer.from_pretrained(folder).get_vocab(), tokenizer.get_vocab()
+        other = next((token for token, index in given.items() if own.get(token, index) != index), None)
+        if other is not None:
+            raise CommandError(
+                f"The tokenizer {source} is not that of {folder}: {other!r} has the id {given[other]} in one and "
+                f"{own[other]} in the other. Leave --tokenizer away."
+            )
+
+    def _check_tagger(self) -> None:
+        ours = getattr(self.encoder.config, "pos_tagger", None)
+        if self.tagger is None or ours is None or self.args.new_pos_head or not self._has_tagging_head:
+            return
+        if ours != self.tagger:
+            raise CommandError(
+                f"{self.args.encoder} was pretrained on the tags of {ours}, not of {self.tagger}: take --tagger "
+                f"{ours}, or start the tagging head anew with --new_pos_head."
+            )
+
+
+def pretrained_number_tokens(folder: str) -> bool | None:
+    """
+    Whether an encoder was pretrained with a token for each number.
+
+    Args:
+        folder (`str`): Folder of the encoder.
+
+    Returns:
+        `bool`: what its processor says; `None` if there is none beside it.
+    """
+    from ..data.mwp_processor import MwpProcessor
+
+    path = Path(folder) / MwpProcessor.file_name
+    if not path.is_file():
+        return None
+    try:
+        return bool(json.loads(path.read_text(encoding="utf-8"))["indexed_numbers"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise CommandError(f"{path} is no file of a processor: {error}.") from error
