@@ -24,12 +24,12 @@ class FSPLoss(nn.Module):
           matrix"
 
     Requirements:
-        1. Student and teacher have the same width: where they differ in it, the caller first applies a trained linear
-           map ([`DistillationTrainer`] does).
+        1. Student and teacher have the same widths: where they differ in them, the caller first applies trained
+           linear maps ([`DistillationTrainer`] does).
 
     Inputs:
-        - student_hidden (`Sequence[torch.Tensor]`): the states `(batch, tokens, width)` of two layers; twice the same
-          for the uncentred covariance of one layer.
+        - student_hidden (`Sequence[torch.Tensor]`): the states `(batch, tokens, width)` of two layers, which may
+          differ in width; twice the same for the uncentred covariance of one layer.
         - teacher_hidden (`Sequence[torch.Tensor]`): the same shapes; receive no gradient.
         - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero where a token counts.
 
@@ -68,7 +68,7 @@ class FSPLoss(nn.Module):
         check_mask(mask, student_hidden[0])
         difference = _flow(student_hidden, mask) - _flow([state.detach() for state in teacher_hidden], mask)
         texts = self.count(mask).clamp(min=1)
-        return difference.square().sum() / (texts * difference.shape[1] ** 2)
+        return difference.square().sum() / (texts * difference.shape[1] * difference.shape[2])
 
     @staticmethod
     def count(mask: torch.Tensor) -> torch.Tensor:

@@ -60,6 +60,12 @@ class NSTLoss(nn.Module):
             for states in (student_hidden, teacher_hidden)
         )
         check_pairs(ours, theirs)
+        for who, states in (("student", ours), ("teacher", theirs)):
+            if states[0].shape != states[1].shape:
+                raise ValueError(
+                    f"The {who}'s two layers have states of the widths {states[0].shape[-1]} and "
+                    f"{states[1].shape[-1]}; their tokens can only be compared at the same width."
+                )
         if mask is None:
             mask = ours[0].new_ones(ours[0].shape[:2])
         check_mask(mask, ours[0])

@@ -12,10 +12,10 @@ def check_pairs(student: Sequence[torch.Tensor], teacher: Sequence[torch.Tensor]
     for who, states in (("student", student), ("teacher", teacher)):
         if len(states) != 2:
             raise ValueError(f"The {who}'s states of two layers are needed, got {len(states)}.")
-        if states[0].dim() != 3 or states[0].shape != states[1].shape:
+        if any(state.dim() != 3 or state.shape[:2] != states[0].shape[:2] for state in states):
             raise ValueError(
                 f"The {who}'s states have the shapes {tuple(states[0].shape)} and {tuple(states[1].shape)}: two "
-                "layers' states (batch, tokens, width) are needed."
+                "layers' states (batch, tokens, width) for the same tokens are needed."
             )
     ours, theirs = student[0].shape, teacher[0].shape
     if ours[:2] != theirs[:2]:

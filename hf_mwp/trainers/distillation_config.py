@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
-from ..losses import HiddenMSELoss
+from ..losses import AttentionMSELoss, FSPLoss, HiddenMSELoss, NSTLoss
 from .base_config import BaseConfig
 
 
 # Names that `hidden_loss` may have in a config; in Python, a loss object may be given to the trainer instead.
-HIDDEN_LOSSES = {"mse": HiddenMSELoss}
+HIDDEN_LOSSES = {
+    "mse": HiddenMSELoss,
+    "attention": AttentionMSELoss,
+    "attention_mean": partial(AttentionMSELoss, heads="mean"),
+    "fsp": FSPLoss,
+    "nst": NSTLoss,
+}
 
 
 @dataclass
@@ -40,7 +47,11 @@ class DistillationConfig(BaseConfig):
         > Features
 
         hidden_loss (`str`, *optional*, defaults to `"mse"`):
-            Loss between hidden states: `"mse"`; `None` or `"none"` for no such loss.
+            What the student's layers learn: `"mse"`, hidden states ([`HiddenMSELoss`]); `"attention"`, attention
+            matrices head by head, or `"attention_mean"`, their means over heads ([`AttentionMSELoss`]; both models
+            need `attn_implementation="eager"`); `"fsp"`, the flow from the pair of layers before, the embedding
+            output being the first ([`FSPLoss`]); `"nst"`, similarities between tokens ([`NSTLoss`]). `None` or
+            `"none"` for no such loss. Ming et al. compare the four in table 6; hidden states are the best.
         layer_mapping (`str` or list of pairs, *optional*, defaults to `"uniform"`):
             Which layer learns from which, see [`~distillation.map_layers`]: `"uniform"`, `"first"`, `"last"`, pairs
             student:teacher such as `"1:4,2:8,3:12"`, or `[[1, 4], [2, 8], [3, 12]]` in Python and YAML.
@@ -49,6 +60,9 @@ class DistillationConfig(BaseConfig):
             each.
         embedding_weight (`float`, *optional*, defaults to 1.0):
             Weight of the squared distance of the embedding outputs; 0 for no such loss.
+        use_bottlenecks (`bool`, *optional*, defaults to `True`):
+            Take the narrow states of the teacher's bottleneck networks as targets where it has any, without a linear
+            map where the student is as wide as they are.
         projection_learning_rate (`float`, *optional*, defaults to 1e-3):
             Learning rate of the linear maps between different widths, which start from random weights;
             `learning_rate` if `None`.
@@ -90,7 +104,10 @@ class DistillationConfig(BaseConfig):
         default=1.0, metadata={"help": "Weight of the prediction loss, soft and hard labels together."}
     )
 
-    hidden_loss: str | None = field(default="mse", metadata={"help": "Loss between hidden states: mse, or none."})
+    hidden_loss: str | None = field(
+        default="mse",
+        metadata={"help": "What layers learn: mse (hidden states), attention, attention_mean, fsp, nst, or none."},
+    )
     layer_mapping: str = field(
         default="uniform",
         metadata={
@@ -103,6 +120,9 @@ class DistillationConfig(BaseConfig):
     )
     embedding_weight: float = field(
         default=1.0, metadata={"help": "Weight of the loss between embedding outputs; 0 for none."}
+    )
+    use_bottlenecks: bool = field(
+        default=True, metadata={"help": "Take narrow states of the teacher's bottleneck networks as targets."}
     )
     projection_learning_rate: float | None = field(
         default=1e-3,

@@ -8,15 +8,12 @@ import torch
 from torch import nn
 
 from ..distillation.compatibility import check_features, check_frozen_teacher, check_reading, check_solvers
-from ..distillation.feature_projections import FeatureProjections, student_states
-from ..distillation.layer_mapping import map_layers
+from ..distillation.feature_matching import FeatureMatching
+from ..distillation.feature_projections import FeatureProjections
 from ..losses import HiddenMSELoss, LogitDistillationLoss
 from .base_trainer import BaseTrainer
 from .cached_teacher import CACHED_OUTPUTS, CachedTeacher
 from .distillation_config import HIDDEN_LOSSES, DistillationConfig
-
-
-PAPER_WEIGHTS = [1.0, 0.9, 1.0]  # for three layers: the paper pays more attention to the first and the last one
 
 
 class DistillationTrainer(BaseTrainer):
@@ -31,7 +28,9 @@ class DistillationTrainer(BaseTrainer):
     `loss_hidden_{student layer}` and `loss_embedding`, unweighted. While evaluating, the loss is the student's own,
     which compares with that of other trainers and spares the teacher's computation.
 
-    Where widths differ, linear maps are trained with the student, see [`FeatureProjections`]. They are saved in
+    Where the teacher has bottleneck networks, their narrow states are what the student's layers learn from
+    (`use_bottlenecks`). Where widths still differ, linear maps are trained with the student, see
+    [`FeatureProjections`]. They are saved in
     checkpoints in a file of their own and resumed from there; checkpoints and `save_model` give a plain student.
 
     Models, layers, widths and classes are checked with two examples before training begins.
@@ -54,7 +53,8 @@ class DistillationTrainer(BaseTrainer):
             In place of [`LogitDistillationLoss`]: called with student logits, teacher logits and a mask.
         hidden_loss (`nn.Module`, *optional*):
             In place of `args.hidden_loss`: called with student states, teacher states and a mask. If it has
-            `needs_equal_width = False`, it gets states of different width without a linear map.
+            `needs_equal_width = False`, it gets states of different width without a linear map. Its attribute `reads`
+            says what it gets, see [`~distillation.feature_matching.FeatureMatching`].
 
     Raises:
         ValueError: models that do not fit: other symbols, vocabulary, classes, shared weights, a mapping beyond the
@@ -124,15 +124,21 @@ class DistillationTrainer(BaseTrainer):
             prediction_loss = LogitDistillationLoss(args.temperature, args.scale_by_square, reduction)
         if hidden_loss is None and args.hidden_loss is not None:
             hidden_loss = HIDDEN_LOSSES[args.hidden_loss]()
-        self.prediction_loss, self.hidden_loss = prediction_loss, hidden_loss
-        self.embedding_loss = HiddenMSELoss() if args.embedding_weight else None
+        self.prediction_loss = prediction_loss
+        self.features = FeatureMatching(
+            hidden_loss,
+            HiddenMSELoss() if args.embedding_weight else None,
+            args.layer_mapping,
+            args.hidden_weights,
+            args.embedding_weight,
+            args.use_bottlenecks,
+        )
         if not args.prediction_weight and not self._uses_states:
             raise ValueError("Nothing to learn from: all weights of the loss are 0.")
         self.teacher_model = self.accelerator.prepare_model(teacher_model, evaluation_mode=True)
         # Only the student counts as prepared: `Trainer` looks at that when it evaluates before training.
         self.accelerator.free_memory()
         self.teacher_model.requires_grad_(False).eval()
-        self.projections = FeatureProjections({})
         if self.train_dataset is not None:
             self._plan()
 
@@ -145,12 +151,32 @@ class DistillationTrainer(BaseTrainer):
     # Features
 
     @property
+    def projections(self) -> FeatureProjections:
+        """The linear maps between different widths."""
+        return self.features.projections
+
+    @property
+    def layers(self) -> list[tuple[int, int]]:
+        """Pairs (student layer, teacher layer) that are compared."""
+        return self.features.layers
+
+    @property
+    def hidden_weights(self) -> list[float]:
+        """The weight of each pair."""
+        return self.features.weights
+
+    @property
     def _uses_states(self) -> bool:
-        return self.hidden_loss is not None or self.embedding_loss is not None
+        return bool(self.features)
 
     @torch.no_grad()
     def _plan(self) -> None:
         """Runs both models on two examples, checks that they fit, and decides what is compared with what."""
+        if self.features.reads_attention and self.args.cache_teacher_outputs:
+            raise ValueError(
+                "Attention matrices of the teacher are not cached: set `cache_teacher_outputs=False`, or compare "
+                "something else (`hidden_loss`)."
+            )
         was_training = self.model.training
         self.model.eval()
         with torch.random.fork_rng(devices=[]):
@@ -158,26 +184,12 @@ class DistillationTrainer(BaseTrainer):
             student, teacher = self._forward(self.model, inputs), self._forward(self.teacher_model, inputs)
         self.model.train(was_training)
         check_features(student, teacher, self._uses_states, self._uses_soft_labels, self._uses_probabilities)
-        self.layers: list[tuple[int, int]] = []
-        features = {}
-        if self._uses_states:
-            student_widths = [state.shape[-1] for state in student_states(student)]
-            teacher_widths = [state.shape[-1] for state in student_states(teacher)]
-            if self.hidden_loss is not None:
-                counts = len(student_widths) - 1, len(teacher_widths) - 1
-                self.layers = map_layers(self.args.layer_mapping, *counts)
-            if getattr(self.hidden_loss, "needs_equal_width", True):
-                features = {f"hidden_{s}": (s, student_widths[s], teacher_widths[t]) for s, t in self.layers}
-            if self.embedding_loss is not None:
-                features["embedding"] = (0, student_widths[0], teacher_widths[0])
-        self.hidden_weights = self._resolve_weights()
-        self.projections = FeatureProjections(features)
+        config = getattr(self.accelerator.unwrap_model(self.teacher_model), "config", None)
+        self.features.plan(student, teacher, getattr(config, "bottleneck_layers", ()))
 
     def _teacher_states(self) -> list[tuple[int, bool]]:
-        """Which states of the teacher are compared: layer (0 is the embedding output), and whether it is the narrow
-        state of the bottleneck network after it."""
-        states = [(teacher, False) for _, teacher in self.layers]
-        return states if self.embedding_loss is None else [*states, (0, False)]
+        """As [`~FeatureMatching.teacher_states`]."""
+        return self.features.teacher_states()
 
     def _first_batch(self) -> dict[str, Any]:
         rows = []
@@ -186,16 +198,6 @@ class DistillationTrainer(BaseTrainer):
             if len(rows) == 2:
                 break
         return self._get_collator_with_removed_columns(self.data_collator)(rows)
-
-    def _resolve_weights(self) -> list[float]:
-        weights, count = self.args.hidden_weights, len(self.layers)
-        if weights is None:
-            return PAPER_WEIGHTS if count == len(PAPER_WEIGHTS) else [1.0] * count
-        if len(weights) != count:
-            raise ValueError(
-                f"`hidden_weights` has {len(weights)} entries, but the layer mapping has {count} pairs: {self.layers}."
-            )
-        return list(weights)
 
     def create_optimizer(self, model=None):
         """As in [`BaseTrainer`]; from here on the projections are part of the student."""
@@ -239,16 +241,19 @@ class DistillationTrainer(BaseTrainer):
         return self.args.prediction_weight > 0 and self.args.soft_label_weight < 1
 
     def _forward(self, model: nn.Module, inputs: dict[str, Any]):
-        return model(**inputs, output_hidden_states=True) if self._uses_states else model(**inputs)
+        extras = {"output_hidden_states": True} if self._uses_states else {}
+        if self.features.reads_attention:
+            extras["output_attentions"] = True
+        return model(**inputs, **extras)
 
     def get_batch_samples(self, epoch_iterator, num_batches, device):
-        """As in `Trainer`; what a step counts are its valid tokens, over all accumulated batches and processes."""
+        """As in `Trainer`; counts over what a step averages its features, in all its batches and processes."""
         batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
         masks = [batch.get("attention_mask") for batch in batches]
         if not masks or not self._uses_states or any(mask is None for mask in masks):
             return batches, None
-        tokens = torch.stack([mask.sum() for mask in masks]).sum().to(device)
-        return batches, self.accelerator.gather(tokens).sum()
+        counts = torch.stack([self.features.count(mask) for mask in masks]).sum(0, keepdim=True).to(device)
+        return batches, self.accelerator.gather(counts).sum(0)
 
     def get_train_dataloader(self):
         """As in `Trainer`; with `cache_teacher_outputs`, batches bring the teacher's outputs along."""
@@ -303,17 +308,10 @@ class DistillationTrainer(BaseTrainer):
     def _add_feature_parts(self, parts, weights, outputs, teacher_outputs, inputs, num_items_in_batch) -> None:
         if not self._uses_states:
             return
-        (student, projected), teacher = self.projections.split(outputs), student_states(teacher_outputs)
-        mask, share = inputs.get("attention_mask"), 1.0
+        totals = None
         if num_items_in_batch is not None:
-            # A mean over the tokens of this batch, times its share: the step's loss is the mean over all its tokens.
-            batches = self.current_gradient_accumulation_steps * self.accelerator.num_processes
-            share = mask.sum() * batches / num_items_in_batch
-        for weight, (s, t) in zip(self.hidden_weights, self.layers, strict=True):
-            name = f"hidden_{s}"
-            parts[f"loss_{name}"] = self.hidden_loss(projected.get(name, student[s]), teacher[t], mask) * share
-            weights[f"loss_{name}"] = weight
-        if self.embedding_loss is not None:
-            states = projected.get("embedding", student[0])
-            parts["loss_embedding"] = self.embedding_loss(states, teacher[0], mask) * share
-            weights["loss_embedding"] = self.args.embedding_weight
+            # `Trainer` takes the mean over batches and processes.
+            totals = num_items_in_batch / (self.current_gradient_accumulation_steps * self.accelerator.num_processes)
+        mask = inputs.get("attention_mask")
+        for name, (part, weight) in self.features.losses(outputs, teacher_outputs, mask, totals).items():
+            parts[f"loss_{name}"], weights[f"loss_{name}"] = part, weight

@@ -39,6 +39,13 @@ def test_a_slow_reference_agrees():
     assert FSPLoss()(student, teacher).item() == pytest.approx(slow(student, teacher, everything), rel=1e-5)
 
 
+def test_the_two_layers_may_differ_in_width():
+    first, second = torch.tensor([[[1.0], [2.0]]]), torch.tensor([[[1.0, 0.0], [1.0, 1.0]]])
+    zeros = torch.zeros_like(first), torch.zeros_like(second)
+    # [1, 2] · [[1, 0], [1, 1]] / 2 = [3, 2] / 2
+    assert FSPLoss()((first, second), zeros).item() == pytest.approx((9 + 4) / 4 / 2)
+
+
 def test_limits():
     student = [torch.randn(2, 3, 4, requires_grad=True) for _ in range(2)]
     assert FSPLoss()(student, [state.detach() for state in student]).item() == 0.0
@@ -71,7 +78,7 @@ def test_wrong_use_is_named():
     with pytest.raises(ValueError, match="two layers are needed, got 1"):
         FSPLoss()(states[:1], states)
     with pytest.raises(ValueError, match="shapes"):
-        FSPLoss()([torch.zeros(1, 2, 3), torch.zeros(1, 2, 4)], states)
+        FSPLoss()([torch.zeros(1, 2, 3), torch.zeros(1, 4, 3)], states)
     with pytest.raises(ValueError, match="same tokens"):
         FSPLoss()(states, [torch.zeros(1, 3, 3)] * 2)
     with pytest.raises(ValueError, match="mask"):

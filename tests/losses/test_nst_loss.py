@@ -79,4 +79,6 @@ def test_wrong_use_is_named():
         NSTLoss()(torch.zeros(1, 2, 3), torch.zeros(1, 2, 3), torch.ones(1, 3))
     with pytest.raises(ValueError, match="two layers"):
         NSTLoss()((torch.zeros(1, 2, 3),), torch.zeros(1, 2, 3))
+    with pytest.raises(ValueError, match="widths 3 and 4"):
+        NSTLoss()((torch.zeros(1, 2, 3), torch.zeros(1, 2, 4)), torch.zeros(1, 2, 3))
     assert "Huang" in NSTLoss().citation
