@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,7 +55,7 @@ def build_solver(
             min_constant_count=args.min_constant_count,
             language=args.language or language,
             numerals=numerals,
-            indexed_numbers=args.indexed_numbers,
+            indexed_numbers=_indexed_numbers(args),
             max_length=args.max_length,
         )
     except OSError as error:
@@ -99,6 +100,21 @@ def _encoder(args: ModelArguments, processor: MwpProcessor) -> PreTrainedModel:
     if layers is None:
         return encoder
     return MwpStudentModel.from_encoder(encoder, layers=layers, add_pooling_layer=False)
+
+
+def _indexed_numbers(args: ModelArguments) -> bool:
+    """Whether numbers have a token each: as the options say, or else as the encoder's own processor has it."""
+    if args.indexed_numbers is not None or args.encoder is None:
+        return bool(args.indexed_numbers)
+    from ..data.mwp_processor import MwpProcessor
+
+    path = Path(args.encoder) / MwpProcessor.file_name
+    if not path.is_file():
+        return False
+    try:
+        return bool(json.loads(path.read_text(encoding="utf-8"))["indexed_numbers"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise CommandError(f"{path} is no file of a processor: {error}.") from error
 
 
 def count_positions(config: Any) -> int:

@@ -25,8 +25,9 @@ class ModelArguments:
             Folder or Hub id of a solver to go on training, instead of all of the above.
         language (`str`, *optional*):
             Language of the problems, `"zh"` or `"en"`; that of the data by default.
-        indexed_numbers (`bool`, *optional*, defaults to `False`):
-            Mask numbers as `[NUM0]`, `[NUM1]`, ... instead of `[NUM]`: from random weights this learns much faster.
+        indexed_numbers (`bool`, *optional*):
+            Mask numbers as `[NUM0]`, `[NUM1]`, ... instead of `[NUM]`: from random weights this learns much faster. By
+            default as the encoder was pretrained (`hf-mwp pretrain`), else `[NUM]`.
         max_length (`int`, *optional*, defaults to 512):
             Most tokens of a text.
         min_constant_count (`int`, *optional*, defaults to 5):
@@ -64,8 +65,12 @@ class ModelArguments:
     language: str | None = field(
         default=None, metadata={"help": "zh or en; that of the data if not given.", "choices": ["zh", "en"]}
     )
-    indexed_numbers: bool = field(
-        default=False, metadata={"help": "Mask numbers as [NUM0], [NUM1], ... instead of [NUM] for all."}
+    indexed_numbers: bool | None = field(
+        default=None,
+        metadata={
+            "help": "Mask numbers as [NUM0], [NUM1], ... instead of [NUM] for all; as the encoder was pretrained if "
+            "not given."
+        },
     )
     max_length: int = field(default=512, metadata={"help": "Most tokens of a text."})
     min_constant_count: int = field(
