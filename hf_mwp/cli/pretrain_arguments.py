@@ -60,7 +60,7 @@ class StudentModelArguments:
 
     Args:
         encoder (`str`, *optional*):
-            Hub id or folder of a BERT- or RoBERTa-like encoder, or of a student.
+            Hub id or folder of a BERT- or RoBERTa-like encoder, of a student, or of a solver, whose encoder is taken.
         encoder_layers (`str`, *optional*):
             Layers of the encoder to keep: a number (`"3"`: the first three) or indices (`"0,2,4"`).
         encoder_config (`dict`, *optional*):
@@ -80,6 +80,8 @@ class StudentModelArguments:
             Dropout of the model; its own by default.
         new_pos_head (`bool`, *optional*, defaults to `False`):
             Start the tagging head anew, for an encoder that was pretrained on the tags of another tagger.
+        freeze_encoder (`bool`, *optional*, defaults to `False`):
+            Train the heads alone: how well an encoder's states tell the tags as they are.
         attn_implementation (`str`, *optional*):
             `"sdpa"` or `"eager"`.
     """
@@ -87,7 +89,7 @@ class StudentModelArguments:
     _argument_group_name = "model"
 
     encoder: str | None = field(
-        default=None, metadata={"help": "Hub id or folder of a BERT- or RoBERTa-like encoder, or of a student."}
+        default=None, metadata={"help": "Hub id or folder of a BERT- or RoBERTa-like encoder, a student or a solver."}
     )
     encoder_layers: str | None = field(
         default=None, metadata={"help": "Layers to keep: a number (3: the first three) or indices (0,2,4)."}
@@ -112,6 +114,9 @@ class StudentModelArguments:
     dropout: float | None = field(default=None, metadata={"help": "Dropout; the model's own if not given."})
     new_pos_head: bool = field(
         default=False, metadata={"help": "Start the tagging head anew: the encoder's has labels of another tagger."}
+    )
+    freeze_encoder: bool = field(
+        default=False, metadata={"help": "Train the heads alone: how well the encoder's states tell the tags."}
     )
     attn_implementation: str | None = field(default=None, metadata={"help": "Attention: sdpa or eager."})
 

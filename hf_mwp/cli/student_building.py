@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,6 +75,12 @@ class StudentBuilder:
         Args:
             tags (`Sequence[str]`, *optional*): The corpus's tags; without them the model has no tagging head.
         """
+        model = self._build(tags)
+        if self.args.freeze_encoder:
+            model.base_model.requires_grad_(False)
+        return model
+
+    def _build(self, tags: Sequence[str] | None) -> PreTrainedModel:
         from ..data import pos_label_list
         from ..models import MwpStudentConfig, MwpStudentForMaskedLM, MwpStudentForPreTraining
 
@@ -134,6 +139,13 @@ class StudentBuilder:
             options["attn_implementation"] = args.attn_implementation
         if args.dropout is not None:
             options |= {"hidden_dropout_prob": args.dropout, "attention_probs_dropout_prob": args.dropout}
+        if config.model_type == "mwp_solver":
+            # Dropout is a field of its encoder's configuration, and set there afterwards.
+            encoder = AutoModel.from_pretrained(args.encoder, dtype="float32", use_safetensors=True).encoder
+            set_dropout(encoder.config, args.dropout)
+            if args.attn_implementation is not None:
+                encoder.set_attn_implementation(args.attn_implementation)
+            return encoder
         return auto.from_pretrained(args.encoder, dtype="float32", use_safetensors=True, **options)
 
     def _check_vocabulary(self, tokenizer: Any) -> None:
@@ -165,24 +177,3 @@ class StudentBuilder:
                 f"{self.args.encoder} was pretrained on the tags of {ours}, not of {self.tagger}: take --tagger "
                 f"{ours}, or start the tagging head anew with --new_pos_head."
             )
-
-
-def pretrained_number_tokens(folder: str) -> bool | None:
-    """
-    Whether an encoder was pretrained with a token for each number.
-
-    Args:
-        folder (`str`): Folder of the encoder.
-
-    Returns:
-        `bool`: what its processor says; `None` if there is none beside it.
-    """
-    from ..data.mwp_processor import MwpProcessor
-
-    path = Path(folder) / MwpProcessor.file_name
-    if not path.is_file():
-        return None
-    try:
-        return bool(json.loads(path.read_text(encoding="utf-8"))["indexed_numbers"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise CommandError(f"{path} is no file of a processor: {error}.") from error

@@ -24,8 +24,9 @@ class Column:
         title (`str`): Heading.
         unit (`str`, *optional*, defaults to `"%"`): `"%"`, `"M"` (millions), `"B"` (billions) or nothing.
         stage (`str`, *optional*): Stage whose `metrics.json` holds the figure.
-        figure (`str`, *optional*): Its keys there, such as `"test/reports/all problems/answer_accuracy"`.
-        count (`str`, *optional*): Keys of the number of problems that the figure is a share of.
+        figure (`str` or `list[str]`, *optional*):
+            Its keys there, such as `"test/reports/all problems/answer_accuracy"`; of several, the first that is there.
+        count (`str` or `list[str]`, *optional*): Keys of the number of problems that the figure is a share of.
         measure (`str`, *optional*): `"parameters"` or `"flops"` of the arm's shape.
         share_of (`Mapping`, *optional*): `{column: ..., arm: ...}`: percent of the value of another arm.
         mean_of (`list[str]`, *optional*): Columns to average.
@@ -36,8 +37,8 @@ class Column:
     title: str
     unit: str = "%"
     stage: str | None = None
-    figure: str | None = None
-    count: str | None = None
+    figure: str | list[str] | None = None
+    count: str | list[str] | None = None
     measure: str | None = None
     share_of: Mapping[str, str] | None = None
     mean_of: list[str] | None = None
@@ -79,10 +80,12 @@ class Column:
         return f"{value:.{decimals}f}{spread}"
 
 
-def _at(metrics: Mapping[str, Any], path: str) -> Any:
-    value: Any = metrics
-    for key in path.split("/"):
-        if not isinstance(value, Mapping) or key not in value:
-            raise ReportError(f"There is no figure {path!r}: {key!r} is missing.")
-        value = value[key]
-    return value
+def _at(metrics: Mapping[str, Any], paths: str | list[str]) -> Any:
+    paths = [paths] if isinstance(paths, str) else paths
+    for path in paths:
+        value: Any = metrics
+        for key in path.split("/"):
+            value = value.get(key) if isinstance(value, Mapping) else None
+        if value is not None:
+            return value
+    raise ReportError(f"The figures of the stage have no {' and no '.join(map(repr, paths))}.")
