@@ -21,6 +21,7 @@ _MODULES = {
     "load_mwp_dataset": "load",
     "pos_label_list": "pretraining_encoder",
     "problem_from_row": "schema",
+    "read_texts": "pretraining_texts",
     "tag_corpus": "tagged_corpus",
 }
 

@@ -127,6 +127,24 @@ def load_mwp_dataset(
     return (datasets, report) if return_report else datasets
 
 
+def read_splits(name: str, data_dir: str | Path | None = None) -> dict[str, Rows]:
+    """
+    Rows of a data set by split as the source has them, nothing checked and nothing left out.
+
+    Args:
+        name (`str`):
+            As in [`load_mwp_dataset`]; its first split scheme and fold count.
+        data_dir (`str` or `Path`, *optional*):
+            As in [`load_mwp_dataset`].
+
+    Raises:
+        DataError: for missing files, damaged records and an unknown name.
+    """
+    loader = _find_loader(name, data_dir)
+    scheme, fold = _find_scheme(loader, name, None, None)
+    return loader.read(RecordReader(_find_folder(loader, data_dir), "raise", loader.origin), scheme, fold)
+
+
 def _find_loader(name: str | Path, data_dir: str | Path | None) -> MwpLoader:
     if str(name) in LOADERS:
         return LOADERS[str(name)]()

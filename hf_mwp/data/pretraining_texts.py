@@ -1,0 +1,143 @@
+"""Texts of problems without their equations, for pretraining."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from pathlib import Path
+
+from ..problems import MathWordProblem
+from .data_error import DataError
+from .file_loader import ALIASES
+from .load import LOADERS, read_splits
+from .record import Record
+from .record_files import read_entries, read_lines
+
+
+HELD_OUT = ("validation", "test")
+_TEXT_FILES = (".txt", ".txt.gz")
+_RECORD_FILES = tuple(f"{suffix}{end}" for suffix in (".jsonl", ".json", ".csv") for end in ("", ".gz"))
+_SPLITS = ("train", *HELD_OUT)
+_CHINESE = re.compile("[\u3400-\u9fff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def read_texts(
+    paths_or_names: Iterable[str | Path] | str | Path,
+    exclude: Iterable[str | Path] | str | Path = (),
+    language: str | None = None,
+    data_dir: str | Path | None = None,
+    counts: Counter | None = None,
+) -> Iterator[str]:
+    """
+    Texts of files and data sets, each once.
+
+    Two texts are the same if nothing but their numbers and white space differs, as models see numbers masked
+    (`MathWordProblem.masked_key`). Files are read as they are needed; of each text a hash stays in
+    memory.
+
+    Args:
+        paths_or_names (`list[str]`):
+            Sources, or a single one: a `.txt` file with a problem a line; a `.jsonl`, `.json` or `.csv` file with a
+            `text` (or another name of it, see `hf_mwp.data.file_loader.ALIASES`); each also with `.gz`; the name of a
+            data set of [`load_mwp_dataset`], whose training part is read, or a name and a part:
+            `"ape210k:validation"`.
+        exclude (`list[str]`, *optional*):
+            Sources whose texts must not occur. Of a data set without a part the validation and test parts.
+        language (`str`, *optional*):
+            `"zh"` or `"en"`, which says what words are numbers; by default a text with Chinese characters is Chinese.
+        data_dir (`str`, *optional*):
+            Folder of the data sets, as in [`load_mwp_dataset`].
+        counts (`collections.Counter`, *optional*):
+            Counts `"read"`, `"kept"`, `"duplicate"` and `"excluded"` texts.
+
+    Returns:
+        `Iterator[str]`: the texts without white space around them; blank ones are passed over.
+
+    Raises:
+        DataError: at once for a source that there is not; for a damaged one when it is reached, with file and line.
+    """
+    sources = [_Source(source, ("train",), data_dir) for source in _listed(paths_or_names)]
+    held_out = [_Source(source, HELD_OUT, data_dir) for source in _listed(exclude)]
+    if not sources:
+        raise DataError("there is nothing to read texts from: name files or data sets")
+    return _read(sources, held_out, language, Counter() if counts is None else counts)
+
+
+def _read(
+    sources: Sequence[_Source], held_out: Sequence[_Source], language: str | None, counts: Counter
+) -> Iterator[str]:
+    excluded = {_key(text, language) for source in held_out for text in source}
+    seen: set[bytes] = set()
+    for source in sources:
+        for text in source:
+            counts["read"] += 1
+            key = _key(text, language)
+            if key in excluded or key in seen:
+                counts["excluded" if key in excluded else "duplicate"] += 1
+                continue
+            seen.add(key)
+            counts["kept"] += 1
+            yield text
+
+
+class _Source:
+    """One file or part of a data set."""
+
+    def __init__(self, source: str | Path, parts: Sequence[str], data_dir: str | Path | None):
+        self.path, self.name, self.parts, self.data_dir = Path(source), None, parts, data_dir
+        name, _, part = str(source).partition(":")
+        if name in LOADERS and not self.path.is_file():
+            self.name = name
+            if part and part not in _SPLITS:
+                raise DataError(f"{source}: a data set's parts are {', '.join(_SPLITS)}, not {part!r}")
+            self.parts = (part,) if part else parts
+        elif not self.path.is_file():
+            raise DataError(
+                f"there is no such file, nor is it one of the data sets {', '.join(LOADERS)}, or one of these and a "
+                "part, such as ape210k:validation",
+                source,
+            )
+        elif not self.path.name.endswith(_TEXT_FILES + _RECORD_FILES):
+            endings = ", ".join(_TEXT_FILES[:1] + _RECORD_FILES[::2])
+            raise DataError(f"the name of a file with texts ends in {endings}, or in one of these and .gz", source)
+
+    def __iter__(self) -> Iterator[str]:
+        for text, file, line in self._texts():
+            if _SURROGATE.search(text):
+                raise DataError("the text is not UTF-8: convert the file", file, line)
+            if text := text.strip():
+                yield text
+
+    def _texts(self) -> Iterator[tuple[str, Path | str, int]]:
+        if self.name is not None:
+            splits = read_splits(self.name, self.data_dir)
+            there = [part for part in self.parts if part in splits]
+            if not there:
+                raise DataError(f"{self.name} has no {' or '.join(self.parts)} part: it has {', '.join(splits)}")
+            for part in there:
+                yield from ((row["text"], row["file"], row["line"]) for row in splits[part])
+        elif self.path.name.endswith(_TEXT_FILES):
+            yield from ((text, self.path, line) for line, text in enumerate(read_lines(self.path), 1))
+        else:
+            for line, entry in read_entries(self.path):
+                if isinstance(entry, DataError):
+                    raise entry
+                yield _text_of(Record(entry, str(self.path), line)), self.path, line
+
+
+def _text_of(record: Record) -> str:
+    text = record.text(record.first_of(ALIASES["text"]) or "text")
+    body = record.first_of(ALIASES["body"])
+    return f"{record.text(body)} {text}" if body else text
+
+
+def _key(text: str, language: str | None) -> bytes:
+    language = language or ("zh" if _CHINESE.search(text) else "en")
+    return blake2b(MathWordProblem(text, language=language).masked_key.encode(), digest_size=8).digest()
+
+
+def _listed(sources: Iterable[str | Path] | str | Path) -> list[str | Path]:
+    return [sources] if isinstance(sources, str | Path) else list(sources)
