@@ -1,0 +1,147 @@
+import json
+import math
+
+import pytest
+
+from hf_mwp.reports import ReportError, Reproduction, Table
+from tests.reports.grids import TABLE, Commands, write_table
+
+
+def reproduce(tmp_path, commands, changes=None, table=None, **kwargs):
+    path = write_table(tmp_path, **(table or {}))
+    reproduction = Reproduction(Table.from_file(path), tmp_path / "runs", changes=changes, **kwargs)
+    return reproduction.run(commands)
+
+
+def figures(result, column="answer"):
+    return {arm.name: arm.mean(column) for arm in result.arms}
+
+
+def test_figures_shares_and_counts(tmp_path):
+    commands = Commands()
+    result = reproduce(tmp_path, commands)
+    assert figures(result) == {"one": 6.25, "three": 18.75, "all": 75.0}
+    assert figures(result, "share") == {"one": 8.3333, "three": 25.0, "all": 100.0}
+    assert figures(result, "average") == pytest.approx({"one": 7.2917, "three": 21.875, "all": 87.5}, abs=1e-3)
+    assert result.arms[0].runs[0].counts == {"answer": 40}
+    assert result.arms[0].paper == {"answer": 60.5}
+    assert [run.state for arm in result.arms for run in arm.runs] == ["done"] * 3
+    # The stage that the arms share was run once, and that of the empty column not at all.
+    assert commands.ran == ["base", "teacher", "evaluate", "teacher", "evaluate", "teacher", "evaluate"]
+    assert [column.get("missing") for column in result.columns][1] == "`extra` is not given (--extra)"
+
+
+def test_what_was_run_is_recorded(tmp_path):
+    result = reproduce(tmp_path, Commands(), budget="quick", changes={"dataset": "pears"}, environment={"a": 1})
+    run = result.arms[1].runs[0]
+    assert [stage["stage"] for stage in run.stages] == ["base", "teacher", "evaluate"]
+    assert all(stage["folder"].startswith(stage["stage"] + "-") for stage in run.stages)
+    assert all(len(stage["fingerprint"]) == 32 for stage in run.stages)
+    assert run.seconds == pytest.approx(sum(stage["seconds"] for stage in run.stages))
+    assert run.teacher == "None, after stage base, layers 3, pears, 2 steps"
+    assert (result.data, result.changes) == ("pears, 5 training problems", {"dataset": "pears"})
+    assert (result.budget, result.seeds, result.environment) == ("quick", [42], {"a": 1})
+    assert str(tmp_path) not in json.dumps(run.stages)
+
+
+def test_a_column_whose_data_is_given(tmp_path):
+    result = reproduce(tmp_path, Commands(), changes={"extra": "here"})
+    assert figures(result, "extra") == {"one": 6.25, "three": 18.75, "all": 75.0}
+    assert all("missing" not in column for column in result.columns)
+
+
+def test_seeds_give_mean_and_deviation(tmp_path):
+    commands = Commands()
+    result = reproduce(tmp_path, commands, seeds=[42, 43, 44])
+    one = result.arms[0]
+    assert one.values("answer") == [6.25, 7.25, 8.25]
+    assert (one.mean("answer"), one.deviation("answer")) == (7.25, 1.0)
+    assert commands.ran.count("base") == 3 and commands.ran.count("teacher") == 9
+    # A share is taken within a seed.
+    assert one.values("share") == [round(100 * a / b, 4) for a, b in ((6.25, 75), (7.25, 76), (8.25, 77))]
+    assert reproduce(tmp_path, commands, seeds=[42]).arms[0].deviation("answer") is None
+
+
+def test_what_is_done_is_not_run_again(tmp_path):
+    first = reproduce(tmp_path, Commands())
+    again = Commands()
+    second = reproduce(tmp_path, again)
+    assert again.ran == [] and figures(second) == figures(first)
+    assert second.arms[0].runs[0].seconds == first.arms[0].runs[0].seconds
+
+
+def test_arms_not_asked_for_are_read_if_they_are_there(tmp_path):
+    result = reproduce(tmp_path, Commands(), arms=["three"])
+    assert [arm.runs[0].state for arm in result.arms] == ["waiting", "done", "waiting"]
+    assert figures(result) == {"one": None, "three": 18.75, "all": None} and figures(result, "share")["three"] is None
+    result = reproduce(tmp_path, Commands(), arms=["all"])
+    assert figures(result, "share") == {"one": None, "three": 25.0, "all": 100.0}
+
+
+def test_an_arm_that_fails_does_not_stop_the_others_and_is_tried_again(tmp_path):
+    result = reproduce(tmp_path, Commands(broken="teacher"))
+    assert [arm.runs[0].state for arm in result.arms] == ["done", "failed", "done"]
+    assert result.failed == ["three"] and result.arms[1].runs[0].reason == "stage teacher: no memory"
+    commands = Commands()
+    assert reproduce(tmp_path, commands).failed == [] and commands.ran == ["teacher", "evaluate"]
+
+
+def test_a_shared_stage_that_fails_is_tried_once(tmp_path):
+    class Broken(Commands):
+        def train(self, argv):
+            _, folder = self.options(argv)
+            raise OSError(f"disk full: {folder.name.partition('-')[0]}")
+
+    commands = Broken()
+    result = reproduce(tmp_path, commands)
+    assert commands.ran == ["base"] and result.failed == ["one", "three", "all"]
+    assert {arm.runs[0].reason for arm in result.arms} == {"stage base: disk full: base"}
+
+
+def test_a_figure_that_is_missing_is_a_failure(tmp_path):
+    columns = {"answer": {"stage": "evaluate", "figure": ["test/acuracy", "test/other"]}}
+    result = reproduce(tmp_path, Commands(), table={"columns": columns})
+    assert result.failed == ["one", "three", "all"]
+    assert "no 'test/acuracy' and no 'test/other'" in result.arms[0].runs[0].reason
+    columns["answer"]["figure"].append("test/accuracy")
+    assert figures(reproduce(tmp_path, Commands(), table={"columns": columns}))["one"] == 6.25
+
+
+def test_arms_without_weights_or_layers_are_left_out(tmp_path):
+    tiny = {"teacher.encoder": None, "teacher.encoder_config": {"num_hidden_layers": 4}}
+    arms = {
+        "no weights": {"weights": "weights"},
+        "deep": {"layers": 6, "changes": tiny},
+        "all": {"layers": 4, "changes": tiny},
+    }
+    commands = Commands()
+    result = reproduce(tmp_path, commands, table={"arms": arms})
+    assert [arm.runs[0].state for arm in result.arms] == ["skipped", "skipped", "done"]
+    assert result.arms[0].runs[0].reason == "no weights are named; --weights names a folder or Hub id"
+    assert result.arms[1].runs[0].reason == "the encoder has 4 layers, 6 are needed"
+    assert result.failed == []
+
+
+def test_layers_are_those_before_the_arm_cuts_them(tmp_path):
+    arms = {"deep": {"layers": 6}, "all": {"layers": 3}}
+    changes = {"base.encoder_config": {"num_hidden_layers": 5}}
+    result = reproduce(tmp_path, Commands(), changes=changes, table={"arms": arms})
+    assert [arm.runs[0].state for arm in result.arms] == ["skipped", "done"]
+
+
+def test_parameters_and_operations_need_no_weights(tmp_path):
+    columns = {
+        **TABLE["columns"],
+        "parameters": {"unit": "M", "measure": "parameters"},
+        "flops": {"unit": "B", "measure": "flops"},
+    }
+    arms = {**TABLE["arms"], "one": {"weights": "weights", "shape": {}}}
+    result = reproduce(tmp_path, Commands(), table={"columns": columns, "arms": arms})
+    run = result.arms[0].runs[0]
+    assert run.state == "skipped" and math.isclose(run.figures["parameters"], 10.277136)
+    assert math.isclose(run.figures["flops"], 0.935655552) and "answer" not in run.figures
+
+
+def test_unknown_arms_are_named(tmp_path):
+    with pytest.raises(ReportError, match="unknown arm 'tree'. Did you mean 'three'"):
+        reproduce(tmp_path, Commands(), arms=["tree"])
