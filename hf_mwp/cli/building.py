@@ -35,7 +35,7 @@ def build_solver(
         CommandError: a folder that is no model, or one that cannot be downloaded.
     """
     if args.solver is not None:
-        model, processor = load_solver(args.solver)
+        model, processor = load_solver(args.solver, **args.bottleneck_fields)
         set_dropout(model.encoder.config, args.dropout)
         if args.dropout is not None:
             model.decoder.config.dropout = args.dropout
@@ -65,13 +65,11 @@ def build_solver(
     decoder_fields = dict(args.decoder_config or {})
     if args.dropout is not None:
         decoder_fields.setdefault("dropout", args.dropout)
-    bottlenecks = parse_layers(args.bottleneck_layers) or []
     solver = MwpSolver.from_encoder_decoder_pretrained(
         encoder,
         processor,
         decoder_kwargs=decoder_fields,
-        bottleneck_layers=[bottlenecks] if isinstance(bottlenecks, int) else bottlenecks,
-        bottleneck_size=args.bottleneck_size,
+        **args.bottleneck_fields,
     )
     return solver, processor
 

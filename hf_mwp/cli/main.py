@@ -63,6 +63,13 @@ def main(argv: list[str] | None = None) -> int:
         if os.environ.get("HF_MWP_TRACEBACK"):
             raise
         return _fail(str(error) or type(error).__name__, 1)
+    except Exception as error:
+        from huggingface_hub.errors import StrictDataclassError
+
+        # Fields of a model's config that are wrong or contradict each other.
+        if os.environ.get("HF_MWP_TRACEBACK") or not isinstance(error, StrictDataclassError):
+            raise
+        return _fail(str(error.__cause__ or error), 1)
 
 
 def _parser() -> argparse.ArgumentParser:

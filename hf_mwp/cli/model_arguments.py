@@ -37,7 +37,7 @@ class ModelArguments:
         decoder_config (`dict`, *optional*):
             Fields of [`GTSConfig`] for the new decoder, such as `root_goal`.
         bottleneck_layers (`str`, *optional*):
-            Encoder layers, from 1, after which bottleneck networks are put (`"2,4,6"`).
+            Encoder layers, from 1, after which bottleneck networks are put (`"2,4,6"`), also into a `solver`.
         bottleneck_size (`int`, *optional*):
             Their width, usually that of the student to come.
         attn_implementation (`str`, *optional*):
@@ -106,6 +106,21 @@ class ModelArguments:
         if self.encoder_config is not None and self.tokenizer is None:
             raise ValueError("an encoder from random weights (`encoder_config`) needs a `tokenizer`.")
         parse_layers(self.encoder_layers)
+        if parse_layers(self.bottleneck_layers) is not None and self.bottleneck_size is None:
+            raise ValueError(
+                "`bottleneck_layers` need a `bottleneck_size`: the width of the student to come, as a rule."
+            )
+        if self.bottleneck_size is not None and self.bottleneck_layers is None:
+            raise ValueError("`bottleneck_size` needs `bottleneck_layers`: after which layers, for example 4,8,12.")
+
+    @property
+    def bottleneck_fields(self) -> dict:
+        """The fields of [`MwpSolverConfig`] for bottleneck networks; none if none are asked for."""
+        layers = parse_layers(self.bottleneck_layers)
+        if layers is None:
+            return {}
+        layers = [layers] if isinstance(layers, int) else layers
+        return {"bottleneck_layers": layers, "bottleneck_size": self.bottleneck_size}
 
 
 def parse_mapping(name: str, value: dict | str | None) -> dict | None:

@@ -58,12 +58,13 @@ def check_folder(name: str, model_type: str | None = None) -> None:
         raise CommandError(f"{name} has a config.json but no weights ({WEIGHTS[0]}).")
 
 
-def load_solver(name: str) -> tuple[MwpSolver, MwpProcessor]:
+def load_solver(name: str, **config_fields) -> tuple[MwpSolver, MwpProcessor]:
     """
     Loads a solver and its processor.
 
     Args:
         name (`str`): Folder or Hub id.
+        config_fields: Fields of its config to change.
 
     Raises:
         CommandError: see [`check_folder`]; or there is no processor beside the model, or the download failed.
@@ -77,7 +78,8 @@ def load_solver(name: str) -> tuple[MwpSolver, MwpProcessor]:
             f"{name} has a solver but no {MwpProcessor.file_name}; save its processor to the same folder."
         )
     try:
-        return MwpSolver.from_pretrained(name, use_safetensors=True), MwpProcessor.from_pretrained(name)
+        model = MwpSolver.from_pretrained(name, use_safetensors=True, **config_fields)
+        return model, MwpProcessor.from_pretrained(name)
     except OSError as error:
         raise CommandError(f"{name} cannot be loaded: {error}") from error
 

@@ -51,13 +51,17 @@ class Bottleneck(nn.Module):
 
 class Bottlenecks(nn.ModuleDict):
     """
-    The bottleneck networks of an encoder, by layer. The encoder itself is not changed: they stand in forward hooks.
+    The bottleneck networks of an encoder, by layer. The encoder itself is not changed: they stand in forward hooks,
+    which [`detach_bottlenecks`] takes away again.
 
     Args:
         encoder (`nn.Module`): A BERT-like encoder whose layers are one `nn.ModuleList`.
         layers (`Iterable[int]`): After which layers, from 1.
         hidden_size (`int`): Width of the encoder.
         bottleneck_size (`int`): Width in the middle.
+
+    Raises:
+        ValueError: the encoder's layers are not found.
     """
 
     def __init__(self, encoder: nn.Module, layers: Iterable[int], hidden_size: int, bottleneck_size: int) -> None:
@@ -81,6 +85,28 @@ class Bottlenecks(nn.ModuleDict):
                 hook.remove()
 
 
+def check_no_bottlenecks(encoder: nn.Module) -> None:
+    """Raises `ValueError` if an encoder carries bottleneck networks: it would compute with them in any model."""
+    if next(_hooks(encoder), None) is not None:
+        raise ValueError(
+            f"This `{type(encoder).__name__}` carries the bottleneck networks of another solver: make the new solver "
+            "of another copy of the encoder, or take them away first (`detach_bottlenecks(encoder)`)."
+        )
+
+
+def detach_bottlenecks(encoder: nn.Module) -> None:
+    """Takes the bottleneck networks away from an encoder, which then computes as it did without them."""
+    for module, key in list(_hooks(encoder)):
+        del module._forward_hooks[key]
+
+
+def _hooks(encoder: nn.Module) -> Iterator[tuple[nn.Module, int]]:
+    for module in encoder.modules():
+        for key, hook in module._forward_hooks.items():
+            if isinstance(getattr(hook, "__self__", None), Bottleneck):
+                yield module, key
+
+
 def encoder_layers(encoder: nn.Module) -> nn.ModuleList:
     """
     The transformer layers of an encoder.
@@ -97,4 +123,4 @@ def encoder_layers(encoder: nn.Module) -> nn.ModuleList:
     )
 
 
-__all__ = ["Bottleneck", "Bottlenecks", "encoder_layers"]
+__all__ = ["Bottleneck", "Bottlenecks", "check_no_bottlenecks", "detach_bottlenecks", "encoder_layers"]

@@ -15,7 +15,7 @@ from transformers.utils import ModelOutput
 from ...data.mwp_processor import MwpProcessor
 from ...data.tree_batch import TreeBatch
 from ..gts import GTSConfig, GTSDecoder, SolveOutput
-from .bottlenecks import Bottleneck, Bottlenecks
+from .bottlenecks import Bottleneck, Bottlenecks, check_no_bottlenecks
 from .configuration_mwp_solver import MwpSolverConfig
 
 
@@ -51,7 +51,7 @@ class MwpSolver(PreTrainedModel):
 
     Args:
         config ([`MwpSolverConfig`]): Encoder and decoder.
-        encoder (`PreTrainedModel`, *optional*): An encoder to use instead of a new one.
+        encoder (`PreTrainedModel`, *optional*): An encoder to use instead of a new one; not one with bottlenecks.
         decoder ([`GTSDecoder`], *optional*): A decoder to use instead of a new one.
     """
 
@@ -70,6 +70,8 @@ class MwpSolver(PreTrainedModel):
         decoder: GTSDecoder | None = None,
     ) -> None:
         super().__init__(config)
+        if encoder is not None:
+            check_no_bottlenecks(encoder)
         self.encoder = AutoModel.from_config(config.encoder_config) if encoder is None else encoder
         if getattr(self.encoder, "pooler", None) is not None:
             self.encoder.pooler = None

@@ -1,0 +1,56 @@
+"""Bottleneck networks and truncated encoders through the command line."""
+
+import json
+
+import pytest
+
+from hf_mwp.cli.main import main
+from hf_mwp.models import MwpSolver
+
+
+SMALL = ["--use_cpu", "--max_steps=1", "--per_device_train_batch_size=8", "--no_test"]
+
+
+@pytest.fixture(scope="module")
+def teacher(problems, encoder, tmp_path_factory):
+    """A run folder of a teacher cut to the encoder's second layer, with a bottleneck network after it."""
+    folder = tmp_path_factory.mktemp("bottlenecks") / "teacher"
+    argv = ["train", "--encoder", str(encoder), "--encoder_layers", "1,0", "--dataset", str(problems)]
+    argv += ["--bottleneck_layers", "2", "--bottleneck_size", "6", "--output_dir", str(folder)]
+    assert main([*argv, *SMALL]) == 0
+    return folder
+
+
+def test_train(teacher):
+    solver = MwpSolver.from_pretrained(teacher)
+    assert solver.config.num_hidden_layers == 2 and solver.config.bottleneck_layers == [2]
+    assert list(solver.bottlenecks) == ["2"] and solver.bottlenecks["2"].reduce.out_features == 6
+
+
+def test_narrow_states_teach_a_student_of_their_width(teacher, problems, tmp_path):
+    argv = ["distill", "--teacher", str(teacher), "--student_layers=2", "--dataset", str(problems), *SMALL]
+    assert main([*argv, "--layer_mapping=1:1,2:2", "--output_dir", str(tmp_path), "--logging_steps=1"]) == 0
+    history = json.loads((tmp_path / "trainer_state.json").read_text())["log_history"]
+    assert any("loss_hidden_2" in entry for entry in history)
+    assert MwpSolver.from_pretrained(tmp_path).bottlenecks is None
+
+
+def test_an_existing_solver_gets_bottlenecks(solver_folder, problems, tmp_path):
+    argv = ["train", "--solver", str(solver_folder), "--dataset", str(problems), "--output_dir", str(tmp_path)]
+    assert main([*argv, "--bottleneck_layers=1", "--bottleneck_size=4", *SMALL]) == 0
+    assert MwpSolver.from_pretrained(tmp_path).bottlenecks["1"].reduce.weight.shape == (4, 16)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--bottleneck_layers=3", "--bottleneck_size=6"], "different layers from 1 to 2"),
+        (["--bottleneck_layers=1"], "need a `bottleneck_size`"),
+        (["--bottleneck_size=6"], "needs `bottleneck_layers`"),
+        (["--bottleneck_layers=first", "--bottleneck_size=6"], "not 'first'"),
+    ],
+)
+def test_impossible_bottlenecks_are_named(options, message, problems, encoder, tmp_path, capsys):
+    argv = ["train", "--encoder", str(encoder), "--dataset", str(problems), "--output_dir", str(tmp_path / "out")]
+    assert main([*argv, *SMALL, *options]) == 1
+    assert message in capsys.readouterr().err
