@@ -57,7 +57,9 @@ def run(argv: list[str]) -> int:
         pretrained = AutoModel.from_pretrained(args.pretrained, dtype=solver.dtype, use_safetensors=True)
     except OSError as error:
         raise CommandError(f"{args.pretrained} cannot be loaded: {error}") from error
-    mix_parameters(pretrained, solver.encoder, args.theta)
+    # Rows of tokens that came with the solver begin in the same way each time.
+    processor.resize_embeddings(pretrained)
+    mix_parameters(pretrained, solver, args.theta, inplace=True)
     solver.save_pretrained(args.output_dir)
     processor.save_pretrained(args.output_dir)
     make_console().print(f"{Path(args.output_dir)} has the mixed solver, {args.theta:g} of it pretrained.")

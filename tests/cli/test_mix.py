@@ -1,0 +1,40 @@
+import pytest
+import torch
+from transformers import AutoModel
+
+from hf_mwp.cli.main import main
+from hf_mwp.models import MwpSolver
+from tests.tiny import tiny_processor, tiny_solver
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """A pretrained encoder without indexed number tokens and a solver with them."""
+    folder = tmp_path_factory.mktemp("mix")
+    plain, indexed = tiny_processor(), tiny_processor(indexed_numbers=True)
+    tiny_solver(plain, seed=3).encoder.save_pretrained(folder / "pretrained")
+    tiny_solver(indexed).save_pretrained(folder / "distilled")
+    indexed.save_pretrained(folder / "distilled")
+    return folder
+
+
+def test_encoders_are_mixed_and_the_decoder_stays(folders, tmp_path):
+    argv = ["mix", "--pretrained", str(folders / "pretrained"), "--distilled", str(folders / "distilled")]
+    assert main([*argv, "--output_dir", str(tmp_path), "--theta=0.25"]) == 0
+    before = AutoModel.from_pretrained(folders / "pretrained", add_pooling_layer=False).state_dict()
+    distilled, mixed = (MwpSolver.from_pretrained(each) for each in (folders / "distilled", tmp_path))
+    for name, value in mixed.encoder.state_dict().items():
+        after = distilled.encoder.state_dict()[name]
+        rows = len(before[name])
+        torch.testing.assert_close(value[:rows], 0.25 * before[name] + 0.75 * after[:rows])
+    for name, value in mixed.decoder.state_dict().items():
+        assert torch.equal(value, distilled.decoder.state_dict()[name])
+
+
+def test_other_models_are_refused(folders, tmp_path, capsys):
+    tiny_solver(tiny_processor(), layers=3).encoder.save_pretrained(tmp_path / "deeper")
+    argv = ["mix", "--pretrained", str(tmp_path / "deeper"), "--distilled", str(folders / "distilled")]
+    assert main([*argv, "--output_dir", str(tmp_path / "out")]) == 1
+    assert "encoder.layer.2" in capsys.readouterr().err and not (tmp_path / "out").exists()
+    assert main(["mix", "--pretrained", "a"]) == 1
+    assert "`distilled` must be given" in capsys.readouterr().err
