@@ -64,42 +64,41 @@ def check_collation(first: Mapping[str, Any], second: Mapping[str, Any]) -> None
 
 
 def check_teacher(
-    layout: OutputLayout,
+    make_layout: Callable[[Any], OutputLayout],
     ask: Callable[[Mapping[str, Any]], Any],
     collate: Callable[[Sequence[int]], Mapping[str, Any]],
     rows: Sequence[int],
-) -> list[int]:
+) -> tuple[OutputLayout, list[int]]:
     """
     Asks the teacher about some rows twice, and about the shortest of them alone.
 
     Args:
-        layout ([`OutputLayout`]): What is to be cached.
+        make_layout (`Callable`): From an output of the teacher to what is to be cached of it.
         ask (`Callable`): From a batch to the teacher's output.
         collate (`Callable`): From row numbers to a batch.
         rows (`Sequence[int]`): Some rows, longest first.
 
     Returns:
-        `list[int]`: bytes that each row needs.
+        `tuple[OutputLayout, list[int]]`: the layout, and the bytes that each of the rows needs.
 
     Raises:
         ValueError: the answers differ, or what is read back is not what was said.
     """
-    batch = collate(rows)
+    batch, alone = collate(rows), collate(rows[-1:])
     output = ask(batch)
+    layout = make_layout(output)
     packed = layout.pack(output, batch)
-    restored = restore(layout, packed, batch)
     compare(layout, output, ask(batch), batch, "something else when it is asked again (is dropout active?)")
+    restored = restore(layout, packed, batch)
     compare(layout, output, restored, batch, "something that does not survive being cached")
-    alone = collate(rows[-1:])
-    last = layout.pack(ask(alone), alone)
     compare(
         layout,
         ask(alone),
         restore(layout, packed[-1:], alone),
         alone,
-        "something else when a row stands beside longer ones (is there no attention mask for the padding?)",
+        "something else about a row beside longer ones (is there no attention mask for the padding?)",
     )
-    return [row.nbytes for row in packed[:-1]] + [last[0].nbytes]
+    return layout, [row.nbytes for row in packed]
 
 
 def restore(layout: OutputLayout, packed: Sequence, batch: Mapping[str, Any]) -> Any:

@@ -183,16 +183,18 @@ class CachedTeacher:
         features = self._read(trainer.train_dataset, checked)
         check_rows([keys[row] for row in checked], [row_key(feature) for feature in features])
         check_collation(trainer.data_collator(features), trainer.data_collator(features))
-        batch = self._collate(checked)
-        layout = OutputLayout.of(
-            self._ask(batch),
-            made_from["states"],
-            made_from["logits"],
-            num_symbols=teacher.decoder.num_symbols if trainer.is_solver else None,
-            top_k=made_from["top_k"],
-            temperature=made_from["temperature"] or 1.0,
-        )
-        sizes = check_teacher(layout, self._ask, self._collate, checked)
+
+        def make_layout(output: Any) -> OutputLayout:
+            return OutputLayout.of(
+                output,
+                made_from["states"],
+                made_from["logits"],
+                num_symbols=teacher.decoder.num_symbols if trainer.is_solver else None,
+                top_k=made_from["top_k"],
+                temperature=made_from["temperature"] or 1.0,
+            )
+
+        layout, sizes = check_teacher(make_layout, self._ask, self._collate, checked)
         needed = sum(sizes) * len(rows) // len(sizes)
         check_space(self.cache, needed)
         logger.info(f"Caching the teacher's outputs for {len(rows)} rows, about {needed / 1e6:.0f} MB.")
