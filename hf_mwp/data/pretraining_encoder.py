@@ -143,7 +143,7 @@ class PreTrainingEncoder:
         for number, word in enumerate(words or ()):
             if not 0 <= word.start < word.end <= len(text):
                 raise DataError(
-                    f"the word {word.text!r} at {word.start}-{word.end} does not lie in its text {text[:60]!r}: the "
+                    f"the word {word.word!r} at {word.start}-{word.end} does not lie in its text {text[:60]!r}: the "
                     "tags belong to another text, tag it again"
                 )
             word_of[word.start : word.end] = number

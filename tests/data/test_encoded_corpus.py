@@ -1,0 +1,90 @@
+import os
+
+import pytest
+
+from hf_mwp.data import DataError, PreTrainingEncoder, encode_corpus
+from tests.pretraining import TAGS, text_processor, tiny_pairs
+
+
+def encoder(**fields):
+    return PreTrainingEncoder(text_processor(**fields), TAGS, "jieba")
+
+
+def test_rows_are_those_of_the_encoder(tmp_path):
+    pairs = tiny_pairs(23)
+    seen = []
+    dataset = encode_corpus(pairs, encoder(), tmp_path, batch_size=10, progress=lambda *args: seen.append(args))
+    expected = encoder().encode(*zip(*pairs, strict=True))
+    assert set(dataset.column_names) == set(expected)
+    for name, values in expected.items():
+        values = [value.tolist() if hasattr(value, "tolist") else value for value in values]
+        assert dataset[name][:] == values, name
+    assert seen == [(10, 23), (20, 23), (23, 23)]
+    assert [path.suffix for path in tmp_path.iterdir()] == [".arrow"]
+
+
+def test_without_tags(tmp_path):
+    dataset = encode_corpus([("小明有5个", None)], PreTrainingEncoder(text_processor()), tmp_path)
+    assert "pos_labels" not in dataset.column_names and dataset["length"][:] == [7]
+
+
+def test_it_is_written_once(tmp_path):
+    pairs = tiny_pairs(9)
+    encode_corpus(pairs, encoder(), tmp_path)
+    (path,) = tmp_path.iterdir()
+    stamp = path.stat().st_mtime_ns
+    seen = []
+    encode_corpus(pairs, encoder(), tmp_path, progress=lambda *args: seen.append(args))
+    assert path.stat().st_mtime_ns == stamp and not seen
+
+
+@pytest.mark.parametrize(
+    "change", ["text", "tag", "indexed_numbers", "max_length", "tags", "tagger", "tokens", "keywords"]
+)
+def test_another_file_for_anything_else(change, tmp_path, monkeypatch):
+    pairs = tiny_pairs(9)
+    encode_corpus(pairs, encoder(), tmp_path)
+    other = encoder()
+    if change == "text":
+        pairs = pairs[:-1]
+    elif change == "tag":
+        text, words = pairs[0]
+        pairs = [(text, [type(words[0])(words[0].word, "q", words[0].start, words[0].end), *words[1:]]), *pairs[1:]]
+    elif change == "indexed_numbers":
+        other = encoder(indexed_numbers=True)
+    elif change == "max_length":
+        other = encoder(max_length=8)
+    elif change == "tags":
+        other = PreTrainingEncoder(text_processor(), [*TAGS, "z"], "jieba")
+    elif change == "tagger":
+        other = PreTrainingEncoder(text_processor(), TAGS, "ltp")
+    elif change == "tokens":
+        other.processor.tokenizer.add_tokens(["苹果"])
+    else:
+        monkeypatch.setattr("hf_mwp.data.encoded_corpus.keyword_groups", lambda language: [])
+    encode_corpus(pairs, other, tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_an_error_leaves_nothing_behind(tmp_path):
+    pairs = tiny_pairs(9)
+    wrong = [*pairs, ("小明", [type(pairs[0][1][0])("小明", "nh", 0, 2)])]
+    with pytest.raises(DataError, match="'nh' is none of jieba's"):
+        encode_corpus(wrong, encoder(), tmp_path, batch_size=4)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_empty_corpus(tmp_path):
+    with pytest.raises(DataError, match="the corpus is empty"):
+        encode_corpus([], encoder(), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
+    def full(source, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="No space left"):
+        encode_corpus(tiny_pairs(9), encoder(), tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,60 @@
+"""Tagged texts and students for the tests of pretraining."""
+
+from __future__ import annotations
+
+import torch
+
+from hf_mwp.data import pos_label_list
+from hf_mwp.data.mwp_processor import MwpProcessor
+from hf_mwp.models import MwpStudentConfig, MwpStudentForPreTraining
+from hf_mwp.problems import TaggedWord
+from tests.tiny import tiny_problems, tiny_tokenizer
+
+
+TAGS = ("m", "n", "q", "v", "x")
+WORDS = {"苹果": "n", "小明": "n", "一共": "d", "平均": "v", "有": "v", "买": "v", "吃": "v", "分": "v"}
+WORDS |= {"个": "q", "盒": "q", "，": "x", "？": "x"}
+
+
+def tag(text: str) -> list[TaggedWord]:
+    """Words from a small list, numbers, and single characters; tags of jieba's kind."""
+    words, place = [], 0
+    while place < len(text):
+        end = place + 1
+        if text[place].isdigit():
+            while end < len(text) and text[end].isdigit():
+                end += 1
+            words.append(TaggedWord(text[place:end], "m", place, end))
+        else:
+            end = place + (2 if text[place : place + 2] in WORDS and place + 2 <= len(text) else 1)
+            name = WORDS.get(text[place:end], "n")
+            words.append(TaggedWord(text[place:end], name if name in TAGS else "n", place, end))
+        place = end
+    return words
+
+
+def tiny_texts(count: int = 40, seed: int = 0) -> list[str]:
+    """Texts of problems; those that differ in their numbers alone are made different by a name."""
+    texts = [problem.text for problem in tiny_problems(count, seed)]
+    return [text.replace("小明", "小明" * (1 + index // 6)) for index, text in enumerate(texts)]
+
+
+def tiny_pairs(count: int = 40, seed: int = 0) -> list[tuple[str, list[TaggedWord]]]:
+    """The same with their tagged words."""
+    return [(text, tag(text)) for text in tiny_texts(count, seed)]
+
+
+def text_processor(**fields) -> MwpProcessor:
+    """A processor without constants, as pretraining has it."""
+    return MwpProcessor(tiny_tokenizer(), **({"max_length": 64} | fields))
+
+
+def tiny_student(
+    processor: MwpProcessor, seed: int = 0, model_class=MwpStudentForPreTraining, **fields
+) -> MwpStudentForPreTraining:
+    """A student of some thousand weights."""
+    torch.manual_seed(seed)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+    sizes |= {"max_position_embeddings": 64, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    labels = {"pos_labels": pos_label_list(TAGS), "pos_tagger": "jieba"}
+    return model_class(MwpStudentConfig(vocab_size=len(processor.tokenizer), **(sizes | labels | fields)))
