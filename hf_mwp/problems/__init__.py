@@ -7,6 +7,7 @@ from .answer import answer_value
 from .errors import ProblemError
 from .jieba_tagger import JiebaTagger
 from .keywords import KeywordGroup, find_keywords, keyword_groups
+from .ltp_tagger import LtpTagger
 from .masked_text import MaskedText, mask_numbers
 from .math_word_problem import MathWordProblem
 from .number_finding import find_numbers
@@ -18,6 +19,7 @@ from .tagged_word import TaggedWord
 __all__ = [
     "JiebaTagger",
     "KeywordGroup",
+    "LtpTagger",
     "MaskedText",
     "MathWordProblem",
     "NumberMention",
