@@ -15,8 +15,8 @@ def locate_words(text: str, pairs: Iterable[tuple[str, str]], offset: int = 0) -
     """
     Tagged words with their offsets.
 
-    White space around words and in them is cut off, and each piece keeps the tag. Characters of the text that are in no
-    word are passed over.
+    White space around words and in them is cut off, and each piece keeps the tag. Characters of the text that no word
+    has are passed over.
 
     Args:
         text (`str`):

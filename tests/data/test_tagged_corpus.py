@@ -8,11 +8,12 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from hf_mwp.data import DataError, TaggedCorpus, tag_corpus, tagged_shard
+from hf_mwp.data import DataError, TaggedCorpus, read_texts, tag_corpus, tagged_shard
 from hf_mwp.data import tagged_corpus as module
 from hf_mwp.problems import JiebaTagger, TaggedWord
 from tests.data.tagging import CharacterTagger, make_texts
@@ -389,3 +390,15 @@ def test_a_file_is_readable_json(tmp_path):
     header, record = files(tmp_path)[0].read_text(encoding="utf-8").splitlines()
     assert json.loads(header)["tags"] == ["m", "n"]
     assert json.loads(record) == ["有4个", [1, 0, 1, 0, 1, 2, 1, 2, 3]]
+
+
+@pytest.mark.slow
+def test_jieba_on_the_whole_corpus(tmp_path, repository, monkeypatch):
+    monkeypatch.undo()
+    path = repository / "examples" / "data" / "corpus" / "mlm_corpus.txt.gz"
+    counts = Counter()
+    corpus = tag_corpus(read_texts(path, language="zh", counts=counts), JiebaTagger(), tmp_path)
+    assert counts["read"] == 55_878 and len(corpus) == counts["kept"] > 54_000
+    tags = Counter(word.tag for _, words in corpus for word in words)
+    assert sum(tags.values()) > 1_900_000 and set(tags) == set(corpus.tags) and len(tags) >= 50
+    assert [tag for tag, _ in tags.most_common(4)] == ["x", "m", "n", "v"]
