@@ -13,8 +13,9 @@ def residual_projection(states: Sequence[Tensor], width: int) -> Tensor:
     Projection of states onto their main directions that commutes with layer normalisation.
 
     A layer norm drops the mean over the features and divides by their standard deviation. Here the directions have
-    entries that sum to zero, in both spaces, and are rotated so that each narrow feature is a mixture of all of them:
-    then, as far as the directions hold the states, the narrow stream's norm is the wide one's times a constant.
+    entries that sum to zero, in both spaces, are rotated so that each narrow feature is a mixture of all of them, and
+    scaled so that features keep their size: then, as far as the directions hold the states, it makes no difference
+    whether the wide stream is normalised or the narrow one.
 
     Args:
         states (`Sequence[Tensor]`): States `(tokens, m)` of some layers, each of which counts the same.
@@ -41,7 +42,7 @@ def residual_projection(states: Sequence[Tensor], width: int) -> Tensor:
     )
     # All columns but the first are orthogonal to it: their entries sum to zero.
     basis = torch.linalg.qr(basis).Q[:, 1:].to(directions.device)
-    return (directions @ basis.T).to(states[0].dtype)
+    return ((width / size) ** 0.5 * directions @ basis.T).to(states[0].dtype)
 
 
 def fit_linear(inputs: Tensor, outputs: Tensor, ridge: float) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,128 @@
+"""From options to the student of a distillation."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from .building import count_positions
+from .errors import CommandError
+from .model_arguments import parse_layers
+from .model_folder import check_folder, load_solver
+from .student_arguments import StudentArguments
+
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from ..data.mwp_processor import MwpProcessor
+    from ..models import MwpSolver
+
+SAMPLE_ROWS = 1000
+SAMPLE_BATCH = 64
+
+
+def make_student(
+    args: StudentArguments, teacher: MwpSolver, processor: MwpProcessor, rows: Iterable[Mapping[str, Any]]
+) -> MwpSolver:
+    """
+    The student that the options describe.
+
+    Args:
+        args ([`StudentArguments`]): The options.
+        teacher ([`MwpSolver`]), processor ([`MwpProcessor`]): The teacher, whose tokens and symbols are the student's.
+        rows (`Iterable[Mapping]`): Training rows; a projected student is fitted to the teacher on some of them.
+
+    Raises:
+        CommandError: a student that does not read and answer as the teacher does, or that cannot be loaded.
+        ValueError: sizes or layers that the teacher does not have.
+    """
+    from ..distillation import cut_student
+
+    dropout = args.student_dropout
+    fields = {} if dropout is None else {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
+    if args.student is not None:
+        student, own = load_solver(args.student)
+        if own.tokenizer.get_vocab() != processor.tokenizer.get_vocab():
+            raise CommandError(
+                f"{args.student} has another tokenizer than {args.teacher}; distillation needs the same."
+            )
+        return student
+    if args.student_encoder is not None:
+        return _on_encoder(_load_encoder(args.student_encoder, processor, fields), teacher, processor, dropout)
+    layers = parse_layers(args.student_layers)
+    if args.student_start == "cut":
+        return cut_student(
+            teacher,
+            layers,
+            choice=args.student_layer_choice,
+            new_decoder=args.new_decoder,
+            decoder_dropout=dropout,
+            **fields,
+        )
+    make = _projected if args.student_start == "project" else _random
+    encoder = make(args, teacher, processor, rows, layers, fields)
+    return _on_encoder(encoder, teacher, processor, dropout)
+
+
+def _projected(args, teacher, processor, rows, layers, fields) -> PreTrainedModel:
+    from ..data import problem_from_row
+    from ..distillation import project_student
+    from ..distillation.student_initialization import choose_layers
+
+    if isinstance(layers, int):
+        layers = choose_layers(layers, teacher.config.num_hidden_layers, args.student_layer_choice)
+    problems = [problem_from_row(row, numerals=processor.numerals) for row in islice(rows, SAMPLE_ROWS)]
+    # Problems of like length together, so that little is padding.
+    problems.sort(key=lambda problem: len(problem.text))
+    sample = [processor(problems[start : start + SAMPLE_BATCH]) for start in range(0, len(problems), SAMPLE_BATCH)]
+    return project_student(teacher.encoder, **args.sizes, layers=layers, sample=sample, **fields)
+
+
+def _random(args, teacher, processor, rows, layers, fields) -> PreTrainedModel:
+    from ..models import MwpStudentConfig, MwpStudentModel
+
+    count = layers if isinstance(layers, int) else len(layers)
+    config = MwpStudentConfig(
+        vocab_size=teacher.config.vocab_size,
+        num_hidden_layers=count,
+        pad_token_id=processor.tokenizer.pad_token_id or 0,
+        max_position_embeddings=count_positions(teacher.encoder.config),
+        **args.sizes,
+        **fields,
+    )
+    return MwpStudentModel(config, add_pooling_layer=False)
+
+
+def _load_encoder(source: str, processor: MwpProcessor, fields: dict) -> PreTrainedModel:
+    from transformers import AutoModel, AutoTokenizer
+
+    check_folder(source)
+    try:
+        encoder = AutoModel.from_pretrained(source, dtype="float32", use_safetensors=True, **fields)
+        own = AutoTokenizer.from_pretrained(source).get_vocab()
+    except (OSError, KeyError) as error:
+        raise CommandError(f"The encoder {source} cannot be loaded with its tokenizer: {error}") from error
+    ours = processor.tokenizer.get_vocab()
+    different = [token for token, index in own.items() if ours.get(token) != index]
+    if different:
+        raise CommandError(
+            f"{source} has another tokenizer than the teacher ({len(different)} tokens differ, for example "
+            f"{different[0]!r}): the same ids would be different words to them."
+        )
+    return encoder
+
+
+def _on_encoder(
+    encoder: PreTrainedModel, teacher: MwpSolver, processor: MwpProcessor, dropout: float | None
+) -> MwpSolver:
+    """A new decoder of the encoder's width, otherwise like the teacher's."""
+    from ..models import MwpSolver
+
+    config = copy.deepcopy(teacher.decoder.config)
+    config.hidden_size = config.encoder_hidden_size = encoder.config.hidden_size
+    if dropout is not None:
+        config.dropout = dropout
+    return MwpSolver.from_encoder_decoder_pretrained(encoder, processor, decoder=config)

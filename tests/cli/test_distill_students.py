@@ -1,0 +1,99 @@
+"""Where the student of `hf-mwp distill` comes from, and what it learns."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from hf_mwp.cli.main import main
+from hf_mwp.models import MwpSolver, MwpStudentForPreTraining
+from tests.tiny import tiny_processor, tiny_solver
+
+
+SMALL = ["--use_cpu", "--max_steps=1", "--per_device_train_batch_size=8", "--no_test", "--logging_steps=1"]
+SIZES = ["--student_hidden_size=8", "--student_intermediate_size=12", "--student_heads=2"]
+
+
+@pytest.fixture(scope="module")
+def teacher(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("teacher")
+    processor = tiny_processor(max_length=64)
+    tiny_solver(processor, layers=4, dropout=0.2).save_pretrained(folder)
+    processor.save_pretrained(folder)
+    return folder
+
+
+def distil(teacher, problems, folder, *options):
+    argv = ["distill", "--teacher", str(teacher), "--dataset", str(problems), "--output_dir", str(folder)]
+    return main([*argv, *SMALL, *options])
+
+
+@pytest.mark.parametrize(("start", "dropout"), [("project", 0.2), ("random", 0.1)])
+def test_students_of_other_widths(teacher, problems, tmp_path, start, dropout):
+    assert distil(teacher, problems, tmp_path, f"--student_start={start}", "--student_layers=2", *SIZES) == 0
+    student = MwpSolver.from_pretrained(tmp_path)
+    config = student.encoder.config
+    assert (config.num_hidden_layers, config.hidden_size, config.intermediate_size) == (2, 8, 12)
+    assert config.heads_per_layer == [2, 2] and config.hidden_dropout_prob == pytest.approx(dropout)
+    assert student.decoder.config.hidden_size == student.decoder.config.encoder_hidden_size == 8
+    assert student.decoder.config.operator_embedding_size == 8
+    history = json.loads((tmp_path / "trainer_state.json").read_text())["log_history"]
+    assert any({"loss_hidden_1", "loss_hidden_2", "loss_soft"} <= set(entry) for entry in history)
+
+
+def test_a_projected_student_starts_nearer(teacher, problems, tmp_path):
+    options = ["--student_layers=2", "--layer_mapping=first", *SIZES, "--hidden_loss=nst", "--embedding_weight=0"]
+    losses = {}
+    for start in ("project", "random"):
+        assert distil(teacher, problems, tmp_path / start, f"--student_start={start}", *options) == 0
+        history = json.loads((tmp_path / start / "trainer_state.json").read_text())["log_history"]
+        losses[start] = next(entry["loss_hidden_2"] for entry in history if "loss_hidden_2" in entry)
+    assert losses["project"] < 0.8 * losses["random"], losses
+
+
+def test_a_pretrained_encoder(teacher, problems, tmp_path):
+    processor = tiny_processor(max_length=64)
+    config = tiny_solver(processor, hidden_size=12, seed=5).encoder.config
+    config.num_pos_tags = 4
+    MwpStudentForPreTraining(config).save_pretrained(tmp_path / "pretrained")
+    processor.save_pretrained(tmp_path / "pretrained")
+    options = ["--student_encoder", str(tmp_path / "pretrained"), "--student_dropout=0.3", "--learning_rate=0"]
+    assert distil(teacher, problems, tmp_path / "student", *options) == 0
+    student = MwpSolver.from_pretrained(tmp_path / "student")
+    pretrained = load_file(tmp_path / "pretrained" / "model.safetensors")
+    for name, value in student.encoder.state_dict().items():
+        torch.testing.assert_close(value, pretrained[f"mwp_student.{name}"])
+    assert student.encoder.config.hidden_dropout_prob == student.decoder.config.dropout == pytest.approx(0.3)
+
+
+def test_a_pretrained_encoder_with_another_tokenizer(teacher, problems, tmp_path, capsys):
+    processor = tiny_processor()
+    tiny_solver(processor).encoder.save_pretrained(tmp_path)
+    processor.tokenizer.add_tokens(["鸡"])
+    processor.save_pretrained(tmp_path)
+    assert distil(teacher, problems, tmp_path / "out", "--student_encoder", str(tmp_path)) == 1
+    assert "another tokenizer than the teacher (1 tokens differ, for example '鸡')" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["attention", "attention_mean", "fsp", "nst"])
+def test_knowledge_types(teacher, problems, tmp_path, name):
+    assert distil(teacher, problems, tmp_path, f"--hidden_loss={name}", "--student_layers=2") == 0
+    assert MwpSolver.from_pretrained(tmp_path).encoder.config._attn_implementation == "sdpa"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--student_hidden_size=8"], "`student_hidden_size` is for a projected or random student"),
+        (["--student=a", "--student_encoder=b"], "give one of them"),
+        (["--student_encoder=b", "--student_start=project"], "leave out `student_start`"),
+        (["--student_start=project"], "hidden_size=312 cannot be projected from an encoder with 16"),
+        (["--student_start=random", "--student_hidden_size=9"], "not a multiple"),
+        (["--student_encoder=/no/such/folder"], "There is no folder"),
+        (["--layer_mapping=1:9", "--student_layers=2"], "layer 9 of the teacher"),
+    ],
+)
+def test_impossible_students_are_named(teacher, problems, tmp_path, options, message, capsys):
+    assert distil(teacher, problems, tmp_path / "out", *options) == 1
+    assert message in capsys.readouterr().err
