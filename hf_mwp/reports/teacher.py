@@ -17,9 +17,10 @@ def describe_teacher(recipe: Recipe, stage: str) -> str:
         stage (`str`): Name of the stage.
     """
     options = recipe.stages[stage].options
-    length = options.get("max_steps")
-    steps = f"{length} steps" if length and length > 0 else f"{options.get('num_train_epochs', 3)} epochs"
-    return f"{_encoder(recipe, recipe.stages[stage])}, {options.get('dataset', 'pretraining')}, {steps}"
+    steps, epochs = options.get("max_steps"), options.get("num_train_epochs", 3)
+    length = f"{steps} steps" if steps and steps > 0 else f"{epochs} epoch{'' if epochs == 1 else 's'}"
+    data = without_folder(options.get("dataset", "pretraining"))
+    return f"{_encoder(recipe, recipe.stages[stage])}, {data}, {length}"
 
 
 def count_layers(recipe: Recipe, stage: str) -> int | None:
