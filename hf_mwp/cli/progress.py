@@ -22,6 +22,7 @@ FIGURES = {
     "eval_mlm_loss": "masked words, loss",
     "eval_pos_f1": "tagging F1",
 }
+SECONDS_BETWEEN_LINES = 30.0  # while the teacher's outputs are cached
 SHARES = ("answers", "equations", "tagging F1")
 
 
@@ -39,6 +40,7 @@ class RichProgressCallback(TrainerCallback):
         self.console, self.name = console, name
         self.progress: Progress | None = None
         self.loss: float | None = None
+        self.caching: tuple[float, float] | None = None
 
     @classmethod
     def attach(cls, trainer: Trainer, console: Console, name: str) -> RichProgressCallback:
@@ -51,12 +53,34 @@ class RichProgressCallback(TrainerCallback):
 
     def on_train_begin(self, args, state, control, **kwargs):
         self.started = time.perf_counter()
+        self._start_bar(self.name, state.max_steps, state.global_step)
+
+    def _start_bar(self, name: str, total: int, completed: int) -> None:
         if self.console.quiet or not self.console.is_terminal:
             return
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self.progress = Progress(*columns, TimeRemainingColumn(), console=self.console, transient=True)
-        self.task = self.progress.add_task(self.name, total=state.max_steps, completed=state.global_step)
+        self.task = self.progress.add_task(name, total=total, completed=completed)
         self.progress.start()
+
+    def on_teacher_cache(self, args, state, control, done: int, total: int, **kwargs):
+        """While the teacher's outputs are cached, before training: a bar, or a line now and then."""
+        now = time.perf_counter()
+        if self.caching is None:
+            self.caching = now, now
+            self._start_bar("teacher cache", total, done)
+        begin, reported = self.caching
+        if self.progress is not None:
+            self.progress.update(self.task, completed=done)
+        if done == total or now - reported > SECONDS_BETWEEN_LINES:
+            self.caching = begin, now
+            line = f"teacher cache  {done}/{total} problems, {now - begin:.0f} s"
+            logging.getLogger("hf_mwp.cli").info(line)
+            if done == total or not self.console.is_terminal:
+                self.console.print(line)
+        if done == total:
+            self.close()
+            self.caching = None
 
     def on_step_end(self, args, state, control, **kwargs):
         if self.progress is not None:

@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 import torch
@@ -90,6 +91,19 @@ def test_distill(trained, problems, tmp_path, capsys):
         main(["evaluate", "--model", str(tmp_path), "--dataset", str(problems), "--predictions", str(tmp_path / "p")])
         == 0
     )
+
+
+def test_distill_with_a_teacher_cache(trained, problems, tmp_path, capsys):
+    argv = ["distill", "--teacher", str(trained), "--student_layers=1", "--dataset", str(problems), *SMALL]
+    argv += ["--cache_teacher_outputs", "--teacher_cache_dir", str(tmp_path / "cache"), "--no_test"]
+    assert main([*argv, "--output_dir", str(tmp_path / "first")]) == 0
+    first = capsys.readouterr().out
+    done = re.search(r"teacher cache  (\d+)/(\d+) problems", first)
+    assert done and done[1] == done[2]
+    assert len(list((tmp_path / "cache").glob("*/manifest.json"))) == 1
+    # The next run has nothing to build.
+    assert main([*argv, "--output_dir", str(tmp_path / "second")]) == 0
+    assert "teacher cache" not in capsys.readouterr().out
 
 
 def test_distill_needs_a_teacher(problems, capsys):

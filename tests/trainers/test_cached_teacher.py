@@ -1,0 +1,397 @@
+"""Distillation with a cache trains as it does without."""
+
+import copy
+import io
+
+import pytest
+import torch
+from rich.console import Console
+from torch import nn
+from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
+    DataCollatorForLanguageModeling,
+    T5Config,
+    T5ForConditionalGeneration,
+    TrainerCallback,
+)
+
+from hf_mwp.cli.progress import RichProgressCallback
+from hf_mwp.distillation import CacheError, cache_building
+from hf_mwp.models import MwpSolver, MwpSolverConfig
+from hf_mwp.trainers import cached_teacher
+from tests.tiny import (
+    tiny_classifier,
+    tiny_classifier_rows,
+    tiny_dataset,
+    tiny_masked_lm,
+    tiny_rows,
+    tiny_solver,
+    tiny_tokenizer,
+)
+from tests.trainers.distilling import distinct_rows, pad, training_logs
+
+
+PARTS = ("loss", "loss_soft", "loss_hard", "loss_hidden_1", "loss_hidden_2", "loss_embedding", "grad_norm")
+
+
+def with_bottlenecks(solver, layers, size):
+    fields = {"bottleneck_layers": layers, "bottleneck_size": size}
+    config = MwpSolverConfig(
+        encoder_config=solver.config.encoder_config, decoder_config=solver.config.decoder_config, **fields
+    )
+    torch.manual_seed(0)
+    return MwpSolver(config, encoder=solver.encoder, decoder=solver.decoder)
+
+
+def masked_rows(count=16):
+    """Rows for a masked language model, masked once and for all."""
+    rows = tiny_classifier_rows(count)
+    for row in rows:
+        row["labels"] = [token if place % 3 == 0 else -100 for place, token in enumerate(row["input_ids"])]
+        row["input_ids"] = [4 if place % 3 == 0 else token for place, token in enumerate(row["input_ids"])]
+    return rows
+
+
+def bart(width, seed):
+    torch.manual_seed(seed)
+    sizes = {"d_model": width, "encoder_layers": 2, "decoder_layers": 1, "vocab_size": 40}
+    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "max_position_embeddings": 32}
+    feed_forward = {"encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "pad_token_id": 0, "dropout": 0.0}
+    return BartForConditionalGeneration(BartConfig(**sizes, **heads, **feed_forward))
+
+
+def t5(width, seed):
+    torch.manual_seed(seed)
+    sizes = {"d_model": width, "d_kv": 8, "num_heads": 2, "d_ff": 24, "num_layers": 2, "vocab_size": 40}
+    return T5ForConditionalGeneration(
+        T5Config(**sizes, num_decoder_layers=1, dropout_rate=0.0, pad_token_id=0, decoder_start_token_id=0)
+    )
+
+
+def seq2seq_rows():
+    return [{**row, "labels": row["input_ids"][: 2 + number % 3]} for number, row in enumerate(tiny_classifier_rows())]
+
+
+def pairs(kind, solvers, others, processor):
+    """Makes a trainer of some kind of models, anew with each call."""
+    if kind == "solvers":
+        return lambda **fields: solvers(keywords={"train_dataset": distinct_rows()}, **fields)
+    if kind == "solvers in random order":
+        # Batches of mixed lengths: what is read is padded otherwise than what was built.
+        return lambda **fields: solvers(
+            keywords={"train_dataset": distinct_rows()}, train_sampling_strategy="random", **fields
+        )
+    if kind in ("bottlenecks", "bottlenecks not used"):
+        teacher = tiny_solver(processor, layers=4, hidden_size=24, seed=1)
+        return lambda **fields: solvers(
+            teacher=with_bottlenecks(copy.deepcopy(teacher), [2, 4], 16),
+            keywords={"train_dataset": distinct_rows()},
+            use_bottlenecks=kind == "bottlenecks",
+            **fields,
+        )
+    if kind == "classifiers":
+        return others
+    if kind == "masked language models":
+        teacher = {"hidden_size": 24, "num_hidden_layers": 4}
+        rows = masked_rows()
+        return lambda **fields: others(tiny_masked_lm(), tiny_masked_lm(1, **teacher), rows, rows, **fields)
+    make, rows = {"BART": bart, "T5": t5}[kind], seq2seq_rows()
+    return lambda **fields: others(make(16, 0), make(24, 1), rows, rows, **fields)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "solvers",
+        "solvers in random order",
+        "bottlenecks",
+        "bottlenecks not used",
+        "classifiers",
+        "masked language models",
+        "BART",
+        "T5",
+    ],
+)
+def test_training_is_the_same_up_to_fp16(kind, solvers, others, processor):
+    make = pairs(kind, solvers, others, processor)
+    trainers = [make(num_train_epochs=3, cache_teacher_outputs=cache, learning_rate=1e-3) for cache in (False, True)]
+    asked = []
+    trainers[1].teacher_model.register_forward_hook(lambda *args: asked.append(1))
+    for trainer in trainers:
+        trainer.train()
+    ours, theirs = (
+        [{name: entry[name] for name in PARTS if name in entry} for entry in training_logs(trainer)]
+        for trainer in trainers
+    )
+    assert len(ours) == 9 or len(ours) == 6
+    assert "loss_soft" in ours[0] and "loss_hidden_2" in ours[0] and "loss_embedding" in ours[0]
+    for a, b in zip(ours, theirs, strict=True):
+        assert a == pytest.approx(b, rel=3e-3, abs=1e-5)
+    weights = trainers[0].model.state_dict()
+    for name, value in trainers[1].model.state_dict().items():
+        if not name.endswith("key.bias"):  # its gradient is zero but for rounding, which Adam enlarges
+            torch.testing.assert_close(value, weights[name], rtol=1e-2, atol=1e-3)
+    # Questions before the build, and one per batch of it: not one in an epoch.
+    before = len(asked)
+    trainers[1].train()
+    assert len(asked) == before
+
+
+def test_only_what_is_compared_is_kept(solvers, processor):
+    trainer = solvers(cache_teacher_outputs=True, layer_mapping="2:4", embedding_weight=0.0, max_steps=1)
+    trainer.train()
+    layout = trainer._cached_teacher.cache.layout
+    assert dict(layout.states) == {"hidden_4": 24} and layout.logits == "nodes"
+    trainer = solvers(
+        cache_teacher_outputs=True, hidden_loss=None, embedding_weight=0.0, keywords={"train_dataset": tiny_dataset()}
+    )
+    trainer.train()
+    assert not trainer._cached_teacher.cache.layout.states
+    trainer = solvers(cache_teacher_outputs=True, soft_label_weight=0.0, max_steps=1)
+    trainer.train()
+    assert trainer._cached_teacher.cache.layout.logits is None
+    teacher = with_bottlenecks(tiny_solver(processor, layers=4, hidden_size=24, seed=1), [2, 4], 16)
+    trainer = solvers(teacher=teacher, cache_teacher_outputs=True, max_steps=1)
+    trainer.train()
+    assert dict(trainer._cached_teacher.cache.layout.states) == {
+        "bottleneck_0": 16,
+        "bottleneck_1": 16,
+        "hidden_0": 24,
+    }
+
+
+def test_accumulation_and_loader_processes_change_nothing(solvers):
+    runs = []
+    for fields in (
+        {"per_device_train_batch_size": 8},
+        {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 2, "dataloader_num_workers": 2},
+    ):
+        trainer = solvers(
+            cache_teacher_outputs=True, num_train_epochs=2, keywords={"train_dataset": distinct_rows()}, **fields
+        )
+        trainer.train()
+        runs.append(training_logs(trainer))
+    for a, b in zip(*runs, strict=True):
+        assert {n: a[n] for n in PARTS} == pytest.approx({n: b[n] for n in PARTS}, rel=1e-4, abs=1e-6)
+
+
+def test_evaluation_has_no_part_in_it(solvers):
+    trainer = solvers(cache_teacher_outputs=True, eval_strategy="epoch", max_steps=2)
+    collator = trainer.data_collator
+    trainer.train()
+    assert trainer.data_collator is collator
+    assert trainer.evaluate()["eval_num_problems"] == 12
+
+
+def test_likeliest_classes(others):
+    fields = {"temperature": 2.0, "hidden_loss": None, "embedding_weight": 0.0, "num_train_epochs": 1}
+    models = tiny_masked_lm(), tiny_masked_lm(1, initializer_range=1.0)
+    rows, logs = masked_rows(), []
+    for cached in ({}, {"cache_teacher_outputs": True, "cache_top_k": 20}):
+        trainer = others(copy.deepcopy(models[0]), models[1], rows, rows, **fields, **cached)
+        trainer.train()
+        logs.append(training_logs(trainer))
+    assert trainer._cached_teacher.cache.layout.top_k == 20
+    assert logs[1][0]["loss_soft"] == pytest.approx(logs[0][0]["loss_soft"], rel=0.05)
+    # Another temperature needs another cache, as the rest of the probability is that of a temperature.
+    first = trainer._cached_teacher.cache.folder
+    trainer = others(copy.deepcopy(models[0]), models[1], rows, rows, **(fields | cached | {"temperature": 3.0}))
+    trainer.train()
+    assert trainer._cached_teacher.cache.folder != first
+
+
+def test_a_cache_is_found_again_and_extended(solvers, tmp_path):
+    fields = {"cache_teacher_outputs": True, "teacher_cache_dir": str(tmp_path / "shared"), "max_steps": 1}
+    progress = []
+
+    class Watch(TrainerCallback):
+        def on_teacher_cache(self, args, state, control, done, total, **kwargs):
+            progress.append((done, total))
+
+    def train(rows, **changes):
+        progress.clear()
+        keywords = {"train_dataset": rows, "callbacks": [Watch()]}
+        trainer = solvers(keywords=keywords, **(fields | changes))
+        trainer.train()
+        return trainer._cached_teacher.cache.folder
+
+    first = train(distinct_rows(10), per_device_eval_batch_size=4)
+    assert progress == [(4, 10), (8, 10), (10, 10)]
+    assert train(distinct_rows(10)[::-1]) == first and not progress
+    assert train(distinct_rows(16)) == first and progress == [(6, 6)]
+    # Not those of other layers.
+    assert train(distinct_rows(16), layer_mapping="last") != first and progress == [(16, 16)]
+
+
+def test_another_teacher_has_another_cache(solvers, processor, tmp_path):
+    fields = {"cache_teacher_outputs": True, "max_steps": 1}
+    teacher = tiny_solver(processor, layers=4, hidden_size=24, seed=1)
+    folders = set()
+    for _ in range(2):
+        trainer = solvers(teacher=copy.deepcopy(teacher), **fields)
+        trainer.train()
+        folders.add(trainer._cached_teacher.cache.folder)
+        assert folders == {trainer._cached_teacher.cache.folder} or len(folders) == 2
+        with torch.no_grad():
+            teacher.decoder.operator_scorer.bias[0] += 1
+    assert len(folders) == 2 and all(folder.parent == tmp_path / "teacher_cache" for folder in folders)
+    # A folder under the name that belongs to another one.
+    (tmp_path / "teacher_cache").rename(tmp_path / "mine")
+    (tmp_path / "teacher_cache").mkdir()
+    last = trainer._cached_teacher.cache.folder.name
+    other = next(folder.name for folder in folders if folder.name != last)
+    (tmp_path / "mine" / other).rename(tmp_path / "teacher_cache" / last)
+    with pytest.raises(CacheError, match="belongs to another teacher"):
+        trainer.train()
+
+
+def test_random_numbers_go_on_as_without(solvers, processor):
+    after = []
+    for cache in (False, True):
+        student = tiny_solver(processor, dropout=0.3)
+        trainer = solvers(student, cache_teacher_outputs=cache, num_train_epochs=1)
+        trainer.train()
+        after.append((torch.rand(1).item(), training_logs(trainer)[-1]["loss"]))
+    assert after[0] == pytest.approx(after[1], rel=1e-3)
+
+
+# What cannot be cached is named before it is begun
+
+
+def test_a_teacher_with_dropout(solvers, others):
+    trainer = solvers(cache_teacher_outputs=True)
+    trainer.teacher_model.encoder.train()
+    with pytest.raises(ValueError, match=r"training mode \(encoder, .*eval"):
+        trainer.train()
+
+    class Careless(nn.Module):
+        """A teacher whose dropout does not know of modes."""
+
+        def __init__(self, model):
+            super().__init__()
+            self.model, self.config = model, model.config
+
+        def forward(self, **inputs):
+            output = self.model(**inputs)
+            output["logits"] = nn.functional.dropout(output["logits"], 0.5)
+            return output
+
+    with pytest.raises(ValueError, match="asked again .*dropout"):
+        others(teacher=Careless(tiny_classifier(1)), cache_teacher_outputs=True).train()
+
+
+def test_random_masking(others):
+    rows = [{name: row[name] for name in ("input_ids", "attention_mask")} for row in tiny_classifier_rows()]
+    models = tiny_masked_lm(vocab_size=90), tiny_masked_lm(1, vocab_size=90)
+    collator = DataCollatorForLanguageModeling(tiny_tokenizer(), mlm_probability=0.3)
+    trainer = others(*models, rows, rows, max_steps=1, cache_teacher_outputs=True)
+    trainer.data_collator = collator
+    with pytest.raises(ValueError, match="another 'input_ids' .*Mask tokens once"):
+        trainer.train()
+
+
+def test_random_rows(others):
+    class Noisy(torch.utils.data.Dataset):
+        def __len__(self):
+            return 16
+
+        def __getitem__(self, index):
+            row = tiny_classifier_rows()[index]
+            return {**row, "input_ids": [int(torch.randint(5, 40, ())) for _ in row["input_ids"]]}
+
+    with pytest.raises(ValueError, match="other rows when it is read again"):
+        others(rows=Noisy(), cache_teacher_outputs=True).train()
+
+    class Shifting(Noisy):
+        """Changes later, when nobody asks any more."""
+
+        reads = 0
+
+        def __getitem__(self, index):
+            self.reads += 1
+            row = tiny_classifier_rows()[index]
+            return row if self.reads < 80 else {**row, "input_ids": [5] + row["input_ids"][1:]}
+
+    with pytest.raises(CacheError, match="not in the teacher cache"):
+        others(rows=Shifting(), cache_teacher_outputs=True, num_train_epochs=10).train()
+
+
+def test_padding_that_is_attended_to(others):
+    def careless(rows):
+        batch = pad(rows)
+        del batch["attention_mask"]
+        return batch
+
+    teacher = tiny_classifier(1, initializer_range=0.5)
+    trainer = others(teacher=teacher, cache_teacher_outputs=True, hidden_loss=None, embedding_weight=0.0)
+    trainer.data_collator = careless
+    with pytest.raises(ValueError, match="beside longer ones .*attention mask"):
+        trainer.train()
+
+
+def test_streams(others):
+    class Stream(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            return iter(tiny_classifier_rows())
+
+    trainer = others(rows=Stream(), cache_teacher_outputs=True, max_steps=2, train_sampling_strategy="random")
+    with pytest.raises(ValueError, match="streaming data set .`Stream`. .*no length"):
+        trainer.train()
+
+
+def test_attention_matrices(solvers, processor):
+    models = []
+    for model in (tiny_solver(processor), tiny_solver(processor, layers=4, seed=1)):
+        model.encoder.set_attn_implementation("eager")
+        models.append(model)
+    with pytest.raises(ValueError, match="not cached: set `cache_teacher_outputs=False`"):
+        solvers(*models, hidden_loss="attention", cache_teacher_outputs=True)
+
+
+def test_no_room(solvers, monkeypatch, tmp_path):
+    def none(cache, needed):
+        raise OSError(28, f"no room for {needed}", str(cache.folder))
+
+    sizes = []
+    monkeypatch.setattr(cached_teacher, "check_space", lambda cache, needed: sizes.append(needed))
+    rows = distinct_rows()
+    trainer = solvers(cache_teacher_outputs=True, max_steps=1, keywords={"train_dataset": rows})
+    trainer.train()
+    # Estimated from eight rows.
+    assert sizes[0] == pytest.approx(trainer._cached_teacher.cache.nbytes, rel=0.1)
+    monkeypatch.setattr(cached_teacher, "check_space", none)
+    with pytest.raises(OSError, match="no room"):
+        solvers(cache_teacher_outputs=True, teacher_cache_dir=str(tmp_path / "other")).train()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"):
+        solvers(cache_teacher_outputs=True, teacher_cache_dir=str(tmp_path / "file")).train()
+
+
+def test_impossible_arguments(distillation_config):
+    with pytest.raises(ValueError, match="`cache_top_k` must be at least 1, got 0"):
+        distillation_config(cache_top_k=0)
+
+
+# Progress
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_the_command_line_shows_progress(solvers, terminal, monkeypatch):
+    monkeypatch.setattr(cache_building, "SHARD_BYTES", 1)
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=terminal, width=100, highlight=False)
+    trainer = solvers(cache_teacher_outputs=True, max_steps=1, keywords={"train_dataset": distinct_rows()})
+    progress = RichProgressCallback.attach(trainer, console, "student")
+    trainer.train()
+    progress.close()
+    assert "teacher cache  24/24 problems" in out.getvalue()
+
+
+def test_progress_is_logged_without_callbacks(solvers, caplog, monkeypatch):
+    from transformers.utils import logging
+
+    monkeypatch.setattr(logging.get_logger("hf_mwp"), "propagate", True)
+    with caplog.at_level("INFO", logger="hf_mwp"):
+        solvers(cache_teacher_outputs=True, max_steps=1, keywords={"train_dataset": tiny_rows()}).train()
+    assert "Teacher cache: 6 of 6 rows" in caplog.text and "are in" in caplog.text
