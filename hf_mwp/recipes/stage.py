@@ -16,6 +16,8 @@ from .. import __version__
 
 
 RECORD, OPTIONS = "stage.json", "stage.yaml"
+# Options that say where something is kept for other runs to use, on which no result depends.
+PLACES = ("tag_cache", "teacher_cache_dir")
 
 
 @dataclass(frozen=True)
@@ -112,8 +114,8 @@ class Stage:
 
 def fingerprint(command: str, options: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
     """
-    Digest of what a stage's result depends on: the command, its options, the stages it builds on, the contents of the
-    local files and folders that its options name, and the version of this package.
+    Digest of what a stage's result depends on: the command, its options (but for the places of caches), the stages it
+    builds on, the contents of the local files and folders that its options name, and the version of this package.
 
     Args:
         command (`str`): The command.
@@ -135,6 +137,7 @@ def fingerprint(command: str, options: Mapping[str, Any], inputs: Mapping[str, s
                 return {"content": content_digest(path)}
         return value
 
+    options = {name: value for name, value in options.items() if name not in PLACES}
     content = {"command": command, "options": described(options), "version": __version__}
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -95,6 +95,14 @@ def test_the_folder_of_the_recipe_does_not_matter_and_file_contents_do(tmp_path)
     assert digests[0] != digests[1]
 
 
+def test_where_a_cache_lies_does_not_matter(tmp_path):
+    before = recipe(tmp_path).stages["student"]
+    (tmp_path / "cache").mkdir()
+    for place in (str(tmp_path / "cache"), "${teacher}/outputs"):
+        student = recipe(tmp_path, changes={"student.teacher_cache_dir": place}).stages["student"]
+        assert student.fingerprint == before.fingerprint and student.options["teacher_cache_dir"].startswith("/")
+
+
 def test_budgets_and_changes(tmp_path):
     small = recipe(tmp_path, budget="small").stages["teacher"].options
     assert small == {"seed": 42, "dataset": "few", "epochs": 1}
