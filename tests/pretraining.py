@@ -57,4 +57,5 @@ def tiny_student(
     sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
     sizes |= {"max_position_embeddings": 64, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     labels = {"pos_labels": pos_label_list(TAGS), "pos_tagger": "jieba"}
-    return model_class(MwpStudentConfig(vocab_size=len(processor.tokenizer), **(sizes | labels | fields)))
+    sizes["vocab_size"] = len(processor.tokenizer)
+    return model_class(MwpStudentConfig(**(sizes | labels | fields)))

@@ -102,7 +102,8 @@ def _fingerprint(corpus: Iterable, encoder: PreTrainingEncoder) -> tuple[int, st
     fields: dict[str, Any] = {"version": VERSION, "tagger": encoder.tagger, "tags": encoder.tags}
     for name in ("language", "numerals", "indexed_numbers", "num_index_tokens", "max_length"):
         fields[name] = getattr(processor, name)
-    fields["tokenizer"] = processor.tokenizer.backend_tokenizer.to_str()
+    # The tokenizer remembers how its last call truncated and padded.
+    fields["tokenizer"] = json.loads(processor.tokenizer.backend_tokenizer.to_str()) | {"truncation": 0, "padding": 0}
     groups = keyword_groups(processor.language)
     fields["keywords"] = sorted(word for group in groups for word in group.words)
     digest, count = hashlib.blake2b(json.dumps(fields).encode(), digest_size=12), 0

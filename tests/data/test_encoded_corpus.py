@@ -30,11 +30,12 @@ def test_without_tags(tmp_path):
 
 def test_it_is_written_once(tmp_path):
     pairs = tiny_pairs(9)
-    encode_corpus(pairs, encoder(), tmp_path)
+    first, seen = encoder(), []
+    encode_corpus(pairs, first, tmp_path)
     (path,) = tmp_path.iterdir()
     stamp = path.stat().st_mtime_ns
-    seen = []
-    encode_corpus(pairs, encoder(), tmp_path, progress=lambda *args: seen.append(args))
+    for each in (first, encoder()):
+        encode_corpus(pairs, each, tmp_path, progress=lambda *args: seen.append(args))
     assert path.stat().st_mtime_ns == stamp and not seen
 
 

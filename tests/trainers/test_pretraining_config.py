@@ -1,0 +1,42 @@
+import pytest
+
+from hf_mwp.trainers import PreTrainingConfig
+
+
+def config(tmp_path, **fields):
+    return PreTrainingConfig(output_dir=str(tmp_path), use_cpu=True, report_to="none", **fields)
+
+
+def test_defaults(tmp_path):
+    args = config(tmp_path)
+    assert (args.mlm_loss_weight, args.pos_loss_weight, args.mlm_probability) == (1.0, 5.0, 0.15)
+    assert (args.weight_decay, args.learning_rate, args.per_device_train_batch_size) == (1e-5, 5e-4, 32)
+    assert args.max_grad_norm == 1.0 and args.train_sampling_strategy == "group_by_length"
+
+
+def test_class_weights_may_be_json(tmp_path):
+    assert config(tmp_path, pos_class_weights='{"noun": 2}').pos_class_weights == {"noun": 2}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"mlm_probability": 0}, "`mlm_probability` must be above 0 and below 1, got 0; `mlm_loss_weight=0`"),
+        ({"keyword_weight": 0}, "`keyword_weight` must be greater than 0"),
+        ({"number_weight": -1}, "`number_weight` must be greater than 0"),
+        ({"pos_loss_weight": -1}, "`pos_loss_weight` must not be negative"),
+        ({"mlm_loss_weight": 0, "pos_loss_weight": 0}, "Nothing to learn"),
+        ({"validation_fraction": 1}, "`validation_fraction` must be at least 0 and below 1"),
+        ({"pos_class_weights": "{"}, "`pos_class_weights` is no JSON"),
+        ({"pos_class_weights": [1, 2]}, "takes a mapping of classes"),
+        ({"pos_class_weights": {"adverb": 2}}, "no such class of parts of speech: adverb"),
+        ({"pos_class_weights": {"noun": "2"}}, "noun must be a number that is not negative, got '2'"),
+        ({"pos_class_weights": {"noun": -1}}, "noun must be a number that is not negative, got -1"),
+        ({"num_beams": 5}, "`num_beams` is for solvers"),
+        ({"decoder_learning_rate": 1e-3}, "`decoder_learning_rate` is for solvers"),
+        ({"dataloader_num_workers": 1, "dataloader_persistent_workers": True}, "masks of the first epoch"),
+    ],
+)
+def test_impossible_values_are_named(fields, message, tmp_path):
+    with pytest.raises(ValueError, match=message.replace("{", r"\{")):
+        config(tmp_path, **fields)
