@@ -13,7 +13,7 @@ from rich.table import Table as RichTable
 from ..recipes import Stage
 from ..reports import Arm, Reproduction, Table, TableResult, draw_table, to_markdown
 from ..reports.arm_result import ArmRun
-from .console import make_console
+from .console import is_main_process, make_console
 from .errors import CommandError
 from .problem_data import keep_loaded
 from .recipe import check_stage, read_changes, stage_commands
@@ -131,7 +131,9 @@ def run_table(reproduction: Reproduction, folder: Path, console: Console) -> Tab
 
 
 def write_report(result: TableResult, folder: Path, name: str) -> None:
-    """Writes results as JSON, and Markdown and picture made of them."""
+    """Writes results as JSON, and Markdown and picture made of them; one process of a distributed run does."""
+    if not is_main_process():
+        return
     result.save(folder / f"{name}.json")
     drawn = draw_table(result, folder / f"{name}.png")
     text = to_markdown(result, f"{name}.png" if drawn else None)
