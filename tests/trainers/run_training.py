@@ -3,8 +3,10 @@ Trains tiny models, in a process of its own by `python run_training.py JSON`, a 
 it, or launch it several times at once.
 
 Fields of a run: `trainer` ("solver" or "distillation"), `output_dir`, `args` (of the config), `result` (file for the
-log and the evaluation), and optionally `rows` (number of training rows), `dropout`, `resume`, `kill_at_step` (the
-process kills itself after this step).
+log and the evaluation), and optionally `rows` (number of training rows), `distinct` (so that no two of them are alike
+when their numbers are masked), `dropout`, `resume`, `kill_at_step` (the process kills itself after this step),
+`kill_at_cached` (while it caches the teacher's outputs, after this row), `shard_bytes` (size of the cache's files),
+`mix` (share of other weights that are mixed in at the end).
 """
 
 import json
@@ -15,8 +17,16 @@ import sys
 import torch
 from transformers import TrainerCallback
 
-from hf_mwp.trainers import DistillationConfig, DistillationTrainer, SolverConfig, SolverTrainer
+from hf_mwp.distillation import cache_building
+from hf_mwp.trainers import (
+    DistillationConfig,
+    DistillationTrainer,
+    ParameterMixingCallback,
+    SolverConfig,
+    SolverTrainer,
+)
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
+from tests.trainers.distilling import distinct_rows
 
 
 class KillAtStep(TrainerCallback):
@@ -27,6 +37,20 @@ class KillAtStep(TrainerCallback):
 
     def on_step_end(self, args, state, control, **kwargs):
         if state.global_step == self.step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class CountCached(TrainerCallback):
+    """How many rows this process has cached; kills it at one of them."""
+
+    rows = 0
+
+    def __init__(self, last):
+        self.last = last
+
+    def on_teacher_cache(self, args, state, control, done, total, **kwargs):
+        self.rows = done
+        if done == self.last:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -44,11 +68,15 @@ def train(run):
     }
     keywords = {
         "model": tiny_solver(processor, dropout=run.get("dropout", 0.0)),
-        "train_dataset": tiny_rows(run.get("rows", 40)),
+        "train_dataset": (distinct_rows if run.get("distinct") else tiny_rows)(run.get("rows", 40)),
         "eval_dataset": tiny_rows(21, seed=1),
         "processing_class": processor,
-        "callbacks": [KillAtStep(run["kill_at_step"])] if run.get("kill_at_step") else None,
+        "callbacks": [KillAtStep(run["kill_at_step"])] if run.get("kill_at_step") else [],
     }
+    keywords["callbacks"].append(caching := CountCached(run.get("kill_at_cached")))
+    if run.get("mix"):
+        keywords["callbacks"].append(ParameterMixingCallback(tiny_solver(processor, seed=7), run["mix"]))
+    cache_building.SHARD_BYTES = run.get("shard_bytes", cache_building.SHARD_BYTES)
     if run["trainer"] == "solver":
         trainer = SolverTrainer(args=SolverConfig(**fields), **keywords)
     else:
@@ -57,7 +85,7 @@ def train(run):
     trainer.train(resume_from_checkpoint=run.get("resume", False))
     trainer.save_model()
     metrics = trainer.evaluate()
-    result = {"log": trainer.state.log_history, "metrics": metrics}
+    result = {"log": trainer.state.log_history, "metrics": metrics, "cached": caching.rows}
     if trainer.is_world_process_zero():
         with open(run["result"], "w", encoding="utf-8") as file:
             json.dump(result, file)

@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from hf_mwp.distillation import TeacherCache
 from tests.trainers.run_training import train
 
 
@@ -19,14 +20,24 @@ ROOT = Path(__file__).parents[2]
 NUMBERS = ["loss", "loss_soft", "loss_hard", "loss_hidden_1", "loss_hidden_2", "loss_embedding", "grad_norm"]
 
 
-def launch(runs, processes=1):
+def start(runs, processes=1):
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
     command = [sys.executable]
     if processes > 1:
         command += ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
     command += [str(SCRIPT), json.dumps(runs)]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, timeout=300)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, env=environment, cwd=ROOT, **pipes)
+
+
+def finish(process):
+    output, errors = process.communicate(timeout=300)
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+
+def launch(runs, processes=1):
+    return finish(start(runs, processes))
 
 
 def losses(result):
@@ -64,11 +75,12 @@ def test_resuming_after_kill_in_the_middle_of_an_epoch_is_bitwise_exact(trainer,
 
 def test_two_processes_train_and_evaluate_as_one(tmp_path):
     runs = []
-    for trainer in ("solver", "distillation"):
-        args = {"num_train_epochs": 2, "save_strategy": "no"}
+    kinds = [("solver", {}, {}), ("distillation", {}, {}), ("distillation", {"hidden_loss": "nst"}, {"mix": 0.5})]
+    for number, (trainer, extra, fields) in enumerate(kinds):
+        args = {"num_train_epochs": 2, "save_strategy": "no", **extra}
         args |= {"per_device_train_batch_size": 4, "per_device_eval_batch_size": 4, "ddp_backend": "gloo"}
-        folder = {"output_dir": str(tmp_path / trainer), "result": str(tmp_path / f"{trainer}.json")}
-        runs.append({"trainer": trainer, "rows": 32, "args": args, **folder})
+        folder = {"output_dir": str(tmp_path / str(number)), "result": str(tmp_path / f"{number}.json")}
+        runs.append({"trainer": trainer, "rows": 32, "args": args, **folder, **fields})
     done = launch(runs, processes=2)
     assert done.returncode == 0, done.stderr[-3000:]
     for run in runs:
@@ -88,3 +100,60 @@ def test_two_processes_train_and_evaluate_as_one(tmp_path):
         ours, theirs = (load_file(f"{each['output_dir']}/model.safetensors") for each in (run, alone))
         for name, value in theirs.items():
             torch.testing.assert_close(ours[name], value, rtol=1e-4, atol=1e-6)
+
+
+# The teacher cache
+
+
+def cached_run(folder, **fields):
+    args = {"num_train_epochs": 2, "per_device_train_batch_size": 8, "per_device_eval_batch_size": 4}
+    args |= {"cache_teacher_outputs": True, "save_strategy": "no"}
+    run = {"trainer": "distillation", "distinct": True, "args": args, "shard_bytes": 30_000}
+    return {**run, "output_dir": str(folder), "result": f"{folder}.json", **fields}
+
+
+def cached_numbers(folder):
+    """All rows of the only cache in a folder, by key."""
+    (manifest,) = folder.glob("*/manifest.json")
+    cache = TeacherCache(manifest.parent, manifest.parent.name)
+    keys = [tuple(int(half) for half in key) for shard in cache._shards for key in shard.index["key"]]
+    return {key: row.payload[0].tobytes() for key, row in zip(keys, cache.read(keys), strict=True)}
+
+
+def test_resuming_after_kill_while_the_cache_is_written_is_bitwise_exact(tmp_path):
+    whole, broken = cached_run(tmp_path / "whole"), cached_run(tmp_path / "broken")
+    expected = train(whole)
+    # Several batches of four rows are a file: the last one is half written.
+    killed = launch([{**broken, "kill_at_cached": 20}])
+    assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]
+    kept = len(cached_numbers(tmp_path / "broken" / "teacher_cache"))
+    assert 0 < kept < 20
+    assert len(list((tmp_path / "broken" / "teacher_cache").glob("*/*.part"))) == 1
+    resumed = train(broken)
+    assert resumed["cached"] == 40 - kept and expected["cached"] == 40
+    ours, theirs = (cached_numbers(tmp_path / name / "teacher_cache") for name in ("broken", "whole"))
+    assert ours == theirs and len(ours) == 40
+    assert losses(resumed) == losses(expected)
+
+
+def test_processes_share_a_cache(tmp_path):
+    # Two that train together, and afterwards two that do not know of each other, with a folder of their own.
+    together = cached_run(tmp_path / "together")
+    together["args"] |= {"ddp_backend": "gloo", "per_device_train_batch_size": 4}
+    done = launch([together], processes=2)
+    assert done.returncode == 0, done.stderr[-3000:]
+    got = json.loads(Path(together["result"]).read_text("utf-8"))
+    assert got["cached"] == 40 and not list((tmp_path / "together" / "teacher_cache").glob("*/done-*"))
+    runs = [cached_run(tmp_path / name) for name in ("first", "second")]
+    for run in runs:
+        run["args"]["teacher_cache_dir"] = str(tmp_path / "shared")
+    processes = [start([run]) for run in runs]
+    for process in processes:
+        done = finish(process)
+        assert done.returncode == 0, done.stderr[-3000:]
+    first, second = (json.loads(Path(run["result"]).read_text("utf-8")) for run in runs)
+    assert sorted([first["cached"], second["cached"]]) == [0, 40]
+    assert losses(first) == losses(second)
+    assert cached_numbers(tmp_path / "shared") == cached_numbers(tmp_path / "together" / "teacher_cache")
+    for a, b in zip(losses(got), losses(first), strict=True):
+        assert a == pytest.approx(b, rel=2e-5, abs=1e-6)
