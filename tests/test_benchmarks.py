@@ -78,3 +78,19 @@ def test_sections_are_replaced(measuring, tmp_path):
     assert text.count("## ") == 2
     assert "first" not in text and "second" in text
     assert "| a  |  b |\n| -- | -: |\n| x  |  1 |" in text
+
+
+def test_distillation_is_measured_with_and_without_its_cache(measuring, tmp_path):
+    import distillation
+
+    student = {"num_hidden_layers": 1, "hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 2}
+    args = distillation.parse_arguments(["--problems", "12", "--rounds", "1", "--batch-size", "4", "--widths", "24"])
+    figures = distillation.measure(
+        args, student, lambda width: student | {"num_hidden_layers": 3, "hidden_size": width}
+    )
+    text = distillation.report(figures)
+    assert len(figures["tables"]) == 2
+    for label, each in figures["tables"].items():
+        assert f"### {label}" in text and each["rows"] == 12
+        assert all(seconds > 0 for seconds in (*each["epochs"].values(), each["build"], each["open"], each["pass"]))
+    assert "| cached " in text and "in passes of the teacher" in text

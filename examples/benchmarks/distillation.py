@@ -1,0 +1,251 @@
+"""What the teacher cache saves: an epoch of distillation with it, without it, and of plain fine-tuning.
+
+Problems of Math23k, the 3 x 312 student, a teacher of 12 layers and width 384 or 768 (BERT-base), in fp32. Teachers
+have random weights unless one is given: what they say does not change the time. All figures are of one run of one
+process; the rounds of the three kinds of training alternate.
+
+    python examples/benchmarks/distillation.py [--problems 512] [--rounds 2] [--teacher FOLDER] [--write]
+"""
+
+import argparse
+import os
+import random
+import sys
+import tempfile
+from pathlib import Path
+
+from measuring import Clock, table, write_section
+
+
+ROOT = Path(__file__).parents[2]
+VOCABULARY = ROOT / "examples" / "data" / "vocab"
+SEED = 0
+WARM_UP = 2  # batches
+
+
+def teacher_sizes(width: int) -> dict:
+    """Twelve layers of BERT's shape."""
+    return {"num_hidden_layers": 12, "hidden_size": width, "intermediate_size": 4 * width, "num_attention_heads": 12}
+
+
+def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Distillation with and without the teacher cache.")
+    parser.add_argument("--data-dir", help="folder of Math23k, if not the one in examples/data")
+    parser.add_argument("--teacher", help="folder of a BERT-like encoder; random weights if not given")
+    parser.add_argument(
+        "--widths", type=int, nargs="+", default=[384, 768], help="widths of teachers without a folder"
+    )
+    parser.add_argument("--problems", type=int, default=512, help="training problems, drawn by chance")
+    parser.add_argument("--rounds", type=int, default=2, help="epochs of each kind")
+    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--write", action="store_true", help="put the tables into RESULTS.md")
+    return parser.parse_args(argv)
+
+
+def new_solver(processor, config, **settings):
+    """A solver with random weights."""
+    import torch
+
+    from hf_mwp import MwpSolver, MwpStudentModel
+
+    torch.manual_seed(SEED)
+    return MwpSolver.from_encoder_decoder_pretrained(
+        MwpStudentModel(config, add_pooling_layer=False), processor, **settings
+    )
+
+
+def new_teacher(args: argparse.Namespace, processor, narrow: int | None, config_fields: dict):
+    """The teacher; with `narrow`, bottleneck networks of this width after the layers that are compared."""
+    from transformers import AutoConfig
+
+    from hf_mwp import MwpSolver, MwpStudentConfig
+
+    fields = config_fields or {"num_hidden_layers": AutoConfig.from_pretrained(args.teacher).num_hidden_layers}
+    count, settings = fields["num_hidden_layers"], {}
+    if narrow is not None:
+        settings = {"bottleneck_layers": [count // 3, 2 * count // 3, count], "bottleneck_size": narrow}
+    if args.teacher is None:
+        return new_solver(processor, MwpStudentConfig(**fields), **settings)
+    return MwpSolver.from_encoder_decoder_pretrained(args.teacher, processor, **settings)
+
+
+class Watch:
+    """A trainer's callback that takes the time of the steps, and the memory they need beyond files."""
+
+    def __new__(cls, clock: Clock):
+        from transformers import TrainerCallback
+
+        class Callback(TrainerCallback):
+            anonymous = mapped = 0
+
+            def on_train_begin(self, *args, **kwargs):
+                clock.__enter__()
+
+            def on_step_end(self, *args, **kwargs):
+                self.anonymous = max(self.anonymous, resident("RssAnon"))
+                self.mapped = max(self.mapped, resident("RssFile"))
+
+            def on_train_end(self, *args, **kwargs):
+                clock.__exit__()
+
+        return Callback()
+
+
+def resident(name: str) -> int:
+    """A figure of the process's memory in bytes; 0 where the system does not tell."""
+    status = Path("/proc/self/status")
+    lines = status.read_text(encoding="utf-8").splitlines() if status.exists() else []
+    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{name}:"))
+
+
+def measure(args: argparse.Namespace, student_fields: dict | None = None, sizes=teacher_sizes) -> dict:
+    """
+    All figures.
+
+    Args:
+        args (`argparse.Namespace`): The options.
+        student_fields (`dict`, *optional*): Sizes of the student's encoder, if not its defaults.
+        sizes (`Callable`, *optional*): From a width to the sizes of a teacher's encoder.
+    """
+    import datasets
+    import torch
+    from transformers.utils import logging
+
+    from hf_mwp import MwpProcessor, MwpStudentConfig, load_mwp_dataset
+    from hf_mwp.data import problem_from_row
+
+    torch.set_num_threads(args.threads)
+    datasets.disable_progress_bars()
+    logging.disable_progress_bar()
+    train = load_mwp_dataset("math23k", data_dir=args.data_dir)["train"]
+    rows = train.select(random.Random(SEED).sample(range(len(train)), args.problems)).to_list()
+    processor = MwpProcessor.build(VOCABULARY, map(problem_from_row, rows), min_constant_count=1, indexed_numbers=True)
+    student_config = MwpStudentConfig(**(student_fields or {}))
+    figures = {"problems": args.problems, "batch_size": args.batch_size, "rounds": args.rounds, "tables": {}}
+    for width in args.widths if args.teacher is None else [None]:
+        fields = {} if width is None else sizes(width)
+        name = args.teacher if width is None else f"{fields['num_hidden_layers']} x {width}"
+        for narrow in (student_config.hidden_size, None):
+            target = "hidden states through projections" if narrow is None else f"bottleneck states of width {narrow}"
+            teacher = new_teacher(args, processor, narrow, fields)
+            figures["tables"][f"Teacher {name}, {target}"] = measure_teacher(
+                args, processor, rows, student_config, teacher
+            )
+    return figures
+
+
+def measure_teacher(args, processor, rows, student_config, teacher) -> dict:
+    """The figures of one teacher: seconds of each kind of epoch, of building, opening, and of one teacher pass."""
+    import hf_mwp
+
+    figures: dict = {}
+    with tempfile.TemporaryDirectory() as folder:
+        shared = {
+            "output_dir": folder,
+            "use_cpu": True,
+            "report_to": "none",
+            "save_strategy": "no",
+            "disable_tqdm": True,
+            "logging_strategy": "no",
+            "num_train_epochs": 1,
+            "per_device_train_batch_size": args.batch_size,
+            "learning_rate": 1e-4,
+            "decoder_learning_rate": 1e-3,
+        }
+
+        def trainer_of(kind: str, rows=rows):
+            student = new_solver(processor, student_config)
+            keywords = {"model": student, "train_dataset": rows, "processing_class": processor}
+            if kind == "fine-tuning":
+                return hf_mwp.SolverTrainer(args=hf_mwp.SolverConfig(**shared), **keywords)
+            config = hf_mwp.DistillationConfig(**shared, cache_teacher_outputs=kind == "cached")
+            return hf_mwp.DistillationTrainer(args=config, teacher_model=teacher, **keywords)
+
+        for kind in ("fine-tuning", "uncached"):
+            trainer_of(kind, rows[: WARM_UP * args.batch_size]).train()
+        trainer = trainer_of("cached")
+        with (clock := Clock()):
+            loader = trainer.get_train_dataloader()
+        figures["build"] = clock.cpu
+        with (clock := Clock()):
+            trainer.get_train_dataloader()
+        figures["open"] = clock.cpu
+        figures["pass"] = teacher_pass(trainer, loader.dataset)
+        figures["bytes"] = trainer._cached_teacher.cache.nbytes
+        figures["rows"] = len(trainer._cached_teacher.cache)
+        clocks = {kind: Clock() for kind in ("fine-tuning", "cached", "uncached")}
+        memory = dict.fromkeys(clocks, (0, 0))
+        for _ in range(args.rounds):
+            for kind, clock in clocks.items():
+                trainer, watch = trainer_of(kind), Watch(clock)
+                trainer.add_callback(watch)
+                trainer.train()
+                memory[kind] = tuple(map(max, memory[kind], (watch.anonymous, watch.mapped)))
+        figures["epochs"] = {kind: clock.cpu / args.rounds for kind, clock in clocks.items()}
+        figures["memory"] = memory
+    return figures
+
+
+def teacher_pass(trainer, rows) -> float:
+    """CPU seconds of running the teacher once over the rows, in batches of like length as the trainer makes them."""
+    import torch
+
+    from hf_mwp.trainers.length_grouped_sampler import LengthGroupedSampler
+
+    size = trainer.args.per_device_eval_batch_size
+    order = list(LengthGroupedSampler([row["length"] for row in rows], size, SEED))
+    collate = trainer._get_collator_with_removed_columns(trainer.data_collator)
+    with torch.no_grad(), (clock := Clock()):
+        for start in range(0, len(order), size):
+            batch = collate([rows[number] for number in order[start : start + size]])
+            trainer.teacher_model(**batch, output_hidden_states=True)
+    return clock.cpu
+
+
+def report(figures: dict) -> str:
+    """Everything measured, as Markdown."""
+    parts = [
+        f"{figures['problems']} problems in batches of {figures['batch_size']}, mean of {figures['rounds']} epochs, "
+        "CPU seconds from the first step to the last. Opening a cache (checking its files, hashing the teacher and the "
+        "rows) comes once per run. Resident memory is the most at the end of a step, with the teacher loaded in all "
+        "kinds; mapped files (libraries and the cache), which are given back when memory is short, apart.",
+    ]
+    for label, each in figures["tables"].items():
+        epochs = each["epochs"]
+        rows = [
+            [
+                kind,
+                f"{seconds:.1f}",
+                f"{seconds / epochs['fine-tuning']:.2f}",
+                *(f"{nbytes / 2**20:.0f}" for nbytes in each["memory"][kind]),
+            ]
+            for kind, seconds in epochs.items()
+        ]
+        head = ["epoch", "CPU s", "times fine-tuning", "resident MiB", "mapped MiB"]
+        figure_rows = [
+            ["with the cache, times faster than without", f"{epochs['uncached'] / epochs['cached']:.1f}"],
+            ["building the cache, in passes of the teacher", f"{each['build'] / each['pass']:.2f}"],
+            ["a pass of the teacher, CPU s", f"{each['pass']:.1f}"],
+            ["opening the cache, CPU s", f"{each['open']:.1f}"],
+            ["size of the cache, KB a problem", f"{each['bytes'] / each['rows'] / 1000:.0f}"],
+        ]
+        parts += [f"### {label}", table(head, rows), table(["", "measured"], figure_rows)]
+    return "\n\n".join(parts)
+
+
+def main() -> None:
+    args = parse_arguments()
+    # Threads that wait should sleep: spinning counts as CPU seconds, and crawls where the cores are shared.
+    wanted = {"OMP_NUM_THREADS": str(args.threads), "OMP_WAIT_POLICY": "PASSIVE"}
+    if any(os.environ.get(name) != value for name, value in wanted.items()):
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **wanted})
+    sys.path.insert(0, str(ROOT))
+    body = report(measure(args))
+    print(body)
+    if args.write:
+        write_section("Distillation with a teacher cache", body)
+
+
+if __name__ == "__main__":
+    main()
