@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 from .table_result import TableResult
@@ -35,13 +36,20 @@ def draw_table(result: TableResult, path: str | Path) -> bool:
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
     for panel, column in zip(panels, columns, strict=True):
-        bars = [arm.mean(column.name) or 0.0 for arm in result.arms]
-        spreads = [arm.deviation(column.name) or 0.0 for arm in result.arms]
-        panel.barh(places, bars, xerr=spreads if any(spreads) else None, height=0.6, color="#4c78a8", label="measured")
+        measured = [(place, arm) for place, arm in enumerate(result.arms) if arm.values(column.name)]
+        bars = panel.barh(
+            [place for place, _ in measured],
+            [arm.mean(column.name) for _, arm in measured],
+            xerr=[arm.deviation(column.name) or 0.0 for _, arm in measured] if len(result.seeds) > 1 else None,
+            height=0.6,
+            color="#4c78a8",
+            label="measured",
+        )
+        panel.bar_label(bars, fmt="%.1f", padding=2, fontsize="small")
         known = [(arm.paper[column.name], place) for place, arm in enumerate(result.arms) if column.name in arm.paper]
         if known:
             panel.plot(*zip(*known, strict=True), "D", color="#e45756", markersize=5, label="paper")
-        panel.set(title=f"{column.title}, %", xlim=(0, 100))
+        panel.set(title=textwrap.fill(f"{column.title}, %", 26), xlim=(0, 100))
         panel.grid(axis="x", alpha=0.3)
     panels[0].set_yticks(places, [arm.title for arm in result.arms])
     panels[0].invert_yaxis()
