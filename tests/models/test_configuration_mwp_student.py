@@ -58,6 +58,7 @@ def test_changed_counts_are_seen_by_the_properties():
         ({"head_dim": 0}, "`head_dim` must be at least 1"),
         ({"hidden_dropout_prob": 1.0}, r"must be in \[0, 1\)"),
         ({"num_pos_tags": -1}, "`num_pos_tags` must not be negative"),
+        ({"pos_labels": ["B-n"], "num_pos_tags": 2}, "`pos_labels` has 1 labels for num_pos_tags=2"),
         ({"pad_token_id": 21128}, "not in the vocabulary of 21128 tokens"),
         ({"position_offset": -1}, "`position_offset` must not be negative"),
         ({"position_offset": 2, "max_position_embeddings": 2}, "leaves no position"),
@@ -67,6 +68,15 @@ def test_changed_counts_are_seen_by_the_properties():
 def test_impossible_fields_raise_and_say_what_to_do(fields, message):
     with pytest.raises((ValueError, StrictDataclassError), match=message):
         MwpStudentConfig(**fields)
+
+
+def test_labels_of_tagging_are_saved(tmp_path):
+    config = MwpStudentConfig(pos_labels=["B-n", "I-n"], pos_tagger="jieba")
+    assert config.num_pos_tags == 2
+    config.save_pretrained(tmp_path)
+    again = MwpStudentConfig.from_pretrained(tmp_path)
+    assert (again.pos_labels, again.pos_tagger, again.num_pos_tags) == (["B-n", "I-n"], "jieba", 2)
+    assert MwpStudentConfig().pos_labels is None and MwpStudentConfig().num_pos_tags == 0
 
 
 @pytest.mark.parametrize(

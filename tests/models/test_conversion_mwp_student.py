@@ -205,3 +205,12 @@ def test_from_encoder_leaves_heads_of_another_shape_new():
     student = MwpStudentForSequenceClassification.from_encoder(source, num_labels=4)
     assert student.classifier.out_features == 4
     assert torch.equal(student.mwp_student.pooler.dense.weight, source.bert.pooler.dense.weight)
+
+
+def test_labels_of_tagging_go_with_the_head_unless_others_are_given():
+    source = MwpStudentForPreTraining(tiny_config(num_pos_tags=0, pos_labels=["B-n", "I-n"], pos_tagger="jieba"))
+    same = MwpStudentForPreTraining.from_encoder(source)
+    assert (same.config.pos_labels, same.config.pos_tagger) == (["B-n", "I-n"], "jieba")
+    assert torch.equal(same.cls.pos_tagger.weight, source.cls.pos_tagger.weight)
+    other = MwpStudentForPreTraining.from_encoder(source, pos_labels=["B-v", "I-v", "B-x"])
+    assert (other.config.num_pos_tags, other.config.pos_tagger) == (3, None)

@@ -270,6 +270,18 @@ def test_sparse_prediction_scores_the_labelled_tokens_only():
     assert MwpStudentForPreTraining(tiny_config(sparse_prediction=True)).cls.predictions.sparse
 
 
+def test_sparse_prediction_without_masks_scores_no_vocabulary():
+    model = MwpStudentForPreTraining(tiny_config(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0))
+    pos_labels = torch.zeros((3, 9), dtype=torch.long)
+    expected = model(**tiny_batch(), pos_labels=pos_labels)
+    model.cls.predictions.sparse = True
+    outputs = model(**tiny_batch(), pos_labels=pos_labels)
+    assert outputs.logits is None and outputs.mlm_loss is None and expected.logits is not None
+    torch.testing.assert_close(outputs.loss, expected.loss)
+    outputs.loss.backward()
+    assert model.cls.predictions.transform.dense.weight.grad is None
+
+
 @pytest.mark.parametrize("weight", [None, 0.5])
 def test_pretraining_loss_is_weighted_one_to_five(weight):
     fields = {} if weight is None else {"pos_loss_weight": weight}
