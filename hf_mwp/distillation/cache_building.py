@@ -39,7 +39,7 @@ def build_cache(
     made_from: Mapping[str, Any],
     ask: Callable[[Mapping[str, Any]], Any],
     collate: Callable[[Sequence[int]], Mapping[str, Any]],
-    keys: Sequence[tuple[int, int]],
+    keys: Sequence[Sequence[int]],
     rows: Sequence[int],
     batch_size: int,
     needed: int = 0,
@@ -56,7 +56,7 @@ def build_cache(
         layout ([`OutputLayout`]), made_from (`Mapping`): See [`TeacherCache.begin`].
         ask (`Callable`): From a batch to the teacher's output.
         collate (`Callable`): From row numbers to a batch.
-        keys (`Sequence`): Key of each row of the data set.
+        keys (`Sequence`): Key of each row of the data set, `(n, 2)`.
         rows (`Sequence[int]`): The rows that are missing, sorted by length, so that little is padded.
         batch_size (`int`): Rows to ask about at once.
         needed (`int`, *optional*, defaults to 0): About how many bytes they need.

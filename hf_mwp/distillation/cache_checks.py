@@ -43,9 +43,9 @@ def check_evaluating(teacher: nn.Module) -> None:
         )
 
 
-def check_rows(first: Sequence[tuple[int, int]], second: Sequence[tuple[int, int]]) -> None:
+def check_rows(first: Sequence[Sequence[int]], second: Sequence[Sequence[int]]) -> None:
     """Raises `ValueError` unless the same rows, read twice, have the same keys."""
-    if list(first) != list(second):
+    if not np.array_equal(np.array(first, np.uint64), np.array(second, np.uint64)):
         raise ValueError(
             "The data set gives other rows when it is read again (a random transform?): the teacher's outputs for "
             f"them cannot be cached. Apply the transform once, beforehand (`dataset.map`), or {OFF}."

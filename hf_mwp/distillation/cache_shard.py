@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -81,14 +82,14 @@ class ShardWriter:
     def __len__(self) -> int:
         return len(self._index)
 
-    def append(self, key: tuple[int, int], row: PackedRow) -> None:
+    def append(self, key: Sequence[int], row: PackedRow) -> None:
         """Adds a row under its key."""
         start = self.nbytes
         for array in row.payload:
             self._write(memoryview(array).cast("B") if array.nbytes else b"")
         stop = self.nbytes
         self._write(bytes(-stop % ALIGNMENT))
-        self._index.append((key, start, stop, row.tokens, row.positions, row.columns, row.wide))
+        self._index.append((tuple(key), start, stop, row.tokens, row.positions, row.columns, row.wide))
 
     def close(self) -> ShardRecord:
         """Completes the file; returns once it is on the disk."""

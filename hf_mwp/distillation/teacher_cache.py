@@ -113,28 +113,24 @@ class TeacherCache:
 
     # Reading
 
-    def __contains__(self, key: tuple[int, int]) -> bool:
-        return self._find(key) is not None
-
-    def _find(self, key: tuple[int, int]) -> tuple[Shard, int] | None:
-        first, second = np.uint64(key[0]), key[1]
+    def _find(self, key: Sequence[int]) -> tuple[Shard, int] | None:
+        first, second = np.uint64(key[0]), np.uint64(key[1])
         at = int(np.searchsorted(self._keys, first))
         while at < len(self._keys) and self._keys[at] == first:
             number, row = divmod(int(self._places[at]), 1 << 32)
-            if int(self._shards[number].index[row]["key"][1]) == second:
+            if self._shards[number].index[row]["key"][1] == second:
                 return self._shards[number], row
             at += 1
         return None
 
-    def missing(self, keys: Sequence[tuple[int, int]]) -> list[int]:
-        """Which of the keys are not there: their indices, of equal keys the first one only."""
-        absent: dict[tuple[int, int], int] = {}
-        for number, key in enumerate(keys):
-            if key not in absent and key not in self:
-                absent[key] = number
-        return list(absent.values())
+    def missing(self, keys: np.ndarray) -> np.ndarray:
+        """Which of the keys `(n, 2)` are not there: their indices, of equal keys the first one only."""
+        keys = np.asarray(keys, np.uint64).reshape(-1, 2)
+        absent = np.flatnonzero([self._find(key) is None for key in keys])
+        _, first = np.unique(keys[absent], axis=0, return_index=True)
+        return absent[np.sort(first)]
 
-    def read(self, keys: Sequence[tuple[int, int]]) -> list[PackedRow]:
+    def read(self, keys: Sequence[Sequence[int]]) -> list[PackedRow]:
         """
         The rows of some keys.
 
@@ -150,7 +146,7 @@ class TeacherCache:
             )
         return [shard.read(row) for shard, row in found]
 
-    def assemble(self, keys: Sequence[tuple[int, int]], inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+    def assemble(self, keys: Sequence[Sequence[int]], inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         """The rows of the keys as padded tensors for the batch `inputs`, see [`OutputLayout.assemble`]."""
         return self.layout.assemble(self.read(keys), inputs)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from accelerate.utils import broadcast_object_list
 from transformers.trainer_utils import has_length
@@ -137,20 +138,18 @@ class CachedTeacher:
         features = [dataset[row] for row in rows] if whole is None else whole(list(rows))
         return self.trainer._get_collator_with_removed_columns(_same)(features)
 
-    def _scan(self, dataset: Any) -> tuple[list[tuple[int, int]], list[int]]:
-        """The key of each row, and the rows' numbers by falling length."""
-        keys: list[tuple[int, int]] = []
-        lengths: list[int] = []
+    def _scan(self, dataset: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The key of each row `(rows, 2)`, and the rows' numbers by falling length."""
+        keys, lengths = np.zeros((len(dataset), 2), np.uint64), np.zeros(len(dataset), np.int64)
         column, main = self.trainer.args.length_column_name, self.trainer.model.main_input_name
         for start in range(0, len(dataset), ROWS_AT_ONCE):
-            for feature in self._read(dataset, range(start, min(start + ROWS_AT_ONCE, len(dataset)))):
-                keys.append(row_key(feature))
-                length = 0
+            rows = range(start, min(start + ROWS_AT_ONCE, len(dataset)))
+            for row, feature in zip(rows, self._read(dataset, rows), strict=True):
+                keys[row] = row_key(feature)
                 if isinstance(feature, dict):
                     text = feature.get(main)
-                    length = feature.get(column) or (len(text) if hasattr(text, "__len__") else 0)
-                lengths.append(length)
-        return keys, sorted(range(len(keys)), key=lambda row: -lengths[row])
+                    lengths[row] = feature.get(column) or (len(text) if hasattr(text, "__len__") else 0)
+        return keys, np.argsort(-lengths, kind="stable")
 
     def _collate(self, rows: Sequence[int]) -> dict[str, Any]:
         trainer = self.trainer
@@ -158,30 +157,29 @@ class CachedTeacher:
 
     # Building
 
-    def _complete(self, folder: Path, digest: str, made_from: dict, keys: list, order: list[int]) -> None:
+    def _complete(self, folder: Path, digest: str, made_from: dict, keys: np.ndarray, order: np.ndarray) -> None:
         """Opens the cache, and builds what it lacks."""
         if folder.exists() and not folder.is_dir():
             raise NotADirectoryError(f"{folder} is no folder: choose another `teacher_cache_dir`.")
         folder.mkdir(parents=True, exist_ok=True)
         self.cache = TeacherCache(folder, digest)
-        if not self.cache.missing(keys):
+        if not len(self.cache.missing(keys)):
             return
         with self.cache.locked():
             # Another process may have been at it while this one waited.
             self.cache = TeacherCache(folder, digest)
-            missing = set(self.cache.missing(keys))
-            rows = [row for row in order if row in missing]
+            rows = order[np.isin(order, self.cache.missing(keys))].tolist()
             if rows:
                 self._build(made_from, keys, rows)
 
-    def _build(self, made_from: dict, keys: list, rows: list[int]) -> None:
+    def _build(self, made_from: dict, keys: np.ndarray, rows: list[int]) -> None:
         trainer = self.trainer
         teacher = trainer.accelerator.unwrap_model(trainer.teacher_model)
         # Evenly over the lengths, so that they stand for all in the estimate of space.
         count = min(NUM_CHECKED, len(rows))
         checked = [rows[(2 * number + 1) * len(rows) // (2 * count)] for number in range(count)]
         features = self._read(trainer.train_dataset, checked)
-        check_rows([keys[row] for row in checked], [row_key(feature) for feature in features])
+        check_rows(keys[checked], [row_key(feature) for feature in features])
         check_collation(trainer.data_collator(features), trainer.data_collator(features))
 
         def make_layout(output: Any) -> OutputLayout:
@@ -227,7 +225,9 @@ class CachedTeacher:
 
     # Several processes
 
-    def _complete_together(self, folder: Path, digest: str, made_from: dict, keys: list, order: list[int]) -> None:
+    def _complete_together(
+        self, folder: Path, digest: str, made_from: dict, keys: np.ndarray, order: np.ndarray
+    ) -> None:
         """
         As `_complete`, on the main process of each machine; the others wait for a file that says it is done. A barrier
         of the process group would break off after its time limit, long before a large cache is built.
