@@ -1,6 +1,10 @@
+import dataclasses
+
 import pytest
+from transformers import HfArgumentParser
 
 from hf_mwp.trainers import PreTrainingConfig
+from hf_mwp.trainers.base_config import BaseConfig
 
 
 def config(tmp_path, **fields):
@@ -40,3 +44,17 @@ def test_class_weights_may_be_json(tmp_path):
 def test_impossible_values_are_named(fields, message, tmp_path):
     with pytest.raises(ValueError, match=message.replace("{", r"\{")):
         config(tmp_path, **fields)
+
+
+def test_every_field_has_help_and_stands_in_the_docstring():
+    inherited = {field.name for field in dataclasses.fields(BaseConfig)}
+    for field in dataclasses.fields(PreTrainingConfig):
+        if field.name not in inherited:
+            assert field.metadata.get("help"), field.name
+            assert f"{field.name} (`" in PreTrainingConfig.__doc__, field.name
+
+
+def test_flags(tmp_path):
+    flags = ["--output_dir", str(tmp_path), "--use_cpu", "--report_to", "none", "--pos_class_weights", '{"verb": 2}']
+    (args,) = HfArgumentParser(PreTrainingConfig).parse_args_into_dataclasses([*flags, "--keyword_weight", "2"])
+    assert (args.pos_class_weights, args.keyword_weight) == ({"verb": 2}, 2.0)
