@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from .pretrain_arguments import NO_TAGGER, CorpusArguments, ResumeArguments, Stu
 from .progress import RichProgressCallback, counting_bar
 from .run_folder import RunFolder
 from .student_building import StudentBuilder
+from .student_making import SAMPLE_SIZE
 from .training import resume_point
 
 
@@ -57,19 +59,23 @@ def run(argv: list[str]) -> int:
     folder = RunFolder(config.output_dir, "pretrain", values)
     try:
         with config.main_process_first(local=False, desc="tagging"):
-            corpus = read_corpus(corpus_args, model_args.language, tagger, folder.path, console)
+            counts: Counter = Counter()
+            corpus = read_corpus(corpus_args, model_args.language, tagger, folder.path, console, counts)
         prepare_config(config, console)
         set_seed(config.seed)
         with counting_bar(console, "encoding") as progress:
             trainer = PreTrainingTrainer(
-                model=builder.build(None if tagger is None else corpus.tags),
+                model=builder.build(None if tagger is None else corpus.tags, sample_texts(corpus)),
                 args=config,
                 train_dataset=corpus,
                 processing_class=builder.processor,
                 progress=progress,
             )
-        record = data_record(corpus_args, trainer, tagger)
-        console.print(", ".join(f"{name} {value}" for name, value in record.items() if name != "corpus"))
+        record = data_record(corpus_args, trainer, tagger, counts)
+        console.print(
+            f"{record['used']} texts to learn from, {record['held_out']} held out; read {counts['read']}, of which "
+            f"{counts['duplicate']} doubles and {counts['excluded']} of excluded sets"
+        )
         folder.write_json("data.json", record)
         folder.finish(pretrain(trainer, folder, checkpoint, console))
     finally:
@@ -96,7 +102,9 @@ def prepare_config(config: PreTrainingConfig, console: Console) -> None:
         config.early_stopping_patience = None
 
 
-def read_corpus(args: CorpusArguments, language: str, tagger: Any, folder: Path, console: Console) -> Any:
+def read_corpus(
+    args: CorpusArguments, language: str, tagger: Any, folder: Path, console: Console, counts: Counter
+) -> Any:
     """
     The texts, tagged if there is a tagger.
 
@@ -106,10 +114,11 @@ def read_corpus(args: CorpusArguments, language: str, tagger: Any, folder: Path,
         tagger ([`~problems.PosTagger`], *optional*): Tags them.
         folder (`Path`): The run's folder, for the tags if they have no other.
         console (`rich.console.Console`): Where to show the progress.
+        counts (`Counter`): Takes what [`read_texts`] counts.
     """
     from ..data.pretraining_texts import read_texts
 
-    texts: Iterator[str] = read_texts(args.corpus, exclude=args.exclude or (), language=language)
+    texts: Iterator[str] = read_texts(args.corpus, exclude=args.exclude or (), language=language, counts=counts)
     if args.max_texts is not None:
         texts = islice(texts, args.max_texts)
     if tagger is None:
@@ -120,14 +129,23 @@ def read_corpus(args: CorpusArguments, language: str, tagger: Any, folder: Path,
         return tag_corpus(texts, tagger, args.tag_cache or folder / "tags", progress=progress)
 
 
-def data_record(args: CorpusArguments, trainer: PreTrainingTrainer, tagger: Any) -> dict[str, Any]:
+def sample_texts(corpus: Any, count: int = SAMPLE_SIZE) -> Iterator[str]:
+    """So many texts of a corpus, tagged or not, evenly spread over it."""
+    for number in range(min(count, len(corpus))):
+        entry = corpus[number * len(corpus) // min(count, len(corpus))]
+        yield entry if isinstance(entry, str) else entry[0]
+
+
+def data_record(
+    args: CorpusArguments, trainer: PreTrainingTrainer, tagger: Any, counts: Mapping[str, int]
+) -> dict[str, Any]:
     """What the run learns from, for its record."""
-    held_out = trainer.eval_dataset
-    record = {"corpus": args.corpus, "exclude": args.exclude, "texts": len(trainer.train_dataset)}
-    record["held out"] = 0 if held_out is None else len(held_out)
+    held_out = 0 if trainer.eval_dataset is None else len(trainer.eval_dataset)
+    record: dict[str, Any] = {"corpus": args.corpus, "exclude": args.exclude, "texts": dict(counts)}
+    record |= {"used": len(trainer.train_dataset), "held_out": held_out}
     if tagger is not None:
-        record |= {"tagger": tagger.name, "tagger fingerprint": tagger.fingerprint}
-        record["labels"] = len(trainer.model.config.pos_labels)
+        record |= {"tagger": tagger.name, "tagger_fingerprint": tagger.fingerprint}
+        record["pos_labels"] = len(trainer.model.config.pos_labels)
     return record
 
 

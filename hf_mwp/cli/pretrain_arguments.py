@@ -8,6 +8,7 @@ from .model_arguments import parse_layers, parse_mapping
 
 
 NO_TAGGER = "none"
+PROJECTED_SIZES = ("hidden_size", "intermediate_size", "num_attention_heads")
 
 
 @dataclass
@@ -63,6 +64,11 @@ class StudentModelArguments:
             Hub id or folder of a BERT- or RoBERTa-like encoder, of a student, or of a solver, whose encoder is taken.
         encoder_layers (`str`, *optional*):
             Layers of the encoder to keep: a number (`"3"`: the first three) or indices (`"0,2,4"`).
+        project_to (`dict`, *optional*):
+            Sizes of a student that is narrower than the `encoder` and starts as its projection
+            ([`~distillation.project_student`], fitted on a sample of the texts): `hidden_size`, `intermediate_size`,
+            `num_attention_heads`; `{}` is 312, 1200 and 12, the paper's student, of the encoder's first three layers
+            unless `encoder_layers` says otherwise.
         encoder_config (`dict`, *optional*):
             Without `encoder`: fields of [`MwpStudentConfig`] for random weights (a mapping in YAML, JSON as a flag);
             `{}` is the paper's student.
@@ -72,8 +78,9 @@ class StudentModelArguments:
             Language of the texts, `"zh"` or `"en"`.
         numerals (`bool`, *optional*):
             Whether number words are numbers; by default in English only.
-        indexed_numbers (`bool`, *optional*, defaults to `False`):
-            Mask numbers as `[NUM0]`, `[NUM1]`, ... instead of `[NUM]`. Solvers built on the result do the same.
+        indexed_numbers (`bool`, *optional*):
+            Mask numbers as `[NUM0]`, `[NUM1]`, ... instead of `[NUM]`; by default as the encoder was pretrained, else
+            `[NUM]`. Solvers built on the result do the same.
         max_length (`int`, *optional*, defaults to 512):
             Most tokens of a text; the rest is cut off.
         dropout (`float`, *optional*):
@@ -94,6 +101,13 @@ class StudentModelArguments:
     encoder_layers: str | None = field(
         default=None, metadata={"help": "Layers to keep: a number (3: the first three) or indices (0,2,4)."}
     )
+    project_to: dict | str | None = field(
+        default=None,
+        metadata={
+            "help": "Start as a projection of the encoder onto these sizes, as JSON: hidden_size, intermediate_size, "
+            "num_attention_heads ({}: 312, 1200, 12)."
+        },
+    )
     encoder_config: dict | str | None = field(
         default=None,
         metadata={
@@ -107,8 +121,12 @@ class StudentModelArguments:
     numerals: bool | None = field(
         default=None, metadata={"help": "Whether number words are numbers; in English only if not given."}
     )
-    indexed_numbers: bool = field(
-        default=False, metadata={"help": "Mask numbers as [NUM0], [NUM1], ... instead of [NUM] for all."}
+    indexed_numbers: bool | None = field(
+        default=None,
+        metadata={
+            "help": "Mask numbers as [NUM0], [NUM1], ... instead of [NUM] for all; as the encoder was pretrained if "
+            "not given."
+        },
     )
     max_length: int = field(default=512, metadata={"help": "Most tokens of a text."})
     dropout: float | None = field(default=None, metadata={"help": "Dropout; the model's own if not given."})
@@ -122,6 +140,12 @@ class StudentModelArguments:
 
     def __post_init__(self):
         self.encoder_config = parse_mapping("encoder_config", self.encoder_config)
+        self.project_to = parse_mapping("project_to", self.project_to)
+        if self.project_to is not None:
+            unknown = set(self.project_to) - set(PROJECTED_SIZES)
+            if unknown or self.encoder is None:
+                fault = f"knows no {min(unknown)!r}" if unknown else "needs an `encoder` to project"
+                raise ValueError(f"`project_to` {fault}; its fields are {', '.join(PROJECTED_SIZES)}.")
         if (self.encoder is None) == (self.encoder_config is None):
             given = "none is" if self.encoder is None else "both are"
             raise ValueError(f"either `encoder` or `encoder_config` says where to start from; {given} given.")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .building import check_tokenizer, count_positions, set_dropout
+from .building import check_tokenizer, count_positions, numbers_have_tokens, set_dropout
 from .errors import CommandError
 from .model_arguments import parse_layers
 from .model_folder import check_folder
 from .pretrain_arguments import StudentModelArguments
+from .student_making import project_on_problems
 
 
 if TYPE_CHECKING:
@@ -62,19 +63,22 @@ class StudentBuilder:
             tokenizer,
             language=args.language,
             numerals=args.numerals,
-            indexed_numbers=args.indexed_numbers,
+            indexed_numbers=numbers_have_tokens(args),
             max_length=args.max_length,
         )
         self.config = self._random_config() if self.encoder is None else self.encoder.config
         self.processor.max_length = min(self.processor.max_length, count_positions(self.config))
 
-    def build(self, tags: Sequence[str] | None) -> PreTrainedModel:
+    def build(self, tags: Sequence[str] | None, texts: Iterable[str] = ()) -> PreTrainedModel:
         """
         The model.
 
         Args:
             tags (`Sequence[str]`, *optional*): The corpus's tags; without them the model has no tagging head.
+            texts (`Iterable[str]`, *optional*): A sample of the corpus, on which a projected student is fitted.
         """
+        if self.args.project_to is not None:
+            self._project(texts)
         model = self._build(tags)
         if self.args.freeze_encoder:
             model.base_model.requires_grad_(False)
@@ -84,7 +88,7 @@ class StudentBuilder:
         from ..data import pos_label_list
         from ..models import MwpStudentConfig, MwpStudentForMaskedLM, MwpStudentForPreTraining
 
-        tagging: dict[str, Any] = {}
+        tagging: dict[str, Any] = {"num_pos_tags": 0, "pos_labels": None, "pos_tagger": None}
         if tags is not None:
             tagging = {"pos_labels": pos_label_list(tags), "pos_tagger": self.tagger}
         model_class = MwpStudentForMaskedLM if tags is None else MwpStudentForPreTraining
@@ -100,13 +104,23 @@ class StudentBuilder:
         options = {
             name: getattr(self.config, name) for name in ("hidden_dropout_prob", "attention_probs_dropout_prob")
         }
+        projected = self.args.project_to is not None
         model = model_class.from_encoder(
-            self.encoder, layers=parse_layers(self.args.encoder_layers), **options, **tagging
+            self.encoder, layers=None if projected else parse_layers(self.args.encoder_layers), **options, **tagging
         )
-        if tagging:
+        if tags is not None and tagging:
             model._init_weights(model.cls.pos_tagger)
         self.processor.resize_embeddings(model)
         return model
+
+    def _project(self, texts: Iterable[str]) -> None:
+        from ..problems import MathWordProblem
+
+        args, processor = self.args, self.processor
+        processor.resize_embeddings(self.encoder)
+        problems = [MathWordProblem(text, language=processor.language, numerals=processor.numerals) for text in texts]
+        layers = parse_layers(args.encoder_layers or "3")
+        self.encoder = project_on_problems(self.encoder, processor, problems, layers, args.project_to)
 
     @property
     def _has_tagging_head(self) -> bool:
@@ -160,12 +174,12 @@ class StudentBuilder:
         folder = Path(self.args.encoder)
         if source is None or not any((folder / name).exists() for name in TOKENIZER_FILES):
             return
-        own, given = AutoTokenizer.from_pretrained(folder).get_vocab(), tokenizer.get_vocab()
-        other = next((token for token, index in given.items() if own.get(token, index) != index), None)
+        own = {index: token for token, index in AutoTokenizer.from_pretrained(folder).get_vocab().items()}
+        other = next(((i, token) for token, i in tokenizer.get_vocab().items() if own.get(i, token) != token), None)
         if other is not None:
             raise CommandError(
-                f"The tokenizer {source} is not that of {folder}: {other!r} has the id {given[other]} in one and "
-                f"{own[other]} in the other. Leave --tokenizer away."
+                f"The tokenizer {source} is not that of {folder}: the id {other[0]} is {other[1]!r} in one and "
+                f"{own[other[0]]!r} in the other. Leave --tokenizer away."
             )
 
     def _check_tagger(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from ..data.mwp_processor import MwpProcessor
     from ..models import MwpSolver
+    from ..problems import MathWordProblem
 
-SAMPLE_ROWS = 1000
+SAMPLE_SIZE = 1000
 SAMPLE_BATCH = 64
 
 
@@ -69,16 +70,36 @@ def make_student(
 
 def _projected(args, teacher, processor, rows, layers, fields) -> PreTrainedModel:
     from ..data import problem_from_row
-    from ..distillation import project_student
     from ..distillation.student_initialization import choose_layers
 
     if isinstance(layers, int):
         layers = choose_layers(layers, teacher.config.num_hidden_layers, args.student_layer_choice)
-    problems = [problem_from_row(row, numerals=processor.numerals) for row in islice(rows, SAMPLE_ROWS)]
+    problems = [problem_from_row(row, numerals=processor.numerals) for row in islice(rows, SAMPLE_SIZE)]
+    return project_on_problems(teacher.encoder, processor, problems, layers, args.sizes | fields)
+
+
+def project_on_problems(
+    encoder: PreTrainedModel,
+    processor: MwpProcessor,
+    problems: Iterable[MathWordProblem],
+    layers: int | Sequence[int],
+    fields: Mapping[str, Any],
+) -> PreTrainedModel:
+    """
+    A student of other widths, fitted to the encoder's layers on a sample of problems.
+
+    Args:
+        encoder (`PreTrainedModel`): The encoder; it embeds the processor's tokens.
+        processor ([`MwpProcessor`]): Encodes the problems.
+        problems (`Iterable[MathWordProblem]`): Some hundred are enough.
+        layers (`int` or `Sequence[int]`), fields (`Mapping`): See [`~distillation.project_student`].
+    """
+    from ..distillation import project_student
+
     # Problems of like length together, so that little is padding.
-    problems.sort(key=lambda problem: len(problem.text))
+    problems = sorted(problems, key=lambda problem: len(problem.text))
     sample = [processor(problems[start : start + SAMPLE_BATCH]) for start in range(0, len(problems), SAMPLE_BATCH)]
-    return project_student(teacher.encoder, **args.sizes, layers=layers, sample=sample, **fields)
+    return project_student(encoder, layers=layers, sample=sample, **fields)
 
 
 def _random(args, teacher, processor, rows, layers, fields) -> PreTrainedModel:

@@ -1,0 +1,159 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from huggingface_hub import ModelCard
+from transformers import pipeline
+
+from hf_mwp.cli.main import main
+from hf_mwp.cli.recipe import check_stage
+from hf_mwp.recipes import Recipe
+
+
+COMPACT = Path(__file__).parents[2] / "examples" / "compact_math23k.yaml"
+TRAINING = {
+    "dataset": "${dataset}",
+    "use_cpu": True,
+    "num_train_epochs": "${epochs}",
+    "learning_rate": 1e-3,
+    "per_device_train_batch_size": 8,
+    "save_strategy": "epoch",
+    "eval_strategy": "no",
+    "test": False,
+}
+
+
+@pytest.fixture
+def recipe_file(problems, encoder, tmp_path):
+    """A recipe of a teacher, a student cut from it, evaluations and a card."""
+    content = {
+        "recipe": "Tiny",
+        "budget": "normal",
+        "variables": {"dataset": str(problems), "epochs": 1},
+        "stages": {
+            "teacher": {"command": "train", "encoder": str(encoder), **TRAINING},
+            "student": {"command": "distill", "teacher": "${teacher}", "student_layers": "1", **TRAINING},
+            "evaluate": {"command": "evaluate", "model": "${student}", "dataset": "${dataset}", "num_beams": 2},
+            "evaluate_teacher": {"command": "evaluate", "model": "${teacher}", "dataset": "${dataset}"},
+            "card": {
+                "command": "card",
+                "model": "${student}",
+                "stages": ["${teacher}", "${student}"],
+                "evaluations": ["${evaluate}"],
+                "teacher_evaluations": ["${evaluate_teacher}"],
+                "license": "mit",
+            },
+        },
+        "budgets": {"normal": {}, "long": {"variables": {"epochs": 3}}},
+        "targets": ["card"],
+    }
+    path = tmp_path / "tiny.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def stages(recipe_file, folder, **kwargs):
+    return Recipe.from_file(recipe_file, folder, **kwargs).stages
+
+
+def test_a_recipe_from_teacher_to_card(recipe_file, tmp_path, capsys):
+    folder = tmp_path / "runs"
+    argv = ["distill", "--config", str(recipe_file), "--output_dir", str(folder)]
+    assert main([*argv, "--dry_run"]) == 0
+    assert "to do" in capsys.readouterr().out and not folder.exists()
+    assert main(argv) == 0
+    shown = capsys.readouterr().out
+    assert "stage 1 of 5: teacher (hf-mwp train)" in shown and "(2 beams)" in shown
+
+    card = stages(recipe_file, folder)["card"].folder
+    text = ModelCard.load(card / "README.md").text
+    assert "| this model |" in text and "| teacher |" in text and "**student**: `hf-mwp distill`" in text
+    assert pipeline("math-word-problem", model=str(card), device="cpu")("小明有4个苹果，又买了2个")[0]["numbers"]
+    assert str(tmp_path) not in text.replace(str(card), "")
+
+    assert main(argv) == 0
+    assert capsys.readouterr().out.count("done before, skipped") == 5
+
+
+def test_changes_on_the_command_line_run_only_what_they_touch(recipe_file, tmp_path, capsys):
+    argv = ["distill", "--config", str(recipe_file), "--output_dir", str(tmp_path / "runs"), "--targets", "student"]
+    assert main(argv) == 0
+    assert main([*argv, "--student.temperature", "2"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("teacher (done before, skipped)") == 1 and shown.count("student (hf-mwp distill)") == 2
+    changed = stages(recipe_file, tmp_path / "runs", changes={"student.temperature": 2})["student"]
+    record = yaml.safe_load((changed.folder / "run_config.yaml").read_text())
+    assert record["temperature"] == 2
+
+
+def test_a_wrong_option_of_a_late_stage_is_named_before_the_first_one_runs(recipe_file, tmp_path, capsys):
+    folder = tmp_path / "runs"
+    argv = ["distill", "--config", str(recipe_file), "--output_dir", str(folder)]
+    assert main([*argv, "--evaluate.num_beems", "2"]) == 1
+    assert "stage evaluate: unknown key 'num_beems'. Did you mean 'num_beams'" in capsys.readouterr().err
+    assert main([*argv, "--student.temperature", "hot"]) == 1
+    assert "stage student: key 'temperature'" in capsys.readouterr().err
+    assert main([*argv, "--budget", "huge"]) == 1
+    assert "unknown budget 'huge'" in capsys.readouterr().err
+    assert main([*argv, "--temperature"]) == 1
+    assert "needs the form" in capsys.readouterr().err
+    assert not folder.exists()
+
+
+def test_a_killed_recipe_goes_on_and_gives_the_same_student(recipe_file, tmp_path):
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    script = (
+        "import os, signal, sys\n"
+        "from transformers import Trainer\n"
+        "from hf_mwp.cli.main import main\n"
+        "step = Trainer.training_step\n"
+        "count = 0\n"
+        "def training_step(self, *args, **kwargs):\n"
+        "    global count\n"
+        "    count += 1\n"
+        "    if count == 15 + 7:  # the second epoch of the student\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return step(self, *args, **kwargs)\n"
+        "Trainer.training_step = training_step\n"
+        "main(sys.argv[1:])\n"
+    )
+    argv = ["distill", "--config", str(recipe_file), "--budget", "long", "--targets", "student", "--output_dir"]
+    environment = {**os.environ, "PYTHONPATH": os.getcwd(), "OMP_NUM_THREADS": "1"}
+    run = subprocess.run([sys.executable, "-c", script, *argv, str(killed)], env=environment, capture_output=True)
+    assert run.returncode == -9, run.stderr.decode()
+    student = stages(recipe_file, killed, budget="long")["student"].folder
+    assert [path.name for path in student.glob("checkpoint-*")] == ["checkpoint-5"]
+    assert main([*argv, str(killed)]) == 0
+    assert main([*argv, str(whole)]) == 0
+    weights = [
+        (stages(recipe_file, folder, budget="long")["student"].folder / "model.safetensors").read_bytes()
+        for folder in (killed, whole)
+    ]
+    assert weights[0] == weights[1]
+
+
+@pytest.mark.parametrize("budget", ["quick", "cpu", "gpu", "paper"])
+def test_the_example_can_be_read_at_each_budget(budget, tmp_path):
+    recipe = Recipe.from_file(COMPACT, tmp_path, budget=budget, changes={"use_cpu": True})
+    for stage in recipe.stages.values():
+        check_stage(stage)
+    names = [stage.name for stage in recipe.wanted()]
+    assert names.index("pretrain") < names.index("distill") < names.index("mix") < names.index("finetune")
+    assert names[-1] == "card" and "adapt" not in names
+    adapted = Recipe.from_file(COMPACT, tmp_path, budget=budget, changes={"teacher.encoder": "${adapt}"})
+    assert "adapt" in [stage.name for stage in adapted.wanted()]
+
+
+def test_card_needs_evaluations_and_runs(solver_folder, tmp_path, capsys):
+    argv = ["card", "--model", str(solver_folder), "--output_dir", str(tmp_path / "card")]
+    (tmp_path / "metrics.json").write_text(json.dumps({"train": {}}))
+    assert main([*argv, "--evaluations", str(tmp_path)]) == 1
+    assert "is no evaluation" in capsys.readouterr().err
+    assert main([*argv, "--stages", str(tmp_path)]) == 1
+    assert "is no run" in capsys.readouterr().err
+    assert main([*argv, "--part", "encoder"]) == 0
+    assert (tmp_path / "card" / "modeling_mwp_student.py").is_file()
