@@ -76,6 +76,11 @@ def prepare_texts(
             )
         if not len(texts):
             raise DataError("the data set is empty: there is no text to pretrain on")
+        if with_tags and config.pos_labels is None:
+            raise DataError(
+                "the model does not say what the labels of its tagging head are: set `pos_labels` of its config to "
+                "those of the `PreTrainingEncoder`"
+            )
         return texts.with_format("numpy")
     tagger = getattr(texts, "tagger", None)
     corpus = texts if tagger is not None else TextPairs(texts)

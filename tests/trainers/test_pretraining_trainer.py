@@ -285,6 +285,8 @@ def test_encoded_texts_are_taken(make, processor, tmp_path):
     assert not (tmp_path / "encoded").exists()
     with pytest.raises(DataError, match="no column 'pos_labels'"):
         make(texts=dataset.remove_columns("pos_labels"))
+    with pytest.raises(DataError, match="set `pos_labels` of its config"):
+        make(tiny_student(processor, pos_labels=None, num_pos_tags=10), texts=dataset)
 
 
 def test_a_model_without_a_list_of_labels_takes_over_the_corpus(make, processor):
