@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ..data.mwp_processor import MwpProcessor
     from ..models import MwpSolver
+    from .pretrain_arguments import StudentModelArguments
 
 
 def build_solver(
@@ -55,7 +56,7 @@ def build_solver(
             min_constant_count=args.min_constant_count,
             language=args.language or language,
             numerals=numerals,
-            indexed_numbers=_indexed_numbers(args),
+            indexed_numbers=numbers_have_tokens(args),
             max_length=args.max_length,
         )
     except OSError as error:
@@ -100,8 +101,8 @@ def _encoder(args: ModelArguments, processor: MwpProcessor) -> PreTrainedModel:
     return MwpStudentModel.from_encoder(encoder, layers=layers, add_pooling_layer=False)
 
 
-def _indexed_numbers(args: ModelArguments) -> bool:
-    """Whether numbers have a token each: as the options say, or else as the encoder's own processor has it."""
+def numbers_have_tokens(args: ModelArguments | StudentModelArguments) -> bool:
+    """Whether numbers have a token each: as the options say, or else as the processor beside the encoder has it."""
     if args.indexed_numbers is not None or args.encoder is None:
         return bool(args.indexed_numbers)
     from ..data.mwp_processor import MwpProcessor
