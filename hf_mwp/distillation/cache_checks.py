@@ -25,7 +25,8 @@ TOLERANCE = 2e-2
 def random_state_kept():
     """Whatever is drawn inside, the generators of torch, numpy and Python go on as if it had not been."""
     states = random.getstate(), np.random.get_state()
-    with torch.random.fork_rng():
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    with torch.random.fork_rng(devices):
         try:
             yield
         finally:

@@ -195,7 +195,12 @@ class CachedTeacher:
         layout, sizes = check_teacher(make_layout, self._ask, self._collate, checked)
         needed = sum(sizes) * len(rows) // len(sizes)
         check_space(self.cache, needed)
-        logger.info(f"Caching the teacher's outputs for {len(rows)} rows, about {needed / 1e6:.0f} MB.")
+        folder = self.cache.folder
+        others = sum(path.parent != folder for path in folder.parent.glob("*/manifest.json"))
+        logger.info(
+            f"Caching the teacher's outputs for {len(rows)} rows, about {needed / 1e6:.0f} MB. {folder.parent} holds "
+            f"{others} caches of other teachers, data or layers; those that are no longer needed can be removed."
+        )
         build_cache(
             self.cache,
             layout,
