@@ -92,9 +92,11 @@ def table_files() -> dict[str, Path]:
 
 
 def check(reproduction: Reproduction) -> None:
-    """Reads all options of all arms, so that a wrong one is found before the first stage; `CommandError` names it."""
+    """Reads the options of all arms that can be run, so that a wrong one is found first; `CommandError` names it."""
     seen = set()
-    for (arm, seed), _ in reproduction.recipes.items():
+    for arm, seed in reproduction.recipes:
+        if reproduction.obstacle(reproduction.table.arms[arm], seed) is not None:
+            continue
         for stage in reproduction.stages(arm, seed):
             if stage.fingerprint not in seen:
                 seen.add(stage.fingerprint)

@@ -59,6 +59,7 @@ class Reproduction:
         self.seeds = list(seeds or [variables.get("seed", 42)])
         self.variables = variables
         self._failed: dict[str, str] = {}
+        self._obstacles: dict[tuple[str, int], str | None] = {}
 
     @cached_property
     def missing(self) -> dict[str, str]:
@@ -80,16 +81,10 @@ class Reproduction:
 
     def obstacle(self, arm: Arm, seed: int) -> str | None:
         """Why an arm cannot be run here; `None` if it can."""
-        recipe = self.recipes[arm.name, seed]
-        if arm.weights is not None:
-            missing = weights_missing(recipe.variables.get(arm.weights))
-            if missing is not None:
-                return f"{missing}; --{arm.weights} names a folder or Hub id"
-        if arm.layers is not None:
-            layers = count_layers(recipe, self.teacher_stage)
-            if layers is not None and layers < arm.layers:
-                return f"the encoder has {layers} layers, {arm.layers} are needed"
-        return None
+        key = arm.name, seed
+        if key not in self._obstacles:
+            self._obstacles[key] = self._obstacle(arm, self.recipes[key])
+        return self._obstacles[key]
 
     def run(
         self,
@@ -121,6 +116,17 @@ class Reproduction:
 
     def _recipe(self, arm: Arm, seed: int | None) -> Recipe:
         return self.table.make_recipe(arm, self.output_dir, self.budget, self.changes, seed)
+
+    def _obstacle(self, arm: Arm, recipe: Recipe) -> str | None:
+        if arm.weights is not None:
+            missing = weights_missing(recipe.variables.get(arm.weights))
+            if missing is not None:
+                return f"{missing}; --{arm.weights} names a folder or Hub id"
+        if arm.layers is not None:
+            layers = count_layers(recipe, self.teacher_stage)
+            if layers is not None and layers < arm.layers:
+                return f"the encoder has {layers} layers, {arm.layers} are needed"
+        return None
 
     def _measured(self) -> list[Column]:
         return [each for each in self.table.columns.values() if each.figure and each.name not in self.missing]

@@ -131,6 +131,16 @@ def test_options_of_all_stages_are_options_of_their_commands(name, budget, tmp_p
         assert recipe.budget == budget
 
 
+def test_arms_whose_weights_are_not_at_hand_are_not_checked(tmp_path):
+    reproduction = Reproduction(load("compact-table7"), tmp_path, "quick")
+    reproduce.check(reproduction)
+    obstacles = {name: reproduction.obstacle(arm, 42) for name, arm in reproduction.table.arms.items()}
+    assert [name for name, obstacle in obstacles.items() if obstacle is None] == ["teacher", "ours"]
+    assert obstacles["minilm"] == "no weights are named; --minilm names a folder or Hub id"
+    online = Reproduction(load("compact-table7"), tmp_path, "cpu")
+    assert "huawei-noah/TinyBERT_4L_zh cannot be had" in online.obstacle(online.table.arms["tinybert"], 42)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_all_options_are_read(name, tmp_path):
