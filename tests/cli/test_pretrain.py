@@ -1,0 +1,246 @@
+import json
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+from transformers import AutoModel, AutoModelForPreTraining
+
+from hf_mwp.cli.main import main
+from hf_mwp.data import MwpProcessor
+from hf_mwp.models import MwpSolver, MwpStudentForMaskedLM
+from tests.pretraining import tiny_texts
+from tests.tiny import tiny_tokenizer
+
+
+SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+SMALL = ["--use_cpu", "--per_device_train_batch_size=8", "--learning_rate=1e-3", "--validation_fraction=0.2"]
+SMALL += ["--save_strategy=no"]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """A file of texts, of which some differ in their numbers alone."""
+    path = tmp_path_factory.mktemp("corpus") / "texts.txt"
+    path.write_text("".join(f"{text}\n" for text in [*tiny_texts(60), *tiny_texts(6, seed=9)]), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    """A folder with a tokenizer alone."""
+    folder = tmp_path_factory.mktemp("tokenizer")
+    tiny_tokenizer().save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pretrained(corpus, tokenizer, tmp_path_factory):
+    """A run folder of `hf-mwp pretrain` from random weights, with a checkpoint of each epoch."""
+    folder = tmp_path_factory.mktemp("pretrain") / "run"
+    options = {"corpus": [str(corpus)], "tokenizer": str(tokenizer), "encoder_config": SIZES, "indexed_numbers": True}
+    options |= {"max_length": 64, "num_train_epochs": 2, "eval_strategy": "epoch", "logging_steps": 1}
+    config = folder.parent / "pretrain.yaml"
+    config.write_text(yaml.safe_dump(options | {"pos_class_weights": {"noun": 1.5}}))
+    argv = ["pretrain", "--config", str(config), "--output_dir", str(folder), *SMALL[:-1], "--save_strategy=epoch"]
+    assert main(argv) == 0
+    return folder
+
+
+def test_a_run_leaves_its_record(pretrained):
+    names = {path.name for path in pretrained.iterdir()}
+    files = "config.json model.safetensors mwp_processor.json tokenizer.json run_config.yaml run.json run.log"
+    files += " metrics.json data.json learning_curve.png trainer_state.json pos_tags_validation.json tags encoded"
+    assert names >= set(files.split())
+    metrics = json.loads((pretrained / "metrics.json").read_text())
+    shown = {"mlm_loss", "mlm_loss_keywords", "mlm_loss_numbers", "mlm_accuracy", "pos_f1", "pos_precision"}
+    assert metrics["validation"].keys() >= shown and metrics["parameters"] > 1000
+    data = json.loads((pretrained / "data.json").read_text())
+    assert data["texts"] == {"read": 66, "kept": 42, "duplicate": 24} and data["used"] + data["held_out"] == 42
+    assert data["tagger"] == "jieba" and data["pos_labels"] % 2 == 0
+    assert "validation: masked words, loss" in (pretrained / "run.log").read_text()
+    assert (pretrained / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
+    tags = json.loads((pretrained / "pos_tags_validation.json").read_text())["tags"]
+    assert {"n", "m", "v", "x"} <= tags.keys()
+
+
+def test_the_folder_loads(pretrained):
+    model = AutoModelForPreTraining.from_pretrained(pretrained)
+    assert model.config.pos_tagger == "jieba" and model.config.pos_labels[:1] == [
+        "B-" + model.config.pos_labels[0][2:]
+    ]
+    assert AutoModel.from_pretrained(pretrained).config.hidden_size == 16
+    processor = MwpProcessor.from_pretrained(pretrained)
+    assert processor.indexed_numbers and processor.vocabulary.constants == () and processor.max_length == 64
+
+
+def test_the_resolved_config_gives_the_same_model(pretrained, tmp_path):
+    argv = ["pretrain", "--config", str(pretrained / "run_config.yaml"), "--output_dir", str(tmp_path)]
+    assert main(argv) == 0
+    first, second = load_file(pretrained / "model.safetensors"), load_file(tmp_path / "model.safetensors")
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_resuming_goes_on(pretrained, tmp_path, capsys):
+    argv = ["pretrain", "--config", str(pretrained / "run_config.yaml")]
+    assert main(argv) == 1
+    assert "go on with --resume" in capsys.readouterr().err
+    assert main([*argv, "--resume", "--num_train_epochs=3"]) == 0
+    state = json.loads((pretrained / "trainer_state.json").read_text())
+    assert state["epoch"] == 3.0
+
+
+def test_solvers_take_over_the_encoder_and_its_tokens(pretrained, problems, tmp_path):
+    argv = ["train", "--encoder", str(pretrained), "--dataset", str(problems), "--use_cpu", "--max_steps=2"]
+    argv += ["--decoder_config", '{"operator_embedding_size": 8}', "--no_test", "--output_dir", str(tmp_path / "t")]
+    assert main([*argv, "--learning_rate=0", "--decoder_learning_rate=1e-3"]) == 0
+    processor = MwpProcessor.from_pretrained(tmp_path / "t")
+    before = MwpProcessor.from_pretrained(pretrained)
+    assert processor.indexed_numbers is True
+    assert processor.tokenizer.get_vocab() == before.tokenizer.get_vocab()
+    text = "小明有5个苹果，吃了3个"
+    assert processor.encode([text])["input_ids"] == before.encode([text])["input_ids"]
+    solver, encoder = MwpSolver.from_pretrained(tmp_path / "t"), AutoModel.from_pretrained(pretrained)
+    ours, theirs = (model.get_input_embeddings().weight for model in (solver.encoder, encoder))
+    assert torch.equal(ours, theirs)
+    student = ["distill", "--teacher", str(tmp_path / "t"), "--dataset", str(problems), "--use_cpu", "--max_steps=1"]
+    assert main([*student, "--student_layers=1", "--no_test", "--output_dir", str(tmp_path / "d")]) == 0
+
+
+def test_an_encoders_first_layers(corpus, encoder, tmp_path):
+    argv = ["pretrain", "--corpus", str(corpus), "--encoder", str(encoder), "--encoder_layers=1", "--max_steps=1"]
+    assert main([*argv, *SMALL, "--dropout=0.2", "--output_dir", str(tmp_path)]) == 0
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["num_hidden_layers"] == 1 and config["hidden_dropout_prob"] == 0.2
+    assert config["vocab_size"] == len(MwpProcessor.from_pretrained(tmp_path).tokenizer)
+
+
+@pytest.fixture
+def onwards(pretrained, corpus, tmp_path):
+    """Goes on from the pretrained folder without a step that changes anything, and loads the result."""
+
+    def onwards(*options):
+        argv = ["pretrain", "--corpus", str(corpus), "--encoder", str(pretrained), *SMALL, "--max_steps=1"]
+        assert main([*argv, "--learning_rate=0", *options, "--output_dir", str(tmp_path)]) == 0
+        return load_file(tmp_path / "model.safetensors"), load_file(pretrained / "model.safetensors")
+
+    return onwards
+
+
+def test_heads_go_on_learning(onwards, tmp_path):
+    ours, theirs = onwards()
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    assert MwpProcessor.from_pretrained(tmp_path).indexed_numbers is True
+
+
+def test_a_new_tagging_head(onwards):
+    ours, theirs = onwards("--new_pos_head")
+    changed = {name for name in theirs if not torch.equal(ours[name], theirs[name])}
+    assert changed == {"cls.pos_tagger.weight", "cls.pos_tagger.bias"}
+
+
+def test_masked_words_alone_need_no_tagger(onwards, tmp_path):
+    ours, theirs = onwards("--tagger=none", "--pos_loss_weight=0")
+    assert not any("pos_tagger" in name for name in ours) and all(torch.equal(ours[k], theirs[k]) for k in ours)
+    model = MwpStudentForMaskedLM.from_pretrained(tmp_path)
+    assert model.config.num_pos_tags == 0 and model.config.pos_labels is None
+    assert "pos_f1" not in json.loads((tmp_path / "metrics.json").read_text())["validation"]
+    assert not (tmp_path / "tags").exists()
+
+
+def test_tagging_alone_and_nothing_held_out(onwards, tmp_path, capsys):
+    onwards("--mlm_loss_weight=0", "--validation_fraction=0", "--eval_strategy=epoch", "--max_texts=9")
+    assert "No text is held out" in capsys.readouterr().out
+    assert "validation" not in json.loads((tmp_path / "metrics.json").read_text())
+    assert json.loads((tmp_path / "data.json").read_text())["used"] == 9
+
+
+def test_excluded_texts(corpus, tokenizer, tmp_path):
+    held_out = tmp_path / "test.txt"
+    held_out.write_text("小明有7个苹果，吃了8个，还有几个？\n", encoding="utf-8")
+    argv = ["pretrain", "--corpus", str(corpus), "--exclude", str(held_out), "--tokenizer", str(tokenizer), *SMALL]
+    argv += ["--encoder_config", json.dumps(SIZES), "--max_steps=1", "--output_dir", str(tmp_path / "out")]
+    assert main(argv) == 0
+    assert json.loads((tmp_path / "out" / "data.json").read_text())["texts"]["excluded"] == 2
+
+
+def test_labels_of_another_tagger_are_refused_before_the_work(pretrained, corpus, tmp_path, capsys):
+    other = tmp_path / "other"
+    other.mkdir()
+    for path in pretrained.iterdir():
+        if path.is_file():
+            (other / path.name).write_bytes(path.read_bytes())
+    config = json.loads((other / "config.json").read_text())
+    (other / "config.json").write_text(json.dumps(config | {"pos_tagger": "ltp"}))
+    argv = [
+        "pretrain",
+        "--corpus",
+        str(corpus),
+        "--encoder",
+        str(other),
+        *SMALL,
+        "--output_dir",
+        str(tmp_path / "out"),
+    ]
+    assert main(argv) == 1
+    error = capsys.readouterr().err
+    assert "was pretrained on the tags of ltp, not of jieba" in error and "--new_pos_head" in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_another_tokenizer_is_refused(pretrained, corpus, tmp_path, capsys):
+    other = tiny_tokenizer()
+    other.add_tokens(["甲"])
+    other.save_pretrained(tmp_path / "other")
+    argv = ["pretrain", "--corpus", str(corpus), "--encoder", str(pretrained), "--tokenizer", str(tmp_path / "other")]
+    assert main([*argv, *SMALL, "--output_dir", str(tmp_path / "out")]) == 1
+    assert "in the other. Leave --tokenizer away" in capsys.readouterr().err
+    many = tiny_tokenizer()
+    many.add_tokens([chr(0x5000 + index) for index in range(100)])
+    many.save_pretrained(tmp_path / "many")
+    assert main([*argv[:-1], str(tmp_path / "many"), *SMALL, "--output_dir", str(tmp_path / "out")]) == 1
+    assert "tokens, but" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--encoder_config={}"], "needs a `tokenizer`"),
+        ([], "either `encoder` or `encoder_config` says where to start from; none is given"),
+        (["--encoder=a", "--encoder_config={}", "--tokenizer=b"], "both are given"),
+        (["--encoder_config={}", "--tokenizer=b", "--encoder_layers=3"], "`encoder_layers` belongs to `encoder`"),
+        (["--encoder=a", "--tagger=none"], "tagging needs a tagger: take --tagger jieba"),
+        (["--encoder=a", "--tagger=stanford"], "there is no tagger 'stanford'"),
+        (["--encoder=a", "--dropout=1"], "`dropout` must be at least 0 and below 1"),
+        (["--encoder=a", "--max_texts=0"], "`max_texts` must be at least 1"),
+        (["--encoder=a", "--max_length=2"], "`max_length` must be at least 3"),
+        (["--encoder=a", "--num_beams=5"], "`num_beams` is for solvers"),
+        (["--encoder=a", "--pos_class_weights={"], "`pos_class_weights` is no JSON"),
+        (["--encoder=/no/such/folder"], "There is no folder /no/such/folder"),
+        (["--encoder=a", "--key_word_weight=2"], "Did you mean '--keyword_weight'?"),
+    ],
+)
+def test_wrong_options_are_named(argv, message, corpus, tmp_path, capsys):
+    assert main(["pretrain", "--corpus", str(corpus), "--output_dir", str(tmp_path / "out"), *argv]) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_wrong_corpora_are_named(tokenizer, tmp_path, capsys):
+    argv = [
+        "--encoder_config",
+        json.dumps(SIZES),
+        "--tokenizer",
+        str(tokenizer),
+        "--output_dir",
+        str(tmp_path / "out"),
+    ]
+    assert main(["pretrain", *argv]) == 1
+    assert "a `corpus` must be given" in capsys.readouterr().err
+    empty = tmp_path / "empty.txt"
+    empty.write_text("\n\n")
+    for tagging in ([], ["--tagger=none", "--pos_loss_weight=0"]):
+        assert main(["pretrain", "--corpus", str(empty), *argv, *tagging]) == 1
+        assert "the corpus is empty" in capsys.readouterr().err
+    assert main(["pretrain", "--corpus", "no_such_set", *argv]) == 1
+    assert "no_such_set" in capsys.readouterr().err
