@@ -1,4 +1,5 @@
-"""Runs what README.md shows: every Python snippet as it stands, every command on tiny models; recipes and tables are only planned.
+"""Runs what README.md shows: every Python snippet as it stands, every command on tiny models; recipes and tables are
+only planned.
 
 Snippets and commands run in a folder that looks like the repository after `make demo`, except that teacher and student
 are tiny models with random weights. Commands that train get a few flags more, so that they train two steps.

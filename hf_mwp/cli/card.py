@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,7 +92,9 @@ def run(argv: list[str]) -> int:
 
     solver, processor = load_solver(args.model)
     model = solver if args.part == "solver" else solver.encoder
-    notes = Path(args.notes)
+    notes = args.notes
+    if notes.endswith(".md") and os.path.isfile(notes):
+        notes = Path(notes).read_text(encoding="utf-8")
     card = build_model_card(
         model,
         model_id=args.model_id or args.output_dir,
@@ -103,7 +106,7 @@ def run(argv: list[str]) -> int:
         language=processor.language,
         license=args.license,
         summary=args.summary,
-        notes=notes.read_text(encoding="utf-8") if args.notes.endswith(".md") and notes.is_file() else args.notes,
+        notes=notes,
     )
     write_model_folder(model, args.output_dir, card, processor if args.part == "solver" else processor.tokenizer)
     if args.part == "encoder" and model.config.model_type == "mwp_student":
@@ -163,4 +166,4 @@ def _without_folders(value: Any) -> Any:
     """Local folders by their last part: where they lay says nothing to a reader."""
     if isinstance(value, list):
         return [_without_folders(item) for item in value]
-    return Path(value).name if isinstance(value, str) and Path(value).exists() and "/" in value else value
+    return os.path.basename(value) if isinstance(value, str) and "/" in value and os.path.exists(value) else value

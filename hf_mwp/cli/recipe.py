@@ -96,13 +96,13 @@ def check_stage(stage: Stage) -> None:
 def plan_table(recipe: Recipe, stages: Sequence[Stage]) -> Table:
     """What will be run, and what is there already."""
     budget = "" if recipe.budget is None else f", budget {recipe.budget}"
-    table = Table(title=f"{recipe.title}{budget}", title_justify="left")
+    table = Table(title=f"{recipe.title}{budget}, in {recipe.output_dir}", title_justify="left")
     for heading in ("stage", "command", "builds on", "folder", "state"):
         table.add_column(heading)
     for stage in stages:
         started = any(stage.folder.glob("checkpoint-*"))
         state = "done" if stage.is_done else "begun" if started else "to do"
-        table.add_row(stage.name, f"hf-mwp {stage.command}", ", ".join(stage.needs), str(stage.folder), state)
+        table.add_row(stage.name, f"hf-mwp {stage.command}", ", ".join(stage.needs), stage.folder.name, state)
     return table
 
 

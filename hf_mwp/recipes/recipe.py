@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from .stage import Stage, StageResult, fingerprint
+from .stage import PLACES, Stage, StageResult, fingerprint
 
 
 REFERENCE = re.compile(r"\$\{(\w+)\}")
@@ -167,6 +167,10 @@ class Recipe:
             whole = REFERENCE.fullmatch(value)
             return one(whole[1]) if whole else REFERENCE.sub(lambda match: str(one(match[1])), value)
 
+        for key in [key for key in PLACES if key in options]:
+            # A cache may lie in the folder of a stage that is not needed otherwise.
+            options[key] = filled(options[key], f"{name}.{key}")
+            needs.clear()
         options = {key: filled(value, f"{name}.{key}") for key, value in options.items()}
         options = {key: value for key, value in options.items() if value is not None}
         inputs = {str(stage.folder): stage.fingerprint for stage in needs.values()}

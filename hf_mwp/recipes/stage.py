@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -132,9 +133,9 @@ def fingerprint(command: str, options: Mapping[str, Any], inputs: Mapping[str, s
         if isinstance(value, str):
             for folder, digest in inputs.items():
                 value = value.replace(folder, digest)
-            path = Path(value)
-            if len(value) < 1024 and path.exists() and path.parts:
-                return {"content": content_digest(path)}
+            # `os.path.exists` and not `Path.exists`, which fails for a text that is too long for a name.
+            if value and os.path.exists(value):
+                return {"content": content_digest(Path(value))}
         return value
 
     options = {name: value for name, value in options.items() if name not in PLACES}

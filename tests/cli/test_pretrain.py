@@ -244,3 +244,26 @@ def test_wrong_corpora_are_named(tokenizer, tmp_path, capsys):
         assert "the corpus is empty" in capsys.readouterr().err
     assert main(["pretrain", "--corpus", "no_such_set", *argv]) == 1
     assert "no_such_set" in capsys.readouterr().err
+
+
+def test_a_student_may_start_as_a_projection(pretrained, corpus, tmp_path, capsys):
+    sizes = {"hidden_size": 8, "intermediate_size": 12, "num_attention_heads": 2}
+    argv = ["pretrain", "--corpus", str(corpus), "--encoder", str(pretrained), "--indexed_numbers", *SMALL]
+    argv += ["--max_length=64", "--max_steps=1", "--learning_rate=0", "--output_dir", str(tmp_path / "run")]
+    assert main([*argv, "--project_to", json.dumps(sizes), "--encoder_layers=1"]) == 0
+    student = AutoModel.from_pretrained(tmp_path / "run")
+    assert (student.config.hidden_size, student.config.intermediate_size) == (8, 12)
+    assert student.config.num_hidden_layers == 1
+
+    # A linear map tells the embeddings from the encoder's; random ones it does not.
+    wide = AutoModel.from_pretrained(pretrained).embeddings.word_embeddings.weight.detach()
+    narrow = student.embeddings.word_embeddings.weight.detach()
+
+    def unexplained(table):
+        return (torch.linalg.lstsq(wide, table).solution.T @ wide.T - table.T).norm() / table.norm()
+
+    assert unexplained(narrow) < 0.5 * unexplained(torch.randn(narrow.shape, generator=torch.manual_seed(0)))
+
+    capsys.readouterr()
+    assert main([*argv, "--project_to", '{"hidden": 8}']) == 1
+    assert "`project_to` knows no 'hidden'" in capsys.readouterr().err

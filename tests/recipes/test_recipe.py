@@ -103,6 +103,15 @@ def test_where_a_cache_lies_does_not_matter(tmp_path):
         assert student.fingerprint == before.fingerprint and student.options["teacher_cache_dir"].startswith("/")
 
 
+def test_a_place_in_the_folder_of_a_stage_does_not_need_that_stage(tmp_path):
+    changes = {"student.teacher": "elsewhere", "student.lists": None}
+    changes["student.teacher_cache_dir"] = "${teacher}/outputs"
+    changed = recipe(tmp_path, changes=changes)
+    student = changed.stages["student"]
+    assert student.options["teacher_cache_dir"] == f"{changed.stages['teacher'].folder}/outputs"
+    assert student.needs == () and changed.wanted() == [student]
+
+
 def test_budgets_and_changes(tmp_path):
     small = recipe(tmp_path, budget="small").stages["teacher"].options
     assert small == {"seed": 42, "dataset": "few", "epochs": 1}
