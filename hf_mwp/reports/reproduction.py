@@ -83,7 +83,7 @@ class Reproduction:
         """Why an arm cannot be run here; `None` if it can."""
         key = arm.name, seed
         if key not in self._obstacles:
-            self._obstacles[key] = self._obstacle(arm, self.recipes[key])
+            self._obstacles[key] = self._obstacle(arm, seed)
         return self._obstacles[key]
 
     def run(
@@ -117,15 +117,21 @@ class Reproduction:
     def _recipe(self, arm: Arm, seed: int | None) -> Recipe:
         return self.table.make_recipe(arm, self.output_dir, self.budget, self.changes, seed)
 
-    def _obstacle(self, arm: Arm, recipe: Recipe) -> str | None:
+    def _obstacle(self, arm: Arm, seed: int) -> str | None:
+        recipe, stages = self.recipes[arm.name, seed], {each.name: each for each in self.stages(arm.name, seed)}
         if arm.weights is not None:
             missing = weights_missing(recipe.variables.get(arm.weights))
             if missing is not None:
                 return f"{missing}; --{arm.weights} names a folder or Hub id"
         if arm.layers is not None:
-            layers = count_layers(recipe, self.teacher_stage)
+            layers = count_layers(recipe, self.teacher_stage, stages)
             if layers is not None and layers < arm.layers:
                 return f"the encoder has {layers} layers, {arm.layers} are needed"
+        for other in self.table.arms:
+            if other == arm.name:
+                break
+            if [each.fingerprint for each in self.stages(other, seed)] == [s.fingerprint for s in stages.values()]:
+                return f"what it changes is not used, so that it is the same as {other!r}"
         return None
 
     def _measured(self) -> list[Column]:
@@ -184,8 +190,7 @@ class Reproduction:
             run.stages.append({**record, "seconds": stage.run({}).seconds})
         run.state = "done"
         run.seconds = round(sum(stage["seconds"] for stage in run.stages), 1)
-        if self.teacher_stage in stages:
-            run.teacher = describe_teacher(self.recipes[arm.name, seed], self.teacher_stage)
+        run.teacher = describe_teacher(self.recipes[arm.name, seed], self.teacher_stage, stages)
         return run
 
     def _derive(self, result: TableResult) -> None:

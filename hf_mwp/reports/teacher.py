@@ -2,29 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from ..recipes import Recipe, Stage
 
 
-def describe_teacher(recipe: Recipe, stage: str) -> str:
+def describe_teacher(recipe: Recipe, stage: str, stages: Mapping[str, Stage]) -> str:
     """
-    What a stage's encoder is and how long it is trained, in words.
+    What the teacher is and how long it was trained, in words.
 
     Args:
         recipe ([`Recipe`]): The recipe.
-        stage (`str`): Name of the stage.
+        stage (`str`): Name of the stage that trains it.
+        stages (`Mapping[str, Stage]`): What is run. If the teacher's stage is not among it, the folder that another
+            stage has as its `teacher` is described.
     """
-    options = recipe.stages[stage].options
+    if stage in stages:
+        options, encoder = recipe.stages[stage].options, _encoder(recipe, recipe.stages[stage])
+    else:
+        folder = _given_teacher(stages.values())
+        if folder is None:
+            return ""
+        options, layers = _record(folder / "run_config.yaml"), folder_layers(folder)
+        encoder = folder.name if layers is None else f"{folder.name}, {layers} layers"
     steps, epochs = options.get("max_steps"), options.get("num_train_epochs", 3)
     length = f"{steps} steps" if steps and steps > 0 else f"{epochs} epoch{'' if epochs == 1 else 's'}"
     data = without_folder(options.get("dataset", "pretraining"))
-    return f"{_encoder(recipe, recipe.stages[stage])}, {data}, {length}"
+    return f"{encoder}, {data}, {length}"
 
 
-def count_layers(recipe: Recipe, stage: str) -> int | None:
-    """Layers that the encoder of a stage has before the arm cuts it; `None` if that cannot be known."""
+def count_layers(recipe: Recipe, stage: str, stages: Mapping[str, Stage]) -> int | None:
+    """
+    Layers that the encoder of a teacher has before the arm cuts it; `None` if that cannot be known. Arguments as those
+    of [`describe_teacher`].
+    """
+    if stage not in stages:
+        folder = _given_teacher(stages.values())
+        return None if folder is None else folder_layers(folder)
+    return _stage_layers(recipe, stage)
+
+
+def folder_layers(folder: Path) -> int | None:
+    """Layers of the encoder in the folder of a model or solver; `None` if there is none."""
+    config = _record(folder / "config.json")
+    return config.get("encoder_config", config).get("num_hidden_layers")
+
+
+def _stage_layers(recipe: Recipe, stage: str) -> int | None:
     from transformers import AutoConfig
 
     options = recipe.stages[stage].options
@@ -37,12 +65,21 @@ def count_layers(recipe: Recipe, stage: str) -> int | None:
     if before is not None:
         kept = before.options.get("encoder_layers")
         if kept is None:
-            return count_layers(recipe, before.name)
+            return _stage_layers(recipe, before.name)
         return len(str(kept).split(",")) if "," in str(kept) else int(kept)
     try:
         return getattr(AutoConfig.from_pretrained(source), "num_hidden_layers", None)
     except (OSError, ValueError):
         return None
+
+
+def _given_teacher(stages: Iterable[Stage]) -> Path | None:
+    return next((Path(stage.options["teacher"]) for stage in stages if "teacher" in stage.options), None)
+
+
+def _record(path: Path) -> dict[str, Any]:
+    """A JSON or YAML file; empty if there is none."""
+    return (yaml.safe_load(path.read_text(encoding="utf-8")) or {}) if path.is_file() else {}
 
 
 def weights_missing(name: str | None) -> str | None:

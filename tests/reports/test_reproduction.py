@@ -112,7 +112,7 @@ def test_arms_without_weights_or_layers_are_left_out(tmp_path):
     arms = {
         "no weights": {"weights": "weights"},
         "deep": {"layers": 6, "changes": tiny},
-        "all": {"layers": 4, "changes": tiny},
+        "all": {"layers": 4, "changes": {**tiny, "teacher.max_steps": 3}},
     }
     commands = Commands()
     result = reproduce(tmp_path, commands, table={"arms": arms})
@@ -123,10 +123,38 @@ def test_arms_without_weights_or_layers_are_left_out(tmp_path):
 
 
 def test_layers_are_those_before_the_arm_cuts_them(tmp_path):
-    arms = {"deep": {"layers": 6}, "all": {"layers": 3}}
+    arms = {"deep": {"layers": 6}, "all": {"layers": 3, "changes": {"teacher.max_steps": 3}}}
     changes = {"base.encoder_config": {"num_hidden_layers": 5}}
     result = reproduce(tmp_path, Commands(), changes=changes, table={"arms": arms})
     assert [arm.runs[0].state for arm in result.arms] == ["skipped", "done"]
+
+
+def test_an_arm_whose_changes_are_not_used_is_not_run_twice(tmp_path):
+    arms = {**TABLE["arms"], "other": {"changes": {"weights": "not used"}}}
+    commands = Commands()
+    result = reproduce(tmp_path, commands, table={"arms": arms})
+    assert result.arms[3].runs[0].state == "skipped" and commands.ran.count("evaluate") == 3
+    assert result.arms[3].runs[0].reason == "what it changes is not used, so that it is the same as 'all'"
+
+
+def test_a_teacher_that_is_given_is_described_and_counted(tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({"encoder_config": {"num_hidden_layers": 6}}))
+    (folder / "run_config.yaml").write_text("{dataset: plums, num_train_epochs: 8}")
+    distill = {"command": "train", "teacher": "${teacher}", "encoder_layers": 4, "seed": "${seed}", "at": "${at}"}
+    table = {
+        "stages": {"distill": distill},
+        "variables": {"at": 1, "extra": None},
+        "changes": {"evaluate.model": "${distill}"},
+        "columns": {"answer": TABLE["columns"]["answer"]},
+        "arms": {"six": {"layers": 6}, "seven": {"layers": 7, "changes": {"at": 2}}},
+    }
+    commands = Commands()
+    result = reproduce(tmp_path, commands, changes={"distill.teacher": str(folder)}, table=table)
+    assert commands.ran == ["distill", "evaluate"]
+    assert result.arms[0].runs[0].teacher == "mine, 6 layers, plums, 8 epochs"
+    assert result.arms[1].runs[0].reason == "the encoder has 6 layers, 7 are needed"
 
 
 def test_parameters_and_operations_need_no_weights(tmp_path):
