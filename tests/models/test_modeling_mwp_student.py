@@ -259,7 +259,10 @@ def test_sparse_prediction_scores_the_labelled_tokens_only():
     inputs = tiny_batch()
     labels = torch.full((3, 9), -100)
     labels[0, 2], labels[1, 1] = 7, 8
+    scored = []
+    sparse.cls.predictions.decoder.register_forward_hook(lambda module, args, output: scored.append(len(output)))
     expected, outputs = dense(**inputs, labels=labels), sparse(**inputs, labels=labels)
+    assert scored == [64]  # a whole block of rows, of which two are labelled
     torch.testing.assert_close(outputs.logits, expected.logits[labels != -100])
     torch.testing.assert_close(outputs.loss, expected.loss)
     expected.loss.backward()

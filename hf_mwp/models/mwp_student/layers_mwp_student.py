@@ -7,6 +7,11 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 
+# Scored tokens are filled up to whole blocks: for each other number of rows, bf16 on a CPU builds a kernel of megabytes
+# and keeps it, and a compiler builds another graph.
+ROWS_PER_BLOCK = 64
+
+
 def mean_cross_entropy(logits, labels):
     """Mean cross entropy over the labels which are not -100; 0, not NaN, if a batch has none."""
     loss = nn.functional.cross_entropy(logits.flatten(0, -2).float(), labels.flatten(), reduction="sum")
@@ -211,8 +216,12 @@ class MwpStudentPredictions(nn.Module):
         """Returns scores and loss; both only at the labelled tokens if `sparse` and there are labels."""
         if labels is not None and self.sparse:
             labelled = labels.ne(-100)
-            hidden_states, labels = hidden_states[labelled], labels[labelled]
-        logits = self.decoder(self.transform(hidden_states))
+            labels = labels[labelled]
+            padding = -len(labels) % ROWS_PER_BLOCK
+            hidden_states = nn.functional.pad(hidden_states[labelled], (0, 0, 0, padding))
+            logits = self.decoder(self.transform(hidden_states))[: len(labels)]
+        else:
+            logits = self.decoder(self.transform(hidden_states))
         return logits, None if labels is None else mean_cross_entropy(logits, labels)
 
 
