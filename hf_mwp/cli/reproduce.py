@@ -125,7 +125,8 @@ def run_table(reproduction: Reproduction, folder: Path, console: Console) -> Tab
             if column.name in run.figures
         )
         told = "; ".join(each for each in (figures, run.reason) if each)
-        console.print(f"arm {finished} of {total}: {arm.title}, seed {run.seed}: {run.state}. {told}")
+        if run.state != "waiting":
+            console.print(f"arm {finished} of {total}: {arm.title}, seed {run.seed}: {run.state}. {told}")
         write_report(result, folder, report_name(result))
 
     with keep_loaded():
