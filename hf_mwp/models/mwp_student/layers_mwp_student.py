@@ -7,8 +7,8 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 
-# Scored tokens are filled up to whole blocks: for each other number of rows, bf16 on a CPU builds and keeps a kernel of
-# megabytes, and a compiler builds another graph.
+# Scored tokens are filled up to whole blocks: for each other number of rows, bf16 on a CPU builds and keeps a kernel
+# of megabytes, and a compiler builds another graph.
 ROWS_PER_BLOCK = 64
 
 
