@@ -160,7 +160,9 @@ def _eval_results(figures: ModelFigures) -> list[EvalResult]:
         EvalResult(
             task_type="math-word-problem",
             dataset_type=figures.dataset,
-            dataset_name=f"{figures.dataset}, {figures.part}, {group}",
+            dataset_name=figures.dataset,
+            # Results of the same data set are told apart by this field alone.
+            dataset_config=f"{figures.part}, {group}",
             metric_type=f"{metric}, {search}",
             metric_value=round(100 * report[metric], 2),
         )

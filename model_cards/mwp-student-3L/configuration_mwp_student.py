@@ -1,0 +1,200 @@
+"""Configuration of the MWP student encoder."""
+
+from huggingface_hub.dataclasses import strict
+from transformers import PreTrainedConfig
+
+
+@strict
+class MwpStudentConfig(PreTrainedConfig):
+    r"""
+    Configuration of [`MwpStudentModel`], a BERT-shaped encoder (post-layer-norm) whose attention heads and
+    feed-forward neurons are counted layer by layer, so that a pruned encoder is an ordinary one and loads with plain
+    `from_pretrained`. The defaults are the compact model of Ming et al., "A Compact Model for Mathematics Problem
+    Representations Distilled from BERT" (AAAI 2025): 3 layers, hidden size 312, feed-forward size 1200, 12 heads.
+
+    Args:
+        vocab_size (`int`, *optional*, defaults to 21128):
+            Size of the vocabulary. The default is Chinese BERT's, to which tokens such as `[NUM]` are added.
+        hidden_size (`int`, *optional*, defaults to 312):
+            Width of the encoder.
+        num_hidden_layers (`int`, *optional*, defaults to 3):
+            Number of layers, at least 1.
+        num_attention_heads (`int` or `list[int]`, *optional*, defaults to 12):
+            Attention heads of every layer, or one number per layer. A layer with 0 heads has no self-attention: that
+            part of the layer is its layer norm alone.
+        head_dim (`int`, *optional*):
+            Width of one head. Defaults to `hidden_size // num_attention_heads`; it must be given when
+            `num_attention_heads` is a list or 0, because heads keep their width when others are removed.
+        intermediate_size (`int` or `list[int]`, *optional*, defaults to 1200):
+            Feed-forward neurons of every layer, or one number per layer. A layer with 0 neurons has no feed-forward
+            network: that part of the layer is its layer norm alone.
+        hidden_act (`str`, *optional*, defaults to `"gelu"`):
+            Activation of the feed-forward network and of the masked-language-modelling head.
+        hidden_dropout_prob (`float`, *optional*, defaults to 0.1):
+            Dropout of the embeddings and of the output of each sublayer.
+        attention_probs_dropout_prob (`float`, *optional*, defaults to 0.1):
+            Dropout of the attention probabilities.
+        classifier_dropout (`float`, *optional*):
+            Dropout before the classifier; `hidden_dropout_prob` if `None`.
+        max_position_embeddings (`int`, *optional*, defaults to 512):
+            Rows of the position table. The longest input has `max_position_embeddings - position_offset` tokens.
+        type_vocab_size (`int`, *optional*, defaults to 2):
+            Number of token types (segments).
+        position_offset (`int`, *optional*, defaults to 0):
+            0 numbers positions as BERT does: 0, 1, 2, ..., padding included. A larger number counts as RoBERTa does:
+            the first token that is not `pad_token_id` is at `position_offset`, padding at `position_offset - 1`.
+        initializer_range (`float`, *optional*, defaults to 0.02):
+            Standard deviation of the initial weights.
+        layer_norm_eps (`float`, *optional*, defaults to 1e-12):
+            Epsilon of the layer norms.
+        pad_token_id (`int`, *optional*, defaults to 0):
+            Id of the padding token.
+        bos_token_id (`int`, *optional*):
+            Id of the first token of a text, kept for tokenizers which have one.
+        eos_token_id (`int` or `list[int]`, *optional*):
+            Id of the last token of a text, kept for tokenizers which have one.
+        tie_word_embeddings (`bool`, *optional*, defaults to `True`):
+            Whether the masked-language-modelling head shares its matrix with the word embeddings.
+        num_pos_tags (`int`, *optional*, defaults to 0):
+            Number of labels of part-of-speech tagging; [`MwpStudentForPreTraining`] needs it. If 0, that of
+            `pos_labels`.
+        pos_labels (`list[str]`, *optional*):
+            The labels themselves (`"B-n"`, `"I-n"`, ...), in the order of the tagging head.
+        pos_tagger (`str`, *optional*):
+            Name of the tagger that they come from.
+        pos_loss_weight (`float`, *optional*, defaults to 5.0):
+            Weight of the tagging loss in [`MwpStudentForPreTraining`]; that of masked language modelling has weight 1.
+        sparse_prediction (`bool`, *optional*, defaults to `False`):
+            If `True`, a forward pass with labels scores the vocabulary only at the labelled tokens: `logits` then has
+            the shape `(labelled tokens, vocab_size)`. At 15 % masking that saves most of the work of pretraining. With
+            labels of tagging alone, [`MwpStudentForPreTraining`] does not score the vocabulary at all.
+
+    Raises:
+        `ValueError`: if the head width cannot be derived.
+        `StrictDataclassFieldValidationError`: if a field has a wrong type.
+        `StrictDataclassClassValidationError`: if the fields contradict each other.
+
+    Example:
+
+    ```python
+    >>> from hf_mwp import MwpStudentConfig
+
+    >>> MwpStudentConfig().head_dim
+    26
+    >>> pruned = MwpStudentConfig(num_attention_heads=[12, 5, 0], head_dim=26, intermediate_size=[1200, 700, 64])
+    >>> pruned.heads_per_layer
+    [12, 5, 0]
+    ```"""
+
+    model_type = "mwp_student"
+    keys_to_ignore_at_inference = ["mlm_loss", "pos_loss", "hidden_states", "attentions"]
+
+    vocab_size: int = 21128
+    hidden_size: int = 312
+    num_hidden_layers: int = 3
+    num_attention_heads: int | list[int] = 12
+    head_dim: int | None = None
+    intermediate_size: int | list[int] = 1200
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float | int = 0.1
+    attention_probs_dropout_prob: float | int = 0.1
+    classifier_dropout: float | int | None = None
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    position_offset: int = 0
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12
+    pad_token_id: int | None = 0
+    bos_token_id: int | None = None
+    eos_token_id: int | list[int] | None = None
+    tie_word_embeddings: bool = True
+    num_pos_tags: int = 0
+    pos_labels: list[str] | None = None
+    pos_tagger: str | None = None
+    # "with a 1:5 ratio between the two" (Ming et al., pre-training: MLM loss to POS loss).
+    pos_loss_weight: float | int = 5.0
+    sparse_prediction: bool = False
+
+    def __post_init__(self, **kwargs):
+        if self.head_dim is None:
+            heads = self.num_attention_heads
+            if not isinstance(heads, int) or heads < 1:
+                raise ValueError(
+                    f"`head_dim` is needed with num_attention_heads={heads}: give the width of one head, which is "
+                    "hidden_size / num_attention_heads of the encoder before heads were removed."
+                )
+            if self.hidden_size % heads:
+                raise ValueError(
+                    f"hidden_size={self.hidden_size} is not a multiple of num_attention_heads={heads}: change one of "
+                    "them, or give `head_dim`."
+                )
+            self.head_dim = self.hidden_size // heads
+        if self.pos_labels is not None and not self.num_pos_tags:
+            self.num_pos_tags = len(self.pos_labels)
+        if not self.is_remote_code():
+            # A folder saved by this class carries no code, so it must not keep the pointers to the code of the folder
+            # it was loaded from.
+            kwargs.pop("auto_map", None)
+        super().__post_init__(**kwargs)
+
+    def validate_architecture(self):
+        """Part of the `strict` validation: sizes are positive, and lists have one entry per layer."""
+        for name in ("vocab_size", "hidden_size", "num_hidden_layers", "head_dim", "type_vocab_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"`{name}` must be at least 1, got {getattr(self, name)}.")
+        for name in ("num_attention_heads", "intermediate_size"):
+            self._per_layer(name)
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"):
+            if getattr(self, name) is not None and not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"`{name}` must be in [0, 1), got {getattr(self, name)}.")
+        if self.num_pos_tags < 0:
+            raise ValueError(f"`num_pos_tags` must not be negative, got {self.num_pos_tags}.")
+        if self.pos_labels is not None and len(self.pos_labels) != self.num_pos_tags:
+            raise ValueError(
+                f"`pos_labels` has {len(self.pos_labels)} labels for num_pos_tags={self.num_pos_tags}: leave "
+                "`num_pos_tags` away, or make them agree."
+            )
+        if self.pad_token_id is not None and not 0 <= self.pad_token_id < self.vocab_size:
+            raise ValueError(
+                f"pad_token_id={self.pad_token_id} is not in the vocabulary of {self.vocab_size} tokens: use the "
+                "tokenizer's pad_token_id, or `None`."
+            )
+
+    def validate_positions(self):
+        """Part of the `strict` validation: the position table has room for at least one token."""
+        if self.position_offset < 0:
+            raise ValueError(f"`position_offset` must not be negative, got {self.position_offset}.")
+        if self.max_position_embeddings <= self.position_offset:
+            raise ValueError(
+                f"max_position_embeddings={self.max_position_embeddings} leaves no position after "
+                f"position_offset={self.position_offset}: make it larger."
+            )
+        if self.position_offset and self.pad_token_id is None:
+            raise ValueError(
+                f"position_offset={self.position_offset} counts the tokens which are not padding: give `pad_token_id`."
+            )
+
+    @property
+    def heads_per_layer(self) -> list[int]:
+        """Number of attention heads of each layer."""
+        return self._per_layer("num_attention_heads")
+
+    @property
+    def neurons_per_layer(self) -> list[int]:
+        """Number of feed-forward neurons of each layer."""
+        return self._per_layer("intermediate_size")
+
+    def _per_layer(self, name):
+        value = getattr(self, name)
+        counts = [value] * self.num_hidden_layers if isinstance(value, int) else list(value)
+        if len(counts) != self.num_hidden_layers:
+            raise ValueError(
+                f"`{name}` has {len(counts)} entries for num_hidden_layers={self.num_hidden_layers}: give one number "
+                "for all layers or one per layer."
+            )
+        if min(counts) < 0:
+            raise ValueError(f"`{name}` must not be negative, got {value}.")
+        return counts
+
+
+__all__ = ["MwpStudentConfig"]

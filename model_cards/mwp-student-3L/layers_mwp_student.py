@@ -1,0 +1,234 @@
+"""Layers and heads of the MWP student."""
+
+import torch
+from torch import nn
+from transformers.activations import ACT2FN
+from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+
+# Scored tokens are filled up to whole blocks: for each other number of rows, bf16 on a CPU builds and keeps a kernel
+# of megabytes, and a compiler builds another graph.
+ROWS_PER_BLOCK = 64
+
+
+def mean_cross_entropy(logits, labels):
+    """Mean cross entropy over the labels which are not -100; 0, not NaN, if a batch has none."""
+    loss = nn.functional.cross_entropy(logits.flatten(0, -2).float(), labels.flatten(), reduction="sum")
+    return loss / labels.ne(-100).sum().clamp(min=1)
+
+
+def eager_attention_forward(module, query, key, value, attention_mask, scaling, dropout=0.0, **kwargs):
+    """Attention of `(batch, heads, length, head_dim)` tensors by two matrix products, and its probabilities."""
+    scores = torch.matmul(query, key.transpose(2, 3)) * scaling
+    if attention_mask is not None:
+        scores = scores + attention_mask
+    probabilities = nn.functional.softmax(scores, dim=-1)
+    probabilities = nn.functional.dropout(probabilities, p=dropout, training=module.training)
+    return torch.matmul(probabilities, value).transpose(1, 2).contiguous(), probabilities
+
+
+class MwpStudentEmbeddings(nn.Module):
+    """Sum of word, token type and position embeddings, normalised; positions are counted as `position_offset` says."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=config.pad_token_id)
+        self.position_embeddings = nn.Embedding(config.max_position_embeddings, config.hidden_size)
+        self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
+        self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.padding_idx = config.pad_token_id
+        self.position_offset = config.position_offset
+        self.max_length = config.max_position_embeddings - config.position_offset
+
+    def _default_position_ids(self, input_ids, length, device):
+        if length > self.max_length:
+            raise ValueError(
+                f"The input has {length} tokens, the model has positions for {self.max_length}: truncate the text "
+                f"(tokenizer(..., truncation=True, max_length={self.max_length}))."
+            )
+        if self.position_offset and input_ids is not None:
+            is_token = input_ids.ne(self.padding_idx).long()
+            return is_token.cumsum(1) * is_token + (self.position_offset - 1)
+        return torch.arange(self.position_offset, self.position_offset + length, device=device).unsqueeze(0)
+
+    def forward(self, input_ids=None, token_type_ids=None, position_ids=None, inputs_embeds=None):
+        if inputs_embeds is None:
+            inputs_embeds = self.word_embeddings(input_ids)
+        device = inputs_embeds.device
+        if position_ids is None:
+            position_ids = self._default_position_ids(input_ids, inputs_embeds.shape[1], device)
+        if token_type_ids is None:
+            # One row that broadcasts: a table look-up for every token would copy the same row.
+            token_type_ids = torch.zeros((1, 1), dtype=torch.long, device=device)
+        embeddings = inputs_embeds + self.token_type_embeddings(token_type_ids)
+        embeddings = embeddings + self.position_embeddings(position_ids)
+        return self.dropout(self.LayerNorm(embeddings))
+
+
+class MwpStudentSelfAttention(nn.Module):
+    """Multi-head self-attention. The heads are counted by the linear layers, so that these can be cut in place."""
+
+    def __init__(self, config, num_heads, layer_idx):
+        super().__init__()
+        self.config = config
+        self.layer_idx = layer_idx
+        self.is_causal = False
+        self.attention_head_size = config.head_dim
+        self.scaling = config.head_dim**-0.5
+        self.query = nn.Linear(config.hidden_size, num_heads * config.head_dim)
+        self.key = nn.Linear(config.hidden_size, num_heads * config.head_dim)
+        self.value = nn.Linear(config.hidden_size, num_heads * config.head_dim)
+        self.dropout = nn.Dropout(config.attention_probs_dropout_prob)
+
+    def forward(self, hidden_states, attention_mask=None, **kwargs):
+        batch, length, _ = hidden_states.shape
+        shape = (batch, length, -1, self.attention_head_size)
+        attention = ALL_ATTENTION_FUNCTIONS.get_interface(self.config._attn_implementation, eager_attention_forward)
+        context, probabilities = attention(
+            self,
+            self.query(hidden_states).view(shape).transpose(1, 2),
+            self.key(hidden_states).view(shape).transpose(1, 2),
+            self.value(hidden_states).view(shape).transpose(1, 2),
+            attention_mask,
+            dropout=self.dropout.p if self.training else 0.0,
+            scaling=self.scaling,
+            **kwargs,
+        )
+        return context.reshape(batch, length, -1), probabilities
+
+
+class MwpStudentSublayerOutput(nn.Module):
+    """`LayerNorm(dropout(dense(x)) + residual)`, or `LayerNorm(residual)` if the sublayer has no features left."""
+
+    def __init__(self, config, num_features):
+        super().__init__()
+        self.dense = nn.Linear(num_features, config.hidden_size) if num_features else None
+        self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(self, features, residual):
+        if self.dense is None:
+            return self.LayerNorm(residual)
+        return self.LayerNorm(self.dropout(self.dense(features)) + residual)
+
+
+class MwpStudentAttention(nn.Module):
+    """Self-attention with output projection, residual connection and layer norm; without heads the norm alone."""
+
+    def __init__(self, config, layer_idx):
+        super().__init__()
+        num_heads = config.heads_per_layer[layer_idx]
+        self.self = MwpStudentSelfAttention(config, num_heads, layer_idx) if num_heads else None
+        self.output = MwpStudentSublayerOutput(config, num_heads * config.head_dim)
+
+    def forward(self, hidden_states, attention_mask=None, **kwargs):
+        if self.self is None:
+            batch, length, _ = hidden_states.shape
+            return self.output(None, hidden_states), hidden_states.new_empty(batch, 0, length, length)
+        context, probabilities = self.self(hidden_states, attention_mask, **kwargs)
+        return self.output(context, hidden_states), probabilities
+
+
+class MwpStudentIntermediate(nn.Module):
+    """First half of the feed-forward network: linear layer and activation."""
+
+    def __init__(self, config, num_neurons):
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, num_neurons)
+        self.intermediate_act_fn = ACT2FN[config.hidden_act]
+
+    def forward(self, hidden_states):
+        return self.intermediate_act_fn(self.dense(hidden_states))
+
+
+class MwpStudentLayer(GradientCheckpointingLayer):
+    """One encoder layer; its modules carry BERT's names, so that tools for BERT find them."""
+
+    def __init__(self, config, layer_idx):
+        super().__init__()
+        num_neurons = config.neurons_per_layer[layer_idx]
+        self.attention = MwpStudentAttention(config, layer_idx)
+        self.intermediate = MwpStudentIntermediate(config, num_neurons) if num_neurons else None
+        self.output = MwpStudentSublayerOutput(config, num_neurons)
+
+    def forward(self, hidden_states, attention_mask=None, **kwargs):
+        hidden_states, probabilities = self.attention(hidden_states, attention_mask, **kwargs)
+        features = None if self.intermediate is None else self.intermediate(hidden_states)
+        return self.output(features, hidden_states), probabilities
+
+
+class MwpStudentEncoder(nn.Module):
+    """The stack of layers; collects hidden states and attentions on demand."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.layer = nn.ModuleList([MwpStudentLayer(config, index) for index in range(config.num_hidden_layers)])
+
+    def forward(self, hidden_states, attention_mask, output_hidden_states, output_attentions, **kwargs):
+        all_hidden_states = (hidden_states,) if output_hidden_states else None
+        all_attentions = () if output_attentions else None
+        for layer in self.layer:
+            hidden_states, probabilities = layer(hidden_states, attention_mask, **kwargs)
+            if output_hidden_states:
+                all_hidden_states += (hidden_states,)
+            if output_attentions:
+                all_attentions += (probabilities,)
+        return hidden_states, all_hidden_states, all_attentions
+
+
+class MwpStudentPooler(nn.Module):
+    """Linear layer and tanh on the first token."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+        self.activation = nn.Tanh()
+
+    def forward(self, hidden_states):
+        return self.activation(self.dense(hidden_states[:, 0]))
+
+
+class MwpStudentTransform(nn.Module):
+    """Linear layer, activation and layer norm in front of the vocabulary."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+        self.transform_act_fn = ACT2FN[config.hidden_act]
+        self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+
+    def forward(self, hidden_states):
+        return self.LayerNorm(self.transform_act_fn(self.dense(hidden_states)))
+
+
+class MwpStudentPredictions(nn.Module):
+    """Masked-language-modelling head: transform, then a linear layer which shares the word embeddings' matrix."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.transform = MwpStudentTransform(config)
+        self.decoder = nn.Linear(config.hidden_size, config.vocab_size)
+        self.sparse = config.sparse_prediction
+
+    def forward(self, hidden_states, labels=None):
+        """Returns scores and loss; both only at the labelled tokens if `sparse` and there are labels."""
+        if labels is not None and self.sparse:
+            labelled = labels.ne(-100)
+            labels = labels[labelled]
+            padding = -len(labels) % ROWS_PER_BLOCK
+            hidden_states = nn.functional.pad(hidden_states[labelled], (0, 0, 0, padding))
+            logits = self.decoder(self.transform(hidden_states))[: len(labels)]
+        else:
+            logits = self.decoder(self.transform(hidden_states))
+        return logits, None if labels is None else mean_cross_entropy(logits, labels)
+
+
+class MwpStudentHeads(nn.Module):
+    """Heads on the token representations: masked language modelling and, with `num_pos_tags`, tagging."""
+
+    def __init__(self, config, num_pos_tags=0):
+        super().__init__()
+        self.predictions = MwpStudentPredictions(config)
+        self.pos_tagger = nn.Linear(config.hidden_size, num_pos_tags) if num_pos_tags else None

@@ -1,0 +1,313 @@
+"""PyTorch models of the MWP student: a BERT-shaped encoder with its own number of heads and neurons in each layer."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+from transformers.masking_utils import create_bidirectional_mask
+from transformers.modeling_outputs import BaseModelOutputWithPooling, MaskedLMOutput, SequenceClassifierOutput
+from transformers.utils import ModelOutput, can_return_tuple, logging
+
+from .configuration_mwp_student import MwpStudentConfig
+from .conversion_mwp_student import build_from_encoder
+from .layers_mwp_student import (
+    MwpStudentEmbeddings,
+    MwpStudentEncoder,
+    MwpStudentHeads,
+    MwpStudentPooler,
+    mean_cross_entropy,
+)
+
+
+logger = logging.get_logger(__name__)
+
+
+@dataclass
+class MwpStudentForPreTrainingOutput(ModelOutput):
+    """
+    Output of [`MwpStudentForPreTraining`].
+
+    Args:
+        loss (`torch.FloatTensor` of shape `()`, *optional*): `mlm_loss + pos_loss_weight * pos_loss`.
+        mlm_loss (`torch.FloatTensor` of shape `()`, *optional*): mean cross entropy over the masked tokens.
+        pos_loss (`torch.FloatTensor` of shape `()`, *optional*): mean cross entropy over the tagged tokens.
+        logits (`torch.FloatTensor` of shape `(batch, length, vocab_size)`): scores of the vocabulary, or with
+            `sparse_prediction` and labels `(labelled tokens, vocab_size)`; `None` with `sparse_prediction` and no
+            labels but those of tagging.
+        pos_logits (`torch.FloatTensor` of shape `(batch, length, num_pos_tags)`): scores of the tagging head.
+        hidden_states (`tuple(torch.FloatTensor)`, *optional*): embedding output, then the output of each layer.
+        attentions (`tuple(torch.FloatTensor)`, *optional*): attention probabilities of each layer.
+    """
+
+    loss: torch.FloatTensor | None = None
+    mlm_loss: torch.FloatTensor | None = None
+    pos_loss: torch.FloatTensor | None = None
+    logits: torch.FloatTensor | None = None
+    pos_logits: torch.FloatTensor | None = None
+    hidden_states: tuple[torch.FloatTensor, ...] | None = None
+    attentions: tuple[torch.FloatTensor, ...] | None = None
+
+
+class MwpStudentPreTrainedModel(PreTrainedModel):
+    """Common base: configuration, initialisation, loading, and construction from a BERT or RoBERTa."""
+
+    config_class = MwpStudentConfig
+    base_model_prefix = "mwp_student"
+    supports_gradient_checkpointing = True
+    # Trainer would take `**kwargs` in `forward` as a sign that the loss is divided by `num_items_in_batch`.
+    accepts_loss_kwargs = False
+    _supports_sdpa = True
+    _supports_flash_attn = True
+    _supports_flex_attn = True
+    _supports_attention_backend = True
+    _no_split_modules = ["MwpStudentEmbeddings", "MwpStudentLayer"]
+
+    @classmethod
+    def from_encoder(cls, encoder, layers=None, add_pooling_layer=None, **kwargs):
+        """
+        Makes a student from a BERT or RoBERTa, or from another student, with copies of its weights. With all layers
+        the outputs are those of the source.
+
+        Args:
+            encoder (`PreTrainedModel`):
+                A `BertModel`, `RobertaModel`, `XLMRobertaModel`, `CamembertModel` or `MwpStudentModel`, or a model
+                with a head on one of them. Attention heads and neurons already cut from its linear layers stay cut.
+            layers (`int` or `list[int]`, *optional*):
+                The layers to take: all if `None`, the first ones if a number, those with the given indices, in their
+                order, if a list.
+            add_pooling_layer (`bool`, *optional*):
+                Only for [`MwpStudentModel`]: whether it has a pooler; by default, if the source has one.
+            kwargs:
+                Fields of [`MwpStudentConfig`] to change (dropouts, `num_labels`, `num_pos_tags`, ...), but no sizes.
+
+        Returns:
+            A model of this class with the dtype, device and mode (`training`) of the source. Heads for masked
+            language modelling, tagging and sequence classification are copied where the source has one of the same
+            shape; otherwise they are new.
+
+        Raises:
+            `ValueError`: if the source is no such encoder, a layer does not exist, or a size is among `kwargs`.
+
+        Example:
+
+        ```python
+        >>> student = MwpStudentModel.from_encoder(bert, layers=[0, 4, 8])
+        ```"""
+        return build_from_encoder(cls, encoder, layers, add_pooling_layer, **kwargs)
+
+
+class MwpStudentModel(MwpStudentPreTrainedModel):
+    """
+    The student encoder, with BERT's architecture and outputs (Ming et al., AAAI 2025).
+
+    Args:
+        config ([`MwpStudentConfig`]): Sizes of the model.
+        add_pooling_layer (`bool`, *optional*, defaults to `True`): Whether to compute `pooler_output`.
+    """
+
+    def __init__(self, config, add_pooling_layer=True):
+        super().__init__(config)
+        self.embeddings = MwpStudentEmbeddings(config)
+        self.encoder = MwpStudentEncoder(config)
+        self.pooler = MwpStudentPooler(config) if add_pooling_layer else None
+        self.post_init()
+
+    def get_input_embeddings(self):
+        return self.embeddings.word_embeddings
+
+    def set_input_embeddings(self, value):
+        self.embeddings.word_embeddings = value
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.LongTensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.LongTensor | None = None,
+        position_ids: torch.LongTensor | None = None,
+        inputs_embeds: torch.FloatTensor | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+        **kwargs,
+    ) -> BaseModelOutputWithPooling:
+        """
+        Args:
+            input_ids (`torch.LongTensor` of shape `(batch, length)`, *optional*): Token ids.
+            attention_mask (`torch.Tensor` of shape `(batch, length)`, *optional*): 1 for tokens, 0 for padding.
+            token_type_ids (`torch.LongTensor` of shape `(batch, length)`, *optional*): Segments, all 0 by default.
+            position_ids (`torch.LongTensor` of shape `(batch, length)`, *optional*): By default see `position_offset`.
+            inputs_embeds (`torch.FloatTensor` of shape `(batch, length, hidden_size)`, *optional*): Word embeddings
+                instead of `input_ids`.
+            output_hidden_states (`bool`, *optional*): Return the embedding output and the output of each layer.
+            output_attentions (`bool`, *optional*): Return the attention probabilities `(batch, heads, length, length)`
+                of each layer; needs `attn_implementation="eager"`. The number of heads may differ between layers.
+            kwargs: Passed to the attention function. `return_dict=False` returns a tuple.
+        """
+        if (input_ids is None) == (inputs_embeds is None):
+            raise ValueError("Give either `input_ids` or `inputs_embeds`.")
+        config = self.config
+        output_hidden_states = config.output_hidden_states if output_hidden_states is None else output_hidden_states
+        output_attentions = config.output_attentions if output_attentions is None else output_attentions
+        if output_attentions and config._attn_implementation != "eager":
+            logger.warning_once('Attention maps need `model.set_attn_implementation("eager")`; `attentions` is empty.')
+            output_attentions = False
+            attentions_without_maps = ()
+        else:
+            attentions_without_maps = None
+        embeddings = self.embeddings(input_ids, token_type_ids, position_ids, inputs_embeds)
+        mask = create_bidirectional_mask(config=config, inputs_embeds=embeddings, attention_mask=attention_mask)
+        last_hidden_state, hidden_states, attentions = self.encoder(
+            embeddings, mask, output_hidden_states, output_attentions, **kwargs
+        )
+        return BaseModelOutputWithPooling(
+            last_hidden_state=last_hidden_state,
+            pooler_output=None if self.pooler is None else self.pooler(last_hidden_state),
+            hidden_states=hidden_states,
+            attentions=attentions_without_maps if attentions is None else attentions,
+        )
+
+
+class MwpStudentForMaskedLM(MwpStudentPreTrainedModel):
+    """The student encoder with a masked-language-modelling head."""
+
+    _tied_weights_keys = {"cls.predictions.decoder.weight": "mwp_student.embeddings.word_embeddings.weight"}
+    _keys_to_ignore_on_load_unexpected = [r"cls\.pos_tagger\.", r"mwp_student\.pooler\."]
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.mwp_student = MwpStudentModel(config, add_pooling_layer=False)
+        self.cls = MwpStudentHeads(config)
+        self.post_init()
+
+    def get_output_embeddings(self):
+        return self.cls.predictions.decoder
+
+    def set_output_embeddings(self, new_embeddings):
+        self.cls.predictions.decoder = new_embeddings
+
+    @can_return_tuple
+    def forward(
+        self, input_ids=None, attention_mask=None, token_type_ids=None, labels=None, **kwargs
+    ) -> MaskedLMOutput:
+        """
+        Args:
+            input_ids, attention_mask, token_type_ids, kwargs: See [`MwpStudentModel`].
+            labels (`torch.LongTensor` of shape `(batch, length)`, *optional*): Ids of the masked tokens, else -100.
+        """
+        kwargs["return_dict"] = True
+        outputs = self.mwp_student(input_ids, attention_mask, token_type_ids, **kwargs)
+        logits, loss = self.cls.predictions(outputs.last_hidden_state, labels)
+        return MaskedLMOutput(
+            loss=loss, logits=logits, hidden_states=outputs.hidden_states, attentions=outputs.attentions
+        )
+
+
+class MwpStudentForPreTraining(MwpStudentPreTrainedModel):
+    """
+    The student encoder with the two heads of its pre-training, masked language modelling and part-of-speech tagging
+    (Ming et al., AAAI 2025): `loss = mlm_loss + pos_loss_weight * pos_loss`.
+    """
+
+    _tied_weights_keys = {"cls.predictions.decoder.weight": "mwp_student.embeddings.word_embeddings.weight"}
+    _keys_to_ignore_on_load_unexpected = [r"mwp_student\.pooler\."]
+
+    def __init__(self, config):
+        super().__init__(config)
+        if not config.num_pos_tags:
+            raise ValueError(
+                "MwpStudentForPreTraining needs `num_pos_tags`, the number of part-of-speech tags; without tags use "
+                "MwpStudentForMaskedLM."
+            )
+        self.mwp_student = MwpStudentModel(config, add_pooling_layer=False)
+        self.cls = MwpStudentHeads(config, config.num_pos_tags)
+        self.post_init()
+
+    def get_output_embeddings(self):
+        return self.cls.predictions.decoder
+
+    def set_output_embeddings(self, new_embeddings):
+        self.cls.predictions.decoder = new_embeddings
+
+    @can_return_tuple
+    def forward(
+        self, input_ids=None, attention_mask=None, token_type_ids=None, labels=None, pos_labels=None, **kwargs
+    ) -> MwpStudentForPreTrainingOutput:
+        """
+        Args:
+            input_ids, attention_mask, token_type_ids, kwargs: See [`MwpStudentModel`].
+            labels (`torch.LongTensor` of shape `(batch, length)`, *optional*): Ids of the masked tokens, else -100.
+            pos_labels (`torch.LongTensor` of shape `(batch, length)`, *optional*): Tags, -100 where there is none.
+                With only one kind of labels the loss is that part alone.
+        """
+        kwargs["return_dict"] = True
+        outputs = self.mwp_student(input_ids, attention_mask, token_type_ids, **kwargs)
+        logits = mlm_loss = None
+        if labels is not None or pos_labels is None or not self.cls.predictions.sparse:
+            logits, mlm_loss = self.cls.predictions(outputs.last_hidden_state, labels)
+        pos_logits = self.cls.pos_tagger(outputs.last_hidden_state)
+        pos_loss = None if pos_labels is None else mean_cross_entropy(pos_logits, pos_labels)
+        parts = [] if mlm_loss is None else [mlm_loss]
+        if pos_loss is not None:
+            parts.append(self.config.pos_loss_weight * pos_loss)
+        return MwpStudentForPreTrainingOutput(
+            loss=sum(parts) if parts else None,
+            mlm_loss=mlm_loss,
+            pos_loss=pos_loss,
+            logits=logits,
+            pos_logits=pos_logits,
+            hidden_states=outputs.hidden_states,
+            attentions=outputs.attentions,
+        )
+
+
+class MwpStudentForSequenceClassification(MwpStudentPreTrainedModel):
+    """The student encoder with a classifier or regressor on the pooled first token, for instance for GLUE."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.num_labels = config.num_labels
+        self.mwp_student = MwpStudentModel(config)
+        dropout = config.hidden_dropout_prob if config.classifier_dropout is None else config.classifier_dropout
+        self.dropout = nn.Dropout(dropout)
+        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+        self.post_init()
+
+    def _loss(self, logits, labels):
+        problem_type = self.config.problem_type
+        if problem_type == "regression" or (problem_type is None and self.num_labels == 1):
+            return nn.functional.mse_loss(logits.float().view(-1), labels.float().view(-1))
+        if problem_type == "multi_label_classification" or (problem_type is None and labels.is_floating_point()):
+            return nn.functional.binary_cross_entropy_with_logits(logits.float(), labels.float())
+        return nn.functional.cross_entropy(logits.float(), labels.view(-1))
+
+    @can_return_tuple
+    def forward(
+        self, input_ids=None, attention_mask=None, token_type_ids=None, labels=None, **kwargs
+    ) -> SequenceClassifierOutput:
+        """
+        Args:
+            input_ids, attention_mask, token_type_ids, kwargs: See [`MwpStudentModel`].
+            labels (`torch.Tensor` of shape `(batch,)` or `(batch, num_labels)`, *optional*): Mean squared error with
+                `num_labels=1`, cross entropy with integer labels, binary cross entropy with float ones, unless
+                `config.problem_type` says otherwise.
+        """
+        kwargs["return_dict"] = True
+        outputs = self.mwp_student(input_ids, attention_mask, token_type_ids, **kwargs)
+        logits = self.classifier(self.dropout(outputs.pooler_output))
+        return SequenceClassifierOutput(
+            loss=None if labels is None else self._loss(logits, labels),
+            logits=logits,
+            hidden_states=outputs.hidden_states,
+            attentions=outputs.attentions,
+        )
+
+
+__all__ = [
+    "MwpStudentForMaskedLM",
+    "MwpStudentForPreTraining",
+    "MwpStudentForPreTrainingOutput",
+    "MwpStudentForSequenceClassification",
+    "MwpStudentModel",
+    "MwpStudentPreTrainedModel",
+]
