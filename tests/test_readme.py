@@ -36,9 +36,10 @@ SMALLER = {
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory) -> Path:
-    """A folder with `examples` and the models that the demo leaves."""
+    """A folder with `examples`, `model_cards` and the models that the demo leaves."""
     folder = tmp_path_factory.mktemp("readme")
-    (folder / "examples").symlink_to(ROOT / "examples")
+    for name in ("examples", "model_cards"):
+        (folder / name).symlink_to(ROOT / name)
     processor = tiny_processor(max_length=64)
     for name, layers in [("teacher", 6), ("student", 3)]:
         solver = tiny_solver(processor, layers=layers)

@@ -1,0 +1,45 @@
+"""The published models: they load from the repository, and the cards say what they are."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from huggingface_hub import ModelCard
+from transformers import AutoModel, AutoTokenizer, pipeline
+
+import hf_mwp  # noqa: F401 (registers models and pipeline)
+
+
+CARDS = Path(__file__).parents[1] / "model_cards"
+ENCODER, SOLVER = CARDS / "mwp-student-3L", CARDS / "mwp-student-3L-gts-math23k"
+
+
+def test_the_encoder_loads():
+    encoder, tokenizer = AutoModel.from_pretrained(ENCODER), AutoTokenizer.from_pretrained(ENCODER)
+    assert (encoder.config.num_hidden_layers, encoder.config.hidden_size, encoder.dtype) == (3, 312, torch.float32)
+    assert sum(parameter.numel() for parameter in encoder.parameters()) == pytest.approx(10.3e6, rel=0.01)
+    tokens = tokenizer("小明有[NUM0]个苹果", return_tensors="pt")
+    assert "[NUM0]" in tokenizer.convert_ids_to_tokens(tokens["input_ids"][0])
+    assert encoder(**tokens).last_hidden_state.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("小明有4个苹果和2个梨，一共有多少个水果？", 6),
+        ("一辆汽车3小时行驶180千米，照这样计算，5小时行驶多少千米？", 300),
+        ("一本书240页，小红第一天看了全书的25%，还剩多少页没看？", 180),
+    ],
+)
+def test_the_solver_solves(text, answer):
+    assert pipeline("math-word-problem", model=str(SOLVER), device="cpu")(text)[0]["answer"] == answer
+
+
+@pytest.mark.parametrize("folder", [ENCODER, SOLVER], ids=lambda folder: folder.name)
+def test_files_are_small_and_the_card_is_whole(folder):
+    assert all(path.stat().st_size <= 22e6 for path in folder.glob("*.safetensors"))
+    card = ModelCard.load(folder / "README.md")
+    assert card.data.language == "zh" and card.data.eval_results
+    for part in ("How to use", "Figures", "How it was made", "Data, licences and limits", "Citation"):
+        assert re.search(rf"^## {part}$", card.text, re.MULTILINE), part
