@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from ..files import without_folder
 from .console import make_console
 from .errors import CommandError
 from .model_folder import load_solver
@@ -145,7 +146,7 @@ def read_stage(folder: str) -> TrainingStage:
     if not options_file.is_file():
         raise CommandError(f"{folder} is no run: it has neither stage.yaml nor run_config.yaml.")
     options = yaml.safe_load(options_file.read_text(encoding="utf-8"))
-    shown = {key: _without_folders(value) for key, value in options.items() if key not in PLACES}
+    shown = {key: without_folder(value) for key, value in options.items() if key not in PLACES}
     command = stage.get("command") or record.get("command") or "hf-mwp"
     return TrainingStage(stage.get("stage") or path.name, command, shown, record)
 
@@ -160,10 +161,3 @@ def read_record(path: Path, missing: Any = None) -> Mapping[str, Any]:
         return missing
     except ValueError as error:
         raise CommandError(f"{path} is no JSON: {error}") from error
-
-
-def _without_folders(value: Any) -> Any:
-    """Local folders by their last part: where they lay says nothing to a reader."""
-    if isinstance(value, list):
-        return [_without_folders(item) for item in value]
-    return os.path.basename(value) if isinstance(value, str) and "/" in value and os.path.exists(value) else value

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+from ..files import write_json_lines
 from .console import accuracy_table, make_console
 from .data_arguments import DataArguments
 from .errors import CommandError
@@ -15,10 +15,6 @@ from .model_folder import load_solver
 from .parsing import parse
 from .problem_data import load_problem_data
 from .run_folder import RunFolder
-
-
-if TYPE_CHECKING:
-    from ..trainers.solver_evaluation import SolverPrediction
 
 
 @dataclass
@@ -96,7 +92,8 @@ def run(argv: list[str]) -> int:
     figures = {"scheme": data.scheme, "num_beams": args.num_beams, "rule": args.rule, "reports": reports}
     if folder is not None and args.predictions is None:
         path = folder.path / path
-    write_records(predictions, path, seen)
+    records = (each.to_dict() | {"masked_text_in_train": seen(each) if seen else None} for each in predictions)
+    write_json_lines(path, records)
     if folder is not None:
         folder.write_json("data.json", data.record())
         folder.finish({"model": args.model, "dataset": data.name, args.split: figures})
@@ -116,17 +113,3 @@ def default_device() -> str:
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def write_records(predictions: list[SolverPrediction], path: Path, seen: Any) -> None:
-    """
-    Writes one JSON object a line: problem, prediction, verdict, reason of failure, and whether the masked text is in
-    the training part. An existing file is replaced when all lines are written.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".part")
-    with unfinished.open("w", encoding="utf-8") as file:
-        for prediction in predictions:
-            record = prediction.to_dict() | {"masked_text_in_train": None if seen is None else seen(prediction)}
-            file.write(json.dumps(record, ensure_ascii=False) + "\n")
-    unfinished.replace(path)

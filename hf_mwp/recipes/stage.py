@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from .. import __version__
+from ..files import content_digest, write_whole
 
 
 RECORD, OPTIONS = "stage.json", "stage.yaml"
@@ -61,13 +62,18 @@ class Stage:
     folder: Path = field(default_factory=Path)
 
     @property
-    def is_done(self) -> bool:
-        """Whether the folder holds the finished stage."""
+    def record(self) -> dict[str, Any] | None:
+        """What is written down about the finished stage; `None` if the folder does not hold it."""
         try:
             record = json.loads((self.folder / RECORD).read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            return False
-        return record.get("fingerprint") == self.fingerprint
+            return None
+        return record if record.get("fingerprint") == self.fingerprint else None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the folder holds the finished stage."""
+        return self.record is not None
 
     @property
     def metrics(self) -> dict[str, Any]:
@@ -91,8 +97,8 @@ class Stage:
             commands (`Mapping[str, Callable]`): Functions that take arguments as the command line gives them.
             force (`bool`, *optional*, defaults to `False`): Run it although it is done.
         """
-        if self.is_done and not force:
-            record = json.loads((self.folder / RECORD).read_text(encoding="utf-8"))
+        record = self.record
+        if record is not None and not force:
             return StageResult(self, record["seconds"], skipped=True, metrics=self.metrics)
         started = time.time()
         arguments = ["--config", str(self.write_options())]
@@ -107,9 +113,7 @@ class Stage:
             "needs": list(self.needs),
             "seconds": seconds,
         }
-        unfinished = self.folder / f"{RECORD}.part"
-        unfinished.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        unfinished.replace(self.folder / RECORD)
+        write_whole(self.folder / RECORD, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
         return StageResult(self, seconds, skipped=False, metrics=self.metrics)
 
 
@@ -135,21 +139,10 @@ def fingerprint(command: str, options: Mapping[str, Any], inputs: Mapping[str, s
                 value = value.replace(folder, digest)
             # `os.path.exists` and not `Path.exists`, which fails for a text that is too long for a name.
             if value and os.path.exists(value):
-                return {"content": content_digest(Path(value))}
+                return {"content": content_digest(value)}
         return value
 
     options = {name: value for name, value in options.items() if name not in PLACES}
     content = {"command": command, "options": described(options), "version": __version__}
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-
-
-def content_digest(path: Path) -> str:
-    """Digest of a file, or of the names and contents of all files under a folder."""
-    digest = hashlib.blake2b(digest_size=16)
-    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
-    for file in files:
-        digest.update(str(file.relative_to(path)).encode())
-        with file.open("rb") as content:
-            digest.update(hashlib.file_digest(content, "blake2b").digest())
-    return digest.hexdigest()

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ..files import without_folder
 from ..recipes import Recipe, Stage
 from .arm import Arm
 from .arm_result import ArmResult, ArmRun
@@ -14,7 +15,7 @@ from .column import UNITS, Column
 from .report_error import ReportError, check_name
 from .table import Table
 from .table_result import TableResult
-from .teacher import count_layers, describe_teacher, weights_missing, without_folder
+from .teacher import count_layers, describe_teacher, weights_missing
 
 
 class Reproduction:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..files import write_whole
 from .arm_result import ArmResult
 from .column import Column
 from .report_error import ReportError
@@ -63,12 +64,8 @@ class TableResult:
 
     def save(self, path: str | Path) -> None:
         """Writes the results as JSON; the file is never half written."""
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"version": VERSION, **dataclasses.asdict(self)}, indent=2, ensure_ascii=False, default=str)
-        unfinished = path.with_name(path.name + ".part")
-        unfinished.write_text(text + "\n", encoding="utf-8")
-        unfinished.replace(path)
+        write_whole(path, text + "\n")
 
     @property
     def shown_columns(self) -> list[Column]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from ..files import without_folder
 from ..recipes import Recipe, Stage
 
 
@@ -95,15 +96,6 @@ def weights_missing(name: str | None) -> str | None:
     except (OSError, ValueError) as error:
         return f"the weights of {without_folder(name)} cannot be had ({type(error).__name__})"
     return None
-
-
-def without_folder(value: Any) -> Any:
-    """A local path by its last part: where it lies says nothing to a reader."""
-    if isinstance(value, (list, tuple)):
-        return [without_folder(item) for item in value]
-    if isinstance(value, dict):
-        return {key: without_folder(item) for key, item in value.items()}
-    return Path(value).name if isinstance(value, str) and "/" in value and Path(value).exists() else value
 
 
 def _encoder(recipe: Recipe, stage: Stage) -> str:

@@ -13,6 +13,7 @@ from transformers.trainer_utils import EvalLoopOutput, has_length
 
 from ..data.collator import MwpCollator
 from ..data.mwp_processor import MwpProcessor
+from ..files import write_json_lines
 from .base_config import BaseConfig
 from .checkpoints import last_complete_checkpoint
 from .length_grouped_sampler import LengthGroupedSampler
@@ -23,7 +24,7 @@ from .solver_dataset import (
     prepare_evaluation_rows,
     prepare_training_rows,
 )
-from .solver_evaluation import read_predictions, summarise, write_predictions
+from .solver_evaluation import read_predictions, summarise
 
 
 SOLVER_COLUMNS = ("input_ids", "number_positions", "number_groups", "labels", ROW_INDEX)
@@ -300,5 +301,6 @@ class BaseTrainer(Trainer):
             output.metrics.pop(f"{metric_key_prefix}_loss", None)
         output.metrics.update({f"{metric_key_prefix}_{name}": value for name, value in metrics.items()})
         if self.args.write_predictions and self.is_world_process_zero():
-            write_predictions(predictions, Path(self.args.output_dir) / f"predictions_{metric_key_prefix}.jsonl")
+            path = Path(self.args.output_dir) / f"predictions_{metric_key_prefix}.jsonl"
+            write_json_lines(path, (prediction.to_dict() for prediction in predictions))
         return output._replace(predictions=(sequences, scores), label_ids=rows, num_samples=len(predictions))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ..data.load import problem_from_row
@@ -85,13 +83,3 @@ def read_predictions(
 def summarise(predictions: Sequence[SolverPrediction]) -> dict[str, float]:
     """Accuracies, overall and per level of complexity; see [`metrics.accuracy_report`]."""
     return accuracy_report([prediction.score for prediction in predictions])
-
-
-def write_predictions(predictions: Sequence[SolverPrediction], path: str | Path) -> None:
-    """Writes one JSON record per line; an existing file is replaced only when all of them are written."""
-    path = Path(path)
-    unfinished = path.with_name(path.name + ".part")
-    with unfinished.open("w", encoding="utf-8") as file:
-        for prediction in predictions:
-            file.write(json.dumps(prediction.to_dict(), ensure_ascii=False) + "\n")
-    unfinished.replace(path)

@@ -1,0 +1,62 @@
+"""Files that are written whole, digests of files, and names of local files for a reader."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+
+def write_whole(path: str | Path, lines: str | Iterable[str]) -> None:
+    """
+    Writes a text file in UTF-8, with the folders above it; a file that is there already is replaced only when all is
+    written.
+
+    Args:
+        path (`str` or `Path`): The file.
+        lines (`str` or `Iterable[str]`): Its text, in one piece or in several.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(path.name + ".part")
+    with unfinished.open("w", encoding="utf-8") as file:
+        file.writelines([lines] if isinstance(lines, str) else lines)
+    unfinished.replace(path)
+
+
+def write_json_lines(path: str | Path, records: Iterable[Any]) -> None:
+    """Writes one JSON object a line, as [`write_whole`] does."""
+    write_whole(path, (json.dumps(record, ensure_ascii=False) + "\n" for record in records))
+
+
+def content_digest(path: str | Path) -> str:
+    """Digest of a file, or of the names and contents of all files under a folder."""
+    path = Path(path)
+    digest = hashlib.blake2b(digest_size=16)
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+    for file in files:
+        state = file.stat()
+        digest.update(str(file.relative_to(path)).encode())
+        digest.update(_file_digest(file.absolute(), state.st_size, state.st_mtime_ns))
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=4096)
+def _file_digest(path: Path, size: int, time: int) -> bytes:
+    """Digest of a file that had this size at this time; a file that several stages name is read once."""
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "blake2b").digest()
+
+
+def without_folder(value: Any) -> Any:
+    """A local path by its last part, also within lists and mappings: where it lies says nothing to a reader."""
+    if isinstance(value, (list, tuple)):
+        return [without_folder(item) for item in value]
+    if isinstance(value, dict):
+        return {key: without_folder(item) for key, item in value.items()}
+    # `os.path.exists` and not `Path.exists`, which fails for a text that is too long for a name.
+    return Path(value).name if isinstance(value, str) and "/" in value and os.path.exists(value) else value

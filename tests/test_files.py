@@ -1,0 +1,50 @@
+"""Files that are written whole, digests, and names of local files."""
+
+import os
+
+import pytest
+
+from hf_mwp.files import content_digest, without_folder, write_json_lines, write_whole
+
+
+def test_a_file_is_replaced_only_when_all_is_written(tmp_path):
+    path = tmp_path / "new" / "records.jsonl"
+    write_json_lines(path, [{"text": "苹果"}, {"count": 4}])
+    assert path.read_text("utf-8") == '{"text": "苹果"}\n{"count": 4}\n'
+
+    def fails():
+        yield {"count": 5}
+        raise OSError("No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        write_json_lines(path, fails())
+    assert path.read_text("utf-8") == '{"text": "苹果"}\n{"count": 4}\n'
+    write_whole(path, "short\n")
+    assert path.read_text("utf-8") == "short\n"
+
+
+def test_the_digest_is_that_of_names_and_contents(tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        (folder / "below").mkdir(parents=True)
+        (folder / "below" / "a.txt").write_text("one")
+        (folder / "b.txt").write_text("two")
+    digest = content_digest(first)
+    assert content_digest(second) == digest == content_digest(str(first))
+    assert content_digest(first / "b.txt") != content_digest(first / "below" / "a.txt")
+    # The same size at another time: read again.
+    (second / "b.txt").write_text("six")
+    os.utime(second / "b.txt", ns=(1, 1))
+    assert content_digest(second) != digest
+    (first / "b.txt").rename(first / "c.txt")
+    assert content_digest(first) != digest
+
+
+def test_local_files_are_named_by_their_last_part(tmp_path):
+    folder = tmp_path / "encoder"
+    folder.mkdir()
+    known = {"encoder": f"{folder}/", "corpus": [f"{folder}", "math23k"], "steps": 3}
+    assert without_folder(known) == {"encoder": "encoder", "corpus": ["encoder", "math23k"], "steps": 3}
+    # A Hub id is no folder; a long text is neither, and no file system is asked in vain.
+    assert without_folder("hfl/chinese-roberta-wwm-ext") == "hfl/chinese-roberta-wwm-ext"
+    assert without_folder("a/" * 5000) == "a/" * 5000
