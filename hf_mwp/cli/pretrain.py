@@ -15,12 +15,13 @@ from .console import is_main_process, make_console, percent
 from .curve import draw_learning_curve
 from .errors import CommandError
 from .parsing import parse
-from .pretrain_arguments import NO_TAGGER, CorpusArguments, ResumeArguments, StudentModelArguments
-from .progress import RichProgressCallback, counting_bar
+from .pretrain_arguments import NO_TAGGER, CorpusArguments, StudentModelArguments
+from .progress import counting_bar
+from .run_arguments import ResumeArguments
 from .run_folder import RunFolder
 from .student_building import StudentBuilder
 from .student_making import SAMPLE_SIZE
-from .training import resume_point
+from .training import resume_point, train_and_save, turn_off_evaluation
 
 
 if TYPE_CHECKING:
@@ -61,7 +62,9 @@ def run(argv: list[str]) -> int:
         with config.main_process_first(local=False, desc="tagging"):
             counts: Counter = Counter()
             corpus = read_corpus(corpus_args, model_args.language, tagger, folder.path, console, counts)
-        prepare_config(config, console)
+        config.disable_tqdm = True
+        if not config.validation_fraction:
+            turn_off_evaluation(config, console, "No text is held out")
         set_seed(config.seed)
         with counting_bar(console, "encoding") as progress:
             trainer = PreTrainingTrainer(
@@ -91,15 +94,6 @@ def check_tagger(args: CorpusArguments, config: PreTrainingConfig) -> None:
         raise CommandError(
             "pretrain: tagging needs a tagger: take --tagger jieba, or leave tagging away with --pos_loss_weight 0."
         )
-
-
-def prepare_config(config: PreTrainingConfig, console: Console) -> None:
-    """Turns off evaluations where nothing is held out, and the Trainer's own printing."""
-    config.disable_tqdm = True
-    if not config.validation_fraction and config.eval_strategy != "no":
-        console.print("No text is held out: nothing is evaluated on the way.")
-        config.eval_strategy, config.load_best_model_at_end = "no", False
-        config.early_stopping_patience = None
 
 
 def read_corpus(
@@ -164,16 +158,7 @@ def pretrain(
     Returns:
         `dict`: what `metrics.json` holds.
     """
-    from ..metrics import count_parameters
-
-    progress = RichProgressCallback.attach(trainer, console, "student")
-    try:
-        result = trainer.train(resume_from_checkpoint=checkpoint)
-    finally:
-        progress.close()
-    trainer.save_model()
-    trainer.save_state()
-    metrics: dict[str, Any] = {"parameters": count_parameters(trainer.model), "train": dict(result.metrics)}
+    metrics = train_and_save(trainer, checkpoint, console, "student")
     if trainer.eval_dataset is not None:
         found = trainer.evaluate(metric_key_prefix="validation")
         metrics["validation"] = {name.removeprefix("validation_"): value for name, value in found.items()}

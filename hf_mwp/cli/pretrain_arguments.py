@@ -158,23 +158,3 @@ class StudentModelArguments:
         if self.max_length < 3:
             raise ValueError(f"`max_length` must be at least 3, not {self.max_length}.")
         parse_layers(self.encoder_layers)
-
-
-@dataclass
-class ResumeArguments:
-    """
-    How a run treats its output folder.
-
-    Args:
-        resume (`bool`, *optional*, defaults to `False`):
-            Go on from the last checkpoint in the output folder.
-        overwrite (`bool`, *optional*, defaults to `False`):
-            Start anew in a folder that has checkpoints of an earlier run.
-    """
-
-    _argument_group_name = "run"
-
-    resume: bool = field(default=False, metadata={"help": "Go on from the last checkpoint in the output folder."})
-    overwrite: bool = field(
-        default=False, metadata={"help": "Start anew in a folder that has checkpoints of an earlier run."}
-    )

@@ -6,19 +6,15 @@ from dataclasses import dataclass, field
 
 
 @dataclass
-class RunArguments:
+class ResumeArguments:
     """
-    How a run treats its output folder, and what it does at the end.
+    How a run treats its output folder.
 
     Args:
         resume (`bool`, *optional*, defaults to `False`):
             Go on from the last checkpoint in the output folder.
         overwrite (`bool`, *optional*, defaults to `False`):
             Start anew in a folder that has checkpoints of an earlier run.
-        test (`bool`, *optional*, defaults to `True`):
-            Solve the test part at the end, once, with the final (or best) model.
-        test_num_beams (`int`, *optional*):
-            Beams for that; `num_beams` by default.
     """
 
     _argument_group_name = "run"
@@ -27,6 +23,22 @@ class RunArguments:
     overwrite: bool = field(
         default=False, metadata={"help": "Start anew in a folder that has checkpoints of an earlier run."}
     )
+
+
+@dataclass
+class RunArguments(ResumeArguments):
+    """
+    How a run treats its output folder, and what it does at the end.
+
+    Args:
+        resume, overwrite (`bool`, *optional*, defaults to `False`):
+            As in [`ResumeArguments`].
+        test (`bool`, *optional*, defaults to `True`):
+            Solve the test part at the end, once, with the final (or best) model.
+        test_num_beams (`int`, *optional*):
+            Beams for that; `num_beams` by default.
+    """
+
     test: bool = field(default=True, metadata={"help": "Solve the test part at the end."})
     test_num_beams: int | None = field(
         default=None, metadata={"help": "Beams for the test part; num_beams if not given."}

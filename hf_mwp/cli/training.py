@@ -1,4 +1,4 @@
-"""What `hf-mwp train` and `hf-mwp distill` have in common: the run around a trainer."""
+"""What the training commands have in common: the run around a trainer."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from .errors import CommandError
 from .evaluation import overlap_reports, predict, reason_table
 from .problem_data import ProblemData, load_problem_data
 from .progress import RichProgressCallback
-from .run_arguments import RunArguments
+from .run_arguments import ResumeArguments, RunArguments
 from .run_folder import RunFolder
 
 
 if TYPE_CHECKING:
     from ..trainers import DistillationTrainer, SolverTrainer
     from ..trainers.base_config import BaseConfig
+    from ..trainers.base_trainer import BaseTrainer
 
 
 def run_command(
@@ -34,7 +35,7 @@ def run_command(
     make_trainer: Callable[[ProblemData], SolverTrainer | DistillationTrainer],
 ) -> int:
     """
-    A training command from its options to the finished folder.
+    `hf-mwp train` or `distill`, from its options to the finished folder.
 
     Args:
         command (`str`): Name of the command, for the run's record.
@@ -47,10 +48,12 @@ def run_command(
 
     console = make_console()
     checkpoint = resume_point(config, run_args)
+    config.disable_tqdm = True
     set_seed(config.seed)
     data = load_problem_data(data_args)
     console.print(data.summary())
-    prepare_config(config, data, console)
+    if data.validation is None:
+        turn_off_evaluation(config, console, "No validation part")
     trainer = make_trainer(data)
     folder = RunFolder(config.output_dir, command, values)
     try:
@@ -63,7 +66,7 @@ def run_command(
     return 0
 
 
-def resume_point(config: BaseConfig, args: RunArguments) -> str | None:
+def resume_point(config: BaseConfig, args: ResumeArguments) -> str | None:
     """
     The checkpoint to go on from.
 
@@ -86,13 +89,37 @@ def resume_point(config: BaseConfig, args: RunArguments) -> str | None:
     return last if args.resume else None
 
 
-def prepare_config(config: BaseConfig, data: ProblemData, console: Console) -> None:
-    """Turns off what needs validation problems where there are none, and the Trainer's own printing."""
-    config.disable_tqdm = True
-    if data.validation is None and config.eval_strategy != "no":
-        console.print("No validation part: nothing is evaluated on the way, and the last weights are kept.")
+def turn_off_evaluation(config: BaseConfig, console: Console, reason: str) -> None:
+    """Turns off what needs examples to evaluate on where there are none."""
+    if config.eval_strategy != "no":
+        console.print(f"{reason}: nothing is evaluated on the way, and the last weights are kept.")
         config.eval_strategy, config.load_best_model_at_end = "no", False
         config.early_stopping_patience = None
+
+
+def train_and_save(trainer: BaseTrainer, checkpoint: str | None, console: Console, name: str) -> dict[str, Any]:
+    """
+    Trains with a progress bar, and saves model and processor.
+
+    Args:
+        trainer ([`BaseTrainer`]): Ready to train.
+        checkpoint (`str`, *optional*): Checkpoint to go on from.
+        console (`rich.console.Console`): Where to print.
+        name (`str`): What is trained, for the progress bar.
+
+    Returns:
+        `dict`: parameters and training figures, as `metrics.json` holds them.
+    """
+    from ..metrics import count_parameters
+
+    progress = RichProgressCallback.attach(trainer, console, name)
+    try:
+        result = trainer.train(resume_from_checkpoint=checkpoint)
+    finally:
+        progress.close()
+    trainer.save_model()
+    trainer.save_state()
+    return {"parameters": count_parameters(trainer.model), "train": dict(result.metrics)}
 
 
 def run_training(
@@ -119,16 +146,7 @@ def run_training(
     Returns:
         `dict`: what `metrics.json` holds.
     """
-    from ..metrics import count_parameters
-
-    progress = RichProgressCallback.attach(trainer, console, name)
-    try:
-        result = trainer.train(resume_from_checkpoint=checkpoint)
-    finally:
-        progress.close()
-    trainer.save_model()
-    trainer.save_state()
-    metrics: dict[str, Any] = {"parameters": count_parameters(trainer.model), "train": dict(result.metrics)}
+    metrics = train_and_save(trainer, checkpoint, console, name)
     if not is_main_process():
         return metrics
 
