@@ -8,7 +8,7 @@ import torch
 from huggingface_hub import ModelCard
 from transformers import AutoModel, AutoTokenizer, pipeline
 
-import hf_mwp  # noqa: F401 (registers models and pipeline)
+import hf_mwp
 
 
 CARDS = Path(__file__).parents[1] / "model_cards"
@@ -22,6 +22,14 @@ def test_the_encoder_loads():
     tokens = tokenizer("小明有[NUM0]个苹果", return_tensors="pt")
     assert "[NUM0]" in tokenizer.convert_ids_to_tokens(tokens["input_ids"][0])
     assert encoder(**tokens).last_hidden_state.isfinite().all()
+
+
+def test_the_encoder_carries_the_code_of_this_version():
+    package = Path(hf_mwp.__file__).parent / "models" / "mwp_student"
+    files = list(ENCODER.glob("*.py"))
+    assert len(files) == 4
+    for path in files:
+        assert path.read_text("utf-8") == (package / path.name).read_text("utf-8"), path.name
 
 
 @pytest.mark.parametrize(

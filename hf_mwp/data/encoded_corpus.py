@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..problems.keywords import keyword_groups
+from ..problems.keywords import read_keywords
 from .data_error import DataError
 from .pretraining_encoder import PreTrainingEncoder
 
@@ -60,7 +60,8 @@ def encode_corpus(
     path = Path(cache_dir) / f"encoded-{fingerprint}.arrow"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f"{path.name}.{os.getpid()}.part")
+        # What a killed run left behind is written over.
+        unfinished = path.with_name(f"{path.name}.part")
         try:
             _write(corpus, count, encoder, unfinished, batch_size, progress)
             os.replace(unfinished, path)
@@ -104,8 +105,7 @@ def _fingerprint(corpus: Iterable, encoder: PreTrainingEncoder) -> tuple[int, st
         fields[name] = getattr(processor, name)
     # The tokenizer remembers how its last call truncated and padded.
     fields["tokenizer"] = json.loads(processor.tokenizer.backend_tokenizer.to_str()) | {"truncation": 0, "padding": 0}
-    groups = keyword_groups(processor.language)
-    fields["keywords"] = sorted(word for group in groups for word in group.words)
+    fields["keywords"] = read_keywords(processor.language)
     digest, count = hashlib.blake2b(json.dumps(fields).encode(), digest_size=12), 0
     for text, words in corpus:
         record = [text]

@@ -48,7 +48,7 @@ def keyword_groups(language: str = "zh") -> list[KeywordGroup]:
     Raises:
         ValueError: for another language.
     """
-    return [KeywordGroup(**group | {"words": tuple(group["words"])}) for group in _read(language)["groups"]]
+    return [KeywordGroup(**group | {"words": tuple(group["words"])}) for group in read_keywords(language)["groups"]]
 
 
 def find_keywords(text: str, language: str = "zh", groups: Collection[str] | None = None) -> list[tuple[int, int]]:
@@ -87,7 +87,8 @@ def find_keywords(text: str, language: str = "zh", groups: Collection[str] | Non
 
 
 @cache
-def _read(language: str) -> dict[str, Any]:
+def read_keywords(language: str) -> dict[str, Any]:
+    """What the keyword file of a language holds: its `groups`, and the `exceptions` inside which none counts."""
     import yaml
 
     if language not in LANGUAGES:
@@ -107,7 +108,7 @@ def _matcher(language: str, names: frozenset[str] | None) -> tuple[re.Pattern[st
     if unknown:
         there = ", ".join(group.name for group in groups)
         raise ValueError(f"there is no group of keywords {', '.join(sorted(unknown))}: there are {there}")
-    exceptions = _read(language)["exceptions"]
+    exceptions = read_keywords(language)["exceptions"]
     anywhere = {word for group in groups if not group.after_number for word in group.words}.union(exceptions)
     behind = {word for group in groups if group.after_number for word in group.words} - anywhere
     chosen = {word for group in groups if names is None or group.name in names for word in group.words}

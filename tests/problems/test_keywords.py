@@ -4,7 +4,7 @@ from collections import Counter
 import pytest
 
 from hf_mwp.problems import KeywordGroup, find_keywords, keyword_groups
-from hf_mwp.problems.keywords import _read
+from hf_mwp.problems.keywords import read_keywords
 
 
 def found(text, language="zh", groups=None):
@@ -52,7 +52,7 @@ def test_english(text, keywords):
 def naive(text, language):
     """Tries every word at every place."""
     entries = [(word, group.after_number) for group in keyword_groups(language) for word in group.words]
-    exceptions = set(_read(language)["exceptions"])
+    exceptions = set(read_keywords(language)["exceptions"])
     everywhere = {word for word, after in entries if not after} | exceptions
     words = everywhere | {word for word, after in entries if after}
     counts = r"[0-9０-９%％）)\]一二两三四五六七八九十百千万亿半几每多少第这那某]"
@@ -118,7 +118,7 @@ def test_the_lists(language):
     # YAML reads a bare off or yes as a truth value.
     assert all(isinstance(word, str) and word == word.strip().lower() != "" for word in words)
     assert max(words.values()) == 1, [word for word in words if words[word] > 1]
-    exceptions = _read(language)["exceptions"]
+    exceptions = read_keywords(language)["exceptions"]
     assert len(set(exceptions)) == len(exceptions) and not words.keys() & set(exceptions)
     assert all(any(word in exception for word in words) for exception in exceptions)
 

@@ -181,7 +181,8 @@ class MwpSolver(PreTrainedModel):
         """
         extras = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
         extras = {name: value for name, value in extras.items() if value is not None}
-        recorded = nullcontext() if self.bottlenecks is None else self.bottlenecks.recorded()
+        wanted = output_hidden_states and self.bottlenecks is not None
+        recorded = self.bottlenecks.recorded() if wanted else nullcontext()
         with recorded as narrow:
             encoded = self.encode(input_ids, attention_mask, token_type_ids, **extras)
         states = encoded.last_hidden_state
@@ -195,7 +196,7 @@ class MwpSolver(PreTrainedModel):
             hidden_states=encoded.get("hidden_states"),
             attentions=encoded.get("attentions"),
             last_hidden_state=states,
-            bottleneck_states=tuple(narrow) if narrow and output_hidden_states else None,
+            bottleneck_states=tuple(narrow) if wanted else None,
         )
         return output.to_tuple() if return_dict is False else output
 
