@@ -210,9 +210,7 @@ class Reproduction:
                             run.figures[column.name] = round(100 * run.figures[source] / whole, 4)
 
     def _empty(self) -> TableResult:
-        table, variables = self.table, self.variables
-        limit = variables.get("max_train_samples")
-        size = f", {limit:,} training problems" if limit else ", all training problems"
+        table = self.table
         return TableResult(
             table=table.name,
             title=table.title,
@@ -226,7 +224,19 @@ class Reproduction:
                 for each in table.columns.values()
             ],
             arms=[ArmResult(arm.name, arm.title, dict(arm.paper), arm.note) for arm in table.arms.values()],
-            data=f"{without_folder(variables.get('dataset'))}{size}",
+            data=f"{without_folder(self.variables.get('dataset'))}, {self._training_size()}",
             changes=without_folder(self.changes),
             environment=self.environment,
         )
+
+    def _training_size(self) -> str:
+        """How many problems the stages of the first arm learn from, in words."""
+        stages = self.stages(next(iter(self.table.arms)), self.seeds[0])
+        by_size: dict[str, list[str]] = {}
+        for stage in stages:
+            if stage.command in ("train", "distill"):
+                limit = stage.options.get("max_train_samples")
+                by_size.setdefault(f"{limit:,}" if limit else "all", []).append(stage.name)
+        if len(by_size) < 2:
+            return f"{next(iter(by_size), 'all')} training problems"
+        return "training problems: " + "; ".join(f"{size} ({', '.join(names)})" for size, names in by_size.items())

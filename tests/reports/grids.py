@@ -11,12 +11,13 @@ RECIPE = {
     "budget": "normal",
     "variables": {"seed": 42, "dataset": "apples", "max_train_samples": None, "layers": 12, "weights": None},
     "stages": {
-        "base": {"command": "train", "width": 8, "seed": "${seed}"},
+        "base": {"command": "train", "width": 8, "max_train_samples": "${max_train_samples}", "seed": "${seed}"},
         "teacher": {
             "command": "train",
             "encoder": "${base}",
             "encoder_layers": "${layers}",
             "dataset": "${dataset}",
+            "max_train_samples": "${max_train_samples}",
             "max_steps": 9,
             "seed": "${seed}",
         },

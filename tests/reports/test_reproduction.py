@@ -44,6 +44,19 @@ def test_what_was_run_is_recorded(tmp_path):
     assert str(tmp_path) not in json.dumps(run.stages)
 
 
+def test_how_much_each_stage_learns_from_is_said(tmp_path):
+    table = Table.from_file(write_table(tmp_path))
+    said = [
+        Reproduction(table, tmp_path, changes=changes).run(Commands()).data
+        for changes in ({}, {"teacher.max_train_samples": 6000}, {"max_train_samples": 1200})
+    ]
+    assert said == [
+        "apples, all training problems",
+        "apples, training problems: all (base); 6,000 (teacher)",
+        "apples, 1,200 training problems",
+    ]
+
+
 def test_a_column_whose_data_is_given(tmp_path):
     result = reproduce(tmp_path, Commands(), changes={"extra": "here"})
     assert figures(result, "extra") == {"one": 6.25, "three": 18.75, "all": 75.0}
