@@ -3,14 +3,9 @@ Pretrains a tiny student, in a process of its own by `python run_pretraining.py 
 tests kill it, or launch it several times at once. Fields of a run are those of `run_training.py`.
 """
 
-import json
-import sys
-
-import torch
-
 from hf_mwp.trainers import PreTrainingConfig, PreTrainingTrainer
 from tests.pretraining import text_processor, tiny_pairs, tiny_student
-from tests.trainers.run_training import KillAtStep
+from tests.trainers.processes import KillAtStep, run_all, train_and_write
 
 
 def pretrain(run):
@@ -34,19 +29,8 @@ def pretrain(run):
         processing_class=processor,
         callbacks=[KillAtStep(run["kill_at_step"])] if run.get("kill_at_step") else None,
     )
-    trainer.train(resume_from_checkpoint=run.get("resume", False))
-    trainer.save_model()
-    metrics = trainer.evaluate()
-    result = {"log": trainer.state.log_history, "metrics": metrics}
-    if trainer.is_world_process_zero():
-        with open(run["result"], "w", encoding="utf-8") as file:
-            json.dump(result, file)
-    return result
+    return train_and_write(trainer, run)
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    for each in json.loads(sys.argv[1]):
-        pretrain(each)
-    if torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
+    run_all(pretrain)

@@ -9,12 +9,9 @@ when their numbers are masked), `dropout`, `resume`, `kill_at_step` (the process
 `mix` (share of other weights that are mixed in at the end).
 """
 
-import json
 import os
 import signal
-import sys
 
-import torch
 from transformers import TrainerCallback
 
 from hf_mwp.distillation import cache_building
@@ -27,17 +24,7 @@ from hf_mwp.trainers import (
 )
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 from tests.trainers.distilling import distinct_rows
-
-
-class KillAtStep(TrainerCallback):
-    """What a power failure does: no exception, no clean-up."""
-
-    def __init__(self, step):
-        self.step = step
-
-    def on_step_end(self, args, state, control, **kwargs):
-        if state.global_step == self.step:
-            os.kill(os.getpid(), signal.SIGKILL)
+from tests.trainers.processes import KillAtStep, run_all, train_and_write
 
 
 class CountCached(TrainerCallback):
@@ -82,19 +69,8 @@ def train(run):
     else:
         teacher = tiny_solver(processor, layers=4, hidden_size=24, seed=1)
         trainer = DistillationTrainer(args=DistillationConfig(**fields), teacher_model=teacher, **keywords)
-    trainer.train(resume_from_checkpoint=run.get("resume", False))
-    trainer.save_model()
-    metrics = trainer.evaluate()
-    result = {"log": trainer.state.log_history, "metrics": metrics, "cached": caching.rows}
-    if trainer.is_world_process_zero():
-        with open(run["result"], "w", encoding="utf-8") as file:
-            json.dump(result, file)
-    return result
+    return train_and_write(trainer, run, cached=lambda: caching.rows)
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    for each in json.loads(sys.argv[1]):
-        train(each)
-    if torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
+    run_all(train)

@@ -1,32 +1,19 @@
 """A killed pretraining that is resumed, and two processes that pretrain together."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.trainers.processes import launch
 from tests.trainers.run_pretraining import pretrain
 
 
 SCRIPT = Path(__file__).with_name("run_pretraining.py")
-ROOT = Path(__file__).parents[2]
 NUMBERS = ["loss", "mlm_loss", "pos_loss", "grad_norm"]
-
-
-def launch(runs, processes=1):
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
-    command = [sys.executable]
-    if processes > 1:
-        command += ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
-    command += [str(SCRIPT), json.dumps(runs)]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, timeout=300)
 
 
 def losses(result):
@@ -47,7 +34,7 @@ def test_resuming_after_kill_in_the_middle_of_an_epoch_is_bitwise_exact(precisio
     whole = {**run, "output_dir": str(tmp_path / "whole"), "result": str(tmp_path / "whole.json")}
     broken = {**run, "output_dir": str(tmp_path / "broken"), "result": str(tmp_path / "broken.json")}
     expected = pretrain(whole)
-    killed = launch([{**broken, "kill_at_step": 9}])
+    killed = launch(SCRIPT, [{**broken, "kill_at_step": 9}])
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]
     assert (tmp_path / "broken" / "checkpoint-8").is_dir() and not Path(broken["result"]).exists()
     resumed = pretrain({**broken, "resume": True})
@@ -64,7 +51,7 @@ def test_two_processes_pretrain_and_evaluate_as_one(tmp_path):
     args = {"num_train_epochs": 2, "save_strategy": "no", "pos_class_weights": {"noun": 2.0}}
     args |= {"per_device_train_batch_size": 4, "per_device_eval_batch_size": 3, "ddp_backend": "gloo"}
     run = {"args": args, "output_dir": str(tmp_path / "two"), "result": str(tmp_path / "two.json")}
-    done = launch([run], processes=2)
+    done = launch(SCRIPT, [run], processes=2)
     assert done.returncode == 0, done.stderr[-3000:]
     got = json.loads(Path(run["result"]).read_text("utf-8"))
     alone = {**run, "output_dir": str(tmp_path / "one"), "args": {**args, "ddp_backend": None}}

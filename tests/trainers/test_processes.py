@@ -1,10 +1,7 @@
 """What needs processes of its own: a killed training that is resumed, and two processes that train together."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,32 +9,12 @@ import torch
 from safetensors.torch import load_file
 
 from hf_mwp.distillation import TeacherCache
+from tests.trainers.processes import finish, launch, start
 from tests.trainers.run_training import train
 
 
 SCRIPT = Path(__file__).with_name("run_training.py")
-ROOT = Path(__file__).parents[2]
 NUMBERS = ["loss", "loss_soft", "loss_hard", "loss_hidden_1", "loss_hidden_2", "loss_embedding", "grad_norm"]
-
-
-def start(runs, processes=1):
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
-    command = [sys.executable]
-    if processes > 1:
-        command += ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
-    command += [str(SCRIPT), json.dumps(runs)]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, env=environment, cwd=ROOT, **pipes)
-
-
-def finish(process):
-    output, errors = process.communicate(timeout=300)
-    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
-
-
-def launch(runs, processes=1):
-    return finish(start(runs, processes))
 
 
 def losses(result):
@@ -52,7 +29,7 @@ def test_resuming_after_kill_in_the_middle_of_an_epoch_is_bitwise_exact(trainer,
     whole = {**run, "output_dir": str(tmp_path / "whole"), "result": str(tmp_path / "whole.json")}
     broken = {**run, "output_dir": str(tmp_path / "broken"), "result": str(tmp_path / "broken.json")}
     expected = train(whole)
-    killed = launch([{**broken, "kill_at_step": 9}])
+    killed = launch(SCRIPT, [{**broken, "kill_at_step": 9}])
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]
     assert (tmp_path / "broken" / "checkpoint-8").is_dir() and not Path(broken["result"]).exists()
     resumed = train({**broken, "resume": True})
@@ -81,7 +58,7 @@ def test_two_processes_train_and_evaluate_as_one(tmp_path):
         args |= {"per_device_train_batch_size": 4, "per_device_eval_batch_size": 4, "ddp_backend": "gloo"}
         folder = {"output_dir": str(tmp_path / str(number)), "result": str(tmp_path / f"{number}.json")}
         runs.append({"trainer": trainer, "rows": 32, "args": args, **folder, **fields})
-    done = launch(runs, processes=2)
+    done = launch(SCRIPT, runs, processes=2)
     assert done.returncode == 0, done.stderr[-3000:]
     for run in runs:
         got = json.loads(Path(run["result"]).read_text("utf-8"))
@@ -124,7 +101,7 @@ def test_resuming_after_kill_while_the_cache_is_written_is_bitwise_exact(tmp_pat
     whole, broken = cached_run(tmp_path / "whole"), cached_run(tmp_path / "broken")
     expected = train(whole)
     # Several batches of four rows are a file: the last one is half written.
-    killed = launch([{**broken, "kill_at_cached": 20}])
+    killed = launch(SCRIPT, [{**broken, "kill_at_cached": 20}])
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]
     kept = len(cached_numbers(tmp_path / "broken" / "teacher_cache"))
     assert 0 < kept < 20
@@ -140,14 +117,14 @@ def test_processes_share_a_cache(tmp_path):
     # Two that train together, and afterwards two that do not know of each other, with a folder of their own.
     together = cached_run(tmp_path / "together")
     together["args"] |= {"ddp_backend": "gloo", "per_device_train_batch_size": 4}
-    done = launch([together], processes=2)
+    done = launch(SCRIPT, [together], processes=2)
     assert done.returncode == 0, done.stderr[-3000:]
     got = json.loads(Path(together["result"]).read_text("utf-8"))
     assert got["cached"] == 40 and not list((tmp_path / "together" / "teacher_cache").glob("*/done-*"))
     runs = [cached_run(tmp_path / name) for name in ("first", "second")]
     for run in runs:
         run["args"]["teacher_cache_dir"] = str(tmp_path / "shared")
-    processes = [start([run]) for run in runs]
+    processes = [start(SCRIPT, [run]) for run in runs]
     for process in processes:
         done = finish(process)
         assert done.returncode == 0, done.stderr[-3000:]
