@@ -29,6 +29,9 @@ class DataArguments:
         validation_fraction (`float`, *optional*, defaults to 0.1):
             Share of the training part that is held out for validation where a data set has no validation part of its
             own. 0 trains on all of it, without evaluation on the way.
+        extra_train (`list[str]`, *optional*):
+            More problems to train on: files, names of data sets (their training part) or names and parts
+            (`ape210k:validation`, `mawps:all`). Only those whose masked text is in no part of the data set are added.
         max_train_samples, max_eval_samples (`int`, *optional*):
             Use only so many problems, for a quick try.
     """
@@ -63,6 +66,13 @@ class DataArguments:
     validation_fraction: float = field(
         default=0.1,
         metadata={"help": "Share of the training part held out for validation where the data set has no such part."},
+    )
+    extra_train: list[str] | None = field(
+        default=None,
+        metadata={
+            "help": "More problems to train on: files, names of data sets, or names and parts (ape210k:validation, "
+            "mawps:all); those whose masked text is in the data set are left out."
+        },
     )
     max_train_samples: int | None = field(default=None, metadata={"help": "Train on so many problems only."})
     max_eval_samples: int | None = field(default=None, metadata={"help": "Evaluate on so many problems only."})

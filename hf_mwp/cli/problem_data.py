@@ -116,6 +116,7 @@ def load_problem_data(args: DataArguments) -> ProblemData:
     limits = {"train": options.pop("max_train_samples")}
     limits["validation"] = limits["test"] = options.pop("max_eval_samples")
     name = options.pop("dataset")
+    options["extra_train"] = tuple(args.extra_train or ())
 
     def read() -> tuple[Any, Any]:
         from ..data import load_mwp_dataset

@@ -6,7 +6,7 @@ from importlib import import_module
 _MODULES = {
     "DataError": "data_error",
     "FEATURES": "schema",
-    "LOADERS": "load",
+    "LOADERS": "sources",
     "LoadReport": "load_report",
     "MwpCollator": "collator",
     "MwpLoader": "mwp_loader",

@@ -3,46 +3,24 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .ape210k import Ape210kLoader
-from .ape_clean import ApeCleanLoader
-from .asdiv_a import AsdivALoader
-from .cm17k import Cm17kLoader
 from .data_error import DataError
 from .file_loader import FileLoader
-from .hmwp import HmwpLoader
 from .load_report import MAX_EXAMPLES, LoadReport
-from .math23k import Math23kLoader
-from .mawps import MawpsLoader
-from .mawps_single import MawpsSingleLoader
-from .mwp_loader import MwpLoader, Rows
+from .mwp_loader import Rows
 from .record_reader import RecordReader
 from .schema import COLUMNS, problem_from_row
-from .selection import select_rows
-from .svamp import SvampLoader
+from .selection import select_extra_rows, select_rows
+from .sources import EXTRA_PARTS, SPLITS, find_folder, find_loader, find_scheme, read_part, split_name
 
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
 
-__all__ = ["LOADERS", "load_mwp_dataset", "problem_from_row"]
-
-LOADERS: dict[str, type[MwpLoader]] = {
-    "ape210k": Ape210kLoader,
-    "ape_clean": ApeCleanLoader,
-    "asdiv_a": AsdivALoader,
-    "cm17k": Cm17kLoader,
-    "hmwp": HmwpLoader,
-    "math23k": Math23kLoader,
-    "mawps": MawpsLoader,
-    "mawps_single": MawpsSingleLoader,
-    "svamp": SvampLoader,
-}
-
-_SPLITS = ("train", "validation", "test")
-_EXAMPLES_DIR = Path(__file__).parents[2] / "examples" / "data"
+__all__ = ["load_mwp_dataset", "problem_from_row"]
 
 
 def load_mwp_dataset(
@@ -54,6 +32,7 @@ def load_mwp_dataset(
     drop_overlap: str | bool | None = None,
     numerals: bool | None = None,
     validation_fraction: float = 0.0,
+    extra_train: Sequence[str | Path] = (),
     keep_unusable: bool = False,
     return_report: bool = False,
 ) -> DatasetDict | tuple[DatasetDict, LoadReport]:
@@ -75,7 +54,7 @@ def load_mwp_dataset(
         data_dir (`str` or `Path`, *optional*):
             Folder with the data set's files, or one with a folder of the data set's name in it. Each loader's
             docstring names its files; they may be gzipped. By default the repository's `examples/data`, which has
-            `math23k` and `asdiv_a`. A `name` that is a file or folder is looked for in it.
+            `math23k`, `asdiv_a` and `mawps`. A `name` that is a file or folder is looked for in it.
         split_scheme (`str`, *optional*):
             A named public split, e.g. `"public"`, `"train_test"`, `"five_fold"` or `"mwptoolkit"` of math23k;
             `LOADERS[name].split_schemes` lists them. The first one of the list by default.
@@ -93,6 +72,10 @@ def load_mwp_dataset(
         validation_fraction (`float`, *optional*, defaults to 0.0):
             Share of the training problems to make a validation split of, where there is none. The choice is the same
             every time.
+        extra_train (`Sequence[str or Path]`, *optional*):
+            More problems to train on: files or folders, names of data sets (their training part), or names and parts
+            (`"ape210k:validation"`, `"mawps:all"`), which are looked for in `data_dir`, beside it and in
+            `examples/data`. A problem is added only if its text with the numbers masked stands in no split yet.
         keep_unusable (`bool`, *optional*, defaults to `False`):
             Keep problems in all splits whatever is wrong with them, e.g. for pretraining on their texts.
         return_report (`bool`, *optional*, defaults to `False`):
@@ -108,10 +91,10 @@ def load_mwp_dataset(
         DataError: for missing files, damaged records and an unknown name.
         ValueError: for an unknown split scheme, fold or option.
     """
-    loader = _find_loader(name, data_dir)
-    scheme, fold = _find_scheme(loader, name, split_scheme, fold)
+    loader = find_loader(name, data_dir)
+    scheme, fold = find_scheme(loader, name, split_scheme, fold)
     side = _check_options(on_error, drop_overlap, validation_fraction)
-    folder = _find_folder(loader, data_dir)
+    folder = find_folder(loader, data_dir)
     reader = RecordReader(folder, on_error, loader.origin)
     splits = loader.read(reader, scheme, fold)
     title = Path(name).name if isinstance(loader, FileLoader) else str(name)
@@ -121,52 +104,14 @@ def load_mwp_dataset(
         report.validation_fraction = validation_fraction
         splits["train"], splits["validation"] = _split_off(splits["train"], validation_fraction)
 
-    splits = {split: splits[split] for split in _SPLITS if split in splits}
+    splits = {split: splits[split] for split in SPLITS if split in splits}
     kept, report.splits = select_rows(splits, numerals, keep_unusable, side)
+    if extra_train:
+        extra = {str(source): _read_extra(source, folder, splits) for source in extra_train}
+        rows, report.extra = select_extra_rows(extra, splits, numerals)
+        kept["train"] += rows
     datasets = _to_datasets(kept, report)
     return (datasets, report) if return_report else datasets
-
-
-def read_splits(name: str, data_dir: str | Path | None = None) -> dict[str, Rows]:
-    """
-    Rows of a data set by split as the source has them, nothing checked and nothing left out.
-
-    Args:
-        name (`str`):
-            As in [`load_mwp_dataset`]; its first split scheme and fold count.
-        data_dir (`str` or `Path`, *optional*):
-            As in [`load_mwp_dataset`].
-
-    Raises:
-        DataError: for missing files, damaged records and an unknown name.
-    """
-    loader = _find_loader(name, data_dir)
-    scheme, fold = _find_scheme(loader, name, None, None)
-    return loader.read(RecordReader(_find_folder(loader, data_dir), "raise", loader.origin), scheme, fold)
-
-
-def _find_loader(name: str | Path, data_dir: str | Path | None) -> MwpLoader:
-    if str(name) in LOADERS:
-        return LOADERS[str(name)]()
-    path = Path(data_dir or ".") / name
-    if path.exists():
-        return FileLoader(path)
-    raise DataError(f"there is no such file or folder, nor is it one of the data sets {', '.join(LOADERS)}", path)
-
-
-def _find_scheme(loader: MwpLoader, name: str | Path, scheme: str | None, fold: int | None) -> tuple[str, int | None]:
-    scheme = next(iter(loader.split_schemes)) if scheme is None else scheme
-    if scheme not in loader.split_schemes:
-        raise ValueError(f"{name} has no split scheme {scheme!r}: it has {', '.join(loader.split_schemes)}")
-    folds = loader.fold_schemes.get(scheme)
-    if folds is None:
-        if fold is not None:
-            raise ValueError(f"the split scheme {scheme!r} of {name} has no folds: leave out `fold`")
-        return scheme, None
-    fold = 0 if fold is None else fold
-    if isinstance(fold, bool) or not isinstance(fold, int) or not 0 <= fold < folds:
-        raise ValueError(f"the split scheme {scheme!r} of {name} has folds 0 to {folds - 1}, not {fold!r}")
-    return scheme, fold
 
 
 def _check_options(on_error: str, drop_overlap: str | bool | None, validation_fraction: float) -> str | None:
@@ -181,26 +126,25 @@ def _check_options(on_error: str, drop_overlap: str | bool | None, validation_fr
     return side
 
 
-def _find_folder(loader: MwpLoader, data_dir: str | Path | None) -> Path:
-    if isinstance(loader, FileLoader):
-        return loader.path.parent if loader.path.is_file() else loader.path
-    if data_dir is not None:
-        parent = Path(data_dir)
-        if not parent.is_dir():
-            raise DataError(f"`data_dir` is no folder. {loader.origin}", parent)
-        return next((parent / folder for folder in loader.folders if (parent / folder).is_dir()), parent)
-    for folder in loader.folders:
-        if (_EXAMPLES_DIR / folder).is_dir():
-            return _EXAMPLES_DIR / folder
-    raise DataError(f"`data_dir` is needed: the folder with the files of {loader.folders[0]}. {loader.origin}")
-
-
 def _split_off(rows: Rows, fraction: float) -> tuple[Rows, Rows]:
     chosen = set(random.Random(0).sample(range(len(rows)), round(fraction * len(rows))))
     parts: tuple[Rows, Rows] = [], []
     for index, row in enumerate(rows):
         parts[index in chosen].append(row)
     return parts
+
+
+def _read_extra(source: str | Path, folder: Path, splits: dict[str, Rows]) -> Rows:
+    """Rows to add to the training split; those of a data set lie beside `folder`, if not in the repository."""
+    if "train" not in splits:
+        raise DataError("there is no training split to add problems to", source)
+    loader = find_loader(split_name(source, EXTRA_PARTS)[0], None)
+    near = (parent for parent in (folder, folder.parent) for name in loader.folders if (parent / name).is_dir())
+    rows = read_part(source, next(near, None))
+    other = {row["language"] for row in rows} - {row["language"] for row in splits["train"]}
+    if other and splits["train"]:
+        raise DataError(f"its problems are in another language ({', '.join(sorted(other))})", source)
+    return rows
 
 
 def _to_datasets(splits: dict[str, Rows], report: LoadReport) -> DatasetDict:

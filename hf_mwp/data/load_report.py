@@ -63,7 +63,8 @@ class LoadReport:
         drop_overlap (`str`, *optional*): Which side lost its overlapping problems: `"test"`, `"train"` or none.
         damaged (`int`): Damaged records that were skipped.
         damaged_examples (`list[str]`): The first few, with file, line and field.
-        splits (`dict[str, SplitReport]`): Counts of each split.
+        splits (`dict[str, SplitReport]`): Counts of each split, as far as it is of the data set itself.
+        extra (`dict[str, SplitReport]`): Counts of what was added to the training split, by source.
     """
 
     dataset: str
@@ -75,6 +76,7 @@ class LoadReport:
     damaged: int = 0
     damaged_examples: list[str] = field(default_factory=list)
     splits: dict[str, SplitReport] = field(default_factory=dict)
+    extra: dict[str, SplitReport] = field(default_factory=dict)
 
     @property
     def scheme(self) -> str:
@@ -94,12 +96,14 @@ class LoadReport:
     def from_json(cls, text: str) -> LoadReport:
         """Inverse of [`~LoadReport.to_json`]."""
         fields = json.loads(text)
-        fields["splits"] = {name: SplitReport(**split) for name, split in fields["splits"].items()}
+        for kind in ("splits", "extra"):
+            fields[kind] = {name: SplitReport(**split) for name, split in fields[kind].items()}
         return cls(**fields)
 
     def __str__(self) -> str:
         lines = [f"{self.dataset}, split {self.scheme}"]
-        for name, split in self.splits.items():
+        added = {f"added to train, {name}": split for name, split in self.extra.items()}
+        for name, split in (self.splits | added).items():
             lines.append(f"  {name}: {split.kept} of {split.read} problems")
             lines += [
                 f"    {count} {verb}: {_describe(reason)}"
@@ -123,7 +127,8 @@ class LoadReport:
 
 
 def _describe(reason: str) -> str:
-    return REASONS.get(reason, "masked text in the other part" if reason == "overlap" else reason)
+    overlaps = {"overlap": "masked text in the other part", "known": "masked text that is there already"}
+    return (REASONS | overlaps).get(reason, reason)
 
 
 def dataset_report(dataset: Dataset | DatasetDict) -> LoadReport:

@@ -13,7 +13,7 @@ Rows = list[dict[str, Any]]
 class MwpLoader(ABC):
     """
     Base class of the loaders, one per data set. To add a data set, derive from it in a file of its own and add a line
-    to `LOADERS` in `load.py`.
+    to `LOADERS` in `sources.py`.
 
     Class attributes:
         language (`str`):

@@ -11,15 +11,14 @@ from pathlib import Path
 from ..problems import MathWordProblem
 from .data_error import DataError
 from .file_loader import ALIASES
-from .load import LOADERS, read_splits
 from .record import Record
 from .record_files import read_entries, read_lines
+from .sources import LOADERS, part_of, read_splits, split_name
 
 
 HELD_OUT = ("validation", "test")
 _TEXT_FILES = (".txt", ".txt.gz")
 _RECORD_FILES = tuple(f"{suffix}{end}" for suffix in (".jsonl", ".json", ".csv") for end in ("", ".gz"))
-_SPLITS = ("train", *HELD_OUT)
 _CHINESE = re.compile("[\u3400-\u9fff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -88,12 +87,9 @@ class _Source:
 
     def __init__(self, source: str | Path, parts: Sequence[str], data_dir: str | Path | None):
         self.path, self.name, self.parts, self.data_dir = Path(source), None, parts, data_dir
-        name, _, part = str(source).partition(":")
+        name, part = split_name(source)
         if name in LOADERS and not self.path.is_file():
-            self.name = name
-            if part and part not in _SPLITS:
-                raise DataError(f"{source}: a data set's parts are {', '.join(_SPLITS)}, not {part!r}")
-            self.parts = (part,) if part else parts
+            self.name, self.parts = name, (part,) if part else parts
         elif not self.path.is_file():
             raise DataError(
                 f"there is no such file, nor is it one of the data sets {', '.join(LOADERS)}, or one of these and a "
@@ -113,12 +109,8 @@ class _Source:
 
     def _texts(self) -> Iterator[tuple[str, Path | str, int]]:
         if self.name is not None:
-            splits = read_splits(self.name, self.data_dir)
-            there = [part for part in self.parts if part in splits]
-            if not there:
-                raise DataError(f"{self.name} has no {' or '.join(self.parts)} part: it has {', '.join(splits)}")
-            for part in there:
-                yield from ((row["text"], row["file"], row["line"]) for row in splits[part])
+            rows = part_of(read_splits(self.name, self.data_dir), self.name, self.parts)
+            yield from ((row["text"], row["file"], row["line"]) for row in rows)
         elif self.path.name.endswith(_TEXT_FILES):
             yield from ((text, self.path, line) for line, text in enumerate(read_lines(self.path), 1))
         else:

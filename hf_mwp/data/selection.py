@@ -54,3 +54,42 @@ def select_rows(
         report.kept = len(kept[split])
         reports[split] = report
     return kept, reports
+
+
+def select_extra_rows(
+    sources: dict[str, Rows], splits: dict[str, Rows], numerals: bool | None = None
+) -> tuple[Rows, dict[str, SplitReport]]:
+    """
+    Leaves out what cannot be trained on or is there already, and counts it.
+
+    Args:
+        sources (`dict[str, list[dict]]`):
+            Rows to add to a training split, by where they come from.
+        splits (`dict[str, list[dict]]`):
+            Rows of all splits as they were read: a problem with the masked text of one of them, or of one added
+            before, is left out.
+        numerals (`bool`, *optional*):
+            As in [`select_rows`].
+
+    Returns:
+        `tuple[list[dict], dict[str, SplitReport]]`: rows to add, and counts by source.
+    """
+    seen = {problem_from_row(row, numerals).masked_key for rows in splits.values() for row in rows}
+    added: Rows = []
+    reports: dict[str, SplitReport] = {}
+    for source, rows in sources.items():
+        report = reports[source] = SplitReport(read=len(rows))
+        for row in rows:
+            problem = problem_from_row(row, numerals)
+            place = f"{row['file']}, line {row['line']}, id {row['id']}"
+            fault = find_fault(problem)
+            if fault is not None:
+                report.count(report.dropped, fault[0], f"{place}: {fault[1]}")
+            elif problem.masked_key in seen:
+                report.count(report.dropped, "known", place)
+            else:
+                seen.add(problem.masked_key)
+                report.with_constants += uses_constants(problem)
+                report.kept += 1
+                added.append(row)
+    return added, reports

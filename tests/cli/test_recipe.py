@@ -15,6 +15,7 @@ from hf_mwp.recipes import Recipe
 
 
 COMPACT = Path(__file__).parents[2] / "examples" / "compact_math23k.yaml"
+ENGLISH = COMPACT.with_name("compact_asdiv.yaml")
 TRAINING = {
     "dataset": "${dataset}",
     "use_cpu": True,
@@ -146,6 +147,15 @@ def test_the_example_can_be_read_at_each_budget(budget, tmp_path):
     assert {"card", "card_encoder"} <= set(names) and "adapt" not in names
     adapted = Recipe.from_file(COMPACT, tmp_path, budget=budget, changes={"teacher.encoder": "${adapt}"})
     assert "adapt" in [stage.name for stage in adapted.wanted()]
+
+
+@pytest.mark.parametrize("budget", ["quick", "cpu", "gpu"])
+def test_the_english_example_can_be_read_at_each_budget(budget, tmp_path):
+    recipe = Recipe.from_file(ENGLISH, tmp_path, budget=budget, changes={"use_cpu": True})
+    for stage in recipe.stages.values():
+        check_stage(stage)
+    assert {"teacher", "distill", "evaluate", "card"} <= {stage.name for stage in recipe.wanted()}
+    assert "alone" in {stage.name for stage in recipe.wanted(["evaluate_alone"])}
 
 
 def test_card_needs_evaluations_and_runs(solver_folder, tmp_path, capsys):

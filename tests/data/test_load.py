@@ -280,6 +280,57 @@ def test_overlap_is_dropped_from_train(overlapping):
     assert "those training problems are left out" in str(report)
 
 
+def test_problems_are_added_to_the_training_part(tmp_path):
+    (tmp_path / "mine").mkdir()
+    own = {"train": ["有3个", "拿7个"], "valid": ["换3个"], "test": ["送3个"]}
+    for split, texts in own.items():
+        write_lines(tmp_path / "mine" / f"{split}.jsonl", [{"text": text, "equation": "x=2+1"} for text in texts])
+    more = [
+        {"text": "送9个", "equation": "x=9"},  # of the test part, with another number
+        {"text": "换1个", "equation": "x=1"},  # of the validation part
+        {"text": "拿2个", "equation": "x=2"},  # of the training part
+        {"text": "买4个", "equation": "x=4+1"},
+        {"text": "买5个", "equation": "x=5"},  # added already
+        {"text": "卖5个", "equation": "x=5", "answer": "6"},
+    ]
+    path = write_lines(tmp_path / "more.jsonl", more)
+    dataset, report = load_mwp_dataset(tmp_path / "mine", extra_train=[path], return_report=True)
+    assert dataset["train"]["text"] == ["有3个", "拿7个", "买4个"]
+    assert [len(dataset[part]) for part in ("validation", "test")] == [1, 1]
+    counts = report.extra[str(path)]
+    assert (counts.read, counts.kept, counts.with_constants) == (6, 1, 1)
+    assert counts.dropped == {"known": 4, "wrong_value": 1}
+    assert "added to train" in str(report) and "4 left out: masked text that is there already" in str(report)
+    assert dataset_report(dataset).extra == report.extra
+
+
+@pytest.mark.parametrize(
+    ("name", "extra"),
+    [("math23k", "hmwp"), ("math23k", "ape210k:validation"), ("asdiv_a", "mawps_single:all")],
+)
+def test_parts_of_other_data_sets_are_added(name, extra):
+    plain = load_mwp_dataset(name, FIXTURES)
+    dataset, report = load_mwp_dataset(name, FIXTURES, extra_train=[extra], return_report=True)
+    assert len(dataset["train"]) - len(plain["train"]) == report.extra[extra].kept > 0
+    assert dataset["train"]["text"][: len(plain["train"])] == plain["train"]["text"]
+    assert dataset["test"]["text"] == plain["test"]["text"]
+
+
+@pytest.mark.parametrize(
+    ("name", "extra", "fault"),
+    [
+        ("math23k", "ape210k:dev", "train, validation, test, all, not 'dev'"),
+        ("math23k", "mawps", r"mawps: its problems are in another language \(en\)"),
+        ("math23k", "nowhere.jsonl", "no such file or folder"),
+        ("math23k", "cm17k", "cm17k has no train part: it has validation"),
+        ("cm17k", "math23k", "math23k: there is no training split to add problems to"),
+    ],
+)
+def test_what_cannot_be_added_is_named(name, extra, fault):
+    with pytest.raises(DataError, match=fault):
+        load_mwp_dataset(name, FIXTURES, extra_train=[extra])
+
+
 def test_validation_fraction(tmp_path):
     rows = [{"text": f"第{i}个和{i}", "equation": f"x={i}+{i}", "answer": str(2 * i)} for i in range(50)]
     path = write_lines(tmp_path / "mine.jsonl", rows)
