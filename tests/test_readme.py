@@ -31,6 +31,7 @@ SMALLER = {
     "distill": FEW_STEPS,
     "evaluate": ["--max_eval_samples", "20"],
     "solve": [],
+    "label": ["--num_beams", "2"],
 }
 
 
@@ -40,7 +41,7 @@ def workspace(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("readme")
     for name in ("examples", "model_cards"):
         (folder / name).symlink_to(ROOT / name)
-    processor = tiny_processor(max_length=64)
+    processor = tiny_processor(max_length=64, language="en")
     for name, layers in [("teacher", 6), ("student", 3)]:
         solver = tiny_solver(processor, layers=layers)
         for part in (solver, processor):

@@ -40,8 +40,34 @@ def predict(
     Returns:
         `list[SolverPrediction]`: in the order of the rows.
     """
-    from ..data import problem_from_row
     from ..trainers.solver_evaluation import read_predictions
+
+    found = search(model, processor, rows, batch_size, num_beams, max_decode_length, console=console)
+    best, scores = zip(*(trees[0] for trees in found), strict=True) if found else ((), ())
+    return read_predictions(list(rows), best, scores, processor, rule)
+
+
+def search(
+    model: MwpSolver,
+    processor: MwpProcessor,
+    rows: Sequence[Mapping[str, Any]],
+    batch_size: int = 64,
+    num_beams: int = 1,
+    max_decode_length: int | None = None,
+    num_return_sequences: int = 1,
+    console: Console | None = None,
+) -> list[list[tuple[list[int], float]]]:
+    """
+    The trees that a solver finds for each problem.
+
+    Args:
+        num_return_sequences (`int`, *optional*, defaults to 1): Trees of a problem, at most `num_beams`.
+        Others: as in [`predict`].
+
+    Returns:
+        `list[list[tuple[list[int], float]]]`: for each row the prefix ids and log probabilities, best first.
+    """
+    from ..data import problem_from_row
 
     model.eval()
     columns = processor.encode([problem_from_row(row, numerals=processor.numerals) for row in rows])
@@ -49,8 +75,7 @@ def predict(
     batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
     if console is not None:
         batches = track(batches, "Solving", console=console, transient=True, disable=console.quiet)
-    sequences: list = [None] * len(rows)
-    scores = [0.0] * len(rows)
+    found: list = [None] * len(rows)
     for batch in batches:
         inputs = processor.pad({name: [values[index] for index in batch] for name, values in columns.items()})
         solved = model.solve(
@@ -59,12 +84,11 @@ def predict(
             number_positions=inputs["number_positions"].to(model.device),
             num_beams=num_beams,
             max_length=max_decode_length,
+            num_return_sequences=num_return_sequences,
         )
-        for index, ids, score in zip(
-            batch, solved.sequences[:, 0].tolist(), solved.scores[:, 0].tolist(), strict=True
-        ):
-            sequences[index], scores[index] = ids, score
-    return read_predictions(list(rows), sequences, scores, processor, rule)
+        for index, trees, scores in zip(batch, solved.sequences.tolist(), solved.scores.tolist(), strict=True):
+            found[index] = list(zip(trees, scores, strict=True))
+    return found
 
 
 def overlap_reports(

@@ -19,6 +19,7 @@ COMMANDS = {
     "mix": "average a distilled solver's encoder with the pretrained one that it began as",
     "evaluate": "measure a solver on a data set, and write each prediction with the reason of its failure",
     "solve": "solve problems given as arguments, in a file, or on standard input",
+    "label": "give equations to problems that have an answer and none: trees of a solver whose value is the answer",
     "reproduce": "run a table of a paper, arm by arm, and set the paper's figures beside the measured ones",
     "card": "write the folder that the Hub gets: weights, processor, and a card made of the runs' records",
 }

@@ -13,7 +13,7 @@ from .data_error import DataError
 from .file_loader import ALIASES
 from .record import Record
 from .record_files import read_entries, read_lines
-from .sources import LOADERS, part_of, read_splits, split_name
+from .sources import EXTRA_PARTS, LOADERS, SPLITS, part_of, read_splits, split_name
 
 
 HELD_OUT = ("validation", "test")
@@ -42,7 +42,7 @@ def read_texts(
             Sources, or a single one: a `.txt` file with a problem a line; a `.jsonl`, `.json` or `.csv` file with a
             `text` (or another name of it, see `hf_mwp.data.file_loader.ALIASES`); each also with `.gz`; the name of a
             data set of [`load_mwp_dataset`], whose training part is read, or a name and a part:
-            `"ape210k:validation"`.
+            `"ape210k:validation"`, `"cm17k:all"`.
         exclude (`list[str]`, *optional*):
             Sources whose texts must not occur. Of a data set without a part the validation and test parts.
         language (`str`, *optional*):
@@ -87,9 +87,10 @@ class _Source:
 
     def __init__(self, source: str | Path, parts: Sequence[str], data_dir: str | Path | None):
         self.path, self.name, self.parts, self.data_dir = Path(source), None, parts, data_dir
-        name, part = split_name(source)
+        name, part = split_name(source, EXTRA_PARTS)
         if name in LOADERS and not self.path.is_file():
-            self.name, self.parts = name, (part,) if part else parts
+            self.name = name
+            self.parts = SPLITS if part == "all" else (part,) if part else parts
         elif not self.path.is_file():
             raise DataError(
                 f"there is no such file, nor is it one of the data sets {', '.join(LOADERS)}, or one of these and a "

@@ -90,7 +90,7 @@ def test_the_shipped_data_set():
     [
         ("nothing.txt", "nothing.txt: there is no such file, nor is it one of the data sets ape210k, .*ape210k:valid"),
         ("math24k", "no such file"),
-        ("math23k:dev", "parts are train, validation, test, not 'dev'"),
+        ("math23k:dev", "parts are train, validation, test, all, not 'dev'"),
         ("a.xml", "ends in .txt, .jsonl, .json, .csv, or in one of these and .gz"),
         (".", "no such file"),
     ],

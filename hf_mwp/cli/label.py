@@ -1,0 +1,176 @@
+"""`hf-mwp label`: equations for problems that have an answer and no equation."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from ..files import write_json_lines
+from .console import make_console
+from .errors import CommandError
+from .evaluate import default_device
+from .evaluation import search
+from .model_folder import load_solver
+from .parsing import parse
+
+
+if TYPE_CHECKING:
+    from ..data.mwp_processor import MwpProcessor
+    from ..models import MwpSolver
+
+FATES = {
+    "labelled": "a tree has the answer as its value",
+    "not found": "no tree has it",
+    "excluded": "the masked text stands in an excluded set",
+    "duplicate": "the masked text was there before",
+    "no answer": "there is no answer that can be read, or no number in the text",
+}
+
+
+@dataclass
+class LabelArguments:
+    """
+    Options of `hf-mwp label`.
+
+    Args:
+        problems (`list[str]`):
+            Files, data sets (their training part) or data sets and parts (`cm17k:all`) with answers.
+        output (`str`):
+            JSONL file to write, which `extra_train` takes.
+        model (`str`):
+            Folder or Hub id of the solver that labels.
+        data_dir (`str`, *optional*):
+            Folder of the data sets, if they are not where the loaders look.
+        exclude (`list[str]`, *optional*):
+            Data sets or files whose texts must not occur, whatever their numbers: validation and test sets.
+        num_beams (`int`, *optional*, defaults to 5):
+            Trees that are tried for each problem.
+        min_probability (`float`, *optional*, defaults to 0.0):
+            Least probability of a tree: a right value of an unlikely tree may be chance.
+        batch_size (`int`, *optional*, defaults to 64):
+            Problems solved at once.
+        device (`str`, *optional*):
+            Device; chosen if not given.
+    """
+
+    problems: list[str] = field(
+        default_factory=list, metadata={"help": "Files, data sets, or sets and parts (must be given)."}
+    )
+    output: str | None = field(default=None, metadata={"help": "JSONL file to write (must be given)."})
+    model: str = field(default="hf_mwp_quickstart/teacher", metadata={"help": "Folder or Hub id of the solver."})
+    data_dir: str | None = field(default=None, metadata={"help": "Folder of the data sets."})
+    exclude: list[str] | None = field(
+        default=None, metadata={"help": "Data sets or files whose texts must not occur, whatever their numbers."}
+    )
+    num_beams: int = field(default=5, metadata={"help": "Trees tried for each problem."})
+    min_probability: float = field(default=0.0, metadata={"help": "Least probability of a tree."})
+    batch_size: int = field(default=64, metadata={"help": "Problems solved at once."})
+    device: str | None = field(default=None, metadata={"help": "Device, such as cpu or cuda:0; chosen if not given."})
+
+    def __post_init__(self):
+        if not self.problems or self.output is None:
+            raise ValueError("`problems` and `output` must be given.")
+        for name in ("num_beams", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"`{name}` must be at least 1, not {getattr(self, name)}.")
+        if not 0 <= self.min_probability < 1:
+            raise ValueError(f"`min_probability` must be at least 0 and below 1, not {self.min_probability}.")
+
+
+def run(argv: list[str]) -> int:
+    """Labels and writes; see `hf-mwp label --help`."""
+    (args,), _ = parse(
+        "label",
+        "Give equations to problems that have an answer and no equation (self-training): of the trees that a solver "
+        "finds, the most probable one whose value is the answer. The file is training data for --extra_train.",
+        [LabelArguments],
+        argv,
+    )
+    console = make_console()
+    model, processor = load_solver(args.model)
+    model.to(args.device or default_device())
+    counts: Counter[str] = Counter()
+    rows = read_rows(args, processor, counts)
+    if not rows:
+        raise CommandError(f"There is no problem to label: {dict(counts)}.")
+    records = label_rows(model, processor, rows, args, counts, console)
+    write_json_lines(args.output, records)
+    table = Table(title=", ".join(Path(source).name for source in args.problems), title_justify="left")
+    for column, justify in (("problems", "right"), ("", "left"), ("meaning", "left")):
+        table.add_column(column, justify=justify)
+    for fate, meaning in FATES.items():
+        table.add_row(f"{counts[fate]:,}", fate, meaning)
+    console.print(table)
+    console.print(f"Labelled problems: {args.output}")
+    return 0
+
+
+def read_rows(args: LabelArguments, processor: MwpProcessor, counts: Counter[str]) -> list[dict[str, Any]]:
+    """The problems to label, each masked text once; `counts` takes what became of the others."""
+    from ..data import problem_from_row, read_texts
+    from ..data.sources import read_part
+
+    language = processor.language
+    texts = Counter(read_texts(args.problems, args.exclude or (), language, args.data_dir, counts))
+    rows = []
+    for row in (row for source in args.problems for row in read_part(source, args.data_dir)):
+        if row["language"] != language:
+            raise CommandError(
+                f"{row['file']}, line {row['line']}: the text is not in the language of the solver ({language})."
+            )
+        if not texts[row["text"].strip()]:
+            continue
+        texts[row["text"].strip()] = 0
+        problem = problem_from_row(row, processor.numerals)
+        if problem.answer_value is None or not problem.numbers:
+            counts["no answer"] += 1
+        else:
+            rows.append({**row, "equation": None})
+    return rows
+
+
+def label_rows(
+    model: MwpSolver,
+    processor: MwpProcessor,
+    rows: Sequence[dict[str, Any]],
+    args: LabelArguments,
+    counts: Counter[str],
+    console: Console,
+) -> list[dict[str, Any]]:
+    """
+    Solves problems and keeps those of which a tree has the answer as its value.
+
+    Args:
+        model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver.
+        rows (`Sequence[dict]`): Rows of the schema, without equations.
+        args ([`LabelArguments`]): Beams and batch size.
+        counts (`Counter`): Takes how many were labelled.
+        console (`rich.console.Console`): Shows a progress bar.
+
+    Returns:
+        `list[dict]`: `id`, `text`, `equation`, `answer`, `language`, and of the tree `log_probability` and `rank`, its
+        place among those found, from 0.
+    """
+    from ..trainers.solver_evaluation import read_predictions
+
+    beams = args.num_beams
+    found = search(model, processor, rows, args.batch_size, beams, None, num_return_sequences=beams, console=console)
+    records = []
+    for row, trees in zip(rows, found, strict=True):
+        sequences, scores = zip(*trees, strict=True)
+        for rank, each in enumerate(read_predictions([row] * len(trees), sequences, scores, processor)):
+            if each.score.answer_correct and each.log_probability >= math.log(args.min_probability or 1e-300):
+                record = {name: row[name] for name in ("id", "text", "answer", "language")}
+                record |= {"equation": each.to_dict()["prediction"], "log_probability": each.log_probability}
+                records.append(record | {"rank": rank})
+                break
+    counts["labelled"] = len(records)
+    counts["not found"] = len(rows) - len(records)
+    return records

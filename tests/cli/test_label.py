@@ -1,0 +1,83 @@
+"""Equations for problems that have an answer and none."""
+
+import json
+
+import pytest
+from rich.console import Console
+
+from hf_mwp import MwpProcessor, MwpSolver, load_mwp_dataset
+from hf_mwp.cli.evaluation import search
+from hf_mwp.cli.main import main
+from hf_mwp.trainers.solver_evaluation import read_predictions
+
+
+TEXTS = ["小明有4个苹果和2个梨，一共有多少个水果？", "一本书有30页，看了12页，还剩几页？"]
+
+
+@pytest.fixture
+def found(solver_folder):
+    """Values of the trees that the solver finds for each text, best first."""
+    model, processor = MwpSolver.from_pretrained(solver_folder), MwpProcessor.from_pretrained(solver_folder)
+    rows = [{"text": text, "language": "zh", "answer": "1"} for text in TEXTS]
+    values = []
+    trees = search(model, processor, rows, num_beams=8, num_return_sequences=8, console=Console(quiet=True))
+    for row, each in zip(rows, trees, strict=True):
+        sequences, scores = zip(*each, strict=True)
+        values.append([p.score.value for p in read_predictions([row] * len(each), sequences, scores, processor)])
+    return values
+
+
+def write(path, records):
+    path.write_text("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records), encoding="utf-8")
+    return str(path)
+
+
+def label(solver_folder, tmp_path, *more):
+    argv = ["label", "--model", str(solver_folder), "--problems", str(tmp_path / "answers.jsonl"), "--num_beams=8"]
+    assert main([*argv, "--output", str(tmp_path / "labelled.jsonl"), *more]) == 0
+    return [json.loads(line) for line in (tmp_path / "labelled.jsonl").read_text("utf-8").splitlines()]
+
+
+def test_the_first_tree_with_the_right_value_is_the_label(solver_folder, tmp_path, found, capsys):
+    value = next(value for value in found[0][1:] if value is not None and value != found[0][0])
+    records = [
+        {"id": 7, "text": TEXTS[0], "answer": str(value), "equation": "x=1"},
+        {"id": 8, "text": TEXTS[1], "answer": "123456789"},
+        {"id": 9, "text": TEXTS[0].replace("4", "40"), "answer": "3"},
+        {"id": 10, "text": "没有数？", "answer": "3"},
+        {"id": 11, "text": "有1个", "answer": "许多"},
+    ]
+    write(tmp_path / "answers.jsonl", records)
+    (labelled,) = label(solver_folder, tmp_path)
+    assert (labelled["id"], labelled["text"], labelled["rank"]) == ("7", TEXTS[0], found[0].index(value))
+    assert labelled["log_probability"] < 0
+    shown = " ".join(capsys.readouterr().out.split())
+    for line in ("1 │ labelled", "1 │ not found", "1 │ duplicate", "2 │ no answer", "0 │ excluded"):
+        assert line in shown
+    # It is training data: its equation gives its answer.
+    (row,) = load_mwp_dataset(tmp_path / "labelled.jsonl")["train"]
+    assert row["answer"] == str(value)
+
+
+def test_excluded_texts_are_not_labelled(solver_folder, tmp_path, found):
+    write(tmp_path / "answers.jsonl", [{"text": t, "answer": str(v[0])} for t, v in zip(TEXTS, found, strict=True)])
+    assert [each["text"] for each in label(solver_folder, tmp_path)] == TEXTS
+    write(tmp_path / "held_out.jsonl", [{"text": TEXTS[0].replace("4", "9")}])
+    rest = label(solver_folder, tmp_path, "--exclude", str(tmp_path / "held_out.jsonl"))
+    assert [each["text"] for each in rest] == TEXTS[1:]
+    assert label(solver_folder, tmp_path, "--min_probability=0.99999") == []
+
+
+def test_what_is_wrong_is_named(solver_folder, tmp_path, capsys):
+    argv = ["label", "--model", str(solver_folder), "--output", str(tmp_path / "labelled.jsonl"), "--problems"]
+    assert main([*argv, str(tmp_path / "nowhere.jsonl")]) == 1
+    assert "nowhere.jsonl" in capsys.readouterr().err
+    write(tmp_path / "answers.jsonl", [{"text": "Tom has 4 apples.", "answer": "4"}])
+    assert main([*argv, str(tmp_path / "answers.jsonl")]) == 1
+    assert "line 1: the text is not in the language of the solver (zh)" in capsys.readouterr().err
+    write(tmp_path / "answers.jsonl", [{"text": "没有数？", "answer": "4"}])
+    assert main([*argv, str(tmp_path / "answers.jsonl")]) == 1
+    assert "no problem to label" in capsys.readouterr().err
+    assert main([*argv, str(tmp_path / "answers.jsonl"), "--num_beams=0"]) == 1
+    assert "`num_beams` must be at least 1" in capsys.readouterr().err
+    assert not (tmp_path / "labelled.jsonl").exists()
