@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
+from filelock import FileLock, Timeout
 
 from .. import __version__
 from ..files import content_digest, write_whole
 
 
-RECORD, OPTIONS = "stage.json", "stage.yaml"
+RECORD, OPTIONS, LOCK = "stage.json", "stage.yaml", "stage.lock"
 # Options that say where something is kept for other runs to use, on which no result depends.
 PLACES = ("tag_cache", "teacher_cache_dir")
 
@@ -83,7 +86,6 @@ class Stage:
 
     def write_options(self) -> Path:
         """Writes the options to a file which `hf-mwp {command} --config` reads, and returns its path."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / OPTIONS
         options = {**self.options, "output_dir": str(self.folder)}
         path.write_text(yaml.safe_dump(options, allow_unicode=True, sort_keys=False), encoding="utf-8")
@@ -92,14 +94,42 @@ class Stage:
     def run(self, commands: Mapping[str, Callable[[list[str]], int]], force: bool = False) -> StageResult:
         """
         Runs the command unless the folder holds its result already; goes on from the last checkpoint if there is one.
+        If another run is busy with this stage, waits for it and takes its result.
 
         Args:
             commands (`Mapping[str, Callable]`): Functions that take arguments as the command line gives them.
             force (`bool`, *optional*, defaults to `False`): Run it although it is done.
         """
+        finished = None if force else self._finished()
+        if finished is not None:
+            return finished
+        with self._alone():
+            finished = None if force else self._finished()
+            return self._run(commands, force) if finished is None else finished
+
+    def _finished(self) -> StageResult | None:
         record = self.record
-        if record is not None and not force:
-            return StageResult(self, record["seconds"], skipped=True, metrics=self.metrics)
+        return record and StageResult(self, record["seconds"], skipped=True, metrics=self.metrics)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keeps other runs out; processes of one distributed run enter together, and the first one speaks for them."""
+        if os.environ.get("RANK", "0") != "0":
+            yield
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.folder / LOCK)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            logging.getLogger(__name__).warning("another run is busy with %s: waiting for it", self.folder)
+            lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _run(self, commands: Mapping[str, Callable[[list[str]], int]], force: bool) -> StageResult:
         started = time.time()
         arguments = ["--config", str(self.write_options())]
         if any(self.folder.glob("checkpoint-*")):

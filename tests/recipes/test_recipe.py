@@ -1,4 +1,7 @@
 import json
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -149,3 +152,26 @@ def test_unknown_budget_key_target_and_file(tmp_path):
     broken.write_text("stages: [")
     with pytest.raises(RecipeError, match="broken.yaml cannot be read as YAML"):
         Recipe.from_file(broken, tmp_path)
+
+
+def test_a_stage_that_another_run_is_busy_with_is_waited_for(tmp_path, caplog):
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Slow(Commands):
+        def called(self, name, argv, fail):
+            begun.set()
+            assert go_on.wait(30)
+            return super().called(name, argv, fail)
+
+    first, second = Slow(), Commands()
+    with ThreadPoolExecutor(2) as pool:
+        one = pool.submit(recipe(tmp_path).stages["teacher"].run, first)
+        assert begun.wait(30)
+        other = pool.submit(recipe(tmp_path).stages["teacher"].run, second)
+        time.sleep(0.2)
+        assert not other.done()
+        go_on.set()
+        results = one.result(30), other.result(30)
+    assert [result.skipped for result in results] == [False, True]
+    assert len(first.calls) == 1 and not second.calls
+    assert "another run is busy with" in caplog.text
