@@ -166,7 +166,7 @@ def label_rows(
     for row, trees in zip(rows, found, strict=True):
         sequences, scores = zip(*trees, strict=True)
         for rank, each in enumerate(read_predictions([row] * len(trees), sequences, scores, processor)):
-            if each.score.answer_correct and each.log_probability >= math.log(args.min_probability or 1e-300):
+            if each.score.answer_correct and math.exp(each.log_probability) >= args.min_probability:
                 record = {name: row[name] for name in ("id", "text", "answer", "language")}
                 record |= {"equation": each.to_dict()["prediction"], "log_probability": each.log_probability}
                 records.append(record | {"rank": rank})
