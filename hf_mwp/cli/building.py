@@ -62,7 +62,6 @@ def build_solver(
     except OSError as error:
         raise CommandError(f"The tokenizer {source} cannot be loaded: {error}") from error
     encoder = _encoder(args, processor)
-    processor.max_length = min(processor.max_length, count_positions(encoder.config))
     decoder_fields = dict(args.decoder_config or {})
     if args.dropout is not None:
         decoder_fields.setdefault("dropout", args.dropout)
@@ -114,14 +113,6 @@ def numbers_have_tokens(args: ModelArguments | StudentModelArguments) -> bool:
         return bool(json.loads(path.read_text(encoding="utf-8"))["indexed_numbers"])
     except (ValueError, KeyError, TypeError) as error:
         raise CommandError(f"{path} is no file of a processor: {error}.") from error
-
-
-def count_positions(config: Any) -> int:
-    """Most tokens that an encoder has positions for; RoBERTa counts them from the padding token on."""
-    offset = getattr(config, "position_offset", 0)
-    if "roberta" in config.model_type or config.model_type == "camembert":
-        offset = config.pad_token_id + 1
-    return config.max_position_embeddings - offset
 
 
 def set_dropout(config: Any, dropout: float | None) -> None:

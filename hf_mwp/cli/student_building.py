@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .building import check_tokenizer, count_positions, numbers_have_tokens, set_dropout
+from .building import check_tokenizer, numbers_have_tokens, set_dropout
 from .errors import CommandError
 from .model_arguments import parse_layers
 from .model_folder import check_folder
@@ -67,6 +67,8 @@ class StudentBuilder:
             max_length=args.max_length,
         )
         self.config = self._random_config() if self.encoder is None else self.encoder.config
+        from ..models.positions import count_positions
+
         self.processor.max_length = min(self.processor.max_length, count_positions(self.config))
 
     def build(self, tags: Sequence[str] | None, texts: Iterable[str] = ()) -> PreTrainedModel:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from .building import count_positions
 from .errors import CommandError
 from .model_arguments import parse_layers
 from .model_folder import check_folder, load_solver
@@ -104,6 +103,7 @@ def project_on_problems(
 
 def _random(args, teacher, processor, rows, layers, fields) -> PreTrainedModel:
     from ..models import MwpStudentConfig, MwpStudentModel
+    from ..models.positions import count_positions
 
     count = layers if isinstance(layers, int) else len(layers)
     config = MwpStudentConfig(

@@ -115,7 +115,7 @@ def test_every_parameter_gets_a_gradient_from_a_deep_tree():
 
 @pytest.mark.parametrize("encoder_class", CONFIGS)
 def test_any_encoder_becomes_a_solver(processor, encoder_class):
-    encoder = encoder_class(CONFIGS[encoder_class](**SIZES, pad_token_id=0))
+    encoder = encoder_class(CONFIGS[encoder_class](**SIZES, pad_token_id=0, max_position_embeddings=64))
     solver = MwpSolver.from_encoder_decoder_pretrained(encoder, processor, decoder_kwargs={"dropout": 0.1})
     assert solver.encoder.pooler is None
     assert solver.config.decoder_config.constants == ["1"]
@@ -123,6 +123,11 @@ def test_any_encoder_becomes_a_solver(processor, encoder_class):
     batch = processor(["小明有4个苹果", "小明有3个苹果和2个梨"])
     output = solver.eval().solve(**batch, num_beams=3)
     assert output.finished.all()
+    # A text that is longer than the encoder reads is cut.
+    batch = processor(["小明有" + "4个苹果和" * 200])
+    # RoBERTa counts positions from the padding token on.
+    assert batch["input_ids"].shape[1] == processor.max_length == (63 if encoder_class is RobertaModel else 64)
+    assert solver.solve(**batch).finished.all()
     processor.decode(output.sequences[0, 0])
 
 

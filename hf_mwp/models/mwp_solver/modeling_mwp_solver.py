@@ -15,6 +15,7 @@ from transformers.utils import ModelOutput
 from ...data.mwp_processor import MwpProcessor
 from ...data.tree_batch import TreeBatch
 from ..gts import GTSConfig, GTSDecoder, SolveOutput
+from ..positions import count_positions
 from .bottlenecks import Bottleneck, Bottlenecks, check_no_bottlenecks
 from .configuration_mwp_solver import MwpSolverConfig
 
@@ -108,7 +109,8 @@ class MwpSolver(PreTrainedModel):
                 Hub id or folder of a BERT- or RoBERTa-like encoder, or the encoder itself.
             processor ([`MwpProcessor`]):
                 Gives the output symbols; the encoder's embeddings grow to its tokenizer, a row of `[NUM0]`, `[NUM1]`,
-                ... starting as that of `[NUM]` with a little noise.
+                ... starting as that of `[NUM]` with a little noise. Its `max_length` is lowered to the encoder's
+                positions.
             decoder ([`GTSConfig`] or [`GTSDecoder`], *optional*):
                 By default a new decoder of the encoder's width and the processor's symbols.
             decoder_kwargs (`dict`, *optional*):
@@ -125,6 +127,8 @@ class MwpSolver(PreTrainedModel):
             encoder_kwargs.setdefault("dtype", torch.float32)
             encoder = AutoModel.from_pretrained(encoder, **encoder_kwargs)
         processor.resize_embeddings(encoder)
+        if getattr(encoder.config, "max_position_embeddings", None) is not None:
+            processor.max_length = min(processor.max_length, count_positions(encoder.config))
         vocabulary, width = processor.vocabulary, encoder.config.hidden_size
         if decoder is None:
             fields = {"hidden_size": width, "encoder_hidden_size": width} | (decoder_kwargs or {})
