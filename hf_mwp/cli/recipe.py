@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
+import shlex
+import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +25,8 @@ from .parsing import parse
 from .problem_data import keep_loaded
 
 
-STAGE_COMMANDS = ("pretrain", "train", "distill", "mix", "evaluate", "card")
+TRAINING_COMMANDS = ("pretrain", "train", "distill")
+STAGE_COMMANDS = (*TRAINING_COMMANDS, "mix", "evaluate", "card")
 
 
 def is_recipe(argv: Sequence[str]) -> bool:
@@ -41,6 +46,7 @@ def is_recipe(argv: Sequence[str]) -> bool:
 def run_recipe(argv: Sequence[str]) -> int:
     """Runs the stages that are not there yet, and prints what each of them gave."""
     args, changes = _arguments(argv)
+    check_one_process("distill")
     console = make_console()
     folder = args.output_dir or Path("runs") / Path(args.config).stem
     recipe = Recipe.from_file(args.config, folder, budget=args.budget, changes=changes)
@@ -50,25 +56,55 @@ def run_recipe(argv: Sequence[str]) -> int:
     console.print(plan_table(recipe, stages))
     if args.dry_run:
         return 0
-    results = run_stages(recipe, console, args.targets)
+    results = run_stages(recipe, console, args.targets, args.launch)
     console.print(result_table(recipe, results))
     return 0
 
 
-def run_stages(recipe: Recipe, console: Console, targets: Sequence[str] | None = None) -> list[StageResult]:
-    """Runs what is missing of a recipe, with a heading for each stage."""
+def run_stages(
+    recipe: Recipe, console: Console, targets: Sequence[str] | None = None, launch: str | None = None
+) -> list[StageResult]:
+    """Runs what is missing of a recipe, with a heading for each stage; `launch` as in [`stage_commands`]."""
 
     def announce(stage: Stage, number: int, count: int) -> None:
         state = "done before, skipped" if stage.is_done else f"hf-mwp {stage.command}"
         console.rule(f"stage {number} of {count}: {stage.name} ({state})", align="left", style="dim")
 
     with keep_loaded():
-        return recipe.run(stage_commands(), targets, announce)
+        return recipe.run(stage_commands(launch), targets, announce)
 
 
-def stage_commands() -> dict[str, Any]:
-    """The functions of the commands that may be stages."""
-    return {name: importlib.import_module(f".{name}", __package__).run for name in STAGE_COMMANDS}
+def stage_commands(launch: str | None = None) -> dict[str, Callable[[list[str]], int]]:
+    """
+    The functions of the commands that may be stages.
+
+    Args:
+        launch (`str`, *optional*): A program that starts those that train, such as `torchrun --nproc_per_node 2`.
+    """
+    commands = {name: importlib.import_module(f".{name}", __package__).run for name in STAGE_COMMANDS}
+    if launch is not None:
+        commands |= {name: partial(_launch, shlex.split(launch), name) for name in TRAINING_COMMANDS}
+    return commands
+
+
+def _launch(launcher: list[str], command: str, argv: list[str]) -> int:
+    words = [*launcher, "-m", "hf_mwp", command, *argv]
+    try:
+        status = subprocess.run(words, check=False).returncode
+    except OSError as error:
+        raise CommandError(f"{words[0]} cannot be started: {error}") from error
+    if status:
+        raise CommandError(f"`{shlex.join(words)}` ended with status {status}.")
+    return 0
+
+
+def check_one_process(command: str) -> None:
+    """Raises `CommandError` under `torchrun`: stages follow each other in one process, which starts the others."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise CommandError(
+            f"{command}: start stages from one process, which launches those that train: "
+            f"hf-mwp {command} ... --launch 'torchrun --nproc_per_node {os.environ['WORLD_SIZE']}'."
+        )
 
 
 def check_stage(stage: Stage) -> None:
@@ -100,8 +136,7 @@ def plan_table(recipe: Recipe, stages: Sequence[Stage]) -> Table:
     for heading in ("stage", "command", "builds on", "folder", "state"):
         table.add_column(heading)
     for stage in stages:
-        started = any(stage.folder.glob("checkpoint-*"))
-        state = "done" if stage.is_done else "begun" if started else "to do"
+        state = "done" if stage.is_done else "begun" if stage.checkpoint else "to do"
         table.add_row(stage.name, f"hf-mwp {stage.command}", ", ".join(stage.needs), stage.folder.name, state)
     return table
 
@@ -148,9 +183,19 @@ def _arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, dict[str, Any]]
     parser.add_argument("--budget", help="one of the budgets of the recipe")
     parser.add_argument("--output_dir", "--output-dir", help="folder of the stages; runs/<name of the recipe>")
     parser.add_argument("--targets", nargs="+", help="stages that are wanted; those of the recipe if not given")
+    add_launch(parser)
     parser.add_argument("--dry_run", "--dry-run", action="store_true", help="only show what would be run")
     args, rest = parser.parse_known_args(list(argv))
     return args, read_changes("distill", rest)
+
+
+def add_launch(parser: argparse.ArgumentParser) -> None:
+    """The option `--launch`."""
+    parser.add_argument(
+        "--launch",
+        metavar="PROGRAM",
+        help="start stages that train with this program: 'torchrun --nproc_per_node 2', 'accelerate launch'",
+    )
 
 
 def read_changes(command: str, arguments: Sequence[str]) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from rich.table import Table as RichTable
 from ..recipes import Stage
 from ..reports import Arm, Reproduction, Table, TableResult, draw_table, to_markdown
 from ..reports.arm_result import ArmRun
-from .console import is_main_process, make_console
+from .console import make_console
 from .errors import CommandError
 from .problem_data import keep_loaded
-from .recipe import check_stage, read_changes, stage_commands
+from .recipe import add_launch, check_one_process, check_stage, read_changes, stage_commands
 from .run_folder import git_revision, library_versions, machine
 
 
@@ -35,6 +35,7 @@ def run(argv: list[str]) -> int:
         write_report(result, Path(args.output_dir or Path(args.from_results).parent), Path(args.from_results).stem)
         console.print(result_table(result))
         return 0
+    check_one_process("reproduce")
     table = Table.from_file(find_table(args.table, args.table_file))
     folder = Path(args.output_dir or Path("runs") / table.recipe_name)
     reproduction = Reproduction(
@@ -50,7 +51,7 @@ def run(argv: list[str]) -> int:
     console.print(plan_table(reproduction))
     if args.dry_run:
         return 0
-    result = run_table(reproduction, folder, console)
+    result = run_table(reproduction, folder, console, args.launch)
     console.print(result_table(result))
     name = report_name(result)
     console.print(f"{folder} has {name}.json, {name}.md and {name}.png")
@@ -106,8 +107,11 @@ def check(reproduction: Reproduction) -> None:
                     raise CommandError(f"{reproduction.table.name}, arm {arm!r}: {error}") from None
 
 
-def run_table(reproduction: Reproduction, folder: Path, console: Console) -> TableResult:
-    """Runs what is missing, with a heading for each stage, and writes the results after each arm."""
+def run_table(reproduction: Reproduction, folder: Path, console: Console, launch: str | None = None) -> TableResult:
+    """
+    Runs what is missing, with a heading for each stage, and writes the results after each arm; `launch` as in
+    [`~hf_mwp.cli.recipe.stage_commands`].
+    """
     total = len(reproduction.recipes)
     finished = 0
 
@@ -130,13 +134,11 @@ def run_table(reproduction: Reproduction, folder: Path, console: Console) -> Tab
         write_report(result, folder, report_name(result))
 
     with keep_loaded():
-        return reproduction.run(stage_commands(), announce, record)
+        return reproduction.run(stage_commands(launch), announce, record)
 
 
 def write_report(result: TableResult, folder: Path, name: str) -> None:
-    """Writes results as JSON, and Markdown and picture made of them; one process of a distributed run does."""
-    if not is_main_process():
-        return
+    """Writes results as JSON, and Markdown and picture made of them."""
     result.save(folder / f"{name}.json")
     drawn = draw_table(result, folder / f"{name}.png")
     text = to_markdown(result, f"{name}.png" if drawn else None)
@@ -221,6 +223,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output_dir", "--output-dir", help="folder of stages and results; runs/<name of the recipe>")
     parser.add_argument("--seeds", nargs="+", type=int, help="seeds of each arm; that of the recipe if not given")
     parser.add_argument("--arms", nargs="+", help="arms to run; all if not given")
+    add_launch(parser)
     parser.add_argument("--dry_run", "--dry-run", action="store_true", help="only show what would be run")
     parser.add_argument(
         "--from_results", "--from-results", metavar="FILE", help="make table and picture of results, without training"

@@ -7,8 +7,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -88,52 +87,45 @@ class Stage:
         """Writes the options to a file which `hf-mwp {command} --config` reads, and returns its path."""
         path = self.folder / OPTIONS
         options = {**self.options, "output_dir": str(self.folder)}
-        path.write_text(yaml.safe_dump(options, allow_unicode=True, sort_keys=False), encoding="utf-8")
+        write_whole(path, yaml.safe_dump(options, allow_unicode=True, sort_keys=False))
         return path
 
-    def run(self, commands: Mapping[str, Callable[[list[str]], int]], force: bool = False) -> StageResult:
+    @property
+    def checkpoint(self) -> str | None:
+        """The last complete checkpoint of an interrupted run."""
+        from ..trainers.checkpoints import last_complete_checkpoint
+
+        return last_complete_checkpoint(self.folder)
+
+    def run(self, commands: Mapping[str, Callable[[list[str]], int]]) -> StageResult:
         """
         Runs the command unless the folder holds its result already; goes on from the last checkpoint if there is one.
         If another run is busy with this stage, waits for it and takes its result.
 
         Args:
             commands (`Mapping[str, Callable]`): Functions that take arguments as the command line gives them.
-            force (`bool`, *optional*, defaults to `False`): Run it although it is done.
         """
-        finished = None if force else self._finished()
-        if finished is not None:
-            return finished
-        with self._alone():
-            finished = None if force else self._finished()
-            return self._run(commands, force) if finished is None else finished
+        if not self.is_done:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.folder / LOCK)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                logging.getLogger(__name__).warning("another run is busy with %s: waiting for it", self.folder)
+                lock.acquire()
+            try:
+                if not self.is_done:
+                    return self._run(commands)
+            finally:
+                lock.release()
+        return StageResult(self, self.record["seconds"], skipped=True, metrics=self.metrics)
 
-    def _finished(self) -> StageResult | None:
-        record = self.record
-        return record and StageResult(self, record["seconds"], skipped=True, metrics=self.metrics)
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Keeps other runs out; processes of one distributed run enter together, and the first one speaks for them."""
-        if os.environ.get("RANK", "0") != "0":
-            yield
-            return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.folder / LOCK)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            logging.getLogger(__name__).warning("another run is busy with %s: waiting for it", self.folder)
-            lock.acquire()
-        try:
-            yield
-        finally:
-            lock.release()
-
-    def _run(self, commands: Mapping[str, Callable[[list[str]], int]], force: bool) -> StageResult:
+    def _run(self, commands: Mapping[str, Callable[[list[str]], int]]) -> StageResult:
         started = time.time()
         arguments = ["--config", str(self.write_options())]
         if any(self.folder.glob("checkpoint-*")):
-            arguments.append("--overwrite" if force else "--resume")
+            # A run that was killed while it wrote its first checkpoint has none to go on from.
+            arguments.append("--overwrite" if self.checkpoint is None else "--resume")
         commands[self.command](arguments)
         seconds = round(time.time() - started, 1)
         record = {

@@ -188,7 +188,7 @@ class Reproduction:
                 run.counts[column.name] = count
         for stage in stages.values():
             record = {"stage": stage.name, "folder": stage.folder.name, "fingerprint": stage.fingerprint}
-            run.stages.append({**record, "seconds": stage.run({}).seconds})
+            run.stages.append({**record, "seconds": stage.record["seconds"]})
         run.state = "done"
         run.seconds = round(sum(stage["seconds"] for stage in run.stages), 1)
         run.teacher = describe_teacher(self.recipes[arm.name, seed], self.teacher_stage, stages)
@@ -230,13 +230,16 @@ class Reproduction:
         )
 
     def _training_size(self) -> str:
-        """How many problems the stages of the first arm learn from, in words."""
-        stages = self.stages(next(iter(self.table.arms)), self.seeds[0])
+        """How many problems the stages of the arms learn from, in words."""
         by_size: dict[str, list[str]] = {}
-        for stage in stages:
-            if stage.command in ("train", "distill"):
-                limit = stage.options.get("max_train_samples")
-                by_size.setdefault(f"{limit:,}" if limit else "all", []).append(stage.name)
+        for arm in self.table.arms:
+            for stage in self.stages(arm, self.seeds[0]):
+                if stage.command in ("train", "distill"):
+                    limit, extra = stage.options.get("max_train_samples"), stage.options.get("extra_train") or []
+                    size = f"{limit:,}" if limit else "all"
+                    names = by_size.setdefault(" and those of ".join([size, *map(str, without_folder(extra))]), [])
+                    if stage.name not in names:
+                        names.append(stage.name)
         if len(by_size) < 2:
             return f"{next(iter(by_size), 'all')} training problems"
         return "training problems: " + "; ".join(f"{size} ({', '.join(names)})" for size, names in by_size.items())

@@ -137,6 +137,39 @@ def test_a_killed_recipe_goes_on_and_gives_the_same_student(recipe_file, tmp_pat
     assert weights[0] == weights[1]
 
 
+def test_training_stages_are_launched(recipe_file, tmp_path, capfd, monkeypatch):
+    argv = [
+        "distill",
+        "--config",
+        str(recipe_file),
+        "--output_dir",
+        str(tmp_path / "runs"),
+        "--targets",
+        "evaluate_teacher",
+    ]
+    assert main([*argv, "--launch", "no-such-launcher"]) == 1
+    assert "no-such-launcher cannot be started" in capfd.readouterr().err
+    assert main([*argv, "--launch", f"{sys.executable} -c 'raise SystemExit(3)'"]) == 1
+    assert "ended with status 3" in capfd.readouterr().err
+    assert main([*argv, "--launch", sys.executable]) == 0
+    assert json.loads((stages(recipe_file, tmp_path / "runs")["teacher"].folder / "run.json").read_text())
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert main(argv) == 1
+    assert "--launch 'torchrun --nproc_per_node 2'" in capfd.readouterr().err
+    assert main(["reproduce", "compact-table4"]) == 1
+    assert "hf-mwp reproduce ... --launch" in capfd.readouterr().err
+
+
+@pytest.mark.slow
+def test_two_processes_train_a_stage(recipe_file, tmp_path):
+    launcher = f"{sys.executable} -m torch.distributed.run --standalone --nproc_per_node 2"
+    argv = ["distill", "--config", str(recipe_file), "--output_dir", str(tmp_path), "--launch", launcher]
+    assert main(argv) == 0
+    (student,) = tmp_path.glob("student-*")
+    assert json.loads((student / "run.json").read_text())["machine"]["world_size"] == 2
+    assert (next(tmp_path.glob("card-*")) / "README.md").is_file()
+
+
 @pytest.mark.parametrize("budget", ["quick", "cpu", "gpu", "paper"])
 def test_the_example_can_be_read_at_each_budget(budget, tmp_path):
     recipe = Recipe.from_file(COMPACT, tmp_path, budget=budget, changes={"use_cpu": True})

@@ -112,7 +112,7 @@ def test_an_arm_that_fails_is_named_at_the_end(quick, capsys, monkeypatch):
             raise MemoryError("too small a machine")
         return stage_commands()["train"](arguments)
 
-    monkeypatch.setattr(reproduce, "stage_commands", lambda: {**stage_commands(), "train": train})
+    monkeypatch.setattr(reproduce, "stage_commands", lambda launch: {**stage_commands(), "train": train})
     assert main(argv) == 1
     shown = capsys.readouterr().out
     assert "Failed: 1;" in shown and "arm 1 of 8: 1, seed 42: failed. stage teacher: too small a machine" in shown
@@ -145,7 +145,7 @@ def test_arms_whose_weights_are_not_at_hand_are_not_checked(tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 def test_all_options_are_read(name, tmp_path):
     for budget in BUDGETS:
-        reproduce.check(Reproduction(load(name), tmp_path, budget))
+        reproduce.check(Reproduction(load(name), tmp_path, budget, changes={"use_cpu": True}))
 
 
 @pytest.mark.slow

@@ -72,6 +72,7 @@ def test_a_stage_that_failed_is_run_again_and_goes_on_from_its_checkpoint(tmp_pa
     student = recipe(tmp_path).stages["student"]
     assert not student.is_done
     (student.folder / "checkpoint-5").mkdir()
+    (student.folder / "checkpoint-5" / "trainer_state.json").write_text("{}")
     commands = Commands()
     recipe(tmp_path).run(commands)
     assert commands.calls == [("distill", ["--config", str(student.folder / "stage.yaml"), "--resume"])]
@@ -152,6 +153,15 @@ def test_unknown_budget_key_target_and_file(tmp_path):
     broken.write_text("stages: [")
     with pytest.raises(RecipeError, match="broken.yaml cannot be read as YAML"):
         Recipe.from_file(broken, tmp_path)
+
+
+@pytest.mark.parametrize(("state", "flag"), [('{"global_step": 5}', "--resume"), ('{"glob', "--overwrite")])
+def test_an_interrupted_stage_goes_on_from_a_complete_checkpoint_only(tmp_path, state, flag):
+    stage, commands = recipe(tmp_path).stages["teacher"], Commands()
+    (stage.folder / "checkpoint-5").mkdir(parents=True)
+    (stage.folder / "checkpoint-5" / "trainer_state.json").write_text(state)
+    stage.run(commands)
+    assert commands.calls[0][1][2:] == [flag]
 
 
 def test_a_stage_that_another_run_is_busy_with_is_waited_for(tmp_path, caplog):

@@ -2,9 +2,10 @@ import json
 import math
 
 import pytest
+import yaml
 
 from hf_mwp.reports import ReportError, Reproduction, Table
-from tests.reports.grids import TABLE, Commands, write_table
+from tests.reports.grids import RECIPE, TABLE, Commands, write_table
 
 
 def reproduce(tmp_path, commands, changes=None, table=None, **kwargs):
@@ -55,6 +56,14 @@ def test_how_much_each_stage_learns_from_is_said(tmp_path):
         "apples, training problems: all (base); 6,000 (teacher)",
         "apples, 1,200 training problems",
     ]
+    # Arms that train count although the first one does not, and what is added is named.
+    recipe = RECIPE["stages"] | {"evaluate": {**RECIPE["stages"]["evaluate"], "model": "nothing"}}
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump({**RECIPE, "stages": recipe}))
+    arms = {"one": {}, "two": {"changes": {"evaluate.model": "${teacher}", "teacher.extra_train": ["pears:all"]}}}
+    table = write_table(tmp_path, arms=arms, columns={"answer": TABLE["columns"]["answer"]}, recipe_too=False)
+    assert Reproduction(Table.from_file(table), tmp_path, arms=["two"]).run(Commands()).data == (
+        "apples, training problems: all (base); all and those of pears:all (teacher)"
+    )
 
 
 def test_a_column_whose_data_is_given(tmp_path):
