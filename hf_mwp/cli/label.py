@@ -30,7 +30,7 @@ FATES = {
     "not found": "no tree has it",
     "excluded": "the masked text stands in an excluded set",
     "duplicate": "the masked text was there before",
-    "no answer": "there is no answer that can be read, or no number in the text",
+    "no answer": "there is not one answer that can be read, or no number in the text",
 }
 
 
@@ -94,12 +94,14 @@ def run(argv: list[str]) -> int:
         argv,
     )
     console = make_console()
+    Path(args.output).parent.mkdir(parents=True, exist_ok=True)
     model, processor = load_solver(args.model)
     model.to(args.device or default_device())
     counts: Counter[str] = Counter()
     rows = read_rows(args, processor, counts)
     if not rows:
-        raise CommandError(f"There is no problem to label: {dict(counts)}.")
+        fates = ", ".join(f"{count} {fate}" for fate, count in counts.items())
+        raise CommandError(f"There is no problem to label{f': {fates}' if fates else ''}.")
     records = label_rows(model, processor, rows, args, counts, console)
     write_json_lines(args.output, records)
     table = Table(title=", ".join(Path(source).name for source in args.problems), title_justify="left")
@@ -114,24 +116,29 @@ def run(argv: list[str]) -> int:
 
 def read_rows(args: LabelArguments, processor: MwpProcessor, counts: Counter[str]) -> list[dict[str, Any]]:
     """The problems to label, each masked text once; `counts` takes what became of the others."""
-    from ..data import problem_from_row, read_texts
+    from ..data import problem_from_row
+    from ..data.pretraining_texts import held_out_digests, masked_digest
     from ..data.sources import read_part
+    from ..data.usability import find_answer_fault
 
     language = processor.language
-    texts = Counter(read_texts(args.problems, args.exclude or (), language, args.data_dir, counts))
+    excluded = held_out_digests(args.exclude or (), language, args.data_dir)
+    seen: set[bytes] = set()
     rows = []
-    for row in (row for source in args.problems for row in read_part(source, args.data_dir)):
+    for row in (row for source in args.problems for row in read_part(source, args.data_dir, language=language)[0]):
         if row["language"] != language:
             raise CommandError(
-                f"{row['file']}, line {row['line']}: the text is not in the language of the solver ({language})."
+                f"{row['file']}, line {row['line']}, field language: the text is not in the language of the solver "
+                f"({language})."
             )
-        if not texts[row["text"].strip()]:
-            continue
-        texts[row["text"].strip()] = 0
-        problem = problem_from_row(row, processor.numerals)
-        if problem.answer_value is None or not problem.numbers:
+        problem = problem_from_row({**row, "equation": None}, processor.numerals)
+        key = masked_digest(row["text"], language)
+        if find_answer_fault(problem) is not None or not problem.numbers:
             counts["no answer"] += 1
+        elif key in excluded or key in seen:
+            counts["excluded" if key in excluded else "duplicate"] += 1
         else:
+            seen.add(key)
             rows.append({**row, "equation": None})
     return rows
 

@@ -128,7 +128,11 @@ def load_problem_data(args: DataArguments) -> ProblemData:
         chosen = {}
         for part, rows in parts.items():
             limit = limits.get(part)
-            chosen[part] = rows if limit is None else rows.select(range(min(limit, len(rows))))
+            if limit is not None:
+                # Added problems stand at the end; a few problems are to be some of all.
+                rows = rows.shuffle(seed=0) if part == "train" and options["extra_train"] else rows
+                rows = rows.select(range(min(limit, len(rows))))
+            chosen[part] = rows
         return ProblemData(report.dataset, report.scheme, chosen, report, args.numerals)
 
     return _once((name, *options.items(), *limits.items()), choose)

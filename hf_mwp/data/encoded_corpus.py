@@ -10,6 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from filelock import FileLock
+
 from ..problems.keywords import read_keywords
 from .data_error import DataError
 from .pretraining_encoder import PreTrainingEncoder
@@ -60,13 +62,15 @@ def encode_corpus(
     path = Path(cache_dir) / f"encoded-{fingerprint}.arrow"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        # What a killed run left behind is written over.
-        unfinished = path.with_name(f"{path.name}.part")
-        try:
-            _write(corpus, count, encoder, unfinished, batch_size, progress)
-            os.replace(unfinished, path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        # One process writes, the others find its file; what a killed one left behind is written over.
+        with FileLock(path.with_suffix(".lock")):
+            if not path.exists():
+                unfinished = path.with_suffix(".part")
+                try:
+                    _write(corpus, count, encoder, unfinished, batch_size, progress)
+                    os.replace(unfinished, path)
+                finally:
+                    unfinished.unlink(missing_ok=True)
     return Dataset.from_file(str(path))
 
 

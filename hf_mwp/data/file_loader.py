@@ -38,6 +38,8 @@ class FileLoader(MwpLoader):
     Args:
         path (`Path`):
             The file or folder.
+        language (`str`, *optional*, defaults to `"en"`):
+            Language of texts without Chinese characters that state none.
     """
 
     language = "zh"
@@ -45,37 +47,37 @@ class FileLoader(MwpLoader):
     folders = ()
     origin = "Name a file, or a folder with train, validation or test files, that end in .jsonl, .json or .csv."
 
-    def __init__(self, path: Path):
-        self.path = path
+    def __init__(self, path: Path, language: str = "en"):
+        self.path, self.other_language = path, language
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
         if self.path.is_file():
             starts = (split for split, stems in _FILES.items() if self.path.name.startswith(stems))
-            return {next(starts, "train"): reader.rows(_row, self.path.name)}
+            return {next(starts, "train"): reader.rows(self._row, self.path.name)}
         splits = {}
         for split, stems in _FILES.items():
             names = [f"{stem}{suffix}" for stem in stems for suffix in _SUFFIXES]
             if reader.find(*names) is not None:
-                splits[split] = reader.rows(_row, *names)
-        return splits or {"train": reader.rows(_row, "train.jsonl")}
+                splits[split] = reader.rows(self._row, *names)
+        return splits or {"train": reader.rows(self._row, "train.jsonl")}
 
-
-def _row(record: Record) -> dict[str, Any]:
-    names = {column: record.first_of(aliases) for column, aliases in ALIASES.items()}
-    text = record.scalar(names["text"] or "text")
-    if names["body"]:
-        text = f"{record.scalar(names['body'])} {text}"
-    written = {
-        column: record.joined(names[column], SEPARATOR) if names[column] else "" for column in ("equation", "answer")
-    }
-    language = record.fields.get("language") or ("zh" if _CHINESE.search(text) else "en")
-    if language not in ("zh", "en"):
-        record.fail(f"expected 'zh' or 'en', not {language!r}", "language")
-    return make_row(
-        record,
-        dataset=Path(record.file).name.partition(".")[0],
-        language=language,
-        text=text.strip(),
-        id=record.scalar(names["id"]) if names["id"] else None,
-        **written,
-    )
+    def _row(self, record: Record) -> dict[str, Any]:
+        names = {column: record.first_of(aliases) for column, aliases in ALIASES.items()}
+        text = record.scalar(names["text"] or "text")
+        if names["body"]:
+            text = f"{record.scalar(names['body'])} {text}"
+        written = {
+            column: record.joined(names[column], SEPARATOR) if names[column] else ""
+            for column in ("equation", "answer")
+        }
+        language = record.fields.get("language") or ("zh" if _CHINESE.search(text) else self.other_language)
+        if language not in ("zh", "en"):
+            record.fail(f"expected 'zh' or 'en', not {language!r}", "language")
+        return make_row(
+            record,
+            dataset=Path(record.file).name.partition(".")[0],
+            language=language,
+            text=text.strip(),
+            id=record.scalar(names["id"]) if names["id"] else None,
+            **written,
+        )

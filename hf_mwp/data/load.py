@@ -14,7 +14,7 @@ from .mwp_loader import Rows
 from .record_reader import RecordReader
 from .schema import COLUMNS, problem_from_row
 from .selection import select_extra_rows, select_rows
-from .sources import EXTRA_PARTS, SPLITS, find_folder, find_loader, find_scheme, read_part, split_name
+from .sources import SPLITS, find_folder, find_loader, find_scheme, read_part
 
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def load_mwp_dataset(
     drop_overlap: str | bool | None = None,
     numerals: bool | None = None,
     validation_fraction: float = 0.0,
-    extra_train: Sequence[str | Path] = (),
+    extra_train: Sequence[str | Path] | str | Path = (),
     keep_unusable: bool = False,
     return_report: bool = False,
 ) -> DatasetDict | tuple[DatasetDict, LoadReport]:
@@ -73,9 +73,10 @@ def load_mwp_dataset(
             Share of the training problems to make a validation split of, where there is none. The choice is the same
             every time.
         extra_train (`Sequence[str or Path]`, *optional*):
-            More problems to train on: files or folders, names of data sets (their training part), or names and parts
-            (`"ape210k:validation"`, `"mawps:all"`), which are looked for in `data_dir`, beside it and in
-            `examples/data`. A problem is added only if its text with the numbers masked stands in no split yet.
+            More problems to train on, in the data set's language: files or folders (all of it), names of data sets
+            (their training part), or names and parts (`"ape210k:validation"`, `"mawps:all"`: all folds). Data sets are
+            looked for beside this one and in `examples/data`. A problem is added only if its text with the numbers
+            masked stands in no split yet.
         keep_unusable (`bool`, *optional*, defaults to `False`):
             Keep problems in all splits whatever is wrong with them, e.g. for pretraining on their texts.
         return_report (`bool`, *optional*, defaults to `False`):
@@ -107,8 +108,9 @@ def load_mwp_dataset(
     splits = {split: splits[split] for split in SPLITS if split in splits}
     kept, report.splits = select_rows(splits, numerals, keep_unusable, side)
     if extra_train:
-        extra = {str(source): _read_extra(source, folder, splits) for source in extra_train}
-        rows, report.extra = select_extra_rows(extra, splits, numerals)
+        listed = [extra_train] if isinstance(extra_train, (str, Path)) else extra_train
+        extra = {str(source): _read_extra(source, splits, folder, on_error, report) for source in listed}
+        rows, report.extra = select_extra_rows(extra, splits, numerals, keep_unusable)
         kept["train"] += rows
     datasets = _to_datasets(kept, report)
     return (datasets, report) if return_report else datasets
@@ -134,16 +136,18 @@ def _split_off(rows: Rows, fraction: float) -> tuple[Rows, Rows]:
     return parts
 
 
-def _read_extra(source: str | Path, folder: Path, splits: dict[str, Rows]) -> Rows:
-    """Rows to add to the training split; those of a data set lie beside `folder`, if not in the repository."""
+def _read_extra(source: str | Path, splits: dict[str, Rows], folder: Path, on_error: str, report: LoadReport) -> Rows:
+    """Rows to add to the training split, in its language."""
     if "train" not in splits:
         raise DataError("there is no training split to add problems to", source)
-    loader = find_loader(split_name(source, EXTRA_PARTS)[0], None)
-    near = (parent for parent in (folder, folder.parent) for name in loader.folders if (parent / name).is_dir())
-    rows = read_part(source, next(near, None))
-    other = {row["language"] for row in rows} - {row["language"] for row in splits["train"]}
-    if other and splits["train"]:
-        raise DataError(f"its problems are in another language ({', '.join(sorted(other))})", source)
+    language = splits["train"][0]["language"] if splits["train"] else "en"
+    rows, damaged = read_part(source, folder, on_error, language)
+    for row in rows:
+        if splits["train"] and row["language"] != language:
+            fault = f"the text is in another language ({row['language']}) than the data set ({language})"
+            raise DataError(fault, row["file"], row["line"], "language")
+    report.damaged += len(damaged)
+    report.damaged_examples += [str(error) for error in damaged[: MAX_EXAMPLES - len(report.damaged_examples)]]
     return rows
 
 

@@ -97,7 +97,7 @@ class LoadReport:
         """Inverse of [`~LoadReport.to_json`]."""
         fields = json.loads(text)
         for kind in ("splits", "extra"):
-            fields[kind] = {name: SplitReport(**split) for name, split in fields[kind].items()}
+            fields[kind] = {name: SplitReport(**split) for name, split in fields.get(kind, {}).items()}
         return cls(**fields)
 
     def __str__(self) -> str:

@@ -9,8 +9,8 @@ class MawpsSingleLoader(MwpLoader):
     """
     MAWPS-Single.
 
-    File: `mawps_single.jsonl` (`iIndex`, `sQuestion`, `lEquations`, `lSolutions`, `fold`). Its equations are solved
-    for their unknown.
+    File: `mawps_single.jsonl` (`iIndex`, `sQuestion`, `lEquations`, `lSolutions`, `fold`), or `mawps.jsonl`, of which
+    the problems with a `single_fold` are taken. The equations are solved for their unknown.
     """
 
     language = "en"
@@ -23,5 +23,8 @@ class MawpsSingleLoader(MwpLoader):
     )
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
-        rows = reader.rows(lambda record: mawps_row(record, "mawps_single", "fold"), "mawps_single.jsonl")
+        whole = reader.find("mawps_single.jsonl") is None and reader.find("mawps.jsonl") is not None
+        file, field = ("mawps.jsonl", "single_fold") if whole else ("mawps_single.jsonl", "fold")
+        rows = reader.rows(lambda record: mawps_row(record, "mawps_single", field), file)
+        rows = [row for row in rows if row["fold"] is not None or not whole]
         return split_by_fold(rows, fold)

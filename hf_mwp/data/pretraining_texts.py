@@ -13,7 +13,7 @@ from .data_error import DataError
 from .file_loader import ALIASES
 from .record import Record
 from .record_files import read_entries, read_lines
-from .sources import EXTRA_PARTS, LOADERS, SPLITS, part_of, read_splits, split_name
+from .sources import LOADERS, SPLITS, part_of, read_splits, split_name
 
 
 HELD_OUT = ("validation", "test")
@@ -65,15 +65,26 @@ def read_texts(
     return _read(sources, held_out, language, Counter() if counts is None else counts)
 
 
+def held_out_digests(
+    exclude: Iterable[str | Path] | str | Path, language: str | None = None, data_dir: str | Path | None = None
+) -> set[bytes]:
+    """[`masked_digest`] of the texts that [`read_texts`] passes over; arguments and errors as there."""
+    return _digests([_Source(source, HELD_OUT, data_dir) for source in _listed(exclude)], language)
+
+
+def _digests(sources: Sequence[_Source], language: str | None) -> set[bytes]:
+    return {masked_digest(text, language) for source in sources for text in source}
+
+
 def _read(
     sources: Sequence[_Source], held_out: Sequence[_Source], language: str | None, counts: Counter
 ) -> Iterator[str]:
-    excluded = {_key(text, language) for source in held_out for text in source}
+    excluded = _digests(held_out, language)
     seen: set[bytes] = set()
     for source in sources:
         for text in source:
             counts["read"] += 1
-            key = _key(text, language)
+            key = masked_digest(text, language)
             if key in excluded or key in seen:
                 counts["excluded" if key in excluded else "duplicate"] += 1
                 continue
@@ -87,7 +98,7 @@ class _Source:
 
     def __init__(self, source: str | Path, parts: Sequence[str], data_dir: str | Path | None):
         self.path, self.name, self.parts, self.data_dir = Path(source), None, parts, data_dir
-        name, part = split_name(source, EXTRA_PARTS)
+        name, part = split_name(source)
         if name in LOADERS and not self.path.is_file():
             self.name = name
             self.parts = SPLITS if part == "all" else (part,) if part else parts
@@ -110,7 +121,7 @@ class _Source:
 
     def _texts(self) -> Iterator[tuple[str, Path | str, int]]:
         if self.name is not None:
-            rows = part_of(read_splits(self.name, self.data_dir), self.name, self.parts)
+            rows = part_of(read_splits(self.name, self.data_dir)[0], self.name, self.parts)
             yield from ((row["text"], row["file"], row["line"]) for row in rows)
         elif self.path.name.endswith(_TEXT_FILES):
             yield from ((text, self.path, line) for line, text in enumerate(read_lines(self.path), 1))
@@ -127,7 +138,8 @@ def _text_of(record: Record) -> str:
     return f"{record.text(body)} {text}" if body else text
 
 
-def _key(text: str, language: str | None) -> bytes:
+def masked_digest(text: str, language: str | None = None) -> bytes:
+    """Hash of a text, the same for texts that differ in nothing but their numbers and white space."""
     language = language or ("zh" if _CHINESE.search(text) else "en")
     return blake2b(MathWordProblem(text, language=language).masked_key.encode(), digest_size=8).digest()
 

@@ -57,7 +57,7 @@ def select_rows(
 
 
 def select_extra_rows(
-    sources: dict[str, Rows], splits: dict[str, Rows], numerals: bool | None = None
+    sources: dict[str, Rows], splits: dict[str, Rows], numerals: bool | None = None, keep_unusable: bool = False
 ) -> tuple[Rows, dict[str, SplitReport]]:
     """
     Leaves out what cannot be trained on or is there already, and counts it.
@@ -68,7 +68,7 @@ def select_extra_rows(
         splits (`dict[str, list[dict]]`):
             Rows of all splits as they were read: a problem with the masked text of one of them, or of one added
             before, is left out.
-        numerals (`bool`, *optional*):
+        numerals (`bool`, *optional*), keep_unusable (`bool`, *optional*, defaults to `False`):
             As in [`select_rows`].
 
     Returns:
@@ -83,11 +83,13 @@ def select_extra_rows(
             problem = problem_from_row(row, numerals)
             place = f"{row['file']}, line {row['line']}, id {row['id']}"
             fault = find_fault(problem)
-            if fault is not None:
+            if fault is not None and not keep_unusable:
                 report.count(report.dropped, fault[0], f"{place}: {fault[1]}")
             elif problem.masked_key in seen:
                 report.count(report.dropped, "known", place)
             else:
+                if fault is not None:
+                    report.count(report.kept_with, fault[0], f"{place}: {fault[1]}")
                 seen.add(problem.masked_key)
                 report.with_constants += uses_constants(problem)
                 report.kept += 1

@@ -33,29 +33,44 @@ LOADERS: dict[str, type[MwpLoader]] = {
 }
 
 SPLITS = ("train", "validation", "test")
-EXTRA_PARTS = (*SPLITS, "all")
 _EXAMPLES_DIR = Path(__file__).parents[2] / "examples" / "data"
 
 
-def read_splits(name: str, data_dir: str | Path | None = None) -> dict[str, Rows]:
+def read_splits(
+    name: str | Path, near: str | Path | None = None, on_error: str = "raise", language: str = "en"
+) -> tuple[dict[str, Rows], list[DataError]]:
     """
     Rows of a data set by split as the source has them, nothing checked and nothing left out.
 
     Args:
-        name (`str`):
-            As in [`load_mwp_dataset`]; its first split scheme and fold count.
-        data_dir (`str` or `Path`, *optional*):
+        name (`str` or `Path`):
+            A data set of [`load_mwp_dataset`], of which the first split scheme and fold count, or a file or folder.
+        near (`str` or `Path`, *optional*):
+            Where a data set is looked for: in this folder, beside it, among the repository's examples, and last in
+            the files of the folder itself.
+        on_error (`str`, *optional*, defaults to `"raise"`):
             As in [`load_mwp_dataset`].
+        language (`str`, *optional*, defaults to `"en"`):
+            Language of texts of files that state none and have no Chinese characters.
+
+    Returns:
+        `tuple[dict[str, list[dict]], list[DataError]]`: rows by split, and what was skipped.
 
     Raises:
         DataError: for missing files, damaged records and an unknown name.
     """
-    loader = find_loader(name, data_dir)
+    loader = find_loader(name, None, language)
     scheme, fold = find_scheme(loader, name, None, None)
-    return loader.read(RecordReader(find_folder(loader, data_dir), "raise", loader.origin), scheme, fold)
+    places = [] if near is None else [Path(near), Path(near).parent]
+    beside = (place / folder for place in (*places, _EXAMPLES_DIR) for folder in loader.folders)
+    folder = next((place for place in beside if place.is_dir()), None) or find_folder(loader, near)
+    reader = RecordReader(folder, on_error, loader.origin)
+    return loader.read(reader, scheme, fold), reader.damaged
 
 
-def read_part(source: str | Path, data_dir: str | Path | None = None) -> Rows:
+def read_part(
+    source: str | Path, near: str | Path | None = None, on_error: str = "raise", language: str = "en"
+) -> tuple[Rows, list[DataError]]:
     """
     Rows of a part of a data set, nothing checked and nothing left out.
 
@@ -63,17 +78,19 @@ def read_part(source: str | Path, data_dir: str | Path | None = None) -> Rows:
         source (`str` or `Path`):
             A file or folder, all of it; or a data set's name, for its training part, or a name and a part, such as
             `"ape210k:validation"`, or `"mawps:all"`.
-        data_dir (`str` or `Path`, *optional*):
-            As in [`load_mwp_dataset`].
+        near, on_error, language: As in [`read_splits`].
+
+    Returns:
+        `tuple[list[dict], list[DataError]]`: rows, and what was skipped.
 
     Raises:
         DataError: for missing files, damaged records, an unknown name or part.
     """
-    name, part = split_name(source, EXTRA_PARTS)
-    splits = read_splits(name, data_dir)
+    name, part = split_name(source)
+    splits, damaged = read_splits(name, near, on_error, language)
     if name not in LOADERS or part == "all":
-        return [row for split in SPLITS for row in splits.get(split, ())]
-    return part_of(splits, name, [part or "train"])
+        return [row for split in SPLITS for row in splits.get(split, ())], damaged
+    return part_of(splits, name, [part or "train"]), damaged
 
 
 def part_of(splits: dict[str, Rows], name: str, parts: Iterable[str]) -> Rows:
@@ -84,23 +101,23 @@ def part_of(splits: dict[str, Rows], name: str, parts: Iterable[str]) -> Rows:
     return [row for part in there for row in splits[part]]
 
 
-def split_name(source: str | Path, parts: Iterable[str] = SPLITS) -> tuple[str, str | None]:
+def split_name(source: str | Path) -> tuple[str, str | None]:
     """Name and part of `"ape210k:validation"`; anything that is no data set's name is a name without a part."""
     name, _, part = str(source).partition(":")
     if name not in LOADERS or Path(source).is_file():
         return str(source), None
-    if part and part not in parts:
-        raise DataError(f"{source}: a data set's parts are {', '.join(parts)}, not {part!r}")
+    if part and part not in (*SPLITS, "all"):
+        raise DataError(f"{source}: a data set's parts are {', '.join(SPLITS)}, all, not {part!r}")
     return name, part or None
 
 
-def find_loader(name: str | Path, data_dir: str | Path | None) -> MwpLoader:
+def find_loader(name: str | Path, data_dir: str | Path | None, language: str = "en") -> MwpLoader:
     """The loader of a name, file or folder; `DataError` if there is none."""
     if str(name) in LOADERS:
         return LOADERS[str(name)]()
     path = Path(data_dir or ".") / name
     if path.exists():
-        return FileLoader(path)
+        return FileLoader(path, language)
     raise DataError(f"there is no such file or folder, nor is it one of the data sets {', '.join(LOADERS)}", path)
 
 

@@ -46,13 +46,14 @@ def test_the_first_tree_with_the_right_value_is_the_label(solver_folder, tmp_pat
         {"id": 9, "text": TEXTS[0].replace("4", "40"), "answer": "3"},
         {"id": 10, "text": "没有数？", "answer": "3"},
         {"id": 11, "text": "有1个", "answer": "许多"},
+        {"id": 12, "text": TEXTS[0], "answer": ["1", "2"]},
     ]
     write(tmp_path / "answers.jsonl", records)
     (labelled,) = label(solver_folder, tmp_path)
     assert (labelled["id"], labelled["text"], labelled["rank"]) == ("7", TEXTS[0], found[0].index(value))
     assert labelled["log_probability"] < 0
     shown = " ".join(capsys.readouterr().out.split())
-    for line in ("1 │ labelled", "1 │ not found", "1 │ duplicate", "2 │ no answer", "0 │ excluded"):
+    for line in ("1 │ labelled", "1 │ not found", "1 │ duplicate", "3 │ no answer", "0 │ excluded"):
         assert line in shown
     # It is training data: its equation gives its answer.
     (row,) = load_mwp_dataset(tmp_path / "labelled.jsonl")["train"]
@@ -72,12 +73,12 @@ def test_what_is_wrong_is_named(solver_folder, tmp_path, capsys):
     argv = ["label", "--model", str(solver_folder), "--output", str(tmp_path / "labelled.jsonl"), "--problems"]
     assert main([*argv, str(tmp_path / "nowhere.jsonl")]) == 1
     assert "nowhere.jsonl" in capsys.readouterr().err
-    write(tmp_path / "answers.jsonl", [{"text": "Tom has 4 apples.", "answer": "4"}])
+    write(tmp_path / "answers.jsonl", [{"text": "Tom has 4 apples.", "answer": "4", "language": "en"}])
     assert main([*argv, str(tmp_path / "answers.jsonl")]) == 1
-    assert "line 1: the text is not in the language of the solver (zh)" in capsys.readouterr().err
+    assert "line 1, field language: the text is not in the language of the solver (zh)" in capsys.readouterr().err
     write(tmp_path / "answers.jsonl", [{"text": "没有数？", "answer": "4"}])
     assert main([*argv, str(tmp_path / "answers.jsonl")]) == 1
-    assert "no problem to label" in capsys.readouterr().err
+    assert "no problem to label: 1 no answer" in capsys.readouterr().err
     assert main([*argv, str(tmp_path / "answers.jsonl"), "--num_beams=0"]) == 1
     assert "`num_beams` must be at least 1" in capsys.readouterr().err
     assert not (tmp_path / "labelled.jsonl").exists()

@@ -304,6 +304,22 @@ def test_problems_are_added_to_the_training_part(tmp_path):
     assert dataset_report(dataset).extra == report.extra
 
 
+def test_added_problems_obey_the_options(tmp_path):
+    rows = [{"text": f"第{n}个和{n}", "equation": "x=1"} for n in range(3)]
+    path = write_lines(tmp_path / "mine.jsonl", rows)
+    more = write_lines(tmp_path / "more.jsonl", [{"text": "3/4+5=?", "equation": "x=3/4+5"}, {"text": "没有方程1"}])
+    with more.open("a", encoding="utf-8") as file:
+        file.write('{"text": "cut')
+    with pytest.raises(DataError, match="more.jsonl, line 3"):
+        load_mwp_dataset(path, extra_train=more)
+    dataset, report = load_mwp_dataset(path, extra_train=str(more), on_error="skip", return_report=True)
+    # A text without Chinese characters, whose language is not said, is in that of the data set.
+    assert dataset["train"]["text"][-1] == "3/4+5=?" and dataset["train"]["language"][-1] == "zh"
+    assert report.damaged == 1 and report.extra[str(more)].dropped == {"no_equation": 1}
+    kept = load_mwp_dataset(path, extra_train=[more], on_error="skip", keep_unusable=True)
+    assert kept["train"]["text"][-1] == "没有方程1"
+
+
 @pytest.mark.parametrize(
     ("name", "extra"),
     [("math23k", "hmwp"), ("math23k", "ape210k:validation"), ("asdiv_a", "mawps_single:all")],
@@ -320,7 +336,7 @@ def test_parts_of_other_data_sets_are_added(name, extra):
     ("name", "extra", "fault"),
     [
         ("math23k", "ape210k:dev", "train, validation, test, all, not 'dev'"),
-        ("math23k", "mawps", r"mawps: its problems are in another language \(en\)"),
+        ("math23k", "mawps", r"mawps.jsonl, line 2, .*language.: the text is in another language \(en\)"),
         ("math23k", "nowhere.jsonl", "no such file or folder"),
         ("math23k", "cm17k", "cm17k has no train part: it has validation"),
         ("cm17k", "math23k", "math23k: there is no training split to add problems to"),

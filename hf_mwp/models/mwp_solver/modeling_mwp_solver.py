@@ -127,7 +127,8 @@ class MwpSolver(PreTrainedModel):
             encoder_kwargs.setdefault("dtype", torch.float32)
             encoder = AutoModel.from_pretrained(encoder, **encoder_kwargs)
         processor.resize_embeddings(encoder)
-        if getattr(encoder.config, "max_position_embeddings", None) is not None:
+        # Encoders with relative positions have no limit; some of them say -1.
+        if (getattr(encoder.config, "max_position_embeddings", None) or 0) > 0:
             processor.max_length = min(processor.max_length, count_positions(encoder.config))
         vocabulary, width = processor.vocabulary, encoder.config.hidden_size
         if decoder is None:
