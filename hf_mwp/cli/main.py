@@ -53,7 +53,12 @@ def main(argv: list[str] | None = None) -> int:
         hint = f" Did you mean `hf-mwp {close[0]}`?" if close else " `hf-mwp --help` lists the commands."
         return _fail(f"There is no command {name!r}.{hint}", 2)
     try:
-        return importlib.import_module(f".{name}", __package__).run(argv[1:]) or 0
+        status = importlib.import_module(f".{name}", __package__).run(argv[1:]) or 0
+        if "WORLD_SIZE" in os.environ:
+            from ..trainers.processes import end_process_group
+
+            end_process_group()
+        return status
     except KeyboardInterrupt:
         return _fail("Interrupted.", 130)
     except BrokenPipeError:

@@ -1,5 +1,6 @@
 """Trainings in processes of their own: starting them, killing them, and what they leave behind. Not a test."""
 
+import contextlib
 import json
 import os
 import signal
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import torch
 from transformers import TrainerCallback
+
+from hf_mwp.trainers.processes import end_process_group
 
 
 ROOT = Path(__file__).parents[2]
@@ -53,8 +56,17 @@ def run_all(function):
     torch.set_num_threads(1)
     for run in json.loads(sys.argv[1]):
         function(run)
-    if torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
+    end_process_group()
+    assert not gloo_threads()
+
+
+def gloo_threads():
+    """Names of the threads of Gloo in this process; none where the system does not list them."""
+    names = []
+    for path in Path("/proc/self/task").glob("*/comm"):
+        with contextlib.suppress(OSError):
+            names.append(path.read_text().strip())
+    return [name for name in names if "gloo" in name]
 
 
 class KillAtStep(TrainerCallback):
