@@ -9,11 +9,12 @@ import torch
 
 def end_process_group() -> None:
     """
-    Ends the group of processes that trained together, if there is one; call it last in a program that `torchrun` starts.
+    Ends the group of processes that trained together, if there is one; to be called last in a program that `torchrun`
+    starts.
 
     Gloo's threads live as long as anything holds the group, and abort a process that ends before them
-    ([pytorch#190489](https://github.com/pytorch/pytorch/issues/190489)). A trainer that nobody refers to any more still
-    holds it, through its wrapped model, until the garbage collector has found the trainer's reference cycles.
+    ([pytorch#190489](https://github.com/pytorch/pytorch/issues/190489)). A trainer that nobody refers to any more holds
+    it through its wrapped model until the garbage collector has found the trainer's reference cycles.
     """
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         gc.collect()
