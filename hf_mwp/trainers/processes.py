@@ -13,7 +13,7 @@ def end_process_group() -> None:
     starts.
 
     Gloo's threads live as long as anything holds the group, and abort a process that ends before them
-    ([pytorch#190489](https://github.com/pytorch/pytorch/issues/190489)). A trainer that nobody refers to any more holds
+    ([pytorch#190489](https://github.com/pytorch/pytorch/issues/190489)). A trainer that nobody refers to holds
     it through its wrapped model until the garbage collector has found the trainer's reference cycles.
     """
     if torch.distributed.is_available() and torch.distributed.is_initialized():
