@@ -32,6 +32,9 @@ class DataArguments:
         extra_train (`list[str]`, *optional*):
             More problems to train on: files, names of data sets (their training part) or names and parts
             (`ape210k:validation`, `mawps:all`). Only those whose masked text is in no part of the data set are added.
+        extra_exclude (`list[str]`, *optional*):
+            Whose masked texts are not to be among the added: files, data sets (validation and test part) or data sets
+            and parts.
         max_train_samples, max_eval_samples (`int`, *optional*):
             Use only so many problems, for a quick try.
     """
@@ -72,6 +75,13 @@ class DataArguments:
         metadata={
             "help": "More problems to train on: files, names of data sets, or names and parts (ape210k:validation, "
             "mawps:all); those whose masked text is in the data set are left out."
+        },
+    )
+    extra_exclude: list[str] | None = field(
+        default=None,
+        metadata={
+            "help": "Whose texts, whatever their numbers, are not to be among the added: what the model is to be "
+            "evaluated on besides."
         },
     )
     max_train_samples: int | None = field(default=None, metadata={"help": "Train on so many problems only."})

@@ -116,7 +116,8 @@ def load_problem_data(args: DataArguments) -> ProblemData:
     limits = {"train": options.pop("max_train_samples")}
     limits["validation"] = limits["test"] = options.pop("max_eval_samples")
     name = options.pop("dataset")
-    options["extra_train"] = tuple(args.extra_train or ())
+    for kind in ("extra_train", "extra_exclude"):
+        options[kind] = tuple(options[kind] or ())
 
     def read() -> tuple[Any, Any]:
         from ..data import load_mwp_dataset

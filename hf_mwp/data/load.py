@@ -11,6 +11,7 @@ from .data_error import DataError
 from .file_loader import FileLoader
 from .load_report import MAX_EXAMPLES, LoadReport
 from .mwp_loader import Rows
+from .pretraining_texts import held_out_digests
 from .record_reader import RecordReader
 from .schema import COLUMNS, problem_from_row
 from .selection import select_extra_rows, select_rows
@@ -33,6 +34,7 @@ def load_mwp_dataset(
     numerals: bool | None = None,
     validation_fraction: float = 0.0,
     extra_train: Sequence[str | Path] | str | Path = (),
+    extra_exclude: Sequence[str | Path] | str | Path = (),
     keep_unusable: bool = False,
     return_report: bool = False,
 ) -> DatasetDict | tuple[DatasetDict, LoadReport]:
@@ -77,6 +79,9 @@ def load_mwp_dataset(
             (their training part), or names and parts (`"ape210k:validation"`, `"mawps:all"`: all folds). Data sets are
             looked for beside this one and in `examples/data`. A problem is added only if its text with the numbers
             masked stands in no split yet.
+        extra_exclude (`Sequence[str or Path]`, *optional*):
+            Whose texts, whatever their numbers, are not to be added: files, data sets (what they hold out) or data sets
+            and parts, such as `"ape210k:test"` if the model is to be evaluated on that too.
         keep_unusable (`bool`, *optional*, defaults to `False`):
             Keep problems in all splits whatever is wrong with them, e.g. for pretraining on their texts.
         return_report (`bool`, *optional*, defaults to `False`):
@@ -109,8 +114,10 @@ def load_mwp_dataset(
     kept, report.splits = select_rows(splits, numerals, keep_unusable, side)
     if extra_train:
         listed = [extra_train] if isinstance(extra_train, (str, Path)) else extra_train
-        extra = {str(source): _read_extra(source, splits, folder, on_error, report) for source in listed}
-        rows, report.extra = select_extra_rows(extra, splits, numerals, keep_unusable)
+        language = next((row["language"] for row in splits.get("train", ())), "en")
+        extra = {str(source): _read_extra(source, splits, folder, on_error, report, language) for source in listed}
+        excluded = held_out_digests(extra_exclude, language, folder)
+        rows, report.extra = select_extra_rows(extra, splits, numerals, keep_unusable, excluded)
         kept["train"] += rows
     datasets = _to_datasets(kept, report)
     return (datasets, report) if return_report else datasets
@@ -136,11 +143,12 @@ def _split_off(rows: Rows, fraction: float) -> tuple[Rows, Rows]:
     return parts
 
 
-def _read_extra(source: str | Path, splits: dict[str, Rows], folder: Path, on_error: str, report: LoadReport) -> Rows:
+def _read_extra(
+    source: str | Path, splits: dict[str, Rows], folder: Path, on_error: str, report: LoadReport, language: str
+) -> Rows:
     """Rows to add to the training split, in its language."""
     if "train" not in splits:
         raise DataError("there is no training split to add problems to", source)
-    language = splits["train"][0]["language"] if splits["train"] else "en"
     rows, damaged = read_part(source, folder, on_error, language)
     for row in rows:
         if splits["train"] and row["language"] != language:

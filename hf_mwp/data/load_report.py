@@ -127,7 +127,11 @@ class LoadReport:
 
 
 def _describe(reason: str) -> str:
-    overlaps = {"overlap": "masked text in the other part", "known": "masked text that is there already"}
+    overlaps = {
+        "overlap": "masked text in the other part",
+        "known": "masked text that is there already",
+        "excluded": "masked text that is not to be added",
+    }
     return (REASONS | overlaps).get(reason, reason)
 
 

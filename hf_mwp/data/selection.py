@@ -1,7 +1,10 @@
 """Which rows of each split are kept."""
 
+from collections.abc import Collection
+
 from .load_report import SplitReport
 from .mwp_loader import Rows
+from .pretraining_texts import masked_digest
 from .schema import problem_from_row
 from .usability import find_answer_fault, find_fault, uses_constants
 
@@ -57,10 +60,14 @@ def select_rows(
 
 
 def select_extra_rows(
-    sources: dict[str, Rows], splits: dict[str, Rows], numerals: bool | None = None, keep_unusable: bool = False
+    sources: dict[str, Rows],
+    splits: dict[str, Rows],
+    numerals: bool | None = None,
+    keep_unusable: bool = False,
+    excluded: Collection[bytes] = (),
 ) -> tuple[Rows, dict[str, SplitReport]]:
     """
-    Leaves out what cannot be trained on or is there already, and counts it.
+    Leaves out what cannot be trained on, is there already or must not be there, and counts it.
 
     Args:
         sources (`dict[str, list[dict]]`):
@@ -70,6 +77,8 @@ def select_extra_rows(
             before, is left out.
         numerals (`bool`, *optional*), keep_unusable (`bool`, *optional*, defaults to `False`):
             As in [`select_rows`].
+        excluded (`Collection[bytes]`, *optional*):
+            [`masked_digest`] of texts that are not to be added.
 
     Returns:
         `tuple[list[dict], dict[str, SplitReport]]`: rows to add, and counts by source.
@@ -87,6 +96,8 @@ def select_extra_rows(
                 report.count(report.dropped, fault[0], f"{place}: {fault[1]}")
             elif problem.masked_key in seen:
                 report.count(report.dropped, "known", place)
+            elif excluded and masked_digest(row["text"], row["language"]) in excluded:
+                report.count(report.dropped, "excluded", place)
             else:
                 if fault is not None:
                     report.count(report.kept_with, fault[0], f"{place}: {fault[1]}")

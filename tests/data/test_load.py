@@ -304,6 +304,21 @@ def test_problems_are_added_to_the_training_part(tmp_path):
     assert dataset_report(dataset).extra == report.extra
 
 
+def test_what_is_excluded_is_not_added(tmp_path):
+    path = write_lines(tmp_path / "mine.jsonl", [{"text": "有3个", "equation": "x=3"}])
+    more = [
+        {"text": "买4个", "equation": "x=4"},
+        {"text": "卖5个", "equation": "x=5"},
+        {"text": "6+7=?", "equation": "x=6+7"},
+    ]
+    more = write_lines(tmp_path / "more.jsonl", more)
+    other = write_lines(tmp_path / "other.jsonl", [{"text": "卖 8个"}, {"text": "1+1=?"}])
+    dataset, report = load_mwp_dataset(path, extra_train=more, extra_exclude=[other], return_report=True)
+    assert dataset["train"]["text"] == ["有3个", "买4个"]
+    assert report.extra[str(more)].dropped == {"excluded": 2}
+    assert "2 left out: masked text that is not to be added" in str(report)
+
+
 def test_added_problems_obey_the_options(tmp_path):
     rows = [{"text": f"第{n}个和{n}", "equation": "x=1"} for n in range(3)]
     path = write_lines(tmp_path / "mine.jsonl", rows)
