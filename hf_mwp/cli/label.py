@@ -19,6 +19,7 @@ from .evaluate import default_device
 from .evaluation import search
 from .model_folder import load_solver
 from .parsing import parse
+from .run_folder import RunFolder
 
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ class LabelArguments:
     Args:
         problems (`list[str]`):
             Files, data sets (their training part) or data sets and parts (`cm17k:all`) with answers.
-        output (`str`):
-            JSONL file to write, which `extra_train` takes.
+        output_dir (`str`):
+            Folder for `labelled.jsonl`, which `extra_train` takes, the figures and the run's record.
         model (`str`):
             Folder or Hub id of the solver that labels.
         data_dir (`str`, *optional*):
@@ -63,7 +64,9 @@ class LabelArguments:
     problems: list[str] = field(
         default_factory=list, metadata={"help": "Files, data sets, or sets and parts (must be given)."}
     )
-    output: str | None = field(default=None, metadata={"help": "JSONL file to write (must be given)."})
+    output_dir: str | None = field(
+        default=None, metadata={"help": "Folder for labelled.jsonl and the figures (must be given)."}
+    )
     model: str = field(default="hf_mwp_quickstart/teacher", metadata={"help": "Folder or Hub id of the solver."})
     data_dir: str | None = field(default=None, metadata={"help": "Folder of the data sets."})
     exclude: list[str] | None = field(
@@ -75,8 +78,8 @@ class LabelArguments:
     device: str | None = field(default=None, metadata={"help": "Device, such as cpu or cuda:0; chosen if not given."})
 
     def __post_init__(self):
-        if not self.problems or self.output is None:
-            raise ValueError("`problems` and `output` must be given.")
+        if not self.problems or self.output_dir is None:
+            raise ValueError("`problems` and `output_dir` must be given.")
         for name in ("num_beams", "batch_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"`{name}` must be at least 1, not {getattr(self, name)}.")
@@ -84,33 +87,43 @@ class LabelArguments:
             raise ValueError(f"`min_probability` must be at least 0 and below 1, not {self.min_probability}.")
 
 
+def argument_types() -> list[type]:
+    """Dataclasses whose fields are the options."""
+    return [LabelArguments]
+
+
 def run(argv: list[str]) -> int:
     """Labels and writes; see `hf-mwp label --help`."""
-    (args,), _ = parse(
+    (args,), values = parse(
         "label",
         "Give equations to problems that have an answer and no equation (self-training): of the trees that a solver "
-        "finds, the most probable one whose value is the answer. The file is training data for --extra_train.",
-        [LabelArguments],
+        "finds, the most probable one whose value is the answer. labelled.jsonl is training data for --extra_train.",
+        argument_types(),
         argv,
     )
     console = make_console()
-    Path(args.output).parent.mkdir(parents=True, exist_ok=True)
-    model, processor = load_solver(args.model)
-    model.to(args.device or default_device())
-    counts: Counter[str] = Counter()
-    rows = read_rows(args, processor, counts)
-    if not rows:
-        fates = ", ".join(f"{count} {fate}" for fate, count in counts.items())
-        raise CommandError(f"There is no problem to label{f': {fates}' if fates else ''}.")
-    records = label_rows(model, processor, rows, args, counts, console)
-    write_json_lines(args.output, records)
+    folder = RunFolder(args.output_dir, "label", values)
+    try:
+        model, processor = load_solver(args.model)
+        model.to(args.device or default_device())
+        counts: Counter[str] = Counter()
+        rows = read_rows(args, processor, counts)
+        if not rows:
+            fates = ", ".join(f"{count} {fate}" for fate, count in counts.items())
+            raise CommandError(f"There is no problem to label{f': {fates}' if fates else ''}.")
+        records = label_rows(model, processor, rows, args, counts, console)
+        path = folder.path / "labelled.jsonl"
+        write_json_lines(path, records)
+        folder.finish({"problems": args.problems, "fates": {fate: counts[fate] for fate in FATES}})
+    finally:
+        folder.close()
     table = Table(title=", ".join(Path(source).name for source in args.problems), title_justify="left")
     for column, justify in (("problems", "right"), ("", "left"), ("meaning", "left")):
         table.add_column(column, justify=justify)
     for fate, meaning in FATES.items():
         table.add_row(f"{counts[fate]:,}", fate, meaning)
     console.print(table)
-    console.print(f"Labelled problems: {args.output}")
+    console.print(f"Labelled problems: {path}")
     return 0
 
 

@@ -26,7 +26,7 @@ from .problem_data import keep_loaded
 
 
 TRAINING_COMMANDS = ("pretrain", "train", "distill")
-STAGE_COMMANDS = (*TRAINING_COMMANDS, "mix", "evaluate", "card")
+STAGE_COMMANDS = (*TRAINING_COMMANDS, "mix", "label", "evaluate", "card")
 
 
 def is_recipe(argv: Sequence[str]) -> bool:
@@ -40,7 +40,7 @@ def is_recipe(argv: Sequence[str]) -> bool:
         content = read_yaml(path)
     except RecipeError:
         return False
-    return isinstance(content, Mapping) and "stages" in content
+    return isinstance(content, Mapping) and ("stages" in content or "base" in content)
 
 
 def run_recipe(argv: Sequence[str]) -> int:

@@ -15,7 +15,9 @@ from .stage import PLACES, Stage, StageResult, fingerprint
 
 
 REFERENCE = re.compile(r"\$\{(\w+)\}")
-KEYS = ("recipe", "budget", "variables", "stages", "budgets", "targets")
+KEYS = ("recipe", "base", "budget", "variables", "stages", "budgets", "targets")
+# How deep a file's mappings are merged into those of its base: variables; options of stages; those of a budget's stages.
+MERGED = {"variables": 1, "stages": 2, "budgets": 3}
 
 
 class RecipeError(ValueError):
@@ -38,6 +40,8 @@ class Recipe:
       cpu: {}
     targets: [distill]                       # what is wanted; all stages by default
     ```
+
+    A file with `base: other.yaml` holds only what differs from that file, whose path is seen from its own.
 
     `${name}` stands for a variable, or for the folder of a stage, which is then run before. The folder of a stage is
     named after its fingerprint, so that what is there already is used again, by this recipe and by others in the same
@@ -86,7 +90,7 @@ class Recipe:
     @classmethod
     def from_file(cls, path: str | Path, output_dir: str | Path, **kwargs) -> Recipe:
         """Reads a recipe; `kwargs` are those of the class. `RecipeError` if there is no such file or it is no YAML."""
-        return cls(read_yaml(path), output_dir, source=str(path), **kwargs)
+        return cls(_read_merged(Path(path), ()), output_dir, source=str(path), **kwargs)
 
     def wanted(self, targets: Iterable[str] | None = None) -> list[Stage]:
         """The stages that the targets (by default those of the file) need, in the order in which they are run."""
@@ -186,6 +190,24 @@ class Recipe:
             hint = f" Did you mean {close[0]!r}?" if close else f" There are: {', '.join(known) or 'none'}."
             where = f"{self.source}, {place}" if place else self.source
             raise RecipeError(f"{where}: unknown {kind} {name!r}.{hint}")
+
+
+def _read_merged(path: Path, above: tuple[Path, ...]) -> Any:
+    content = read_yaml(path)
+    if not isinstance(content, Mapping) or content.get("base") is None:
+        return content
+    if path.resolve() in above:
+        raise RecipeError(f"{above[0]}: its `base` leads back to {path}.")
+    base = _read_merged(path.parent / str(content["base"]), (*above, path.resolve()))
+    if not isinstance(base, Mapping):
+        raise RecipeError(f"{path}: its `base` {content['base']} is no recipe.")
+    return {**base, **{key: _merged(base.get(key), value, MERGED.get(key, 0)) for key, value in content.items()}}
+
+
+def _merged(base: Any, value: Any, depth: int) -> Any:
+    if depth == 0 or not isinstance(base, Mapping) or not isinstance(value, Mapping):
+        return value
+    return {**base, **{key: _merged(base.get(key), item, depth - 1) for key, item in value.items()}}
 
 
 def read_yaml(path: str | Path) -> Any:

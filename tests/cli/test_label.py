@@ -34,8 +34,8 @@ def write(path, records):
 
 def label(solver_folder, tmp_path, *more):
     argv = ["label", "--model", str(solver_folder), "--problems", str(tmp_path / "answers.jsonl"), "--num_beams=8"]
-    assert main([*argv, "--output", str(tmp_path / "labelled.jsonl"), *more]) == 0
-    return [json.loads(line) for line in (tmp_path / "labelled.jsonl").read_text("utf-8").splitlines()]
+    assert main([*argv, "--output_dir", str(tmp_path / "run"), *more]) == 0
+    return [json.loads(line) for line in (tmp_path / "run" / "labelled.jsonl").read_text("utf-8").splitlines()]
 
 
 def test_the_first_tree_with_the_right_value_is_the_label(solver_folder, tmp_path, found, capsys):
@@ -55,8 +55,10 @@ def test_the_first_tree_with_the_right_value_is_the_label(solver_folder, tmp_pat
     shown = " ".join(capsys.readouterr().out.split())
     for line in ("1 │ labelled", "1 │ not found", "1 │ duplicate", "3 │ no answer", "0 │ excluded"):
         assert line in shown
+    fates = json.loads((tmp_path / "run" / "metrics.json").read_text("utf-8"))["fates"]
+    assert fates == {"labelled": 1, "not found": 1, "excluded": 0, "duplicate": 1, "no answer": 3}
     # It is training data: its equation gives its answer.
-    (row,) = load_mwp_dataset(tmp_path / "labelled.jsonl")["train"]
+    (row,) = load_mwp_dataset(tmp_path / "run" / "labelled.jsonl")["train"]
     assert row["answer"] == str(value)
 
 
@@ -70,7 +72,7 @@ def test_excluded_texts_are_not_labelled(solver_folder, tmp_path, found):
 
 
 def test_what_is_wrong_is_named(solver_folder, tmp_path, capsys):
-    argv = ["label", "--model", str(solver_folder), "--output", str(tmp_path / "labelled.jsonl"), "--problems"]
+    argv = ["label", "--model", str(solver_folder), "--output_dir", str(tmp_path / "run"), "--problems"]
     assert main([*argv, str(tmp_path / "nowhere.jsonl")]) == 1
     assert "nowhere.jsonl" in capsys.readouterr().err
     write(tmp_path / "answers.jsonl", [{"text": "Tom has 4 apples.", "answer": "4", "language": "en"}])

@@ -9,6 +9,7 @@ import yaml
 from huggingface_hub import ModelCard
 from transformers import pipeline
 
+from hf_mwp import load_mwp_dataset
 from hf_mwp.cli.main import main
 from hf_mwp.cli.recipe import check_stage
 from hf_mwp.recipes import Recipe
@@ -16,6 +17,7 @@ from hf_mwp.recipes import Recipe
 
 COMPACT = Path(__file__).parents[2] / "examples" / "compact_math23k.yaml"
 ENGLISH = COMPACT.with_name("compact_asdiv.yaml")
+SELF_TRAINING = COMPACT.with_name("compact_math23k_self_training.yaml")
 TRAINING = {
     "dataset": "${dataset}",
     "use_cpu": True,
@@ -180,6 +182,34 @@ def test_the_example_can_be_read_at_each_budget(budget, tmp_path):
     assert {"card", "card_encoder"} <= set(names) and "adapt" not in names
     adapted = Recipe.from_file(COMPACT, tmp_path, budget=budget, changes={"teacher.encoder": "${adapt}"})
     assert "adapt" in [stage.name for stage in adapted.wanted()]
+
+
+@pytest.mark.parametrize("budget", ["quick", "cpu", "gpu", "paper"])
+def test_the_example_with_self_training_trains_on_its_labels(budget, tmp_path):
+    changes = {"use_cpu": True, "answers": "answers.jsonl"}
+    recipe = Recipe.from_file(SELF_TRAINING, tmp_path, budget=budget, changes=changes)
+    for stage in recipe.stages.values():
+        check_stage(stage)
+    names = [stage.name for stage in recipe.wanted()]
+    assert names.index("teacher") < names.index("label") < names.index("retrain") < names.index("distill")
+    for name in ("retrain", "distill", "finetune"):
+        assert recipe.stages[name].options["extra_train"] == [f"{recipe.stages['label'].folder}/labelled.jsonl"]
+    assert recipe.stages["evaluate_teacher"].options["model"] == str(recipe.stages["retrain"].folder)
+    # The first teacher is that of the plain recipe, and is not trained again.
+    plain = Recipe.from_file(COMPACT, tmp_path, budget=budget, changes={"use_cpu": True})
+    assert plain.stages["teacher"].fingerprint == recipe.stages["teacher"].fingerprint
+
+
+@pytest.mark.slow
+def test_self_training_runs_from_its_first_teacher_to_the_student(tmp_path, capsys):
+    rows = load_mwp_dataset("math23k")["train"].select(range(40))
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text("".join(json.dumps({"text": r["text"], "answer": r["answer"]}) + "\n" for r in rows), "utf-8")
+    argv = ["distill", "--config", str(SELF_TRAINING), "--budget", "quick", "--answers", str(answers)]
+    assert main([*argv, "--use_cpu", "true", "--output_dir", str(tmp_path), "--targets", "evaluate_greedy"]) == 0
+    (fates,) = (json.loads(path.read_text("utf-8"))["fates"] for path in tmp_path.glob("label-*/metrics.json"))
+    assert sum(fates.values()) == 40
+    assert "test" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("budget", ["quick", "cpu", "gpu"])

@@ -138,6 +138,36 @@ def test_wrong_recipes_name_the_place(tmp_path, changes, message):
         recipe(tmp_path, changes=changes)
 
 
+def test_a_file_holds_what_differs_from_its_base(tmp_path):
+    (tmp_path / "base.yaml").write_text(yaml.safe_dump(CONTENT))
+    (tmp_path / "files").mkdir()
+    path = tmp_path / "files" / "more.yaml"
+    more = {
+        "base": "../base.yaml",
+        "variables": {"seed": 1, "labels": "${teacher}/labels"},
+        "stages": {"student": {"lists": ["${labels}"]}, "last": {"command": "train", "solver": "${student}"}},
+        "budgets": {"small": {"teacher": {"layers": 2}}, "none": {}},
+        "targets": ["last"],
+    }
+    path.write_text(yaml.safe_dump(more))
+    merged = Recipe.from_file(path, tmp_path / "runs", budget="small")
+    assert (merged.title, [stage.name for stage in merged.wanted()]) == ("Two models", ["teacher", "student", "last"])
+    teacher, student = merged.stages["teacher"], merged.stages["student"]
+    assert teacher.options == {"seed": 1, "dataset": "few", "epochs": 1, "layers": 2}
+    assert student.options == {"teacher": str(teacher.folder), "seed": 1, "lists": [f"{teacher.folder}/labels"]}
+    assert Recipe.from_file(path, tmp_path / "runs").stages["teacher"].options["dataset"] == "numbers"
+    # What does not differ is not done again.
+    assert merged.stages["unused"].fingerprint == recipe(tmp_path).stages["unused"].fingerprint
+
+    path.write_text("base: ../base.yaml\nstages: {teacher: {epochs: 9}}")
+    (tmp_path / "base.yaml").write_text("base: files/more.yaml")
+    with pytest.raises(RecipeError, match="more.yaml: its `base` leads back to .*more.yaml"):
+        Recipe.from_file(path, tmp_path)
+    (tmp_path / "base.yaml").write_text("a text")
+    with pytest.raises(RecipeError, match="more.yaml: its `base` ../base.yaml is no recipe"):
+        Recipe.from_file(path, tmp_path)
+
+
 def test_unknown_budget_key_target_and_file(tmp_path):
     with pytest.raises(RecipeError, match="unknown budget 'huge'. There are: large, small"):
         recipe(tmp_path, budget="huge")
