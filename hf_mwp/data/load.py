@@ -80,7 +80,7 @@ def load_mwp_dataset(
             looked for beside this one and in `examples/data`. A problem is added only if its text with the numbers
             masked stands in no split yet.
         extra_exclude (`Sequence[str or Path]`, *optional*):
-            Whose texts, whatever their numbers, are not to be added: files, data sets (what they hold out) or data sets
+            Whose texts, whatever their numbers, are not to be added: files, data sets (what they hold out), or sets
             and parts, such as `"ape210k:test"` if the model is to be evaluated on that too.
         keep_unusable (`bool`, *optional*, defaults to `False`):
             Keep problems in all splits whatever is wrong with them, e.g. for pretraining on their texts.

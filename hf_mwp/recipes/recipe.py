@@ -16,7 +16,7 @@ from .stage import PLACES, Stage, StageResult, fingerprint
 
 REFERENCE = re.compile(r"\$\{(\w+)\}")
 KEYS = ("recipe", "base", "budget", "variables", "stages", "budgets", "targets")
-# How deep a file's mappings are merged into those of its base: variables; options of stages; those of a budget's stages.
+# How deep mappings are merged into those of the base: variables; options of stages; options of a budget's stages.
 MERGED = {"variables": 1, "stages": 2, "budgets": 3}
 
 
