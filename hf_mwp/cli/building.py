@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from ..models import MwpSolver
     from .pretrain_arguments import StudentModelArguments
 
+# Dropouts of layers in the configurations of BERT and its like, and of DistilBERT.
+DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
+
 
 def build_solver(
     args: ModelArguments, rows: Iterable[Mapping[str, Any]], language: str, numerals: bool | None = None
@@ -75,8 +78,6 @@ def build_solver(
 
 
 def _encoder(args: ModelArguments, processor: MwpProcessor) -> PreTrainedModel:
-    from transformers import AutoModel
-
     from ..models import MwpStudentConfig, MwpStudentModel
 
     if args.encoder is None:
@@ -86,12 +87,9 @@ def _encoder(args: ModelArguments, processor: MwpProcessor) -> PreTrainedModel:
             config._attn_implementation = args.attn_implementation
         set_dropout(config, args.dropout)
         return MwpStudentModel(config, add_pooling_layer=False)
-    check_folder(args.encoder)
     options = {} if args.attn_implementation is None else {"attn_implementation": args.attn_implementation}
-    if args.dropout is not None:
-        options |= {"hidden_dropout_prob": args.dropout, "attention_probs_dropout_prob": args.dropout}
     try:
-        encoder = AutoModel.from_pretrained(args.encoder, dtype="float32", use_safetensors=True, **options)
+        encoder = load_encoder(args.encoder, args.dropout, **options)
     except OSError as error:
         raise CommandError(f"The encoder {args.encoder} cannot be loaded: {error}") from error
     layers = parse_layers(args.encoder_layers)
@@ -104,21 +102,55 @@ def numbers_have_tokens(args: ModelArguments | StudentModelArguments) -> bool:
     """Whether numbers have a token each: as the options say, or else as the processor beside the encoder has it."""
     if args.indexed_numbers is not None or args.encoder is None:
         return bool(args.indexed_numbers)
+    from transformers.utils import cached_file
+
     from ..data.mwp_processor import MwpProcessor
 
-    path = Path(args.encoder) / MwpProcessor.file_name
-    if not path.is_file():
+    # In a folder or on the Hub, where most encoders have no such file.
+    path = cached_file(args.encoder, MwpProcessor.file_name, _raise_exceptions_for_missing_entries=False)
+    if path is None:
         return False
     try:
-        return bool(json.loads(path.read_text(encoding="utf-8"))["indexed_numbers"])
+        return bool(json.loads(Path(path).read_text(encoding="utf-8"))["indexed_numbers"])
     except (ValueError, KeyError, TypeError) as error:
         raise CommandError(f"{path} is no file of a processor: {error}.") from error
 
 
+def load_encoder(source: str, dropout: float | None, **options) -> PreTrainedModel:
+    """
+    Loads an encoder.
+
+    Args:
+        source (`str`): Folder or Hub id.
+        dropout (`float`, *optional*): Its dropout; its own if `None`.
+        options: Arguments of `AutoModel.from_pretrained`.
+
+    Raises:
+        CommandError: a folder that is no model, or an encoder whose dropout cannot be set.
+        OSError: it cannot be loaded.
+    """
+    from transformers import AutoConfig, AutoModel
+
+    check_folder(source)
+    config = AutoConfig.from_pretrained(source)
+    set_dropout(config, dropout)
+    return AutoModel.from_pretrained(source, config=config, dtype="float32", use_safetensors=True, **options)
+
+
 def set_dropout(config: Any, dropout: float | None) -> None:
-    """Writes a dropout into an encoder's configuration; `None` leaves it."""
-    if dropout is not None:
-        config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout
+    """
+    Writes a dropout into an encoder's configuration, whatever its fields are called; `None` leaves it.
+
+    Raises:
+        CommandError: no field has a name that is known.
+    """
+    if dropout is None:
+        return
+    names = [name for name in DROPOUTS if hasattr(config, name)]
+    if not names:
+        raise CommandError(f"The dropout of an encoder of type {config.model_type!r} cannot be set: leave it out.")
+    for name in names:
+        setattr(config, name, dropout)
 
 
 def _apply_dropout(model: MwpSolver, dropout: float) -> None:

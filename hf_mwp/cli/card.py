@@ -6,13 +6,15 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from ..files import without_folder
+from ..recipes.stage import PLACES
 from .console import make_console
+from .data_arguments import DataArguments
 from .errors import CommandError
 from .model_folder import load_solver
 from .parsing import parse
@@ -21,8 +23,8 @@ from .parsing import parse
 if TYPE_CHECKING:
     from ..hub import ModelFigures, TrainingStage
 
-# What says where files lie, and not how the model was made.
-PLACES = ("output_dir", "data_dir", "tagger_cache_dir", "teacher_cache_dir")
+# What says where files lie, and not how the model was made, and what is secret.
+NOT_SHOWN = (*PLACES, "output_dir", "data_dir", "resume_from_checkpoint", "hub_token")
 
 
 @dataclass
@@ -36,13 +38,14 @@ class CardArguments:
         output_dir (`str`):
             Folder for weights (half precision), processor and card.
         part (`str`, *optional*, defaults to `"solver"`):
-            What to write: the `"solver"`, or its `"encoder"` alone, with its code and tokenizer.
+            What to write: the `"solver"`, or its `"encoder"` alone, a student, with its code, a pooling layer
+            ([`~hub.with_pooling_layer`]) and a processor that masks numbers as it learned them.
         model_id (`str`, *optional*):
             Name by which the card loads the model; the output folder by default.
         stages (`list[str]`, *optional*):
             Folders of the runs that made the model, in their order.
         evaluations (`list[str]`, *optional*):
-            Folders of `hf-mwp evaluate` for this model.
+            Folders of `hf-mwp evaluate` for this model, or for the solver that was built on this encoder.
         teacher_evaluations (`list[str]`, *optional*):
             The same for its teacher.
         summary, notes (`str`, *optional*):
@@ -88,11 +91,21 @@ def run(argv: list[str]) -> int:
         argument_types(),
         argv,
     )
-    from ..hub import build_model_card, write_model_folder
+    from ..data import OutputVocabulary
+    from ..hub import build_model_card, with_pooling_layer, write_model_folder
     from ..models.mwp_student import save_student_code
 
-    solver, processor = load_solver(args.model)
-    model = solver if args.part == "solver" else solver.encoder
+    model, processor = load_solver(args.model)
+    evaluated = "this model"
+    if args.part == "encoder":
+        kind = model.encoder.config.model_type
+        if kind != "mwp_student":
+            raise CommandError(f"--part encoder writes students, but the encoder of {args.model} is of type {kind!r}.")
+        if model.config.bottleneck_layers:
+            raise CommandError(f"The encoder of {args.model} needs its bottleneck networks: write the solver instead.")
+        model, evaluated = with_pooling_layer(model.encoder), "solver built on it"
+        # As `hf-mwp pretrain` leaves it: constants are collected by the solver that is built on the encoder.
+        processor.vocabulary = OutputVocabulary()
     notes = args.notes
     if notes.endswith(".md") and os.path.isfile(notes):
         notes = Path(notes).read_text(encoding="utf-8")
@@ -100,17 +113,18 @@ def run(argv: list[str]) -> int:
         model,
         model_id=args.model_id or args.output_dir,
         figures=[
-            *(read_figures(folder, "this model") for folder in args.evaluations or ()),
+            *(read_figures(folder, evaluated) for folder in args.evaluations or ()),
             *(read_figures(folder, "teacher") for folder in args.teacher_evaluations or ()),
         ],
         stages=[read_stage(folder) for folder in args.stages or ()],
         language=processor.language,
+        indexed_numbers=processor.indexed_numbers,
         license=args.license,
         summary=args.summary,
         notes=notes,
     )
-    write_model_folder(model, args.output_dir, card, processor if args.part == "solver" else processor.tokenizer)
-    if args.part == "encoder" and model.config.model_type == "mwp_student":
+    write_model_folder(model, args.output_dir, card, processor)
+    if args.part == "encoder":
         save_student_code(args.output_dir)
     make_console().print(f"{args.output_dir} has weights, configuration, processor and README.md.")
     return 0
@@ -146,9 +160,23 @@ def read_stage(folder: str) -> TrainingStage:
     if not options_file.is_file():
         raise CommandError(f"{folder} is no run: it has neither stage.yaml nor run_config.yaml.")
     options = yaml.safe_load(options_file.read_text(encoding="utf-8"))
-    shown = {key: without_folder(value) for key, value in options.items() if key not in PLACES}
+    shown = {key: without_place(value) for key, value in options.items() if key not in NOT_SHOWN}
     command = stage.get("command") or record.get("command") or "hf-mwp"
+    if command in ("hf-mwp train", "hf-mwp distill"):
+        shown.setdefault("dataset", DataArguments.dataset)
     return TrainingStage(stage.get("stage") or path.name, command, shown, record)
+
+
+def without_place(value: Any) -> Any:
+    """As [`without_folder`] has it, also for paths that are not there any more: a Hub id has one slash at most."""
+    if isinstance(value, list):
+        return [without_place(item) for item in value]
+    if not isinstance(value, str):
+        return without_folder(value)
+    tagger = "ltp:" if value.startswith("ltp:") else ""
+    place = value.removeprefix(tagger)
+    is_path = place.startswith(("/", "~", "./", "../")) or place.count("/") > 1
+    return tagger + (PurePath(place).name if is_path else without_folder(place))
 
 
 def read_record(path: Path, missing: Any = None) -> Mapping[str, Any]:

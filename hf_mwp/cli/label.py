@@ -19,6 +19,7 @@ from .evaluate import default_device
 from .evaluation import search
 from .model_folder import load_solver
 from .parsing import parse
+from .recipe import check_one_process
 from .run_folder import RunFolder
 
 
@@ -101,6 +102,7 @@ def run(argv: list[str]) -> int:
         argument_types(),
         argv,
     )
+    check_one_process("label", launches=False)
     console = make_console()
     folder = RunFolder(args.output_dir, "label", values)
     try:

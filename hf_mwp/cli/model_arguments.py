@@ -6,6 +6,19 @@ import json
 from dataclasses import dataclass, field
 
 
+# What a solver has already, and options cannot change.
+OF_NEW_SOLVERS = (
+    "encoder_layers",
+    "tokenizer",
+    "language",
+    "indexed_numbers",
+    "max_length",
+    "min_constant_count",
+    "decoder_config",
+    "attn_implementation",
+)
+
+
 @dataclass
 class ModelArguments:
     """
@@ -22,7 +35,8 @@ class ModelArguments:
         tokenizer (`str`, *optional*):
             Hub id or folder of the tokenizer; that of the encoder by default.
         solver (`str`, *optional*):
-            Folder or Hub id of a solver to go on training, instead of all of the above.
+            Folder or Hub id of a solver to go on training, instead of all of the above. Of what is below it takes
+            `dropout` and bottleneck networks; the rest is refused.
         language (`str`, *optional*):
             Language of the problems, `"zh"` or `"en"`; that of the data by default.
         indexed_numbers (`bool`, *optional*):
@@ -72,9 +86,10 @@ class ModelArguments:
             "not given."
         },
     )
-    max_length: int = field(default=512, metadata={"help": "Most tokens of a text."})
-    min_constant_count: int = field(
-        default=5, metadata={"help": "Training problems in which a constant must occur to be an output symbol."}
+    max_length: int | None = field(default=None, metadata={"help": "Most tokens of a text; 512 if not given."})
+    min_constant_count: int | None = field(
+        default=None,
+        metadata={"help": "Training problems in which a constant must occur to be an output symbol; 5 if not given."},
     )
     dropout: float | None = field(
         default=None, metadata={"help": "Dropout of encoder and decoder; each model's own if not given."}
@@ -105,6 +120,13 @@ class ModelArguments:
             )
         if self.encoder_config is not None and self.tokenizer is None:
             raise ValueError("an encoder from random weights (`encoder_config`) needs a `tokenizer`.")
+        if self.encoder_config is not None and self.encoder_layers is not None:
+            raise ValueError("`encoder_layers` belongs to `encoder`; with random weights say `num_hidden_layers`.")
+        unused = [name for name in OF_NEW_SOLVERS if self.solver is not None and getattr(self, name) is not None]
+        if unused:
+            raise ValueError(f"`{unused[0]}` does nothing with `solver`: leave one of them out.")
+        self.max_length = 512 if self.max_length is None else self.max_length
+        self.min_constant_count = 5 if self.min_constant_count is None else self.min_constant_count
         parse_layers(self.encoder_layers)
         if parse_layers(self.bottleneck_layers) is not None and self.bottleneck_size is None:
             raise ValueError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,10 +53,10 @@ def run(argv: list[str]) -> int:
     )
     console = make_console()
     checkpoint = resume_point(config, resume_args)
-    check_tagger(corpus_args, config)
+    check_tagging(corpus_args, model_args, config)
     set_seed(config.seed)
-    tagger = load_tagger(corpus_args.tagger) if config.pos_loss_weight else None
-    builder = StudentBuilder(model_args, None if tagger is None else tagger.name)
+    tagger = None if corpus_args.tagger == NO_TAGGER else load_tagger(corpus_args.tagger)
+    builder = StudentBuilder(model_args, tagger.name if config.pos_loss_weight else None)
     folder = RunFolder(config.output_dir, "pretrain", values)
     try:
         with config.main_process_first(local=False, desc="tagging"):
@@ -68,7 +68,7 @@ def run(argv: list[str]) -> int:
         set_seed(config.seed)
         with counting_bar(console, "encoding") as progress:
             trainer = PreTrainingTrainer(
-                model=builder.build(None if tagger is None else corpus.tags, sample_texts(corpus)),
+                model=builder.build(corpus.tags if config.pos_loss_weight else None, sample_texts(corpus)),
                 args=config,
                 train_dataset=corpus,
                 processing_class=builder.processor,
@@ -76,8 +76,7 @@ def run(argv: list[str]) -> int:
             )
         record = data_record(corpus_args, trainer, tagger, counts)
         console.print(
-            f"{record['used']} texts to learn from, {record['held_out']} held out; read {counts['read']}, of which "
-            f"{counts['duplicate']} doubles and {counts['excluded']} of excluded sets"
+            f"{record['used']} texts to learn from, {record['held_out']} held out; {describe_counts(counts)}"
         )
         folder.write_json("data.json", record)
         folder.finish(pretrain(trainer, folder, checkpoint, console))
@@ -88,12 +87,14 @@ def run(argv: list[str]) -> int:
     return 0
 
 
-def check_tagger(args: CorpusArguments, config: PreTrainingConfig) -> None:
-    """Raises `CommandError` if tags are needed and there is no tagger."""
+def check_tagging(args: CorpusArguments, model_args: StudentModelArguments, config: PreTrainingConfig) -> None:
+    """Raises `CommandError` if tags are needed and there is no tagger, or a head for them and they are not learned."""
     if args.tagger == NO_TAGGER and config.pos_loss_weight:
         raise CommandError(
             "pretrain: tagging needs a tagger: take --tagger jieba, or leave tagging away with --pos_loss_weight 0."
         )
+    if model_args.new_pos_head and not config.pos_loss_weight:
+        raise CommandError("pretrain: --pos_loss_weight 0 leaves tagging away: leave --new_pos_head away too.")
 
 
 def read_corpus(
@@ -109,10 +110,17 @@ def read_corpus(
         folder (`Path`): The run's folder, for the tags if they have no other.
         console (`rich.console.Console`): Where to show the progress.
         counts (`Counter`): Takes what [`read_texts`] counts.
+
+    Raises:
+        CommandError: no text is left.
     """
     from ..data.pretraining_texts import read_texts
 
-    texts: Iterator[str] = read_texts(args.corpus, exclude=args.exclude or (), language=language, counts=counts)
+    texts: Iterator[str] = read_texts(args.corpus, args.exclude or (), language, args.data_dir, counts)
+    first = next(texts, None)
+    if first is None:
+        raise CommandError(f"pretrain: the corpus is empty: {', '.join(args.corpus)}: {describe_counts(counts)}.")
+    texts = chain([first], texts)
     if args.max_texts is not None:
         texts = islice(texts, args.max_texts)
     if tagger is None:
@@ -121,6 +129,12 @@ def read_corpus(
 
     with counting_bar(console, f"tagging with {tagger.name}") as progress:
         return tag_corpus(texts, tagger, args.tag_cache or folder / "tags", progress=progress)
+
+
+def describe_counts(counts: Mapping[str, int]) -> str:
+    """What [`read_texts`] counted, in words."""
+    read, double, excluded = (counts[name] for name in ("read", "duplicate", "excluded"))
+    return f"read {read} texts, of which {double} doubles and {excluded} of excluded sets"
 
 
 def sample_texts(corpus: Any, count: int = SAMPLE_SIZE) -> Iterator[str]:
@@ -139,6 +153,7 @@ def data_record(
     record |= {"used": len(trainer.train_dataset), "held_out": held_out}
     if tagger is not None:
         record |= {"tagger": tagger.name, "tagger_fingerprint": tagger.fingerprint}
+    if trainer.args.pos_loss_weight:
         record["pos_labels"] = len(trainer.model.config.pos_labels)
     return record
 

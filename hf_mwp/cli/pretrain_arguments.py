@@ -19,10 +19,13 @@ class CorpusArguments:
     Args:
         corpus (`list[str]`):
             Files (`.txt`, `.jsonl`, also with `.gz`) and names of data sets, whose training parts are read.
+        data_dir (`str`, *optional*):
+            Folder of the data sets' files, if they are not where the loaders look.
         exclude (`list[str]`, *optional*):
             Data sets or files whose texts must not occur, whatever their numbers: those of test sets.
         tagger (`str`, *optional*, defaults to `"jieba"`):
-            `"jieba"`, `"ltp:"` and a folder or Hub id, or `"none"`, which needs `pos_loss_weight=0`.
+            `"jieba"`, `"ltp:"` and a folder or Hub id, or `"none"`, which needs `pos_loss_weight=0`. With a tagger and
+            `pos_loss_weight=0` the tags say which words are quantities, and nothing else.
         tag_cache (`str`, *optional*):
             Folder for the tags, to be shared by runs; `tags` in the output folder by default.
         max_texts (`int`, *optional*):
@@ -35,6 +38,7 @@ class CorpusArguments:
         default_factory=list,
         metadata={"help": "Text files (.txt, .jsonl, also .gz) and names of data sets (must be given)."},
     )
+    data_dir: str | None = field(default=None, metadata={"help": "Folder of the data sets' files."})
     exclude: list[str] | None = field(
         default=None, metadata={"help": "Data sets or files whose texts must not occur, whatever their numbers."}
     )

@@ -23,6 +23,7 @@ from .console import make_console, percent
 from .errors import CommandError
 from .parsing import parse
 from .problem_data import keep_loaded
+from .stage_checks import check_layers, check_models
 
 
 TRAINING_COMMANDS = ("pretrain", "train", "distill")
@@ -98,18 +99,24 @@ def _launch(launcher: list[str], command: str, argv: list[str]) -> int:
     return 0
 
 
-def check_one_process(command: str) -> None:
-    """Raises `CommandError` under `torchrun`: stages follow each other in one process, which starts the others."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise CommandError(
-            f"{command}: start stages from one process, which launches those that train: "
-            f"hf-mwp {command} ... --launch 'torchrun --nproc_per_node {os.environ['WORLD_SIZE']}'."
-        )
+def check_one_process(command: str, launches: bool = True) -> None:
+    """
+    Raises `CommandError` under `torchrun`, where each process would do the same.
+
+    Args:
+        command (`str`): Name of the command.
+        launches (`bool`, *optional*, defaults to `True`): Whether it can itself launch stages in several processes.
+    """
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    if processes > 1:
+        more = f" --launch 'torchrun --nproc_per_node {processes}'" if launches else ""
+        raise CommandError(f"{command}: start it in one process, not in {processes}: hf-mwp {command} ...{more}")
 
 
 def check_stage(stage: Stage) -> None:
     """
-    Reads a stage's options as its command will, so that a wrong one is found before the first stage is run.
+    Reads a stage's options as its command will, and looks for the models and layers that they name, so that what is
+    wrong is found before the first stage is run.
 
     Raises:
         CommandError: names the stage and the option.
@@ -124,9 +131,11 @@ def check_stage(stage: Stage) -> None:
         options = {**stage.options, "output_dir": str(stage.folder)}
         path.write_text(yaml.safe_dump(options, allow_unicode=True), encoding="utf-8")
         try:
-            parse(stage.command, "", module.argument_types(), ["--config", str(path)])
+            _, values = parse(f"stage {stage.name}", "", module.argument_types(), ["--config", str(path)])
         except CommandError as error:
             raise CommandError(str(error).replace(f"{folder}/", "")) from None
+    check_models(stage, values)
+    check_layers(stage, values)
 
 
 def plan_table(recipe: Recipe, stages: Sequence[Stage]) -> Table:

@@ -16,6 +16,14 @@ SIZES = {
     "student_heads": ("num_attention_heads", 12),
 }
 
+# Where the student comes from -> options that say nothing about such a student.
+UNUSED = {
+    "student": ("student_layers", "student_layer_choice", "new_decoder", "student_dropout"),
+    "student_encoder": ("student_layers", "student_layer_choice", "new_decoder"),
+    "student_start=project": ("new_decoder",),
+    "student_start=random": ("student_layer_choice", "new_decoder"),
+}
+
 
 @dataclass
 class StudentArguments:
@@ -46,6 +54,8 @@ class StudentArguments:
             Start the cut student's decoder from random weights instead of the teacher's.
         student_dropout (`float`, *optional*):
             Dropout of the student; by default that of what it is made of, 0.1 from random weights.
+
+    Options that say nothing about a student of its kind are refused.
     """
 
     _argument_group_name = "teacher and student"
@@ -74,14 +84,16 @@ class StudentArguments:
         default=None, metadata={"help": "Its feed-forward neurons; 1200 if not given."}
     )
     student_heads: int | None = field(default=None, metadata={"help": "Its attention heads; 12 if not given."})
-    student_layers: str = field(
-        default="3",
-        metadata={"help": "Teacher's encoder layers the student starts from: a number, or indices (0,2,4)."},
-    )
-    student_layer_choice: str = field(
-        default="first",
+    student_layers: str | None = field(
+        default=None,
         metadata={
-            "help": "Which layers, if student_layers is a number.",
+            "help": "Teacher's encoder layers the student starts from: a number, or indices (0,2,4); 3 if not given."
+        },
+    )
+    student_layer_choice: str | None = field(
+        default=None,
+        metadata={
+            "help": "Which layers, if student_layers is a number; the first if not given.",
             "choices": ["first", "last", "uniform", "alternate"],
         },
     )
@@ -95,7 +107,7 @@ class StudentArguments:
     def __post_init__(self):
         if self.teacher is None:
             raise ValueError("a `teacher` must be given: the folder or Hub id of a trained solver.")
-        parse_layers(self.student_layers)
+        layers = parse_layers(self.student_layers)
         if self.student is not None and self.student_encoder is not None:
             raise ValueError("`student` is a whole solver and `student_encoder` an encoder: give one of them.")
         if self.student_start not in STARTS:
@@ -110,6 +122,16 @@ class StudentArguments:
             raise ValueError(
                 "`student` and `student_encoder` say where the student starts: leave out `student_start`."
             )
+        given = [name for name in ("student", "student_encoder") if getattr(self, name) is not None]
+        start = given[0] if given else f"student_start={self.student_start}"
+        for name in UNUSED.get(start, ()):
+            # A dropout of 0 is given, a `False` is not.
+            if getattr(self, name) is not None and getattr(self, name) is not False:
+                raise ValueError(f"`{name}` does nothing with `{start}`: leave one of them out.")
+        if isinstance(layers, list) and self.student_layer_choice is not None:
+            raise ValueError("`student_layer_choice` does nothing with indices in `student_layers`.")
+        self.student_layers = self.student_layers or "3"
+        self.student_layer_choice = self.student_layer_choice or "first"
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -35,8 +35,8 @@ class StudentBuilder:
         tagger (`str`, *optional*): Name of the tagger; `None` without tagging.
 
     Raises:
-        CommandError: a folder that is no model or tokenizer, a tokenizer that is not the encoder's, or an encoder
-            that was pretrained with another tagger.
+        CommandError: a folder that is no model or tokenizer, or a tokenizer that is not the encoder's.
+        ValueError: an encoder that was pretrained with another tagger.
     """
 
     def __init__(self, args: StudentModelArguments, tagger: str | None) -> None:
@@ -185,11 +185,7 @@ class StudentBuilder:
             )
 
     def _check_tagger(self) -> None:
-        ours = getattr(self.encoder.config, "pos_tagger", None)
-        if self.tagger is None or ours is None or self.args.new_pos_head or not self._has_tagging_head:
-            return
-        if ours != self.tagger:
-            raise CommandError(
-                f"{self.args.encoder} was pretrained on the tags of {ours}, not of {self.tagger}: take --tagger "
-                f"{ours}, or start the tagging head anew with --new_pos_head."
-            )
+        from ..trainers.pretraining_dataset import check_tagger
+
+        if self._has_tagging_head and not self.args.new_pos_head:
+            check_tagger(self.encoder.config, self.tagger)

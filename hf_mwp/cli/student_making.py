@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from .building import load_encoder
 from .errors import CommandError
 from .model_arguments import parse_layers
-from .model_folder import check_folder, load_solver
+from .model_folder import load_solver
 from .student_arguments import StudentArguments
 
 
@@ -51,7 +52,7 @@ def make_student(
             )
         return student
     if args.student_encoder is not None:
-        return _on_encoder(_load_encoder(args.student_encoder, processor, fields), teacher, processor, dropout)
+        return _on_encoder(_load_encoder(args.student_encoder, processor, dropout), teacher, processor, dropout)
     layers = parse_layers(args.student_layers)
     if args.student_start == "cut":
         return cut_student(
@@ -117,12 +118,11 @@ def _random(args, teacher, processor, rows, layers, fields) -> PreTrainedModel:
     return MwpStudentModel(config, add_pooling_layer=False)
 
 
-def _load_encoder(source: str, processor: MwpProcessor, fields: dict) -> PreTrainedModel:
-    from transformers import AutoModel, AutoTokenizer
+def _load_encoder(source: str, processor: MwpProcessor, dropout: float | None) -> PreTrainedModel:
+    from transformers import AutoTokenizer
 
-    check_folder(source)
     try:
-        encoder = AutoModel.from_pretrained(source, dtype="float32", use_safetensors=True, **fields)
+        encoder = load_encoder(source, dropout)
         own = AutoTokenizer.from_pretrained(source).get_vocab()
     except (OSError, KeyError) as error:
         raise CommandError(f"The encoder {source} cannot be loaded with its tokenizer: {error}") from error

@@ -1,11 +1,11 @@
-"""The error of everything that reads data files."""
+"""The error of everything that reads data files, or writes what it makes of them."""
 
 from pathlib import Path
 
 
 class DataError(ValueError):
     """
-    A data file that is missing, or a record in it that is damaged.
+    A data file that is missing or cannot be written, or a record in it that is damaged.
 
     Args:
         message (`str`):
@@ -36,3 +36,20 @@ class DataError(ValueError):
 
     def __reduce__(self):
         return type(self), (self.reason, self.file, self.line, self.field)
+
+
+def cannot_write(what: str, kept: str, error: OSError, place: str | Path) -> DataError:
+    """
+    What to raise when a disk is full, or does not let one write.
+
+    Args:
+        what (`str`): What is written.
+        kept (`str`): What is left of it.
+        error (`OSError`): What the system says.
+        place (`str` or `Path`): Where it is written, if the system does not say.
+    """
+    return DataError(
+        f"{what} cannot be written: {error.strerror or error}. {kept}: make room, or name another folder that can be "
+        "written, and run the same again",
+        error.filename or place,
+    )

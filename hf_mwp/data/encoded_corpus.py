@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock
 
 from ..problems.keywords import read_keywords
-from .data_error import DataError
+from .data_error import DataError, cannot_write
 from .pretraining_encoder import PreTrainingEncoder
 
 
@@ -52,7 +52,7 @@ def encode_corpus(
         `datasets.Dataset`: the columns of [`~PreTrainingEncoder.encode`].
 
     Raises:
-        [`DataError`]: the corpus is empty, or its tags do not fit (see there).
+        [`DataError`]: the corpus is empty, its tags do not fit (see there), or the file cannot be written.
     """
     from datasets import Dataset
 
@@ -61,20 +61,28 @@ def encode_corpus(
         raise DataError("the corpus is empty: there is no text to pretrain on")
     path = Path(cache_dir) / f"encoded-{fingerprint}.arrow"
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # One process writes, the others find its file; what a killed one left behind is written over.
-        with FileLock(path.with_suffix(".lock")):
-            if not path.exists():
-                unfinished = path.with_suffix(".part")
-                try:
-                    _write(corpus, count, encoder, unfinished, batch_size, progress)
-                    os.replace(unfinished, path)
-                finally:
-                    unfinished.unlink(missing_ok=True)
+        try:
+            _write_whole(path, corpus, count, encoder, batch_size, progress)
+        except OSError as error:
+            raise cannot_write("the encoded texts", "Nothing of them is kept", error, path) from error
     return Dataset.from_file(str(path))
 
 
-def _write(corpus, count, encoder, path, batch_size, progress) -> None:
+def _write_whole(path, *contents) -> None:
+    """Writes the file, unless another process is doing so; then waits for it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_suffix(".lock")):
+        if not path.exists():
+            # What a killed process left behind is written over.
+            unfinished = path.with_suffix(".part")
+            try:
+                _write(unfinished, *contents)
+                os.replace(unfinished, path)
+            finally:
+                unfinished.unlink(missing_ok=True)
+
+
+def _write(path, corpus, count, encoder, batch_size, progress) -> None:
     from datasets import Features, Sequence, Value
     from datasets.arrow_writer import ArrowWriter
 
@@ -87,7 +95,7 @@ def _write(corpus, count, encoder, path, batch_size, progress) -> None:
         done = 0
         for batch in _batches(corpus, batch_size):
             texts, words = zip(*batch, strict=True)
-            encoded = encoder.encode(texts, None if encoder.tags is None else words)
+            encoded = encoder.encode(texts, words)
             writer.write_batch({name: encoded[name] for name in columns})
             done += len(batch)
             if progress is not None:
@@ -112,9 +120,7 @@ def _fingerprint(corpus: Iterable, encoder: PreTrainingEncoder) -> tuple[int, st
     fields["keywords"] = read_keywords(processor.language)
     digest, count = hashlib.blake2b(json.dumps(fields).encode(), digest_size=12), 0
     for text, words in corpus:
-        record = [text]
-        if encoder.tags is not None:
-            record += [f"{word.tag} {word.start} {word.end}" for word in words or ()]
+        record = [text, *(f"{word.tag} {word.start} {word.end}" for word in words or ())]
         digest.update("\0".join(record).encode("utf-8", "surrogatepass") + b"\n")
         count += 1
     return count, digest.hexdigest()

@@ -42,7 +42,8 @@ class PreTrainingEncoder:
         processor ([`MwpProcessor`]):
             Masks numbers and tokenises.
         tags (`Sequence[str]`, *optional*):
-            All tags that words may have; without them texts are encoded without labels of tagging.
+            All tags that words may have; without them texts are encoded without labels of tagging, and tagged words
+            only say what is a quantity.
         tagger (`str`, *optional*):
             Name of the tagger, which tells what tags are of quantities; see [`~problems.pos_classes.tag_classes`].
     """
@@ -52,11 +53,10 @@ class PreTrainingEncoder:
         self.tags = None if tags is None else sorted(set(tags))
         self.pos_labels = None if tags is None else pos_label_list(tags)
         self._tag_ids = {tag: index for index, tag in enumerate(self.tags or ())}
-        classes = tag_classes(tagger or "")
-        self._quantities = frozenset(tag for tag in self._tag_ids if classes.get(tag) == "quantity")
+        self._quantities = frozenset(tag for tag, name in tag_classes(tagger or "").items() if name == "quantity")
 
     def encode(
-        self, texts: Sequence[str], words: Sequence[Sequence[TaggedWord]] | None = None
+        self, texts: Sequence[str], words: Sequence[Sequence[TaggedWord] | None] | None = None
     ) -> dict[str, list[Any]]:
         """
         Encodes texts without padding.
@@ -65,7 +65,7 @@ class PreTrainingEncoder:
             texts (`Sequence[str]`):
                 The texts as written, numbers included.
             words (`Sequence[Sequence[TaggedWord]]`, *optional*):
-                Their words with tags; needed if the encoder has tags.
+                Their words with tags, `None` for a text without; needed if the encoder has tags.
 
         Returns:
             `dict[str, list]`: for each text, arrays over its tokens

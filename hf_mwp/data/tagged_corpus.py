@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from itertools import accumulate, islice
@@ -17,7 +17,7 @@ from transformers.utils import logging
 
 from ..problems.pos_tagger import PosTagger
 from ..problems.tagged_word import TaggedWord
-from .data_error import DataError
+from .data_error import DataError, cannot_write
 from .tagged_shard import TaggedShard, TaggedText, digest_texts, remove_abandoned, write_shard
 
 
@@ -70,26 +70,6 @@ class TaggedCorpus(Sequence[TaggedText]):
     def __iter__(self) -> Iterator[TaggedText]:
         for name in self._names:
             yield from TaggedShard(self.folder / name)
-
-    def check_tags(self, tagger: str, tags: Collection[str]) -> None:
-        """
-        Whether a model can learn or be measured on these tags.
-
-        Args:
-            tagger (`str`): The tagger whose tags the model knows.
-            tags (`Collection[str]`): Those tags.
-
-        Raises:
-            DataError: if the corpus was tagged by another tagger, or has tags that the model does not know.
-        """
-        advice = f"tag the texts with {tagger} of the same version, or pretrain a model on the new tags"
-        if self.tagger != tagger:
-            raise DataError(
-                f"labels of another tagger: tagged by {self.tagger}, not by {tagger}: {advice}", self.folder
-            )
-        unknown = [tag for tag in self.tags if tag not in tags]
-        if unknown:
-            raise DataError(f"the model does not know the tags {', '.join(unknown)}: {advice}", self.folder)
 
     def __getstate__(self) -> dict:
         return {**self.__dict__, "_owner": None}
@@ -162,7 +142,7 @@ class _Tagging:
         stream = iter(texts)
         first = list(islice(stream, SHARD_SIZE))
         if not first:
-            raise DataError("the corpus is empty: there is no text to tag", self.folder)
+            raise DataError("the corpus is empty: there is no text to tag")
         self._prepare()
         names, chunk = [], first
         while chunk:
@@ -241,11 +221,7 @@ class _Tagging:
         return tagged
 
     def _cannot_write(self, error: OSError) -> DataError:
-        return DataError(
-            f"the tags cannot be written: {error.strerror or error}. {self.done} texts are tagged and kept: make "
-            "room, or name another folder that can be written, and run the same again, it goes on from there",
-            error.filename or self.folder,
-        )
+        return cannot_write("the tags", f"{self.done} texts are tagged and kept", error, self.folder)
 
 
 def _check_text(text: object, index: int) -> None:

@@ -66,11 +66,11 @@ def build_cache(
         OSError: the disk is full.
         ValueError: the teacher answers with NaN or infinite numbers.
     """
-    cache.begin(layout, made_from)
     shard_bytes = max(SHARD_BYTES, needed // MAX_SHARDS)
     writer = None
     completed = 0
     try:
+        cache.begin(layout, made_from)
         for start in range(0, len(rows), batch_size):
             chosen = rows[start : start + batch_size]
             batch = collate(chosen)

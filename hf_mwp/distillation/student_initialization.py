@@ -6,6 +6,7 @@ import copy
 from collections.abc import Sequence
 
 from ..models import GTSDecoder, MwpSolver, MwpSolverConfig, MwpStudentModel
+from ..models.mwp_solver.bottlenecks import bottlenecks_apart
 from .layer_mapping import map_layers
 
 
@@ -47,8 +48,8 @@ def cut_student(
     **encoder_fields,
 ) -> MwpSolver:
     """
-    Makes a student of some of the teacher's encoder layers and of its decoder; embeddings come along. All weights are
-    copies, so the teacher can be frozen beside it.
+    Makes a student of some of the teacher's encoder layers, their bottleneck networks with them, and of its decoder;
+    embeddings come along. All weights are copies, so the teacher can be frozen beside it.
 
     Args:
         teacher ([`MwpSolver`]):
@@ -81,14 +82,24 @@ def cut_student(
     """
     if isinstance(layers, int):
         layers = choose_layers(layers, teacher.config.num_hidden_layers, choice)
-    encoder = MwpStudentModel.from_encoder(
-        teacher.encoder, layers=list(layers), add_pooling_layer=False, **encoder_fields
-    )
+    with bottlenecks_apart(teacher.encoder) as bottlenecks:
+        encoder = MwpStudentModel.from_encoder(
+            teacher.encoder, layers=list(layers), add_pooling_layer=False, **encoder_fields
+        )
     decoder_config = copy.deepcopy(teacher.decoder.config)
     if decoder_dropout is not None:
         decoder_config.dropout = decoder_dropout
     decoder = GTSDecoder(decoder_config).to(teacher.device, teacher.dtype)
     if not new_decoder:
         decoder.load_state_dict(teacher.decoder.state_dict())
-    config = MwpSolverConfig(encoder_config=encoder.config, decoder_config=decoder_config)
-    return MwpSolver(config, encoder=encoder, decoder=decoder)
+    taken = {new: bottlenecks[old + 1] for new, old in enumerate(layers, start=1) if old + 1 in bottlenecks}
+    config = MwpSolverConfig(
+        encoder_config=encoder.config,
+        decoder_config=decoder_config,
+        bottleneck_layers=list(taken),
+        bottleneck_size=teacher.config.bottleneck_size if taken else None,
+    )
+    student = MwpSolver(config, encoder=encoder, decoder=decoder).to(teacher.device, teacher.dtype)
+    for layer, bottleneck in taken.items():
+        student.bottlenecks[str(layer)].load_state_dict(bottleneck.state_dict())
+    return student

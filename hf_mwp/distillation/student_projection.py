@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping, Sequence
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from ..models import MwpStudentConfig, MwpStudentModel
+from ..models.mwp_solver.bottlenecks import bottlenecks_apart
 from .linear_fits import factorise, fit_linear, residual_projection
 
 
@@ -36,7 +38,8 @@ def project_student(
 
     Args:
         encoder (`PreTrainedModel`):
-            A BERT- or RoBERTa-like encoder or an [`MwpStudentModel`], or a model with a head on one.
+            A BERT- or RoBERTa-like encoder or an [`MwpStudentModel`], or a model with a head on one. The bottleneck
+            networks of a solver's encoder are part of what the student is fitted to.
         hidden_size (`int`, *optional*, defaults to 312):
             Width of the student, at most the encoder's.
         intermediate_size (`int`, *optional*, defaults to 1200), num_attention_heads (`int`, *optional*, defaults to
@@ -73,11 +76,18 @@ def project_student(
     >>> student.save_pretrained("student")
     ```
     """
-    source = MwpStudentModel.from_encoder(
-        encoder, layers=layers if isinstance(layers, int) else list(layers), add_pooling_layer=False, **encoder_fields
-    )
+    with bottlenecks_apart(encoder.base_model) as bottlenecks:
+        source = MwpStudentModel.from_encoder(
+            encoder,
+            layers=layers if isinstance(layers, int) else list(layers),
+            add_pooling_layer=False,
+            **encoder_fields,
+        )
+    taken = range(layers) if isinstance(layers, int) else layers
+    bottlenecks = [copy.deepcopy(bottlenecks.get(layer + 1)) for layer in taken]
     attention = source.config._attn_implementation
     source = source.float().eval()
+    bottlenecks = [bottleneck and bottleneck.float() for bottleneck in bottlenecks]
     sizes = {
         "hidden_size": hidden_size,
         "intermediate_size": intermediate_size,
@@ -90,7 +100,7 @@ def project_student(
         # Whatever the models use, the masks below are eager attention's.
         model.set_attn_implementation("eager")
     batches = _read_sample(_random_tokens(source) if sample is None else sample, max_tokens, source.device)
-    _Projection(source, student, batches, ridge).run()
+    _Projection(source, student, batches, bottlenecks, ridge).run()
     student.set_attn_implementation(attention)
     return student.to(encoder.dtype).train(encoder.training)
 
@@ -99,9 +109,14 @@ class _Projection:
     """Fits the student module by module; keeps the states of both models, batch by batch, at the layer reached."""
 
     def __init__(
-        self, source: MwpStudentModel, student: MwpStudentModel, batches: list[dict[str, Tensor]], ridge: float
+        self,
+        source: MwpStudentModel,
+        student: MwpStudentModel,
+        batches: list[dict[str, Tensor]],
+        bottlenecks: list[nn.Module | None],
+        ridge: float,
     ) -> None:
-        self.source, self.student, self.ridge = source, student, ridge
+        self.source, self.student, self.bottlenecks, self.ridge = source, student, bottlenecks, ridge
         self.batches = batches
         self.valid = [batch["attention_mask"].bool() for batch in batches]
         self.masks = [
@@ -113,7 +128,7 @@ class _Projection:
 
     def run(self) -> None:
         source, student = self.source, self.student
-        outputs = [source(**batch, output_hidden_states=True).hidden_states for batch in self.batches]
+        outputs = [self._source_states(batch, mask) for batch, mask in zip(self.batches, self.masks, strict=True)]
         states = [self._flat(layer) for layer in zip(*outputs, strict=True)]
         self.projection = residual_projection(states, student.config.hidden_size)
         del states
@@ -124,9 +139,17 @@ class _Projection:
         summed = [_norm_input(student.embeddings, norm, batch["input_ids"]) for batch in self.batches]
         self._fit_norm(norm, summed, self.wide)
         self.narrow = [norm(each) for each in summed]
-        for old, new in zip(source.encoder.layer, student.encoder.layer, strict=True):
+        layers = zip(source.encoder.layer, self.bottlenecks, student.encoder.layer, strict=True)
+        for old, bottleneck, new in layers:
             self._fit_attention(old.attention, new.attention)
-            self._fit_feed_forward(old, new)
+            self._fit_feed_forward(old, new, bottleneck)
+
+    def _source_states(self, batch: Mapping[str, Tensor], mask: Tensor) -> list[Tensor]:
+        states = [self.source.embeddings(batch["input_ids"])]
+        for layer, bottleneck in zip(self.source.encoder.layer, self.bottlenecks, strict=True):
+            output = layer(states[-1], mask)[0]
+            states.append(output if bottleneck is None else bottleneck(output))
+        return states
 
     def _flat(self, states: Iterable[Tensor]) -> Tensor:
         return torch.cat([state[valid] for state, valid in zip(states, self.valid, strict=True)])
@@ -167,7 +190,7 @@ class _Projection:
         ]
         return sorted(torch.stack(written).argsort(descending=True)[:count].tolist())
 
-    def _fit_feed_forward(self, old: nn.Module, new: nn.Module) -> None:
+    def _fit_feed_forward(self, old: nn.Module, new: nn.Module, bottleneck: nn.Module | None) -> None:
         theirs = [old.intermediate(state) for state in self.wide]
         written = self._flat(theirs).std(0) * (self.projection.T @ old.output.dense.weight).norm(dim=0)
         neurons = written.argsort(descending=True)[: new.intermediate.dense.out_features].sort().values
@@ -177,19 +200,27 @@ class _Projection:
         weight, bias = fit_linear(self._flat(self.narrow), before, self.ridge)
         new.intermediate.dense.weight.copy_(weight)
         new.intermediate.dense.bias.copy_(bias)
-        self._fit_output(old.output, new.output, theirs, [new.intermediate(state) for state in self.narrow])
+        ours = [new.intermediate(state) for state in self.narrow]
+        self._fit_output(old.output, new.output, theirs, ours, bottleneck)
 
-    def _fit_output(self, old: nn.Module, new: nn.Module, theirs: list[Tensor], ours: list[Tensor]) -> None:
-        """Fits a sublayer's output layer and layer norm, then goes on to its output."""
+    def _fit_output(
+        self, old: nn.Module, new: nn.Module, theirs: list[Tensor], ours: list[Tensor], after: nn.Module | None = None
+    ) -> None:
+        """
+        Fits a sublayer's output layer and layer norm, then goes on to its output. Of a bottleneck `after` it only what
+        comes next learns: it is linear, and the states before it hold all that those behind it do.
+        """
         summed = [old.dense(x) + state for x, state in zip(theirs, self.wide, strict=True)]
+        self.wide = [old.LayerNorm(each) for each in summed]
         target = self._flat(summed) @ self.projection - self._flat(self.narrow)
         weight, bias = fit_linear(self._flat(ours), target, self.ridge)
         new.dense.weight.copy_(weight)
         new.dense.bias.copy_(bias)
-        self.wide = [old.LayerNorm(each) for each in summed]
         narrow = [new.dense(x) + state for x, state in zip(ours, self.narrow, strict=True)]
         self._fit_norm(new.LayerNorm, narrow, self.wide)
         self.narrow = [new.LayerNorm(each) for each in narrow]
+        if after is not None:
+            self.wide = [after(each) for each in self.wide]
 
     def _fit_norm(self, norm: nn.LayerNorm, summed: list[Tensor], wide: list[Tensor]) -> None:
         """Gain and bias with which the norm comes closest to the projected states."""

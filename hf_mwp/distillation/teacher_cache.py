@@ -207,11 +207,14 @@ class TeacherCache:
             "shards": [shard.record.to_json() for shard in self._shards],
         }
         part = self.folder / f"{MANIFEST}.part"
-        with open(part, "w", encoding="utf-8") as file:
-            json.dump(manifest, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, self.folder / MANIFEST)
+        try:
+            with open(part, "w", encoding="utf-8") as file:
+                json.dump(manifest, file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, self.folder / MANIFEST)
+        finally:
+            part.unlink(missing_ok=True)
 
 
 __all__ = ["CacheError", "TeacherCache"]

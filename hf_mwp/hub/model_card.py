@@ -3,47 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from transformers import PreTrainedModel
 
+from ..data.sources import LOADERS
+from ..distillation.feature_matching import PAPER_WEIGHTS
+from ..losses import HiddenMSELoss
 from ..metrics import count_parameters
+from ..trainers import DistillationConfig
+from .encoder_pooling import has_identity_pooling
+from .usage import usage_section
 
 
 PAPER = "A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025)"
-CITATION = """@inproceedings{ming2025compact,
-    title = {A Compact Model for Mathematics Problem Representations Distilled from BERT},
-    author = {Hao Ming and Xinguo Yu and Xiaotian Cheng and Zhenquan Shen and Xiaopan Lyu},
-    booktitle = {Proceedings of the AAAI Conference on Artificial Intelligence},
-    year = {2025}
-}"""
-USAGE = {
-    "mwp_student": """```python
-import hf_mwp
-from transformers import AutoModel, AutoTokenizer
-
-encoder = AutoModel.from_pretrained("{model_id}")
-tokenizer = AutoTokenizer.from_pretrained("{model_id}")
-states = encoder(**tokenizer("{example}", return_tensors="pt")).last_hidden_state
-```
-
-Without hf_mwp: `AutoModel.from_pretrained("{model_id}", trust_remote_code=True)`.""",
-    "mwp_solver": """```python
-import hf_mwp
-from transformers import pipeline
-
-solver = pipeline("math-word-problem", model="{model_id}")
-solver("{example}")
-```
-
-or `hf-mwp solve --model {model_id} "{example}"`.""",
-}
-EXAMPLES = {
-    "zh": "小明有4个苹果和2个梨，一共有多少个水果？",
-    "en": "Tom has 4 apples and 2 pears. How many fruits does he have?",
-}
+# Options of stages that name the problems and texts which were trained on; those of `label` come back as equations.
+DATA_OPTIONS = ("corpus", "problems", "dataset", "extra_train")
 
 
 @dataclass(frozen=True)
@@ -54,7 +31,7 @@ class TrainingStage:
     Args:
         name (`str`): What it is called in the recipe.
         command (`str`): The command that was run.
-        options (`Mapping[str, Any]`): Its options, as far as they were set.
+        options (`Mapping[str, Any]`): Its options, as far as they were set, without local paths.
         record (`Mapping[str, Any]`): What its `run.json` holds; may be empty.
     """
 
@@ -70,7 +47,7 @@ class ModelFigures:
     How a solver did on a part of a data set.
 
     Args:
-        model (`str`): Whose figures: `"this model"`, `"teacher"`.
+        model (`str`): Whose figures: `"this model"`, `"teacher"`, `"solver built on it"`.
         dataset (`str`): Name of the data set.
         part (`str`): Which part of it.
         num_beams (`int`): Beams of the search.
@@ -92,6 +69,7 @@ def build_model_card(
     figures: Sequence[ModelFigures] = (),
     stages: Sequence[TrainingStage] = (),
     language: str = "zh",
+    indexed_numbers: bool = False,
     license: str | None = None,
     summary: str = "",
     notes: str = "",
@@ -104,9 +82,12 @@ def build_model_card(
         model (`PreTrainedModel`): The model.
         model_id (`str`): Folder or Hub id by which it is loaded.
         figures (`Sequence[ModelFigures]`, *optional*): What was measured; those of `"this model"` also go to the
-            metadata, which the Hub shows.
-        stages (`Sequence[TrainingStage]`, *optional*): How it was made.
+            metadata, which the Hub shows, unless the model is an encoder, which solves nothing by itself.
+        stages (`Sequence[TrainingStage]`, *optional*): How it was made; the data sets that their options name go to
+            the metadata.
         language (`str`, *optional*, defaults to `"zh"`): Language of the problems.
+        indexed_numbers (`bool`, *optional*, defaults to `False`): Whether numbers are read as `[NUM0]`, `[NUM1]`, ...
+            and not all as `[NUM]`.
         license (`str`, *optional*): Licence identifier of the weights.
         summary (`str`, *optional*): First paragraph.
         notes (`str`, *optional*): Sources, licences and limits that the records do not know, as Markdown.
@@ -122,19 +103,18 @@ def build_model_card(
         pipeline_tag="feature-extraction" if kind == "mwp_student" else None,
         tags=["hf_mwp", "math-word-problems", "knowledge-distillation", kind],
         model_name=model_id.rstrip("/").rpartition("/")[2],
-        eval_results=[result for each in figures for result in _eval_results(each)] or None,
-        datasets=sorted({each.dataset for each in figures}) or None,
+        eval_results=[result for each in figures for result in _eval_results(each) if kind == "mwp_solver"] or None,
+        datasets=_data_sets(stages) or None,
     )
-    usage = USAGE[kind].format(model_id=model_id, example=EXAMPLES.get(language, EXAMPLES["en"]))
     sections = [
         f"# {data.model_name}",
         summary,
         f"Architecture: {_architecture(model)}. Method: {PAPER}.",
-        f"## How to use\n\n{usage}",
+        usage_section(kind, model_id, language, indexed_numbers),
         _figures_section(figures),
         _stages_section(stages),
         notes,
-        f"## Citation\n\n```bibtex\n{CITATION}\n```",
+        f"## Citation\n\n```bibtex\n{HiddenMSELoss().citation}\n```",
     ]
     text = "\n\n".join(section.strip() for section in sections if section.strip())
     return ModelCard(f"---\n{data.to_yaml()}\n---\n\n{text}\n")
@@ -149,7 +129,20 @@ def _architecture(model: PreTrainedModel) -> str:
     )
     if encoder is not config:
         text += f", goal-driven tree decoder (GTS) of width {config.decoder_config.hidden_size}"
-    return f"{text}; {count_parameters(model):,} parameters"
+    text += f"; {count_parameters(model):,} parameters"
+    if encoder is config and has_identity_pooling(model):
+        text += (
+            ". Its pooling layer is not trained but the identity: `pooler_output` is the tanh of the first token's "
+            "([CLS]) last state"
+        )
+    return text
+
+
+def _data_sets(stages: Sequence[TrainingStage]) -> list[str]:
+    """Names of the data sets, parts of them included, among the options; files are passed over."""
+    given = [stage.options.get(option) or [] for stage in stages for option in DATA_OPTIONS]
+    sources = [source for value in given for source in ([value] if isinstance(value, str) else value)]
+    return sorted({source.partition(":")[0] for source in sources} & set(LOADERS))
 
 
 def _eval_results(figures: ModelFigures) -> list[EvalResult]:
@@ -201,11 +194,32 @@ def _stages_section(stages: Sequence[TrainingStage]) -> str:
         record = stage.record
         lines = [f"**{stage.name}**: `{stage.command}`" + _circumstances(record)]
         options = ", ".join(f"`{key}: {value}`" for key, value in stage.options.items())
-        parts.append("\n".join(lines) + (f"\\\n{options}" if options else ""))
+        if options:
+            lines.append(options)
+        if stage.command == "hf-mwp distill":
+            lines.append(_loss_settings(stage.options))
+        parts.append("\\\n".join(lines))
     versions = next((stage.record["libraries"] for stage in stages if stage.record.get("libraries")), {})
     if versions:
         parts.append("Versions: " + ", ".join(f"{name} {version}" for name, version in versions.items()) + ".")
     return "\n\n".join(parts)
+
+
+def _loss_settings(options: Mapping[str, Any]) -> str:
+    """What a distillation minimised, as the options or else the defaults say."""
+    values = {each.name: each.default for each in fields(DistillationConfig)} | dict(options)
+    hidden = "none"
+    if values["hidden_loss"] not in (None, "none"):
+        weights = values["hidden_weights"] or PAPER_WEIGHTS
+        hidden = f"({values['hidden_loss']}) " + ", ".join(map(str, weights))
+        if not values["hidden_weights"]:
+            hidden += f" for {len(weights)} pairs of layers, else 1.0 each"
+    scaled = "multiplied by T², unlike" if values["scale_by_square"] else "not multiplied by T², as in"
+    return (
+        f"Loss: hidden {hidden}; embedding {values['embedding_weight']}; prediction {values['prediction_weight']}, of "
+        f"which soft (lambda) {values['soft_label_weight']}; temperature T {values['temperature']}, the soft part "
+        f"{scaled} the paper's formula."
+    )
 
 
 def _circumstances(record: Mapping[str, Any]) -> str:

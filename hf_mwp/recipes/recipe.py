@@ -48,7 +48,7 @@ class Recipe:
     folder, and a changed option never meets an old result.
 
     Args:
-        content (`dict`): The parsed file.
+        content (`dict`): What the file holds, as [`read_recipe`] gives it.
         output_dir (`str` or `Path`): Folder for the folders of the stages.
         budget (`str`, *optional*): One of the file's budgets; by default the one that it names.
         changes (`Mapping[str, Any]`, *optional*):
@@ -57,7 +57,8 @@ class Recipe:
         source (`str`, *optional*): Name of the file, for messages.
 
     Raises:
-        RecipeError: unknown keys, variables, stages or budgets, or stages that need each other.
+        RecipeError: unknown keys, variables, stages or budgets, stages that need each other, or a base that was not
+            read.
     """
 
     def __init__(
@@ -69,6 +70,8 @@ class Recipe:
         source: str = "the recipe",
     ) -> None:
         self.source, self.output_dir = source, Path(output_dir)
+        if isinstance(content, Mapping) and content.get("base") is not None:
+            raise RecipeError(f"{source} has a `base`, {content['base']}, which is not read yet: see `read_recipe`.")
         if not isinstance(content, Mapping) or not isinstance(content.get("stages"), Mapping):
             raise RecipeError(f"{source} has no mapping `stages`, so it is no recipe.")
         for key in content:
@@ -90,7 +93,7 @@ class Recipe:
     @classmethod
     def from_file(cls, path: str | Path, output_dir: str | Path, **kwargs) -> Recipe:
         """Reads a recipe; `kwargs` are those of the class. `RecipeError` if there is no such file or it is no YAML."""
-        return cls(_read_merged(Path(path), ()), output_dir, source=str(path), **kwargs)
+        return cls(read_recipe(path), output_dir, source=str(path), **kwargs)
 
     def wanted(self, targets: Iterable[str] | None = None) -> list[Stage]:
         """The stages that the targets (by default those of the file) need, in the order in which they are run."""
@@ -180,7 +183,7 @@ class Recipe:
         inputs = {str(stage.folder): stage.fingerprint for stage in needs.values()}
         digest = fingerprint(command, options, inputs)
         folder = self.output_dir / f"{name}-{digest[:8]}"
-        self.stages[name] = Stage(name, command, options, tuple(needs), digest, folder)
+        self.stages[name] = Stage(name, command, options, tuple(needs.values()), digest, folder)
         return self.stages[name]
 
     def _check(self, name: str, known: Iterable[str], kind: str, place: str | None = None) -> None:
@@ -192,6 +195,16 @@ class Recipe:
             raise RecipeError(f"{where}: unknown {kind} {name!r}.{hint}")
 
 
+def read_recipe(path: str | Path) -> Any:
+    """
+    What a recipe's file holds, merged into its base if it has one.
+
+    Raises:
+        RecipeError: there is no such file, it is no YAML, or its base is no recipe or leads back to it.
+    """
+    return _read_merged(Path(path), ())
+
+
 def _read_merged(path: Path, above: tuple[Path, ...]) -> Any:
     content = read_yaml(path)
     if not isinstance(content, Mapping) or content.get("base") is None:
@@ -201,7 +214,8 @@ def _read_merged(path: Path, above: tuple[Path, ...]) -> Any:
     base = _read_merged(path.parent / str(content["base"]), (*above, path.resolve()))
     if not isinstance(base, Mapping):
         raise RecipeError(f"{path}: its `base` {content['base']} is no recipe.")
-    return {**base, **{key: _merged(base.get(key), value, MERGED.get(key, 0)) for key, value in content.items()}}
+    own = {key: value for key, value in content.items() if key != "base"}
+    return {**base, **{key: _merged(base.get(key), value, MERGED.get(key, 0)) for key, value in own.items()}}
 
 
 def _merged(base: Any, value: Any, depth: int) -> Any:

@@ -19,7 +19,7 @@ from .. import __version__
 from ..files import content_digest, write_whole
 
 
-RECORD, OPTIONS, LOCK = "stage.json", "stage.yaml", "stage.lock"
+RECORD, OPTIONS, LOCK, START = "stage.json", "stage.yaml", "stage.lock", "stage.start.json"
 # Options that say where something is kept for other runs to use, on which no result depends.
 PLACES = ("tag_cache", "teacher_cache_dir")
 
@@ -31,7 +31,8 @@ class StageResult:
 
     Attributes:
         stage ([`Stage`]): The stage.
-        seconds (`float`): Wall time it took when it was run, over all its starts that came to an end.
+        seconds (`float`): Wall time of the start that came to its end, and of those before it up to the checkpoints
+            that were gone on from.
         skipped (`bool`): Whether it was there already.
         metrics (`dict`): What its `metrics.json` holds; empty without one.
     """
@@ -51,7 +52,7 @@ class Stage:
         name (`str`): Name within the recipe.
         command (`str`): The command.
         options (`dict`): Its options as its YAML file has them; other stages stand in them as their folders.
-        needs (`tuple[str, ...]`): Names of the stages whose folders are among the options.
+        inputs (`tuple[Stage, ...]`): The stages whose folders are among the options.
         fingerprint (`str`): Changes with everything that the result depends on; see [`fingerprint`].
         folder (`Path`): `{name}-{first eight digits of the fingerprint}` in the folder of the recipe.
     """
@@ -59,9 +60,18 @@ class Stage:
     name: str
     command: str
     options: Mapping[str, Any]
-    needs: tuple[str, ...] = ()
+    inputs: tuple[Stage, ...] = ()
     fingerprint: str = ""
     folder: Path = field(default_factory=Path)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the stages it builds on."""
+        return tuple(stage.name for stage in self.inputs)
+
+    def input_at(self, folder: Any) -> Stage | None:
+        """The stage it builds on that fills a folder; `None` if that is another one."""
+        return next((stage for stage in self.inputs if str(stage.folder) == str(folder)), None)
 
     @property
     def record(self) -> dict[str, Any] | None:
@@ -121,13 +131,15 @@ class Stage:
         return StageResult(self, self.record["seconds"], skipped=True, metrics=self.metrics)
 
     def _run(self, commands: Mapping[str, Callable[[list[str]], int]]) -> StageResult:
-        started = time.time()
         arguments = ["--config", str(self.write_options())]
+        checkpoint = self.checkpoint
         if any(self.folder.glob("checkpoint-*")):
             # A run that was killed while it wrote its first checkpoint has none to go on from.
-            arguments.append("--overwrite" if self.checkpoint is None else "--resume")
+            arguments.append("--overwrite" if checkpoint is None else "--resume")
+        before, started = self._seconds_until(checkpoint), time.time()
+        write_whole(self.folder / START, json.dumps({"started": started, "seconds_before": before}) + "\n")
         commands[self.command](arguments)
-        seconds = round(time.time() - started, 1)
+        seconds = round(before + time.time() - started, 1)
         record = {
             "stage": self.name,
             "command": f"hf-mwp {self.command}",
@@ -137,6 +149,16 @@ class Stage:
         }
         write_whole(self.folder / RECORD, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
         return StageResult(self, seconds, skipped=False, metrics=self.metrics)
+
+    def _seconds_until(self, checkpoint: str | None) -> float:
+        """How long the starts before this one took to come to the checkpoint that it goes on from."""
+        start = self.folder / START
+        if checkpoint is None or not start.is_file():
+            return 0.0
+        last = json.loads(start.read_text(encoding="utf-8"))
+        saved = (Path(checkpoint) / "trainer_state.json").stat().st_mtime
+        # One that is older than the last start is the one that this start went on from, and there is none after it.
+        return last["seconds_before"] + max(0.0, saved - last["started"])
 
 
 def fingerprint(command: str, options: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
@@ -162,6 +184,10 @@ def fingerprint(command: str, options: Mapping[str, Any], inputs: Mapping[str, s
             # `os.path.exists` and not `Path.exists`, which fails for a text that is too long for a name.
             if value and os.path.exists(value):
                 return {"content": content_digest(value)}
+            # `ltp:FOLDER`: a word before the path says what is there.
+            kind, _, path = value.partition(":")
+            if path and os.path.exists(path):
+                return {kind: content_digest(path)}
         return value
 
     options = {name: value for name, value in options.items() if name not in PLACES}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..recipes import Recipe, RecipeError
+from ..recipes import Recipe, RecipeError, read_recipe
 from ..recipes.recipe import read_yaml
 from .arm import Arm
 from .column import Column
@@ -58,7 +58,7 @@ class Table:
     Args:
         name (`str`): Name of the table, such as `"compact-table4"`.
         content (`Mapping`): The parsed file.
-        recipe (`Mapping`): The parsed recipe.
+        recipe (`Mapping`): The recipe, as [`~recipes.read_recipe`] gives it.
         source (`str`): The file, for messages.
 
     Raises:
@@ -95,7 +95,7 @@ class Table:
         content = read_yaml(path)
         if not isinstance(content, Mapping) or not isinstance(content.get("recipe"), str):
             raise ReportError(f"{path} names no `recipe`, so it is no table.")
-        return cls(path.stem.replace("_", "-"), content, read_yaml(path.parent / content["recipe"]), str(path))
+        return cls(path.stem.replace("_", "-"), content, read_recipe(path.parent / content["recipe"]), str(path))
 
     @property
     def title(self) -> str:

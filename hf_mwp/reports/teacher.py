@@ -10,6 +10,7 @@ import yaml
 
 from ..files import without_folder
 from ..recipes import Recipe, Stage
+from ..recipes.layers import folder_layers, source_layers
 
 
 def describe_teacher(recipe: Recipe, stage: str, stages: Mapping[str, Stage]) -> str:
@@ -23,7 +24,7 @@ def describe_teacher(recipe: Recipe, stage: str, stages: Mapping[str, Stage]) ->
             stage has as its `teacher` is described.
     """
     if stage in stages:
-        options, encoder = recipe.stages[stage].options, _encoder(recipe, recipe.stages[stage])
+        options, encoder = recipe.stages[stage].options, _encoder(recipe.stages[stage])
     else:
         folder = _given_teacher(stages.values())
         if folder is None:
@@ -44,34 +45,7 @@ def count_layers(recipe: Recipe, stage: str, stages: Mapping[str, Stage]) -> int
     if stage not in stages:
         folder = _given_teacher(stages.values())
         return None if folder is None else folder_layers(folder)
-    return _stage_layers(recipe, stage)
-
-
-def folder_layers(folder: Path) -> int | None:
-    """Layers of the encoder in the folder of a model or solver; `None` if there is none."""
-    config = _record(folder / "config.json")
-    return config.get("encoder_config", config).get("num_hidden_layers")
-
-
-def _stage_layers(recipe: Recipe, stage: str) -> int | None:
-    from transformers import AutoConfig
-
-    options = recipe.stages[stage].options
-    if options.get("encoder_config") is not None:
-        return options["encoder_config"].get("num_hidden_layers", 3)
-    source = options.get("encoder")
-    if source is None:
-        return None
-    before = _made_by(recipe, source)
-    if before is not None:
-        kept = before.options.get("encoder_layers")
-        if kept is None:
-            return _stage_layers(recipe, before.name)
-        return len(str(kept).split(",")) if "," in str(kept) else int(kept)
-    try:
-        return getattr(AutoConfig.from_pretrained(source), "num_hidden_layers", None)
-    except (OSError, ValueError):
-        return None
+    return source_layers(recipe.stages[stage], online=True)
 
 
 def _given_teacher(stages: Iterable[Stage]) -> Path | None:
@@ -98,16 +72,12 @@ def weights_missing(name: str | None) -> str | None:
     return None
 
 
-def _encoder(recipe: Recipe, stage: Stage) -> str:
+def _encoder(stage: Stage) -> str:
     options = stage.options
     shape = options.get("encoder_config")
     if shape is not None:
         return f"random weights, {shape.get('num_hidden_layers', 3)} x {shape.get('hidden_size', 312)}"
     source, layers = options.get("encoder") or options.get("solver"), options.get("encoder_layers")
-    before = _made_by(recipe, source)
-    name = without_folder(source) if before is None else f"{_encoder(recipe, before)}, after stage {before.name}"
+    before = stage.input_at(source)
+    name = without_folder(source) if before is None else f"{_encoder(before)}, after stage {before.name}"
     return f"{name}, layers {layers}" if layers is not None else str(name)
-
-
-def _made_by(recipe: Recipe, folder: Any) -> Stage | None:
-    return next((stage for stage in recipe.stages.values() if str(stage.folder) == folder), None)

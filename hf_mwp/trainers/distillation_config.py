@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from functools import partial
 
+from ..distillation.layer_mapping import STRATEGIES, map_layers
 from ..losses import AttentionMSELoss, FSPLoss, HiddenMSELoss, NSTLoss
 from .base_config import BaseConfig
 
@@ -72,7 +74,7 @@ class DistillationConfig(BaseConfig):
         cache_teacher_outputs (`bool`, *optional*, defaults to `False`):
             Run the teacher once over the training rows and keep what is compared on disk, instead of running it in
             every epoch. For rows and collators that do not change from epoch to epoch; what would make the cache wrong
-            is refused.
+            is refused. The options below need it; only an explicit `False` turns it off beside them.
         teacher_cache_dir (`str`, *optional*):
             Where caches are, each in a folder named by a fingerprint of teacher, processor, collation and layers;
             `teacher_cache` in `output_dir` by default. Runs may share it.
@@ -129,9 +131,9 @@ class DistillationConfig(BaseConfig):
         metadata={"help": "Learning rate of the linear maps between different widths; `learning_rate` if None."},
     )
 
-    cache_teacher_outputs: bool = field(
-        default=False,
-        metadata={"help": "Run the teacher once and keep its outputs on disk instead of running it in every epoch."},
+    cache_teacher_outputs: bool | None = field(
+        default=None,
+        metadata={"help": "Run the teacher once and keep its outputs on disk; it is run in every epoch if not given."},
     )
     teacher_cache_dir: str | None = field(
         default=None, metadata={"help": "Folder of teacher caches; teacher_cache in output_dir if not given."}
@@ -143,8 +145,15 @@ class DistillationConfig(BaseConfig):
 
     def __post_init__(self):
         super().__post_init__()
+        if self.layer_mapping not in STRATEGIES:
+            # What the models have is not known yet: of so many layers each pair that can be read is one.
+            map_layers(self.layer_mapping, sys.maxsize, sys.maxsize)
         if self.cache_top_k is not None and self.cache_top_k < 1:
             raise ValueError(f"`cache_top_k` must be at least 1, got {self.cache_top_k}.")
+        for name in ("teacher_cache_dir", "cache_top_k"):
+            if self.cache_teacher_outputs is None and getattr(self, name) is not None:
+                raise ValueError(f"`{name}` is for a teacher cache: set `cache_teacher_outputs`, or leave it out.")
+        self.cache_teacher_outputs = bool(self.cache_teacher_outputs)
         if self.hidden_loss == "none":
             self.hidden_loss = None
         if not self.temperature > 0:

@@ -27,11 +27,12 @@ class ParameterMixingCallback(TrainerCallback):
     Args:
         pretrained (`nn.Module` or `str`):
             The model from before, or the folder or Hub id of one: for a solver another solver or an encoder, such as
-            an [`MwpStudentForPreTraining`].
+            an [`MwpStudentForPreTraining`], its weights in safetensors.
         theta (`float`, *optional*, defaults to 0.2):
             Share of its weights.
 
     Raises:
+        OSError: there is no such folder or Hub id, or its weights are a pickle.
         ValueError: when training begins, if the weights do not have the same names and shapes.
 
     References:
@@ -48,7 +49,7 @@ class ParameterMixingCallback(TrainerCallback):
         if not 0 <= theta <= 1:
             raise ValueError(f"`theta` must be from 0 to 1, got {theta}.")
         if not isinstance(pretrained, nn.Module):
-            pretrained = AutoModel.from_pretrained(pretrained)
+            pretrained = AutoModel.from_pretrained(pretrained, use_safetensors=True)
         self.pretrained, self.theta = pretrained, theta
 
     def on_train_begin(self, args, state, control, model=None, **kwargs):

@@ -46,11 +46,13 @@ class PreTrainingConfig(BaseConfig):
         > Part-of-speech tagging
 
         pos_loss_weight (`float`, *optional*, defaults to 5.0):
-            Weight of the loss ("with a 1:5 ratio between the two"); 0 leaves tagging away.
+            Weight of the loss ("with a 1:5 ratio between the two"); 0 leaves tagging away. The tags of tagged texts
+            then still say which words are quantities, so that the same tokens are masked as with tagging.
         pos_class_weights (`dict[str, float]`, *optional*):
             Weights of labels in the loss by the class of their tag: `noun`, `quantity`, `verb`, `punctuation`,
             `pronoun`, the five that the paper names as important (see [`~problems.pos_classes.TAG_SETS`]). Others, and
-            all tags that belong to no class, have the weight 1. JSON as a flag, a mapping in YAML.
+            all tags that belong to no class, have the weight 1. JSON as a flag, a mapping in YAML. Not with
+            `pos_loss_weight=0`.
 
         > Held-out texts
 
@@ -86,7 +88,10 @@ class PreTrainingConfig(BaseConfig):
         default=1.0, metadata={"help": "Weight of masked language modelling; 0 leaves it away."}
     )
     pos_loss_weight: float = field(
-        default=5.0, metadata={"help": "Weight of part-of-speech tagging; 0 leaves it away."}
+        default=5.0,
+        metadata={
+            "help": "Weight of part-of-speech tagging; 0 leaves it away, and tags only say which words are quantities."
+        },
     )
     pos_class_weights: dict | str | None = field(
         default=None,
@@ -129,6 +134,11 @@ class PreTrainingConfig(BaseConfig):
         if weights is not None:
             if not isinstance(weights, dict):
                 raise ValueError(f"`pos_class_weights` takes a mapping of classes to weights, not {weights!r}.")
+            if not self.pos_loss_weight:
+                raise ValueError(
+                    "`pos_class_weights` belong to the tagging loss, which `pos_loss_weight=0` leaves away: leave "
+                    "them away too."
+                )
             check_classes(weights)
             for name, weight in weights.items():
                 if isinstance(weight, bool) or not isinstance(weight, (int, float)) or weight < 0:

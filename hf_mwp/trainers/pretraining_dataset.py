@@ -58,7 +58,8 @@ def prepare_texts(
         cache_dir (`str` or `Path`):
             Folder for the encoded texts.
         with_tags (`bool`, *optional*, defaults to `True`):
-            Whether tagging is learned.
+            Whether tagging is learned. If it is not, the tags of tagged texts only say which words are quantities, so
+            that the same tokens are masked.
         progress (`Callable[[int, int | None], None]`, *optional*):
             Called with the texts done and their number.
 
@@ -114,7 +115,7 @@ def check_tagger(config: Any, tagger: str | None) -> None:
     ours = config_tagger(config)
     if ours is not None and tagger is not None and ours.partition(":")[0] != tagger.partition(":")[0]:
         raise ValueError(
-            f"The model's tagging head has the labels of {ours}, but the corpus was tagged by {tagger}: tag it with "
+            f"The model's tagging head has the labels of {ours}, but the texts are tagged by {tagger}: tag them with "
             f"{ours}, or give the model a new head (`new_pos_head`; `MwpStudentForPreTraining.from_encoder(model, "
             "pos_labels=...)`)."
         )

@@ -57,7 +57,8 @@ class PreTrainingTrainer(BaseTrainer):
         data_collator (`Callable`, *optional*):
             A [`PreTrainingCollator`] for training in place of the one that `args` describe.
         train_dataset, eval_dataset ([`TaggedCorpus`], `list` or `datasets.Dataset`, *optional*):
-            A tagged corpus, a list of texts or of (text, tagged words), or what [`encode_corpus`] returns. Without
+            A tagged corpus, a list of texts or of (text, tagged words), or what [`encode_corpus`] returns. Bare texts
+            will do with `pos_loss_weight=0`; which words are quantities is known of tagged ones alone. Without
             `eval_dataset` the share `validation_fraction` of the training texts is held out.
         processing_class ([`MwpProcessor`]):
             Masks numbers and tokenises; saved beside the model, so that solvers on it read texts in the same way.

@@ -1,5 +1,6 @@
 """Conversion of BERT- and RoBERTa-like encoders into students."""
 
+from torch import nn
 from transformers.utils import logging
 
 from .configuration_mwp_student import MwpStudentConfig
@@ -164,6 +165,15 @@ def build_from_encoder(cls, encoder, layers=None, add_pooling_layer=None, **over
     sizes = sorted(set(overrides) & set(SIZES))
     if sizes:
         raise ValueError(f"{', '.join(sizes)}: sizes come with the weights of the encoder and cannot be changed here.")
+    if any(
+        isinstance(getattr(hook, "__self__", None), nn.Module)
+        for layer in source.encoder.layer
+        for hook in layer._forward_hooks.values()
+    ):
+        logger.warning(
+            "The encoder's layers carry bottleneck networks, which the student does not take along: its layers read "
+            "states that they were not trained on."
+        )
     indices = select_layers(layers, len(source.encoder.layer))
     model_kwargs = {} if add_pooling_layer is None else {"add_pooling_layer": add_pooling_layer}
     student = cls(student_config(source, indices, **overrides), **model_kwargs).to(encoder.device, encoder.dtype)

@@ -172,7 +172,7 @@ class MwpStudentForMaskedLM(MwpStudentPreTrainedModel):
     """The student encoder with a masked-language-modelling head."""
 
     _tied_weights_keys = {"cls.predictions.decoder.weight": "mwp_student.embeddings.word_embeddings.weight"}
-    _keys_to_ignore_on_load_unexpected = [r"cls\.pos_tagger\.", r"mwp_student\.pooler\."]
+    _keys_to_ignore_on_load_unexpected = [r"cls\.pos_tagger\.", r"(^|\.)pooler\."]
 
     def __init__(self, config):
         super().__init__(config)
@@ -210,7 +210,7 @@ class MwpStudentForPreTraining(MwpStudentPreTrainedModel):
     """
 
     _tied_weights_keys = {"cls.predictions.decoder.weight": "mwp_student.embeddings.word_embeddings.weight"}
-    _keys_to_ignore_on_load_unexpected = [r"mwp_student\.pooler\."]
+    _keys_to_ignore_on_load_unexpected = [r"(^|\.)pooler\."]
 
     def __init__(self, config):
         super().__init__(config)

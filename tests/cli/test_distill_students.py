@@ -7,6 +7,7 @@ import torch
 from safetensors.torch import load_file
 
 from hf_mwp.cli.main import main
+from hf_mwp.cli.student_arguments import StudentArguments
 from hf_mwp.models import MwpSolver, MwpStudentForPreTraining
 from tests.tiny import tiny_processor, tiny_solver
 
@@ -92,8 +93,28 @@ def test_knowledge_types(teacher, problems, tmp_path, name):
         (["--student_start=random", "--student_hidden_size=9"], "not a multiple"),
         (["--student_encoder=/no/such/folder"], "There is no folder"),
         (["--layer_mapping=1:9", "--student_layers=2"], "layer 9 of the teacher"),
+        (["--student=a", "--student_layers=3"], "`student_layers` does nothing with `student`: leave one of them out"),
+        (["--student=a", "--student_layer_choice=first"], "`student_layer_choice` does nothing with `student`"),
+        (["--student=a", "--new_decoder"], "`new_decoder` does nothing with `student`"),
+        (["--student=a", "--student_dropout=0"], "`student_dropout` does nothing with `student`"),
+        (["--student_encoder=b", "--student_layers=2"], "`student_layers` does nothing with `student_encoder`"),
+        (["--student_encoder=b", "--student_layer_choice=last"], "`student_layer_choice` does nothing with"),
+        (["--student_encoder=b", "--new_decoder"], "`new_decoder` does nothing with `student_encoder`"),
+        (
+            ["--student_start=random", "--student_layer_choice=last"],
+            "`student_layer_choice` does nothing with `student_start=random`: leave one of them out",
+        ),
+        (["--student_start=project", "--new_decoder"], "`new_decoder` does nothing with `student_start=project`"),
+        (["--student_layers=0,2", "--student_layer_choice=last"], "does nothing with indices in `student_layers`"),
+        (["--student_layers=some"], "layers are a number"),
+        (["--cache_top_k=5"], "`cache_top_k` is for a teacher cache: set `cache_teacher_outputs`, or leave it out"),
     ],
 )
 def test_impossible_students_are_named(teacher, problems, tmp_path, options, message, capsys):
     assert distil(teacher, problems, tmp_path / "out", *options) == 1
     assert message in capsys.readouterr().err
+
+
+def test_layers_of_the_student_by_default(teacher):
+    given = StudentArguments(teacher=str(teacher))
+    assert (given.student_layers, given.student_layer_choice) == ("3", "first")

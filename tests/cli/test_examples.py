@@ -9,6 +9,8 @@ from hf_mwp.cli.evaluate import EvaluateArguments
 from hf_mwp.cli.model_arguments import ModelArguments
 from hf_mwp.cli.parsing import parse
 from hf_mwp.cli.run_arguments import RunArguments
+from hf_mwp.recipes import Recipe
+from hf_mwp.reports import Reproduction, Table
 from hf_mwp.trainers import DistillationConfig, SolverConfig
 
 
@@ -29,3 +31,24 @@ def test_example_is_read(path):
     _, values = parse(path.stem, "", TYPES[path.stem.split("_")[0]], ["--config", str(path)])
     given = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert given.items() <= {name: values[name] for name in given}.items()
+
+
+def check_data_dir(recipe):
+    """Each stage that can read a data set by its name is told where it lies."""
+    for stage in recipe.stages.values():
+        if stage.command in ("pretrain", "train", "distill", "evaluate", "label"):
+            expected = None if stage.options.get("dataset") == "ape_clean" else recipe.variables["data_dir"]
+            assert stage.options.get("data_dir") == expected, stage.name
+
+
+@pytest.mark.parametrize("changes", [{}, {"data_dir": "/my/data"}], ids=["default", "given"])
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("compact_*.yaml")), ids=lambda path: path.name)
+def test_recipes_read_data_where_it_lies(path, changes, tmp_path):
+    check_data_dir(Recipe.from_file(path, tmp_path, changes={"teacher.encoder": "a", **changes}))
+
+
+@pytest.mark.parametrize("name", [path.stem for path in sorted((EXAMPLES / "reproduce").glob("*.yaml"))])
+def test_tables_read_data_where_it_lies(name, tmp_path):
+    table = Table.from_file(EXAMPLES / "reproduce" / f"{name}.yaml")
+    for recipe in Reproduction(table, tmp_path, changes={"data_dir": "/my/data"}).recipes.values():
+        check_data_dir(recipe)

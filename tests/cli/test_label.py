@@ -84,3 +84,11 @@ def test_what_is_wrong_is_named(solver_folder, tmp_path, capsys):
     assert main([*argv, str(tmp_path / "answers.jsonl"), "--num_beams=0"]) == 1
     assert "`num_beams` must be at least 1" in capsys.readouterr().err
     assert not (tmp_path / "labelled.jsonl").exists()
+
+
+def test_one_process_labels(solver_folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    argv = ["label", "--model", str(solver_folder), "--problems", "a.jsonl", "--output_dir", str(tmp_path / "run")]
+    assert main(argv) == 1
+    assert "label: start it in one process, not in 2: hf-mwp label ...\n" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()

@@ -1,12 +1,17 @@
 import json
+from collections import Counter
 
 import pytest
 import torch
 import yaml
+from datasets import Dataset
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForPreTraining
 
+from hf_mwp.cli.console import make_console
 from hf_mwp.cli.main import main
+from hf_mwp.cli.pretrain import read_corpus
+from hf_mwp.cli.pretrain_arguments import CorpusArguments
 from hf_mwp.data import MwpProcessor
 from hf_mwp.models import MwpSolver, MwpStudentForMaskedLM
 from tests.pretraining import tiny_texts
@@ -148,6 +153,21 @@ def test_masked_words_alone_need_no_tagger(onwards, tmp_path):
     assert not (tmp_path / "tags").exists()
 
 
+def test_masks_are_the_same_without_the_loss_of_tagging(pretrained, onwards, tmp_path):
+    ours, _ = onwards("--pos_loss_weight=0", "--max_length=64")
+    assert not any("pos_tagger" in name for name in ours) and (tmp_path / "tags").exists()
+    assert json.loads((tmp_path / "config.json").read_text())["pos_labels"] is None
+    data = json.loads((tmp_path / "data.json").read_text())
+    assert data["tagger"] == "jieba" and "pos_labels" not in data
+    assert "pos_f1" not in json.loads((tmp_path / "metrics.json").read_text())["validation"]
+    without, with_tags = (
+        Dataset.from_file(str(next((folder / "encoded").glob("encoded-*.arrow")))) for folder in (tmp_path, pretrained)
+    )
+    assert "pos_labels" not in without.column_names
+    for name in without.column_names:
+        assert without[name][:] == with_tags[name][:], name
+
+
 def test_tagging_alone_and_nothing_held_out(onwards, tmp_path, capsys):
     onwards("--mlm_loss_weight=0", "--validation_fraction=0", "--eval_strategy=epoch", "--max_texts=9")
     assert "No text is held out" in capsys.readouterr().out
@@ -162,6 +182,16 @@ def test_excluded_texts(corpus, tokenizer, tmp_path):
     argv += ["--encoder_config", json.dumps(SIZES), "--max_steps=1", "--output_dir", str(tmp_path / "out")]
     assert main(argv) == 0
     assert json.loads((tmp_path / "out" / "data.json").read_text())["texts"]["excluded"] == 2
+
+
+def test_data_sets_lie_where_one_says(tmp_path):
+    rows = [{"id": name, "original_text": f"有4个{name}", "equation": "x=4", "ans": "4"} for name in "梨桃杏"]
+    (tmp_path / "ape210k").mkdir()
+    for part, of_part in {"train": rows, "valid": rows[:1], "test": rows[1:2]}.items():
+        lines = (json.dumps(row) + "\n" for row in of_part)
+        (tmp_path / "ape210k" / f"{part}.jsonl").write_text("".join(lines))
+    args = CorpusArguments(corpus=["ape210k"], exclude=["ape210k:test"], data_dir=str(tmp_path))
+    assert read_corpus(args, "zh", None, tmp_path, make_console(), Counter()) == ["有4个梨", "有4个杏"]
 
 
 def test_labels_of_another_tagger_are_refused_before_the_work(pretrained, corpus, tmp_path, capsys):
@@ -184,7 +214,7 @@ def test_labels_of_another_tagger_are_refused_before_the_work(pretrained, corpus
     ]
     assert main(argv) == 1
     error = capsys.readouterr().err
-    assert "was pretrained on the tags of ltp, not of jieba" in error and "--new_pos_head" in error
+    assert "has the labels of ltp, but the texts are tagged by jieba" in error and "`new_pos_head`" in error
     assert not (tmp_path / "out").exists()
 
 
@@ -210,6 +240,8 @@ def test_another_tokenizer_is_refused(pretrained, corpus, tmp_path, capsys):
         (["--encoder=a", "--encoder_config={}", "--tokenizer=b"], "both are given"),
         (["--encoder_config={}", "--tokenizer=b", "--encoder_layers=3"], "`encoder_layers` belongs to `encoder`"),
         (["--encoder=a", "--tagger=none"], "tagging needs a tagger: take --tagger jieba"),
+        (["--encoder=a", "--pos_loss_weight=0", "--new_pos_head"], "leave --new_pos_head away too"),
+        (["--encoder=a", "--pos_loss_weight=0", '--pos_class_weights={"noun": 2}'], "leave them away too"),
         (["--encoder=a", "--tagger=stanford"], "there is no tagger 'stanford'"),
         (["--encoder=a", "--dropout=1"], "`dropout` must be at least 0 and below 1"),
         (["--encoder=a", "--max_texts=0"], "`max_texts` must be at least 1"),
@@ -241,7 +273,13 @@ def test_wrong_corpora_are_named(tokenizer, tmp_path, capsys):
     empty.write_text("\n\n")
     for tagging in ([], ["--tagger=none", "--pos_loss_weight=0"]):
         assert main(["pretrain", "--corpus", str(empty), *argv, *tagging]) == 1
-        assert "the corpus is empty" in capsys.readouterr().err
+        error = capsys.readouterr().err
+        assert f"the corpus is empty: {empty}: read 0 texts, of which 0 doubles and 0 of excluded sets" in error
+    texts = tmp_path / "texts.txt"
+    texts.write_text("小明有7个苹果\n小明有8个苹果\n", encoding="utf-8")
+    assert main(["pretrain", "--corpus", str(empty), str(texts), "--exclude", str(texts), *argv]) == 1
+    error = capsys.readouterr().err
+    assert f"{empty}, {texts}: read 2 texts, of which 0 doubles and 2 of excluded sets" in error
     assert main(["pretrain", "--corpus", "no_such_set", *argv]) == 1
     assert "no_such_set" in capsys.readouterr().err
 

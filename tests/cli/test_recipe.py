@@ -107,6 +107,46 @@ def test_a_wrong_option_of_a_late_stage_is_named_before_the_first_one_runs(recip
     assert not folder.exists()
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["--student.layer_mapping", "foo;bar"], "stage student: Unknown layer mapping 'foo;bar'"),
+        (["--student.layer_mapping", "[[1, 9]]"], "stage student: key 'layer_mapping': The layer mapping [1, 9]"),
+        (["--student.student_layers", "3"], "stage student: key 'layer_mapping': The layer mapping \"uniform\" needs"),
+        (["--teacher.encoder", "/no/such"], "stage teacher: key 'encoder': There is no folder /no/such."),
+        (["--student.teacher", "./none"], "stage student: key 'teacher': There is no folder ./none."),
+        (["--evaluate.model", "{encoder}"], "stage evaluate: key 'model': {encoder} holds a model of type 'bert'"),
+        (["--teacher.tokenizer", "/no/such"], "stage teacher: key 'tokenizer': There is no folder /no/such."),
+        (
+            ["--teacher.bottleneck_layers", "2,4", "--teacher.bottleneck_size", "4"],
+            "stage teacher: key 'bottleneck_layers': the encoder has 2 layers: name different ones from 1 to 2,",
+        ),
+    ],
+)
+def test_models_and_layers_are_checked_before_the_first_stage_runs(
+    recipe_file, encoder, tmp_path, capsys, changes, message
+):
+    argv = ["distill", "--config", str(recipe_file), "--output_dir", str(tmp_path / "runs"), "--dry_run"]
+    assert main([*argv, *(change.format(encoder=encoder) for change in changes)]) == 1
+    assert message.format(encoder=encoder) in capsys.readouterr().err
+
+
+def test_models_of_the_hub_may_be_named(recipe_file, tmp_path):
+    argv = ["distill", "--config", str(recipe_file), "--output_dir", str(tmp_path / "runs"), "--dry_run"]
+    assert main([*argv, "--teacher.encoder", "someone/bert", "--student.layer_mapping", "1:4,2:8"]) == 0
+    assert main([*argv, "--student.student_encoder", "someone/student", "--student.student_layers", "null"]) == 0
+
+
+def test_bottlenecks_of_the_example_fit_its_teacher(tmp_path, capsys):
+    argv = ["distill", "--config", str(COMPACT), "--budget", "cpu", "--use_cpu", "true", "--dry_run"]
+    argv += ["--output_dir", str(tmp_path), "--encoder_layers", "6"]
+    assert main(argv) == 1
+    assert "stage teacher: key 'bottleneck_layers': the encoder has 6 layers" in capsys.readouterr().err
+    assert main([*argv, "--bottleneck_layers", "2,4,6"]) == 0
+    assert main([*argv, "--bottleneck_layers", "2,4,6", "--distill.layer_mapping", "1:2,2:4,3:8"]) == 1
+    assert "layer 8 of the teacher, which has layers 1 to 6" in capsys.readouterr().err
+
+
 def test_a_killed_recipe_goes_on_and_gives_the_same_student(recipe_file, tmp_path):
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     script = (

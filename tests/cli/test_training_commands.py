@@ -133,6 +133,18 @@ def test_random_weights(problems, encoder, tmp_path):
         (["--encoder=a", "--encoder_layers=first"], "layers are a number"),
         (["--encoder=a", "--dropout=2"], "`dropout` must be at least 0 and below 1"),
         (["--encoder=a", "--dataset=no_such_set"], "no_such_set"),
+        (
+            ["--encoder_config={}", "--tokenizer=a", "--encoder_layers=2"],
+            "`encoder_layers` belongs to `encoder`; with random weights say `num_hidden_layers`.",
+        ),
+        (["--solver=a", "--encoder_layers=2"], "`encoder_layers` does nothing with `solver`: leave one of them out"),
+        (["--solver=a", "--tokenizer=b"], "`tokenizer` does nothing with `solver`"),
+        (["--solver=a", "--language=zh"], "`language` does nothing with `solver`"),
+        (["--solver=a", "--indexed_numbers=false"], "`indexed_numbers` does nothing with `solver`"),
+        (["--solver=a", "--max_length=512"], "`max_length` does nothing with `solver`"),
+        (["--solver=a", "--min_constant_count=5"], "`min_constant_count` does nothing with `solver`"),
+        (["--solver=a", "--decoder_config={}"], "`decoder_config` does nothing with `solver`"),
+        (["--solver=a", "--attn_implementation=sdpa"], "`attn_implementation` does nothing with `solver`"),
     ],
 )
 def test_wrong_options_are_named(argv, message, tmp_path, capsys, problems):

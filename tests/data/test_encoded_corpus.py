@@ -1,9 +1,10 @@
-import os
+import errno
+import resource
 
 import pytest
 
 from hf_mwp.data import DataError, PreTrainingEncoder, encode_corpus
-from tests.pretraining import TAGS, text_processor, tiny_pairs
+from tests.pretraining import TAGS, quantity_pairs, text_processor, tiny_pairs
 
 
 def files(folder):
@@ -31,6 +32,19 @@ def test_rows_are_those_of_the_encoder(tmp_path):
 def test_without_tags(tmp_path):
     dataset = encode_corpus([("小明有5个", None)], PreTrainingEncoder(text_processor()), tmp_path)
     assert "pos_labels" not in dataset.column_names and dataset["length"][:] == [7]
+
+
+def test_tags_that_are_not_learned_say_what_is_masked(tmp_path):
+    pairs = quantity_pairs(9)
+    tagged = encode_corpus(pairs, encoder(), tmp_path)
+    plain = PreTrainingEncoder(text_processor(), tagger="jieba")
+    dataset = encode_corpus(pairs, plain, tmp_path)
+    assert "pos_labels" not in dataset.column_names
+    for name in dataset.column_names:
+        assert dataset[name][:] == tagged[name][:], name
+    bare = encode_corpus([(text, None) for text, _ in pairs], plain, tmp_path)
+    assert bare["mask_class"][:] != dataset["mask_class"][:]
+    assert len(files(tmp_path)) == 3
 
 
 def test_it_is_written_once(tmp_path):
@@ -86,11 +100,20 @@ def test_an_empty_corpus(tmp_path):
     assert not list(files(tmp_path))
 
 
-def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
-    def full(source, target):
-        raise OSError(28, "No space left on device")
+def test_a_full_disk_leaves_nothing_behind(tmp_path):
+    # The system refuses to let files grow, as it does on a full disk.
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+        with pytest.raises(DataError, match="the encoded texts cannot be written: .*too large.*: make room") as raised:
+            encode_corpus(tiny_pairs(9), encoder(), tmp_path / "new")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert str(tmp_path / "new") in raised.value.file and raised.value.__cause__.errno == errno.EFBIG
+    assert not list(files(tmp_path / "new"))
 
-    monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(OSError, match="No space left"):
-        encode_corpus(tiny_pairs(9), encoder(), tmp_path)
-    assert not list(files(tmp_path))
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="file.*: the encoded texts cannot be written: .*another folder"):
+        encode_corpus(tiny_pairs(9), encoder(), tmp_path / "file")

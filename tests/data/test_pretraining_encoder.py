@@ -82,6 +82,15 @@ def test_quantity_words_are_quantities_and_masked_whole():
     assert plain["mask_class"][0].tolist() == [0, 1, 1, 1, 1, 0]
 
 
+def test_quantities_without_labels():
+    encoder = PreTrainingEncoder(text_processor(), tagger="jieba")
+    words = [TaggedWord("果果", "q", 0, 2), TaggedWord("小明", "n", 2, 4)]
+    columns = encoder.encode(["果果小明", "果果小明"], [words, None])
+    assert "pos_labels" not in columns
+    assert [classes.tolist() for classes in columns["mask_class"]] == [[0, 3, 3, 1, 1, 0], [0, 1, 1, 1, 1, 0]]
+    assert [units.tolist() for units in columns["mask_unit"]] == [[0, 1, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5]]
+
+
 def test_unknown_tokens_are_not_masked_but_tagged():
     row = encode("龘小", [TaggedWord("龘", "n", 0, 1), TaggedWord("小", "n", 1, 2)])
     assert row["tokens"][1] == "[UNK]" and row["mask_class"].tolist() == [0, 0, 1, 0]

@@ -1,4 +1,7 @@
 import copy
+import os
+import subprocess
+import sys
 from functools import partial
 
 import numpy as np
@@ -70,6 +73,131 @@ def test_collators_are_told_apart_by_what_they_do():
 
     assert describe_collator(one) != describe_collator(other)
     assert describe_collator(partial(other, length=1)) != describe_collator(partial(other, length=2))
+
+
+FUNCTIONS = """
+import torch
+from functools import lru_cache, partial
+
+LIMIT, CONFIG = 8, {"limit": 8}
+
+def cut(rows):
+    return rows[:8]
+
+def collate(rows, start=0, *, step=1):
+    rows = [row for row in rows if row not in {"a", "b", "c", 0.5, None, b"d"}]
+    return torch.tensor(cut(rows[:LIMIT][: CONFIG["limit"]])[:8:])
+
+def make(limit):
+    mask = torch.tensor([limit, 1])
+    return lambda rows: rows[:limit] * mask
+
+class Collator:
+    def __init__(self, limit=8):
+        self.limit = limit
+
+    def __call__(self, rows):
+        return self.shorten(rows)
+
+    def shorten(self, rows):
+        return rows[: self.limit]
+
+    @staticmethod
+    def count(rows):
+        return len(rows[:8])
+
+base = Collator()
+
+def wrapper(rows):
+    return base(rows)
+
+made, method, instance = make(8), Collator(8).shorten, Collator(8)
+
+class Tokenizer:
+    def get_vocab(self):
+        return {"a": 0}
+
+class Tokenizing(Collator):
+    tokenizer = Tokenizer()
+
+    def __call__(self, rows):
+        return super().__call__(rows[:8])
+
+tokenizing = Tokenizing()
+given, cached = partial(cut, tokenizer=tokenizing.tokenizer), lru_cache(lambda rows: rows[:8])
+"""
+
+
+def described(name, old=None, new=None):
+    """The fingerprint of something in the module above, with one change to its text."""
+    assert old is None or old in FUNCTIONS
+    module = {"__name__": "collators"}
+    exec(FUNCTIONS if old is None else FUNCTIONS.replace(old, new), module)
+    return fingerprint({"collator": describe_collator(module[name])})
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("collate", ")[:8:])", ")[:9:])"),
+        ("collate", "torch.tensor(cut", "torch.asarray(cut"),
+        ("collate", "0.5, None", "0.25, None"),
+        ("collate", "start=0", "start=1"),
+        ("collate", "step=1", "step=2"),
+        ("collate", "LIMIT, CONFIG = 8", "LIMIT, CONFIG = 9"),
+        ("collate", '{"limit": 8}', '{"limit": 9}'),
+        ("collate", "return rows[:8]", "return rows[:9]"),
+        ("made", "make(8)", "make(9)"),
+        ("made", "[limit, 1]", "[limit, 0]"),
+        ("made", "lambda rows: rows[:limit]", "lambda rows: rows[limit:]"),
+        ("method", "Collator(8).shorten", "Collator(9).shorten"),
+        ("instance", "instance = make(8), Collator(8).shorten, Collator(8)", "instance = 0, 0, Collator(9)"),
+        ("instance", "rows[: self.limit]", "rows[self.limit :]"),
+        ("instance", "len(rows[:8])", "len(rows[:9])"),
+        ("tokenizing", "__call__(rows[:8])", "__call__(rows[:9])"),
+        ("tokenizing", "rows[: self.limit]", "rows[self.limit :]"),
+        ("tokenizing", '"a": 0', '"a": 1'),
+        ("given", '"a": 0', '"a": 1'),
+        ("given", "return rows[:8]", "return rows[:9]"),
+        ("cached", "lambda rows: rows[:8]", "lambda rows: rows[:9]"),
+        ("wrapper", "base = Collator()", "base = Collator(9)"),
+        ("wrapper", "self.shorten(rows)", "self.shorten(rows)[:4]"),
+    ],
+)
+def test_functions_are_told_apart_by_their_constants_and_what_they_call(name, old, new):
+    assert described(name) == described(name)
+    assert described(name, old, new) != described(name)
+
+
+def test_what_does_not_matter_to_a_function_is_left_out():
+    assert described("collate", "base = Collator()", "base = Collator(9)") == described("collate")
+
+    def one(rows):
+        return one(rows[1:]) if rows else later
+
+    def two(rows):
+        return calls and rows
+
+    calls = [two]
+    before = describe_collator(two)
+    for _ in range(100):  # the interpreter rewrites the code of what is called often
+        two([])
+    assert describe_collator(two) == before
+    assert describe_collator(one)  # calls itself, and names something that is not there
+    later = 0
+
+
+@pytest.mark.slow
+def test_functions_are_the_same_in_another_process():
+    code = "from tests.distillation.test_cache_fingerprint import described\n"
+    code += "print([described(name) for name in ('collate', 'made', 'method', 'instance', 'tokenizing', 'wrapper')])"
+    run = [
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert run[0] == run[1] and len(run[0]) > 150
 
 
 def test_rows_are_recognised_by_their_numbers():

@@ -18,6 +18,12 @@ def teacher(processor):
     return tiny_solver(processor, layers=4, dropout=0.3)
 
 
+def rows_of(processor):
+    columns = processor.encode(["小明有4个苹果，又买了12个，一共有几个？", "每盒3个苹果，2盒一共有几个？"])
+    columns["labels"] = [[0, 6, 7], [2, 6, 7]]
+    return [{name: values[index] for name, values in columns.items()} for index in range(2)]
+
+
 @pytest.mark.parametrize(
     ("choice", "expected"),
     [("first", [0, 1, 2]), ("last", [9, 10, 11]), ("uniform", [3, 7, 11]), ("alternate", [0, 4, 8])],
@@ -54,12 +60,25 @@ def test_weights_are_copies_of_the_chosen_layers(teacher):
 
 def test_all_layers_give_the_teacher(teacher, processor):
     student = cut_student(teacher, 4).eval()
-    columns = processor.encode(["小明有4个苹果，又买了12个，一共有几个？", "每盒3个苹果，2盒一共有几个？"])
-    columns["labels"] = [[0, 6, 7], [2, 6, 7]]
-    rows = [{name: values[index] for name, values in columns.items()} for index in range(2)]
-    batch = MwpCollator(processor)(rows)
+    batch = MwpCollator(processor)(rows_of(processor))
     with torch.no_grad():
         torch.testing.assert_close(student(**batch).logits, teacher.eval()(**batch).logits)
+
+
+def test_bottlenecks_come_along(processor):
+    teacher = tiny_solver(processor, layers=4, bottleneck_layers=[1, 3], bottleneck_size=5).eval()
+    batch = MwpCollator(processor)(rows_of(processor))
+    hooks = [len(layer._forward_hooks) for layer in teacher.encoder.encoder.layer]
+    student = cut_student(teacher, 4).eval()
+    with torch.no_grad():
+        torch.testing.assert_close(student(**batch).logits, teacher(**batch).logits)
+    assert [len(layer._forward_hooks) for layer in teacher.encoder.encoder.layer] == hooks == [1, 0, 1, 0]
+    student = cut_student(teacher, [1, 2])
+    assert (student.config.bottleneck_layers, student.config.bottleneck_size) == ([2], 5)
+    for name, value in teacher.bottlenecks["3"].state_dict().items():
+        ours = student.bottlenecks["2"].state_dict()[name]
+        assert torch.equal(ours, value) and ours.data_ptr() != value.data_ptr()
+    assert cut_student(teacher, [1, 3]).config.bottleneck_layers == []
 
 
 def test_attention_and_dropout_carry_over_or_change(teacher):

@@ -5,6 +5,7 @@ from transformers import AutoModel, BertModel, RobertaConfig, RobertaModel
 from hf_mwp.distillation import project_student
 from hf_mwp.distillation.linear_fits import factorise, fit_linear, residual_projection
 from hf_mwp.models import MwpStudentModel
+from hf_mwp.models.mwp_solver.bottlenecks import Bottlenecks, bottlenecks_apart
 from tests.tiny import tiny_bert_config
 
 
@@ -43,6 +44,18 @@ def explained(student, encoder):
 def test_at_the_same_sizes_nothing_is_lost(encoder):
     student = project_student(encoder, 16, 24, 2, layers=3, sample=[texts()], ridge=1e-9)
     assert min(explained(student, encoder)) > 0.9999
+
+
+def test_a_student_is_fitted_to_states_with_bottlenecks(encoder):
+    for bottleneck in Bottlenecks(encoder, [1, 2], 16, 8).values():
+        for parameter in bottleneck.parameters():
+            torch.nn.init.normal_(parameter, std=0.4)
+    student = project_student(encoder, 16, 24, 2, layers=3, sample=[texts()], ridge=1e-9)
+    with bottlenecks_apart(encoder):
+        without = project_student(encoder, 16, 24, 2, layers=3, sample=[texts()], ridge=1e-9)
+    shares, others = explained(student, encoder), explained(without, encoder)
+    assert shares[1] > 0.999
+    assert shares[2] > others[2] + 0.05 and shares[3] > others[3] + 0.05, (shares, others)
 
 
 def test_a_narrower_student_starts_nearer_than_a_random_one(encoder):

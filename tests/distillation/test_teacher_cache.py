@@ -201,6 +201,19 @@ def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
     check(build(tmp_path))
 
 
+def test_a_disk_that_is_full_at_the_start_is_named(tmp_path):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with TeacherCache(tmp_path, "f").locked():
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+            with pytest.raises(OSError, match=f"full after 0 of 10 rows.*teacher_cache_dir.*{tmp_path}"):
+                build_cache(TeacherCache(tmp_path, "f"), LAYOUT, {}, ask, collate, KEYS, range(10), 2)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(tmp_path.glob("*.part"))
+    check(build(tmp_path))
+
+
 def test_writers_take_turns(tmp_path, monkeypatch):
     monkeypatch.setattr("hf_mwp.distillation.teacher_cache.WAITING_SECONDS", 0.05)
     cache, order = TeacherCache(tmp_path, "f"), []

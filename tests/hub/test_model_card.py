@@ -4,6 +4,7 @@ import pytest
 from huggingface_hub import ModelCard
 
 from hf_mwp.hub import ModelFigures, TrainingStage, build_model_card
+from hf_mwp.losses import HiddenMSELoss
 from tests.tiny import tiny_processor, tiny_solver
 
 
@@ -69,7 +70,7 @@ def test_the_card_says_all_in_this_order(solver):
 def test_only_the_models_own_figures_are_in_the_metadata(solver, tmp_path):
     build_model_card(solver, "tiny", [FIGURES, TEACHER], license="mit").save(tmp_path / "README.md")
     data = ModelCard.load(tmp_path / "README.md").data
-    assert (data.license, data.language, data.datasets) == ("mit", "zh", ["math23k"])
+    assert (data.license, data.language, data.datasets) == ("mit", "zh", None)
     part = "test (public)"
     assert {(each.dataset_config, each.metric_type, each.metric_value) for each in data.eval_results} == {
         (f"{part}, all problems", "answer_accuracy, beam 5", 61.25),
@@ -83,3 +84,71 @@ def test_an_encoders_card(solver):
     assert 'AutoModel.from_pretrained("me/tiny-encoder", trust_remote_code=True)' in card.text
     assert "## Figures" not in card.text and "## How it was made" not in card.text
     assert card.data.pipeline_tag == "feature-extraction"
+
+
+def test_figures_of_a_solver_are_no_results_of_its_encoder(solver):
+    card = build_model_card(solver.encoder, "me/tiny-encoder", [FIGURES, TEACHER])
+    assert "model-index" not in card.content and "| 61.3 | 50.0 |" in card.text
+
+
+@pytest.mark.parametrize(
+    ("language", "indexed", "masked"),
+    [("zh", True, "小明有[NUM0]个苹果和[NUM1]个梨"), ("en", False, "Tom has [NUM] apples and [NUM] pears")],
+)
+def test_an_encoders_card_masks_numbers_as_the_encoder_reads_them(solver, language, indexed, masked):
+    card = build_model_card(solver.encoder, "me/tiny-encoder", language=language, indexed_numbers=indexed)
+    assert masked in card.text
+
+
+def test_data_sets_are_those_that_stages_name(solver):
+    stages = [
+        TrainingStage("pretrain", "hf-mwp pretrain", {"corpus": ["texts.txt.gz", "hmwp"], "exclude": ["asdiv_a"]}),
+        TrainingStage("label", "hf-mwp label", {"problems": ["mawps:all", "answers.jsonl"]}),
+        TrainingStage("teacher", "hf-mwp train", {"dataset": "math23k", "extra_train": None}),
+        TrainingStage(
+            "distill",
+            "hf-mwp distill",
+            {"dataset": "my.jsonl", "extra_train": ["ape210k:validation", "more.csv"], "extra_exclude": "svamp"},
+        ),
+        TrainingStage("finetune", "hf-mwp train", {"dataset": "math23k", "extra_train": "cm17k"}),
+    ]
+    card = build_model_card(solver, "tiny", [FIGURES], stages)
+    assert card.data.datasets == ["ape210k", "cm17k", "hmwp", "math23k", "mawps"]
+    assert build_model_card(solver, "tiny", [FIGURES], STAGES).data.datasets is None
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (
+            {},
+            "Loss: hidden (mse) 1.0, 0.9, 1.0 for 3 pairs of layers, else 1.0 each; embedding 1.0; prediction 1.0, of "
+            "which soft (lambda) 0.5; temperature T 4.0, the soft part multiplied by T², unlike the paper's formula.",
+        ),
+        (
+            {"hidden_loss": "fsp", "hidden_weights": [0.5, 2], "embedding_weight": 0.0, "scale_by_square": False},
+            "Loss: hidden (fsp) 0.5, 2; embedding 0.0; prediction 1.0, of which soft (lambda) 0.5; temperature T 4.0, "
+            "the soft part not multiplied by T², as in the paper's formula.",
+        ),
+        (
+            {"hidden_loss": "none", "hidden_weights": None, "prediction_weight": 3.0, "soft_label_weight": 0.25},
+            "Loss: hidden none; embedding 1.0; prediction 3.0, of which soft (lambda) 0.25; temperature T 4.0, the "
+            "soft part multiplied by T², unlike the paper's formula.",
+        ),
+        (
+            {"hidden_loss": None, "temperature": 2.0},
+            "Loss: hidden none; embedding 1.0; prediction 1.0, of which soft (lambda) 0.5; temperature T 2.0, the "
+            "soft part multiplied by T², unlike the paper's formula.",
+        ),
+    ],
+)
+def test_the_loss_of_a_distillation_is_said_whole(solver, options, expected):
+    card = build_model_card(solver, "tiny", stages=[TrainingStage("distill", "hf-mwp distill", options)])
+    assert expected in card.text.splitlines()
+    assert "Loss:" not in build_model_card(solver, "tiny", stages=STAGES).text
+
+
+def test_the_papers_entry_stands_once_in_the_package(solver, repository):
+    files = [path for path in (repository / "hf_mwp").rglob("*.py") if "{ming2025compact" in path.read_text("utf-8")]
+    assert [path.name for path in files] == ["hidden_mse_loss.py"]
+    assert HiddenMSELoss().citation in build_model_card(solver, "tiny").text

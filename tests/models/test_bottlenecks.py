@@ -18,10 +18,11 @@ from transformers import (
     RobertaConfig,
     RobertaModel,
 )
+from transformers.testing_utils import CaptureLogger
+from transformers.utils.logging import get_logger
 
-from hf_mwp.distillation import cut_student
 from hf_mwp.models import GTSConfig, MwpSolver, MwpSolverConfig, MwpStudentConfig, MwpStudentModel
-from hf_mwp.models.mwp_solver.bottlenecks import Bottleneck, detach_bottlenecks, encoder_layers
+from hf_mwp.models.mwp_solver.bottlenecks import Bottleneck, bottlenecks_apart, detach_bottlenecks, encoder_layers
 from tests.tiny import tiny_processor
 
 
@@ -248,13 +249,20 @@ def test_gradient_checkpointing_gives_the_same(kind, reentrant):
         torch.testing.assert_close(grads[1][name], grad, rtol=1e-4, atol=1e-6)
 
 
-def test_students_cut_from_a_teacher_have_none():
-    teacher = make_solver()
-    student = cut_student(teacher, 3).eval()
-    assert student.bottlenecks is None and student.config.bottleneck_layers == []
-    plain = make_solver(layers=(), size=None)
+def test_an_encoder_made_of_a_solvers_has_none_and_says_so():
+    encoder = make_solver().encoder
+    with CaptureLogger(get_logger("hf_mwp.models.mwp_student.conversion_mwp_student")) as log:
+        student = MwpStudentModel.from_encoder(encoder).eval()
+    assert "bottleneck networks, which the student does not take along" in log.out
+    batch = {name: make_batch()[name] for name in ("input_ids", "attention_mask")}
     with torch.no_grad():
-        torch.testing.assert_close(student(**make_batch()).last_hidden_state, plain(**make_batch()).last_hidden_state)
+        ours = student(**batch).last_hidden_state
+        assert not torch.allclose(ours, encoder(**batch).last_hidden_state)
+        with bottlenecks_apart(encoder):
+            torch.testing.assert_close(ours, encoder(**batch).last_hidden_state)
+            with CaptureLogger(get_logger("hf_mwp.models.mwp_student.conversion_mwp_student")) as log:
+                MwpStudentModel.from_encoder(encoder)
+    assert "bottleneck" not in log.out
 
 
 def test_an_encoder_with_bottlenecks_is_not_given_others():

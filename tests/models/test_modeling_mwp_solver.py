@@ -137,6 +137,14 @@ def test_an_encoder_loads_from_its_folder_and_may_be_cut(processor, tmp_path):
     assert solver.config.num_hidden_layers == 1
 
 
+def test_an_encoder_in_a_pickle_is_refused(processor, tmp_path):
+    encoder = BertModel(BertConfig(**SIZES))
+    encoder.config.save_pretrained(tmp_path)
+    torch.save(encoder.state_dict(), tmp_path / "pytorch_model.bin")
+    with pytest.raises(OSError, match="model.safetensors"):
+        MwpSolver.from_encoder_decoder_pretrained(tmp_path, processor)
+
+
 def test_a_given_decoder_must_fit(processor):
     encoder = BertModel(BertConfig(**SIZES))
     with pytest.raises(ValueError, match="are not the processor's"):

@@ -1,13 +1,15 @@
 import json
+import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
-from hf_mwp.recipes import Recipe, RecipeError
+from hf_mwp.recipes import Recipe, RecipeError, read_recipe, stage
 
 
 CONTENT = {
@@ -99,6 +101,18 @@ def test_the_folder_of_the_recipe_does_not_matter_and_file_contents_do(tmp_path)
     assert digests[0] != digests[1]
 
 
+def test_the_contents_of_a_file_after_a_prefix_matter(tmp_path):
+    folder = tmp_path / "tagger"
+    folder.mkdir()
+    prints = []
+    for kind, text in (("ltp", "one"), ("ltp", "two"), ("other", "two")):
+        (folder / "config.json").write_text(text)
+        prints.append(recipe(tmp_path, changes={"data": f"{kind}:{folder}"}).stages["teacher"].fingerprint)
+    assert len(set(prints)) == 3
+    elsewhere = folder.rename(tmp_path / "elsewhere")
+    assert recipe(tmp_path, changes={"data": f"other:{elsewhere}"}).stages["teacher"].fingerprint == prints[2]
+
+
 def test_where_a_cache_lies_does_not_matter(tmp_path):
     before = recipe(tmp_path).stages["student"]
     (tmp_path / "cache").mkdir()
@@ -168,6 +182,17 @@ def test_a_file_holds_what_differs_from_its_base(tmp_path):
         Recipe.from_file(path, tmp_path)
 
 
+def test_a_base_is_read_from_a_file_only(tmp_path):
+    (tmp_path / "base.yaml").write_text(yaml.safe_dump(CONTENT))
+    path = tmp_path / "more.yaml"
+    path.write_text("{base: base.yaml, stages: {teacher: {epochs: 9}}}")
+    content = read_recipe(path)
+    assert "base" not in content
+    assert Recipe(content, tmp_path).stages["teacher"].options["epochs"] == 9
+    with pytest.raises(RecipeError, match="has a `base`, base.yaml, which is not read yet"):
+        Recipe(yaml.safe_load(path.read_text()), tmp_path)
+
+
 def test_unknown_budget_key_target_and_file(tmp_path):
     with pytest.raises(RecipeError, match="unknown budget 'huge'. There are: large, small"):
         recipe(tmp_path, budget="huge")
@@ -192,6 +217,33 @@ def test_an_interrupted_stage_goes_on_from_a_complete_checkpoint_only(tmp_path, 
     (stage.folder / "checkpoint-5" / "trainer_state.json").write_text(state)
     stage.run(commands)
     assert commands.calls[0][1][2:] == [flag]
+
+
+def test_seconds_count_earlier_starts_up_to_the_checkpoint_that_was_gone_on_from(tmp_path, monkeypatch):
+    teacher, now = recipe(tmp_path).stages["teacher"], 1000.0
+    monkeypatch.setattr(stage, "time", SimpleNamespace(time=lambda: now))
+
+    def start(seconds, saved_after=None, killed=True):
+        def train(argv):
+            nonlocal now
+            if saved_after is not None:
+                state = teacher.folder / f"checkpoint-{now:.0f}" / "trainer_state.json"
+                state.parent.mkdir()
+                state.write_text("{}")
+                os.utime(state, (now + saved_after,) * 2)
+            now += seconds
+            if killed:
+                raise KeyboardInterrupt
+
+        nonlocal now
+        now += 500
+        return teacher.run({"train": train})
+
+    for seconds, saved_after in ((50, None), (45, 30), (20, None), (25, 10)):
+        with pytest.raises(KeyboardInterrupt):
+            start(seconds, saved_after)
+    assert start(7, killed=False).seconds == 30 + 10 + 7
+    assert start(9).seconds == teacher.record["seconds"] == 47
 
 
 def test_a_stage_that_another_run_is_busy_with_is_waited_for(tmp_path, caplog):

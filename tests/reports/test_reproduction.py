@@ -162,7 +162,7 @@ def test_an_arm_whose_changes_are_not_used_is_not_run_twice(tmp_path):
 def test_a_teacher_that_is_given_is_described_and_counted(tmp_path):
     folder = tmp_path / "mine"
     folder.mkdir()
-    (folder / "config.json").write_text(json.dumps({"encoder_config": {"num_hidden_layers": 6}}))
+    (folder / "config.json").write_text(json.dumps({"model_type": "bert", "num_hidden_layers": 6}))
     (folder / "run_config.yaml").write_text("{dataset: plums, num_train_epochs: 8}")
     distill = {"command": "train", "teacher": "${teacher}", "encoder_layers": 4, "seed": "${seed}", "at": "${at}"}
     table = {

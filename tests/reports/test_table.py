@@ -74,6 +74,13 @@ def test_a_wrong_change_of_an_arm_names_the_arm(tmp_path):
         table.make_recipe(table.arms["one"], tmp_path)
 
 
+def test_the_recipe_of_a_table_may_have_a_base(tmp_path):
+    (tmp_path / "more.yaml").write_text("{base: small.yaml, stages: {teacher: {max_steps: 7}}}")
+    table = Table.from_file(write_table(tmp_path, recipe="more.yaml"))
+    options = table.make_recipe(table.arms["one"], tmp_path, "normal").stages["teacher"].options
+    assert (options["max_steps"], options["encoder_layers"], table.recipe_name) == (7, 1, "more")
+
+
 def test_a_file_without_a_recipe_is_no_table(tmp_path):
     path = tmp_path / "x.yaml"
     path.write_text("stages: {}\n")

@@ -246,6 +246,18 @@ def test_another_teacher_has_another_cache(solvers, processor, tmp_path):
         trainer.train()
 
 
+def test_another_collation_has_another_cache(others):
+    folders = set()
+    for limit in (3, 4, 3):
+        trainer = others(cache_teacher_outputs=True, max_steps=1)
+        trainer.data_collator = lambda rows, limit=limit: {
+            name: value if value.dim() == 1 else value[:, :limit] for name, value in pad(rows).items()
+        }
+        trainer.train()
+        folders.add(trainer._cached_teacher.cache.folder)
+    assert len(folders) == 2
+
+
 def test_random_numbers_go_on_as_without(solvers, processor):
     after = []
     for cache in (False, True):

@@ -89,3 +89,11 @@ def test_what_does_not_fit_is_named_before_training(solvers, processor):
     assert trainer.state.global_step == 0
     with pytest.raises(ValueError, match="`theta`"):
         ParameterMixingCallback(tiny_solver(processor), theta=-1)
+
+
+def test_a_pickle_is_refused(processor, tmp_path):
+    encoder = tiny_solver(processor).encoder
+    encoder.config.save_pretrained(tmp_path)
+    torch.save(encoder.state_dict(), tmp_path / "pytorch_model.bin")
+    with pytest.raises(OSError, match="model.safetensors"):
+        ParameterMixingCallback(str(tmp_path))

@@ -35,6 +35,7 @@ def test_class_weights_may_be_json(tmp_path):
         ({"pos_class_weights": [1, 2]}, "takes a mapping of classes"),
         ({"pos_class_weights": {"adverb": 2}}, "no such class of parts of speech: adverb"),
         ({"pos_class_weights": {"noun": "2"}}, "noun must be a number that is not negative, got '2'"),
+        ({"pos_class_weights": {"noun": 2}, "pos_loss_weight": 0}, "`pos_loss_weight=0` leaves away: leave them away"),
         ({"pos_class_weights": {"noun": -1}}, "noun must be a number that is not negative, got -1"),
         ({"num_beams": 5}, "`num_beams` is for solvers"),
         ({"decoder_learning_rate": 1e-3}, "`decoder_learning_rate` is for solvers"),

@@ -8,10 +8,11 @@ from torch.nn.functional import cross_entropy
 from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForPreTraining
 
 from hf_mwp.data import DataError, MwpProcessor, PreTrainingEncoder, encode_corpus, pos_label_list
+from hf_mwp.data.pretraining_encoder import NUMBER
 from hf_mwp.metrics import pos_report
 from hf_mwp.models import MwpStudentForMaskedLM
 from hf_mwp.trainers import PreTrainingConfig, PreTrainingTrainer
-from tests.pretraining import TAGS, text_processor, tiny_pairs, tiny_student, tiny_texts
+from tests.pretraining import TAGS, quantity_pairs, text_processor, tiny_pairs, tiny_student, tiny_texts
 from tests.tiny import tiny_masked_lm, tiny_solver
 
 
@@ -104,6 +105,24 @@ def test_without_tagging_texts_need_no_tags_and_any_masked_model_will_do(make, p
     trainer = make(bert, tiny_texts(30), pos_loss_weight=0)
     trainer.train()
     assert {"eval_mlm_loss", "eval_mlm_accuracy"} <= trainer.evaluate().keys()
+
+
+def test_masks_are_the_same_without_the_loss_of_tagging(make, processor):
+    runs = []
+    for weight in (5, 0):
+        given = {"num_pos_tags": 0, "pos_labels": None, "pos_tagger": None, "model_class": MwpStudentForMaskedLM}
+        model = tiny_student(processor, **({} if weight else given))
+        corpus = Corpus(quantity_pairs(60))
+        trainer = make(model, corpus, pos_loss_weight=weight, train_sampling_strategy="sequential")
+        runs.append((trainer.train_dataset, list(trainer.get_train_dataloader())))
+    (tagged, ours), (plain, theirs) = runs
+    assert "pos_labels" in tagged.column_names and "pos_labels" not in plain.column_names
+    assert len(ours) == len(theirs) > 2
+    for a, b in zip(ours, theirs, strict=True):
+        assert torch.equal(a["labels"], b["labels"]) and torch.equal(a["input_ids"], b["input_ids"])
+    bare = make(texts=tiny_texts(60), pos_loss_weight=0).train_dataset
+    classes = [np.concatenate(dataset["mask_class"][:]) for dataset in (tagged, plain, bare)]
+    assert (classes[0] == classes[1]).all() and (classes[2] == NUMBER).sum() < (classes[1] == NUMBER).sum()
 
 
 def test_the_vocabulary_is_scored_sparsely_only_while_training(make):
@@ -310,7 +329,7 @@ class Corpus(list):
 
 def test_labels_of_another_tagger_are_refused(make):
     make(texts=Corpus(tiny_pairs(20)))
-    with pytest.raises(ValueError, match="has the labels of jieba, but the corpus was tagged by ltp"):
+    with pytest.raises(ValueError, match="has the labels of jieba, but the texts are tagged by ltp"):
         make(texts=Corpus(tiny_pairs(20), "ltp"))
     new = Corpus(tiny_pairs(20))
     new.tags = [*TAGS, "zz"]

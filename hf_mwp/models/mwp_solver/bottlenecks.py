@@ -100,6 +100,19 @@ def detach_bottlenecks(encoder: nn.Module) -> None:
         del module._forward_hooks[key]
 
 
+@contextmanager
+def bottlenecks_apart(encoder: nn.Module) -> Iterator[dict[int, Bottleneck]]:
+    """While inside, an encoder computes without its bottleneck networks; gives them by layer, from 1."""
+    hooks = [(module, key, module._forward_hooks[key]) for module, key in _hooks(encoder)]
+    layers = list(encoder_layers(encoder)) if hooks else []
+    detach_bottlenecks(encoder)
+    try:
+        yield {layers.index(module) + 1: hook.__self__ for module, _, hook in hooks}
+    finally:
+        for module, key, hook in hooks:
+            module._forward_hooks[key] = hook
+
+
 def _hooks(encoder: nn.Module) -> Iterator[tuple[nn.Module, int]]:
     for module in encoder.modules():
         for key, hook in module._forward_hooks.items():
@@ -123,4 +136,11 @@ def encoder_layers(encoder: nn.Module) -> nn.ModuleList:
     )
 
 
-__all__ = ["Bottleneck", "Bottlenecks", "check_no_bottlenecks", "detach_bottlenecks", "encoder_layers"]
+__all__ = [
+    "Bottleneck",
+    "Bottlenecks",
+    "bottlenecks_apart",
+    "check_no_bottlenecks",
+    "detach_bottlenecks",
+    "encoder_layers",
+]

@@ -106,7 +106,7 @@ class MwpSolver(PreTrainedModel):
 
         Args:
             encoder (`str`, path or `PreTrainedModel`):
-                Hub id or folder of a BERT- or RoBERTa-like encoder, or the encoder itself.
+                Hub id or folder (with safetensors) of a BERT- or RoBERTa-like encoder, or the encoder itself.
             processor ([`MwpProcessor`]):
                 Gives the output symbols; the encoder's embeddings grow to its tokenizer, a row of `[NUM0]`, `[NUM1]`,
                 ... starting as that of `[NUM]` with a little noise. Its `max_length` is lowered to the encoder's
@@ -121,11 +121,12 @@ class MwpSolver(PreTrainedModel):
                 Passed to `AutoModel.from_pretrained`, such as `num_hidden_layers=3` for the first three layers.
 
         Raises:
+            `OSError`: there is no such folder or Hub id, or its weights are a pickle.
             `ValueError`: when decoder and processor do not have the same symbols.
         """
         if not isinstance(encoder, PreTrainedModel):
             encoder_kwargs.setdefault("dtype", torch.float32)
-            encoder = AutoModel.from_pretrained(encoder, **encoder_kwargs)
+            encoder = AutoModel.from_pretrained(encoder, use_safetensors=True, **encoder_kwargs)
         processor.resize_embeddings(encoder)
         # Encoders with relative positions have no limit; some of them say -1.
         if (getattr(encoder.config, "max_position_embeddings", None) or 0) > 0:

@@ -1,0 +1,43 @@
+"""The pooling layer of a published encoder."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import nn
+
+from ..models import MwpStudentModel
+from ..models.mwp_student.layers_mwp_student import MwpStudentPooler
+
+
+def with_pooling_layer(encoder: MwpStudentModel) -> MwpStudentModel:
+    """
+    An encoder with a pooling layer, so that its folder has all weights that `AutoModel` looks for. Without one each
+    loading would report it missing and make another random one.
+
+    Solvers read no pooled output and have no pooling layer that was trained. The one added here has the identity as
+    its weight and no bias: `pooler_output` is the tanh of the first token's last state.
+
+    Args:
+        encoder ([`MwpStudentModel`]): The encoder; it is not changed.
+
+    Returns:
+        [`MwpStudentModel`]: the encoder itself if it has a pooling layer, otherwise a copy that has one.
+    """
+    if encoder.pooler is not None:
+        return encoder
+    encoder = copy.deepcopy(encoder)
+    pooler = MwpStudentPooler(encoder.config)
+    nn.init.eye_(pooler.dense.weight)
+    nn.init.zeros_(pooler.dense.bias)
+    encoder.pooler = pooler.to(encoder.device, encoder.dtype)
+    return encoder
+
+
+def has_identity_pooling(encoder: MwpStudentModel) -> bool:
+    """Whether an encoder's pooling layer is that of [`with_pooling_layer`]."""
+    if encoder.pooler is None:
+        return False
+    dense = encoder.pooler.dense
+    return torch.equal(dense.weight, torch.eye(len(dense.weight)).to(dense.weight)) and not dense.bias.any()

@@ -1,0 +1,57 @@
+"""The section of a card that shows how its model is used."""
+
+from __future__ import annotations
+
+from ..problems import mask_numbers
+
+
+USAGE = {
+    "mwp_student": """```python
+import hf_mwp
+from transformers import AutoModel
+
+processor = hf_mwp.MwpProcessor.from_pretrained("{model_id}")
+encoder = AutoModel.from_pretrained("{model_id}")
+batch = processor("{example}")  # masks the numbers
+states = encoder(batch["input_ids"], batch["attention_mask"]).last_hidden_state
+```
+
+Without hf_mwp, with the numbers masked by hand:
+
+```python
+from transformers import AutoModel, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("{model_id}", trust_remote_code=True)
+encoder = AutoModel.from_pretrained("{model_id}", trust_remote_code=True)
+states = encoder(**tokenizer("{masked}", return_tensors="pt")).last_hidden_state
+```""",
+    "mwp_solver": """```python
+import hf_mwp
+from transformers import pipeline
+
+solver = pipeline("math-word-problem", model="{model_id}")
+solver("{example}")
+```
+
+or `hf-mwp solve --model {model_id} "{example}"`.""",
+}
+EXAMPLES = {
+    "zh": "小明有4个苹果和2个梨，一共有多少个水果？",
+    "en": "Tom has 4 apples and 2 pears. How many fruits does he have?",
+}
+
+
+def usage_section(model_type: str, model_id: str, language: str, indexed_numbers: bool) -> str:
+    """
+    The section, with code that runs as it stands.
+
+    Args:
+        model_type (`str`): `"mwp_student"` or `"mwp_solver"`.
+        model_id (`str`): Folder or Hub id by which the model is loaded.
+        language (`str`): Language of the problems.
+        indexed_numbers (`bool`): Whether numbers are read as `[NUM0]`, `[NUM1]`, ... and not all as `[NUM]`.
+    """
+    language = language if language in EXAMPLES else "en"
+    example = EXAMPLES[language]
+    masked = mask_numbers(example, language).text(indexed=indexed_numbers)
+    return "## How to use\n\n" + USAGE[model_type].format(model_id=model_id, example=example, masked=masked)

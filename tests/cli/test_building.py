@@ -1,0 +1,55 @@
+"""Solvers and students from the options of the command line."""
+
+import pytest
+from transformers import DistilBertConfig, DistilBertModel, GPT2Config, GPT2Model
+
+from hf_mwp.cli.building import build_solver
+from hf_mwp.cli.errors import CommandError
+from hf_mwp.cli.model_arguments import ModelArguments
+from hf_mwp.cli.student_arguments import StudentArguments
+from hf_mwp.cli.student_making import make_student
+from tests.tiny import tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
+
+
+@pytest.fixture
+def distilbert(tmp_path):
+    """A folder with a tiny DistilBERT and its tokenizer."""
+    tokenizer = tiny_tokenizer()
+    config = DistilBertConfig(vocab_size=len(tokenizer), dim=16, n_heads=2, n_layers=1, hidden_dim=16)
+    DistilBertModel(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    return str(tmp_path)
+
+
+def test_dropout_has_the_names_of_the_encoder(distilbert, encoder):
+    for source, names in (
+        (distilbert, ("dropout", "attention_dropout")),
+        (str(encoder), ("hidden_dropout_prob", "attention_probs_dropout_prob")),
+    ):
+        solver, _ = build_solver(ModelArguments(encoder=source, dropout=0.25), tiny_rows(), "zh")
+        assert {getattr(solver.encoder.config, name) for name in names} == {0.25}
+        assert solver.decoder.config.dropout == 0.25
+    solver, _ = build_solver(ModelArguments(encoder=distilbert, attn_implementation="eager"), tiny_rows(), "zh")
+    assert (solver.encoder.config.dropout, solver.encoder.config._attn_implementation) == (0.1, "eager")
+
+
+def test_dropout_of_a_student_on_a_distilbert(distilbert):
+    processor = tiny_processor(max_length=64)
+    processor.save_pretrained(distilbert)
+    args = StudentArguments(teacher="teacher", student_encoder=distilbert, student_dropout=0.25)
+    student = make_student(args, tiny_solver(processor), processor, tiny_rows())
+    assert student.encoder.config.dropout == student.encoder.config.attention_dropout == 0.25
+    assert student.decoder.config.dropout == 0.25
+
+
+def test_an_encoder_whose_dropout_is_not_known(tmp_path):
+    tokenizer = tiny_tokenizer()
+    GPT2Model(GPT2Config(vocab_size=len(tokenizer), n_embd=8, n_head=2, n_layer=1)).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(CommandError, match="dropout of an encoder of type 'gpt2' cannot be set"):
+        build_solver(ModelArguments(encoder=str(tmp_path), dropout=0.25), tiny_rows(), "zh")
+
+
+def test_options_of_a_new_solver_by_default():
+    args = ModelArguments(encoder="encoder")
+    assert (args.max_length, args.min_constant_count) == (512, 5)

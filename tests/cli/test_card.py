@@ -1,0 +1,200 @@
+"""`hf-mwp card`: the folders of a solver and of its encoder."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+import torch
+import yaml
+from huggingface_hub import ModelCard
+from safetensors.torch import load_file
+from transformers import AutoModel, BertConfig, BertModel
+
+import hf_mwp
+from hf_mwp.cli.building import build_solver, numbers_have_tokens
+from hf_mwp.cli.card import read_stage, without_place
+from hf_mwp.cli.main import main
+from hf_mwp.cli.model_arguments import ModelArguments
+from tests.tiny import tiny_processor, tiny_rows, tiny_solver
+
+
+@pytest.fixture(scope="module")
+def solver(tmp_path_factory):
+    """A folder with a solver that reads numbers as [NUM0], [NUM1], ..."""
+    folder = tmp_path_factory.mktemp("indexed")
+    processor = tiny_processor(max_length=64, indexed_numbers=True)
+    tiny_solver(processor).save_pretrained(folder)
+    processor.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folders(solver, tmp_path_factory):
+    """What the Hub gets, by part."""
+    written = {}
+    for part in ("solver", "encoder"):
+        written[part] = tmp_path_factory.mktemp(part)
+        assert main(["card", "--model", str(solver), "--part", part, "--output_dir", str(written[part])]) == 0
+    return written
+
+
+def snippets(folder):
+    return re.findall(r"```python\n(.*?)```", ModelCard.load(folder / "README.md").text, re.DOTALL)
+
+
+def test_a_solver_built_on_the_encoder_reads_numbers_as_it_does(folders):
+    args = ModelArguments(encoder=str(folders["encoder"]))
+    assert numbers_have_tokens(args)
+    processor = build_solver(args, tiny_rows(), "zh")[1]
+    assert processor.indexed_numbers
+    tokens = processor.tokenizer.convert_ids_to_tokens(processor("小明有4个苹果，吃了2个")["input_ids"][0])
+    assert {"[NUM0]", "[NUM1]"} <= set(tokens)
+    # Which constants there are is the solver's own: an encoder knows of none.
+    assert hf_mwp.MwpProcessor.from_pretrained(folders["encoder"]).vocabulary.constants == ()
+    assert hf_mwp.MwpProcessor.from_pretrained(folders["solver"]).vocabulary.constants == ("1",)
+
+
+def test_the_examples_of_the_cards_run(folders):
+    (example,) = snippets(folders["solver"])
+    names: dict = {}
+    exec(example, names)
+    assert names["solver"]("小明有4个苹果，吃了2个")[0]["numbers"] == ["4", "2"]
+
+    example = snippets(folders["encoder"])[0]
+    assert "import hf_mwp" in example
+    names = {}
+    exec(example, names)
+    tokens = names["processor"].tokenizer.convert_ids_to_tokens(names["batch"]["input_ids"][0])
+    assert {"[NUM0]", "[NUM1]"} <= set(tokens) and names["states"].shape == (1, len(tokens), 16)
+
+
+def test_the_encoders_second_example_runs_without_the_package(folders, tmp_path):
+    with_package, without = snippets(folders["encoder"])
+    assert "hf_mwp" not in without.replace(str(folders["encoder"]), "")
+    environment = {**os.environ, "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"}
+    code = f"import sys\nsys.modules['hf_mwp'] = None\n{without}\nprint(states.flatten().tolist())"
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    # It asks nothing, and numbers masked by hand are read as those that the processor masks.
+    names: dict = {}
+    exec(with_package, names)
+    torch.testing.assert_close(torch.tensor(json.loads(run.stdout)), names["states"].flatten())
+
+
+def test_the_encoder_loads_whole_and_the_same_each_time(folders, solver):
+    encoders = []
+    for _ in range(2):
+        encoder, info = AutoModel.from_pretrained(folders["encoder"], output_loading_info=True)
+        assert not any(info[name] for name in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+        encoders.append(encoder.eval())
+    ids = torch.arange(3, 11).unsqueeze(0)
+    one, other = (encoder(ids) for encoder in encoders)
+    assert torch.equal(one.pooler_output, other.pooler_output)
+    torch.testing.assert_close(one.pooler_output, one.last_hidden_state[:, 0].tanh())
+    own = AutoModel.from_pretrained(solver).encoder.half().float().eval()
+    torch.testing.assert_close(one.last_hidden_state, own(ids).last_hidden_state)
+
+    text = ModelCard.load(folders["encoder"] / "README.md").text
+    assert "pooling layer is not trained" in text
+    count = sum(value.numel() for value in load_file(folders["encoder"] / "model.safetensors").values())
+    assert f"; {count:,} parameters" in text
+    assert "AutoModel" in json.loads((folders["encoder"] / "config.json").read_text())["auto_map"]
+    assert "pooling" not in ModelCard.load(folders["solver"] / "README.md").text
+
+
+def test_figures_of_the_solver_are_not_said_to_be_the_encoders(solver, tmp_path):
+    reports = {"all problems": {"answer_accuracy": 0.5, "num_problems": 9}}
+    section = {"scheme": "public", "num_beams": 1, "rule": "annotated", "reports": reports}
+    (tmp_path / "metrics.json").write_text(json.dumps({"dataset": "svamp", "test": section}))
+    shown = {}
+    for part in ("solver", "encoder"):
+        argv = ["card", "--model", str(solver), "--part", part, "--output_dir", str(tmp_path / part)]
+        assert main([*argv, "--evaluations", str(tmp_path), "--teacher_evaluations", str(tmp_path)]) == 0
+        card = ModelCard.load(tmp_path / part / "README.md")
+        # Nothing was trained on what was only evaluated on.
+        assert card.data.datasets is None
+        shown[part] = card.data.eval_results, re.findall(r"^\| ([^|]+) \| svamp", card.text, re.MULTILINE)
+    assert len(shown["solver"][0]) == 1 and shown["solver"][1] == ["this model", "teacher"]
+    assert shown["encoder"] == (None, ["solver built on it", "teacher"])
+
+
+def test_an_encoder_of_another_type_is_refused(tmp_path, capsys):
+    processor = tiny_processor(max_length=32)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 24}
+    encoder = BertModel(BertConfig(vocab_size=len(processor.tokenizer), max_position_embeddings=64, **sizes))
+    hf_mwp.MwpSolver.from_encoder_decoder_pretrained(encoder, processor).save_pretrained(tmp_path / "bert")
+    processor.save_pretrained(tmp_path / "bert")
+    argv = ["card", "--model", str(tmp_path / "bert"), "--output_dir", str(tmp_path / "card")]
+    assert main([*argv, "--part", "encoder"]) == 1
+    assert "of type 'bert'" in capsys.readouterr().err
+    assert main(argv) == 0
+
+
+def test_an_encoder_with_bottlenecks_is_not_written_without_them(tmp_path, capsys):
+    processor = tiny_processor(max_length=64)
+    tiny_solver(processor, bottleneck_layers=[1], bottleneck_size=5).save_pretrained(tmp_path / "solver")
+    processor.save_pretrained(tmp_path / "solver")
+    argv = ["card", "--model", str(tmp_path / "solver"), "--output_dir", str(tmp_path / "card")]
+    assert main([*argv, "--part", "encoder"]) == 1
+    assert "needs its bottleneck networks" in capsys.readouterr().err
+    assert main(argv) == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("hfl/chinese-roberta-wwm-ext", "hfl/chinese-roberta-wwm-ext"),
+        ("ape210k:validation", "ape210k:validation"),
+        ("1:4,2:8,3:12", "1:4,2:8,3:12"),
+        (["/no/such/place/more.jsonl", "runs/recipe/label-1234/labelled.jsonl"], ["more.jsonl", "labelled.jsonl"]),
+        ("./teacher", "teacher"),
+        ("ltp:/models/ltp", "ltp:ltp"),
+        ("ltp:LTP/small", "ltp:LTP/small"),
+        ({"num_hidden_layers": 6}, {"num_hidden_layers": 6}),
+        (0.5, 0.5),
+    ],
+)
+def test_paths_are_shown_without_their_place(value, shown):
+    assert without_place(value) == shown
+
+
+def test_no_local_path_goes_into_a_card(solver, tmp_path):
+    run = tmp_path / "runs" / "distill-1234"
+    run.mkdir(parents=True)
+    places = {
+        "output_dir": run,
+        "data_dir": "/home/me/data",
+        "tag_cache": "my-tags",
+        "teacher_cache_dir": "my-cache",
+        "resume_from_checkpoint": "my-checkpoint",
+        "teacher": tmp_path / "runs" / "teacher-5678",
+        "tagger": f"ltp:{tmp_path}",
+    }
+    options = {name: str(value) for name, value in places.items()} | {"temperature": 2.0, "hub_token": "secret"}
+    (run / "stage.yaml").write_text(yaml.safe_dump(options))
+    (run / "stage.json").write_text(json.dumps({"stage": "distill", "command": "hf-mwp distill"}))
+    argv = ["card", "--model", str(solver), "--output_dir", str(tmp_path / "card"), "--model_id", "me/tiny"]
+    assert main([*argv, "--stages", str(run)]) == 0
+    text = ModelCard.load(tmp_path / "card" / "README.md").text
+    assert "`teacher: teacher-5678`, " in text and "`temperature: 2.0`" in text
+    for hidden in (str(tmp_path), "/home/me", "my-", "output_dir", "secret"):
+        assert hidden not in text, hidden
+
+
+def test_the_data_set_of_a_stage_is_named_also_where_it_is_the_default(tmp_path):
+    for command, dataset in (("train", "math23k"), ("distill", "math23k"), ("mix", None)):
+        (tmp_path / "stage.yaml").write_text("seed: 1\n")
+        (tmp_path / "stage.json").write_text(json.dumps({"command": f"hf-mwp {command}"}))
+        assert read_stage(str(tmp_path)).options.get("dataset") == dataset
+    (tmp_path / "stage.yaml").write_text("dataset: svamp\n")
+    assert read_stage(str(tmp_path)).options == {"dataset": "svamp"}

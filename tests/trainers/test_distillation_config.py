@@ -1,0 +1,33 @@
+import pytest
+
+from hf_mwp import DistillationConfig
+
+
+@pytest.mark.parametrize(
+    ("mapping", "message"),
+    [
+        ("foo;bar", "Unknown layer mapping 'foo;bar': use one of"),
+        ("1:4:2,2:8", "pairs"),
+        ("1:4,1:8", "layer 1 of the student twice"),
+        ([[1, 4], [2]], "pairs"),
+        ([], "is empty"),
+    ],
+)
+def test_a_layer_mapping_that_cannot_be_read(mapping, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        DistillationConfig(str(tmp_path), layer_mapping=mapping)
+
+
+@pytest.mark.parametrize("mapping", ["uniform", "first", "last", "1:4,2:8,3:12", [[1, 4], [0, 0]]])
+def test_layer_mappings(mapping, tmp_path):
+    assert DistillationConfig(str(tmp_path), layer_mapping=mapping).layer_mapping == mapping
+
+
+@pytest.mark.parametrize("option", [{"cache_top_k": 5}, {"teacher_cache_dir": "cache"}])
+def test_options_of_the_cache_need_it(option, tmp_path):
+    with pytest.raises(ValueError, match=f"`{next(iter(option))}` is for a teacher cache"):
+        DistillationConfig(str(tmp_path), **option)
+    assert DistillationConfig(str(tmp_path), **option, cache_teacher_outputs=True).cache_teacher_outputs
+    # A recipe may turn the cache off that it gives a place elsewhere.
+    assert DistillationConfig(str(tmp_path), **option, cache_teacher_outputs=False).cache_teacher_outputs is False
+    assert DistillationConfig(str(tmp_path)).cache_teacher_outputs is False
