@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import shutil
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -26,6 +28,9 @@ from .run_folder import RunFolder
 if TYPE_CHECKING:
     from ..data.mwp_processor import MwpProcessor
     from ..models import MwpSolver
+
+# Problems of an unfinished file: what a kill can lose.
+AT_ONCE = 1024
 
 FATES = {
     "labelled": "a tree has the answer as its value",
@@ -113,9 +118,11 @@ def run(argv: list[str]) -> int:
         if not rows:
             fates = ", ".join(f"{count} {fate}" for fate, count in counts.items())
             raise CommandError(f"There is no problem to label{f': {fates}' if fates else ''}.")
-        records = label_rows(model, processor, rows, args, counts, console)
+        unfinished = folder.path / "unfinished"
+        records = label_rows(model, processor, rows, args, counts, unfinished, console)
         path = folder.path / "labelled.jsonl"
         write_json_lines(path, records)
+        shutil.rmtree(unfinished)
         folder.finish({"problems": args.problems, "fates": {fate: counts[fate] for fate in FATES}})
     finally:
         folder.close()
@@ -164,6 +171,7 @@ def label_rows(
     rows: Sequence[dict[str, Any]],
     args: LabelArguments,
     counts: Counter[str],
+    unfinished: Path,
     console: Console,
 ) -> list[dict[str, Any]]:
     """
@@ -174,12 +182,35 @@ def label_rows(
         rows (`Sequence[dict]`): Rows of the schema, without equations.
         args ([`LabelArguments`]): Beams and batch size.
         counts (`Counter`): Takes how many were labelled.
+        unfinished (`Path`): Folder for what is done, 1,024 problems a file: the same call goes on where a killed one
+            stopped.
         console (`rich.console.Console`): Shows a progress bar.
 
     Returns:
         `list[dict]`: `id`, `text`, `equation`, `answer`, `language`, and of the tree `log_probability` and `rank`, its
         place among those found, from 0.
     """
+    from ..distillation.cache_fingerprint import fingerprint, hash_model, hash_processing
+
+    solver = {"model": hash_model(model), "processor": hash_processing(processor), "num_beams": args.num_beams}
+    records: list[dict[str, Any]] = []
+    for start in range(0, len(rows), AT_ONCE):
+        tried = rows[start : start + AT_ONCE]
+        digest = fingerprint({**solver, "min_probability": args.min_probability, "rows": tried})
+        path = unfinished / f"{start:09d}-{digest[:16]}.jsonl"
+        if not path.exists():
+            write_json_lines(path, _label(model, processor, tried, args, console))
+        records += map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        if len(rows) > AT_ONCE:
+            console.print(f"{start + len(tried):,} of {len(rows):,} problems tried, {len(records):,} labelled")
+    counts["labelled"] = len(records)
+    counts["not found"] = len(rows) - len(records)
+    return records
+
+
+def _label(
+    model: MwpSolver, processor: MwpProcessor, rows: Sequence[dict[str, Any]], args: LabelArguments, console: Console
+) -> list[dict[str, Any]]:
     from ..trainers.solver_evaluation import read_predictions
 
     beams = args.num_beams
@@ -193,6 +224,4 @@ def label_rows(
                 record |= {"equation": each.to_dict()["prediction"], "log_probability": each.log_probability}
                 records.append(record | {"rank": rank})
                 break
-    counts["labelled"] = len(records)
-    counts["not found"] = len(rows) - len(records)
     return records

@@ -1,11 +1,13 @@
 """Equations for problems that have an answer and none."""
 
+import contextlib
 import json
 
 import pytest
 from rich.console import Console
 
 from hf_mwp import MwpProcessor, MwpSolver, load_mwp_dataset
+from hf_mwp.cli import label as labelling
 from hf_mwp.cli.evaluation import search
 from hf_mwp.cli.main import main
 from hf_mwp.trainers.solver_evaluation import read_predictions
@@ -69,6 +71,30 @@ def test_excluded_texts_are_not_labelled(solver_folder, tmp_path, found):
     rest = label(solver_folder, tmp_path, "--exclude", str(tmp_path / "held_out.jsonl"))
     assert [each["text"] for each in rest] == TEXTS[1:]
     assert label(solver_folder, tmp_path, "--min_probability=0.99999") == []
+
+
+def test_what_was_tried_before_a_kill_is_not_tried_again(solver_folder, tmp_path, found, monkeypatch):
+    answers = [{"text": text, "answer": str(values[0])} for text, values in zip(TEXTS, found, strict=True)]
+    write(tmp_path / "answers.jsonl", answers)
+    whole = label(solver_folder, tmp_path)
+    monkeypatch.setattr(labelling, "AT_ONCE", 1)
+    tried = []
+
+    def killed(model, processor, rows, *rest, **options):
+        tried.append(rows[0]["text"])
+        if len(tried) == 2:
+            raise KeyboardInterrupt
+        return search(model, processor, rows, *rest, **options)
+
+    monkeypatch.setattr(labelling, "search", killed)
+    argv = ["label", "--model", str(solver_folder), "--problems", str(tmp_path / "answers.jsonl"), "--num_beams=8"]
+    with contextlib.suppress(KeyboardInterrupt):
+        main([*argv, "--output_dir", str(tmp_path / "run")])
+    resumed = label(solver_folder, tmp_path)
+    assert tried == [TEXTS[0], TEXTS[1], TEXTS[1]]
+    for one, other in zip(resumed, whole, strict=True):
+        assert one == {**other, "log_probability": pytest.approx(other["log_probability"])}
+    assert not (tmp_path / "run" / "unfinished").exists()
 
 
 def test_what_is_wrong_is_named(solver_folder, tmp_path, capsys):
