@@ -94,3 +94,14 @@ def test_distillation_is_measured_with_and_without_its_cache(measuring, tmp_path
         assert f"### {label}" in text and each["rows"] == 12
         assert all(seconds > 0 for seconds in (*each["epochs"].values(), each["build"], each["open"], each["pass"]))
     assert "| cached " in text and "in passes of the teacher" in text
+
+
+def test_memory_is_measured_by_size_of_data(measuring):
+    import cache_memory
+
+    student = {"num_hidden_layers": 1, "hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 2}
+    figures = {size: cache_memory.measure(size, 1, student, student) for size in (8, 32)}
+    # Four times the rows, and half a kilobyte or more for the 40 and more states of 16 numbers in half precision.
+    assert figures[32]["cache"] > 3 * figures[8]["cache"] > 3 * 8 * 40 * 16 * 2
+    assert figures[8]["anonymous"] > 0
+    assert "| 32       |" in cache_memory.report(figures, 1)

@@ -1,0 +1,111 @@
+"""Whether the memory of a distillation with cached outputs grows with the data set.
+
+For each size a fresh process draws that many problems of 40 to 60 characters from Math23k with replacement, each made
+another one by a character more, builds the cache of a 3 x 384 teacher with random weights, and takes steps with it.
+Reported is the most resident memory at the end of a step; what of it is mapped from files stands apart.
+
+    python examples/benchmarks/cache_memory.py [--problems 1000 4000 16000] [--steps 40] [--write]
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from distillation import SEED, VOCABULARY, Watch, new_solver
+from measuring import Clock, table, write_section
+
+
+ROOT = Path(__file__).parents[2]
+TEACHER = {"num_hidden_layers": 3, "hidden_size": 384, "intermediate_size": 1536, "num_attention_heads": 12}
+BATCH_SIZE = 32
+LENGTHS = range(40, 61)  # in characters: the longest batch, which needs the most memory, is the same for all sizes
+FIRST_CHARACTER = 0x4E00
+
+
+def measure(problems: int, steps: int, student_fields: dict | None = None, teacher_fields: dict = TEACHER) -> dict:
+    """Bytes of one size: `anonymous`, `mapped`, and of the `cache`."""
+    import datasets
+    import torch
+    from transformers.utils import logging
+
+    import hf_mwp
+    from hf_mwp.data import problem_from_row
+
+    torch.set_num_threads(1)
+    datasets.disable_progress_bars()
+    logging.disable_progress_bar()
+    train = hf_mwp.load_mwp_dataset("math23k")["train"].filter(lambda row: len(row["text"]) in LENGTHS)
+    rows = train.select(random.Random(SEED).choices(range(len(train)), k=problems))
+    # Drawn twice, a problem is another one to the cache, by a character that is no number.
+    rows = rows.map(lambda row, index: {"text": row["text"] + chr(FIRST_CHARACTER + index)}, with_indices=True)
+    some = map(problem_from_row, train.select(range(1000)))
+    processor = hf_mwp.MwpProcessor.build(VOCABULARY, some, min_constant_count=1, indexed_numbers=True)
+    config = hf_mwp.MwpStudentConfig(**(student_fields or {}))
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = hf_mwp.DistillationTrainer(
+            model=new_solver(processor, config),
+            teacher_model=new_solver(processor, hf_mwp.MwpStudentConfig(**teacher_fields)),
+            args=hf_mwp.DistillationConfig(
+                output_dir=folder,
+                use_cpu=True,
+                report_to="none",
+                save_strategy="no",
+                disable_tqdm=True,
+                max_steps=steps,
+                per_device_train_batch_size=BATCH_SIZE,
+                cache_teacher_outputs=True,
+            ),
+            train_dataset=rows,
+            processing_class=processor,
+        )
+        watch = Watch(Clock())
+        trainer.add_callback(watch)
+        trainer.train()
+        cache = trainer._cached_teacher.cache.nbytes
+    return {"anonymous": watch.anonymous, "mapped": watch.mapped, "cache": cache}
+
+
+def report(figures: dict[int, dict], steps: int) -> str:
+    """Everything measured, as Markdown."""
+    rows = [
+        [f"{problems:,}", *(f"{each[name] / 2**20:.0f}" for name in ("cache", "anonymous", "mapped"))]
+        for problems, each in figures.items()
+    ]
+    text = (
+        f"The most at the end of one of {steps} steps of {BATCH_SIZE} problems of 40 to 60 characters, each size in a "
+        "process of its own, after the cache was built there. Mapped are libraries and those parts of the cache that "
+        "the steps read; they are given back when memory is short."
+    )
+    return f"{text}\n\n{table(['problems', 'cache MiB', 'resident MiB', 'mapped MiB'], rows)}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Memory of a distillation with cached outputs, by size of data.")
+    parser.add_argument("--problems", type=int, nargs="+", default=[1000, 4000, 16000], help="sizes of data")
+    parser.add_argument("--steps", type=int, default=40, help="steps of training")
+    parser.add_argument("--write", action="store_true", help="put the table into RESULTS.md")
+    parser.add_argument("--json", action="store_true", help="print the figures of one size as JSON")
+    args = parser.parse_args()
+    sys.path.insert(0, str(ROOT))
+    if args.json:
+        print(json.dumps(measure(args.problems[0], args.steps)))
+        return
+    figures = {}
+    for problems in args.problems:
+        command = [sys.executable, __file__, "--json", "--problems", str(problems), "--steps", str(args.steps)]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+        result = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
+        figures[problems] = json.loads(result.stdout.splitlines()[-1])
+    body = report(figures, args.steps)
+    print(body)
+    if args.write:
+        write_section("Memory of distillation with a cache", body)
+
+
+if __name__ == "__main__":
+    main()
