@@ -163,7 +163,8 @@ def result_table(recipe: Recipe, results: Sequence[StageResult]) -> Table:
 
 def headline(metrics: Mapping[str, Any]) -> str:
     """The figures of a `metrics.json` that a reader asks for first."""
-    shown = []
+    fates = metrics.get("fates", {})
+    shown = [f"{fates['labelled']:,} labelled"] if "labelled" in fates else []
     for part in ("validation", "test"):
         section = metrics.get(part)
         if not isinstance(section, Mapping):

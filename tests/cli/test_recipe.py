@@ -249,7 +249,8 @@ def test_self_training_runs_from_its_first_teacher_to_the_student(tmp_path, caps
     assert main([*argv, "--use_cpu", "true", "--output_dir", str(tmp_path), "--targets", "evaluate_greedy"]) == 0
     (fates,) = (json.loads(path.read_text("utf-8"))["fates"] for path in tmp_path.glob("label-*/metrics.json"))
     assert sum(fates.values()) == 40
-    assert "test" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert f"{fates['labelled']} labelled" in shown and "test" in shown
 
 
 @pytest.mark.parametrize("budget", ["quick", "cpu", "gpu"])
