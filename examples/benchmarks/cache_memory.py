@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from distillation import SEED, VOCABULARY, Watch, new_solver
+from distillation import SEED, VOCABULARY, Watch, new_solver, settle, trainer_options
 from measuring import Clock, table, write_section
 
 
@@ -29,16 +29,10 @@ FIRST_CHARACTER = 0x4E00
 
 def measure(problems: int, steps: int, student_fields: dict | None = None, teacher_fields: dict = TEACHER) -> dict:
     """Bytes of one size: `anonymous`, `mapped`, and of the `cache`."""
-    import datasets
-    import torch
-    from transformers.utils import logging
-
     import hf_mwp
     from hf_mwp.data import problem_from_row
 
-    torch.set_num_threads(1)
-    datasets.disable_progress_bars()
-    logging.disable_progress_bar()
+    settle(threads=1)
     train = hf_mwp.load_mwp_dataset("math23k")["train"].filter(lambda row: len(row["text"]) in LENGTHS)
     rows = train.select(random.Random(SEED).choices(range(len(train)), k=problems))
     # Drawn twice, a problem is another one to the cache, by a character that is no number.
@@ -51,14 +45,7 @@ def measure(problems: int, steps: int, student_fields: dict | None = None, teach
             model=new_solver(processor, config),
             teacher_model=new_solver(processor, hf_mwp.MwpStudentConfig(**teacher_fields)),
             args=hf_mwp.DistillationConfig(
-                output_dir=folder,
-                use_cpu=True,
-                report_to="none",
-                save_strategy="no",
-                disable_tqdm=True,
-                max_steps=steps,
-                per_device_train_batch_size=BATCH_SIZE,
-                cache_teacher_outputs=True,
+                **trainer_options(folder, BATCH_SIZE), max_steps=steps, cache_teacher_outputs=True
             ),
             train_dataset=rows,
             processing_class=processor,

@@ -99,6 +99,32 @@ def resident(name: str) -> int:
     return sum(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{name}:"))
 
 
+def settle(threads: int) -> None:
+    """So many threads, and no progress bars."""
+    import datasets
+    import torch
+    from transformers.utils import logging
+
+    torch.set_num_threads(threads)
+    datasets.disable_progress_bars()
+    logging.disable_progress_bar()
+
+
+def trainer_options(folder: str, batch_size: int) -> dict:
+    """Options of trainers that do nothing besides training."""
+    return {
+        "output_dir": folder,
+        "use_cpu": True,
+        "report_to": "none",
+        "save_strategy": "no",
+        "disable_tqdm": True,
+        "logging_strategy": "no",
+        "per_device_train_batch_size": batch_size,
+        "learning_rate": 1e-4,
+        "decoder_learning_rate": 1e-3,
+    }
+
+
 def measure(args: argparse.Namespace, student_fields: dict | None = None, sizes=teacher_sizes) -> dict:
     """
     All figures.
@@ -108,16 +134,10 @@ def measure(args: argparse.Namespace, student_fields: dict | None = None, sizes=
         student_fields (`dict`, *optional*): Sizes of the student's encoder, if not its defaults.
         sizes (`Callable`, *optional*): From a width to the sizes of a teacher's encoder.
     """
-    import datasets
-    import torch
-    from transformers.utils import logging
-
     from hf_mwp import MwpProcessor, MwpStudentConfig, load_mwp_dataset
     from hf_mwp.data import problem_from_row
 
-    torch.set_num_threads(args.threads)
-    datasets.disable_progress_bars()
-    logging.disable_progress_bar()
+    settle(args.threads)
     train = load_mwp_dataset("math23k", data_dir=args.data_dir)["train"]
     rows = train.select(random.Random(SEED).sample(range(len(train)), args.problems)).to_list()
     processor = MwpProcessor.build(VOCABULARY, map(problem_from_row, rows), min_constant_count=1, indexed_numbers=True)
@@ -141,18 +161,7 @@ def measure_teacher(args, processor, rows, student_config, teacher) -> dict:
 
     figures: dict = {}
     with tempfile.TemporaryDirectory() as folder:
-        shared = {
-            "output_dir": folder,
-            "use_cpu": True,
-            "report_to": "none",
-            "save_strategy": "no",
-            "disable_tqdm": True,
-            "logging_strategy": "no",
-            "num_train_epochs": 1,
-            "per_device_train_batch_size": args.batch_size,
-            "learning_rate": 1e-4,
-            "decoder_learning_rate": 1e-3,
-        }
+        shared = {**trainer_options(folder, args.batch_size), "num_train_epochs": 1}
 
         def trainer_of(kind: str, rows=rows):
             student = new_solver(processor, student_config)

@@ -200,7 +200,8 @@ def label_rows(
         path = unfinished / f"{start:09d}-{digest[:16]}.jsonl"
         if not path.exists():
             write_json_lines(path, _label(model, processor, tried, args, console))
-        records += map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        with path.open(encoding="utf-8") as lines:
+            records += map(json.loads, lines)
         if len(rows) > AT_ONCE:
             console.print(f"{start + len(tried):,} of {len(rows):,} problems tried, {len(records):,} labelled")
     counts["labelled"] = len(records)

@@ -10,7 +10,7 @@ import yaml
 
 from ..files import without_folder
 from ..recipes import Recipe, Stage
-from ..recipes.layers import folder_layers, source_layers
+from ..recipes.layers import STUDENT_LAYERS, folder_layers, source_layers
 
 
 def describe_teacher(recipe: Recipe, stage: str, stages: Mapping[str, Stage]) -> str:
@@ -76,7 +76,7 @@ def _encoder(stage: Stage) -> str:
     options = stage.options
     shape = options.get("encoder_config")
     if shape is not None:
-        return f"random weights, {shape.get('num_hidden_layers', 3)} x {shape.get('hidden_size', 312)}"
+        return f"random weights, {shape.get('num_hidden_layers', STUDENT_LAYERS)} x {shape.get('hidden_size', 312)}"
     source, layers = options.get("encoder") or options.get("solver"), options.get("encoder_layers")
     before = stage.input_at(source)
     name = without_folder(source) if before is None else f"{_encoder(before)}, after stage {before.name}"

@@ -37,7 +37,7 @@ def write(path, records):
 def label(solver_folder, tmp_path, *more):
     argv = ["label", "--model", str(solver_folder), "--problems", str(tmp_path / "answers.jsonl"), "--num_beams=8"]
     assert main([*argv, "--output_dir", str(tmp_path / "run"), *more]) == 0
-    return [json.loads(line) for line in (tmp_path / "run" / "labelled.jsonl").read_text("utf-8").splitlines()]
+    return [json.loads(line) for line in (tmp_path / "run" / "labelled.jsonl").read_bytes().splitlines()]
 
 
 def test_the_first_tree_with_the_right_value_is_the_label(solver_folder, tmp_path, found, capsys):
@@ -95,6 +95,13 @@ def test_what_was_tried_before_a_kill_is_not_tried_again(solver_folder, tmp_path
     for one, other in zip(resumed, whole, strict=True):
         assert one == {**other, "log_probability": pytest.approx(other["log_probability"])}
     assert not (tmp_path / "run" / "unfinished").exists()
+
+
+def test_a_separator_of_unicode_ends_no_line(solver_folder, tmp_path, found):
+    text = TEXTS[1].replace("，", "\u2028\x85")
+    write(tmp_path / "answers.jsonl", [{"text": text, "answer": str(found[1][0])}])
+    (labelled,) = label(solver_folder, tmp_path)
+    assert labelled["text"] == text
 
 
 def test_what_is_wrong_is_named(solver_folder, tmp_path, capsys):
