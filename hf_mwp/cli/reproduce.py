@@ -93,10 +93,10 @@ def table_files() -> dict[str, Path]:
 
 
 def check(reproduction: Reproduction) -> None:
-    """Reads the options of all arms that can be run, so that a wrong one is found first; `CommandError` names it."""
+    """Reads the options of all arms that will be run, so that a wrong one is found first; `CommandError` names it."""
     seen = set()
     for arm, seed in reproduction.recipes:
-        if reproduction.obstacle(reproduction.table.arms[arm], seed) is not None:
+        if arm not in reproduction.chosen or reproduction.obstacle(reproduction.table.arms[arm], seed) is not None:
             continue
         for stage in reproduction.stages(arm, seed):
             if stage.fingerprint not in seen:

@@ -178,7 +178,7 @@ class Reproduction:
         run = ArmRun(seed)
         self._measure(arm, run)
         stages = {stage.name: stage for stage in self.stages(arm.name, seed)}
-        if self.obstacle(arm, seed) is not None or not all(stage.is_done for stage in stages.values()):
+        if not all(stage.is_done for stage in stages.values()) or self.obstacle(arm, seed) is not None:
             return run
         for column in self._measured():
             metrics = stages[column.stage].metrics

@@ -141,6 +141,15 @@ def test_arms_whose_weights_are_not_at_hand_are_not_checked(tmp_path):
     assert "huawei-noah/TinyBERT_4L_zh cannot be had" in online.obstacle(online.table.arms["tinybert"], 42)
 
 
+def test_weights_of_arms_that_are_not_asked_for_are_not_looked_for(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("hf_mwp.reports.reproduction.weights_missing", lambda name: pytest.fail(f"asked for {name}"))
+    reproduction = Reproduction(load("compact-table7"), tmp_path, "cpu", arms=["ours"])
+    reproduce.check(reproduction)
+    reproduce.plan_table(reproduction)
+    shown = [arm.runs[0].state for arm in reproduction.run({}).arms]
+    assert shown == ["waiting", "waiting", "waiting", "waiting", "failed"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_all_options_are_read(name, tmp_path):
