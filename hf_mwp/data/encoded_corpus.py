@@ -49,12 +49,13 @@ def encode_corpus(
             Called with the texts done and their number.
 
     Returns:
-        `datasets.Dataset`: the columns of [`~PreTrainingEncoder.encode`].
+        `datasets.Dataset`: the columns of [`~PreTrainingEncoder.encode`]; [`read_labelling`] tells whose labels
+        they hold.
 
     Raises:
         [`DataError`]: the corpus is empty, its tags do not fit (see there), or the file cannot be written.
     """
-    from datasets import Dataset
+    from datasets import Dataset, DatasetInfo
 
     count, fingerprint = _fingerprint(corpus, encoder)
     if not count:
@@ -65,7 +66,18 @@ def encode_corpus(
             _write_whole(path, corpus, count, encoder, batch_size, progress)
         except OSError as error:
             raise cannot_write("the encoded texts", "Nothing of them is kept", error, path) from error
-    return Dataset.from_file(str(path))
+    labelling = {"tagger": encoder.tagger, "pos_labels": encoder.pos_labels}
+    return Dataset.from_file(str(path), info=DatasetInfo(description=json.dumps(labelling, ensure_ascii=False)))
+
+
+def read_labelling(dataset: Dataset) -> tuple[str | None, list[str] | None]:
+    """Tagger and labels of a data set that [`encode_corpus`] made; `None` where it does not say so."""
+    try:
+        labelling = json.loads(dataset.info.description)
+    except ValueError:
+        return None, None
+    known = labelling if isinstance(labelling, dict) else {}
+    return known.get("tagger"), known.get("pos_labels")
 
 
 def _write_whole(path, *contents) -> None:

@@ -110,7 +110,8 @@ class PreTrainingEncoder:
             word_of, class_of, span_of = self._characters(problem, own)
             if not len(word_of):
                 word_of, class_of, span_of = np.array([-1]), np.array([SPECIAL]), np.array([-1])
-            classes = np.where(is_text & (ids != (tokenizer.unk_token_id or -1)), class_of[at], SPECIAL)
+            unknown = -1 if tokenizer.unk_token_id is None else tokenizer.unk_token_id
+            classes = np.where(is_text & (ids != unknown), class_of[at], SPECIAL)
             spans = np.where(is_text, span_of[at], -1)
             begins = (spans < 0) | (spans != _before(spans, -1)) | (classes != _before(classes, SPECIAL))
             columns["input_ids"].append(ids)

@@ -78,8 +78,8 @@ def _check_pairs(
     pairs: Sequence[Sequence[int]], num_student_layers: int, num_teacher_layers: int
 ) -> list[tuple[int, int]]:
     checked: list[tuple[int, int]] = []
-    for pair in pairs:
-        if len(pair) != 2 or not all(isinstance(layer, int) for layer in pair):
+    for pair in pairs if isinstance(pairs, Sequence) else [pairs]:
+        if not isinstance(pair, Sequence) or len(pair) != 2 or not all(isinstance(layer, int) for layer in pair):
             raise ValueError(f"A layer mapping consists of pairs [student layer, teacher layer], got {pair!r}.")
         for layer, count, who in zip(
             pair, (num_student_layers, num_teacher_layers), ("student", "teacher"), strict=True

@@ -57,6 +57,7 @@ def mix_parameters(
     if not inplace:
         distilled = copy.deepcopy(distilled) if isinstance(distilled, nn.Module) else dict(distilled)
     old, new = check_mixing(pretrained, distilled)
+    done: set[int] = set()
     for name, value in new.items():
         if not (name in old and value.is_floating_point()):
             continue
@@ -64,7 +65,10 @@ def mix_parameters(
         # `lerp` is exact at both ends.
         mixed = torch.lerp(value.float(), before, theta).to(value.dtype)
         if inplace or isinstance(distilled, nn.Module):
-            value.copy_(mixed)
+            # What is tied has several names, and is mixed once.
+            if value.data_ptr() not in done:
+                value.copy_(mixed)
+            done.add(value.data_ptr())
         else:
             distilled[name] = mixed
     return distilled
@@ -95,19 +99,15 @@ def _state(weights: Weights) -> dict[str, Tensor]:
         return dict(weights)
     # Modules that stand in a model for a while, such as the projections of a trainer, are not part of it.
     ignored = set(getattr(weights, "_keys_to_ignore_on_save", None) or ())
-    states: dict[str, Tensor] = {}
-    seen: set[int] = set()
-    for name, value in weights.state_dict().items():
-        tied = value.data_ptr() in seen and value.numel() > 0
-        if name not in ignored and not tied:
-            states[name] = value
-            seen.add(value.data_ptr())
-    return states
+    return {name: value for name, value in weights.state_dict().items() if name not in ignored}
 
 
 def _check_same(old: dict[str, Tensor], new: dict[str, Tensor]) -> None:
     def names(one: dict[str, Tensor], other: dict[str, Tensor]) -> list[str]:
-        return [name for name in one if name not in other and not name.startswith("pooler.")]
+        # A second name of something tied may be left out, as it is in files.
+        common = {value.data_ptr() for name, value in one.items() if name in other}
+        missing = [name for name in one if name not in other and not name.startswith("pooler.")]
+        return [name for name in missing if one[name].data_ptr() not in common or not one[name].numel()]
 
     problems = [f"{name} is only in the pretrained weights" for name in names(old, new)]
     problems += [f"{name} is only in the distilled weights" for name in names(new, old)]

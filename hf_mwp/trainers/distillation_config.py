@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from ..distillation.layer_mapping import STRATEGIES, map_layers
 from ..losses import AttentionMSELoss, FSPLoss, HiddenMSELoss, NSTLoss
@@ -165,10 +167,15 @@ class DistillationConfig(BaseConfig):
                 raise ValueError(f"`{name}` must not be negative, got {getattr(self, name)}.")
         if self.hidden_loss is not None and self.hidden_loss not in HIDDEN_LOSSES:
             raise ValueError(f"`hidden_loss` must be one of {list(HIDDEN_LOSSES)} or None, got {self.hidden_loss!r}.")
-        if self.hidden_weights is not None and any(weight < 0 for weight in self.hidden_weights):
-            raise ValueError(f"`hidden_weights` must not be negative, got {self.hidden_weights}.")
+        if self.hidden_weights is not None and not _is_list_of_weights(self.hidden_weights):
+            raise ValueError(f"`hidden_weights` must be a list of numbers from 0 on, got {self.hidden_weights!r}.")
         if self.label_smoothing_factor:
             raise ValueError(
                 "`label_smoothing_factor` is not used in distillation, whose soft labels come from the teacher: set "
                 "it to 0."
             )
+
+
+def _is_list_of_weights(value: Any) -> bool:
+    numbers = isinstance(value, list | tuple) and not any(isinstance(each, bool | str) for each in value)
+    return numbers and all(0 <= each < math.inf for each in value)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..data.data_error import DataError
-from ..data.encoded_corpus import encode_corpus
+from ..data.encoded_corpus import encode_corpus, read_labelling
 from ..data.mwp_processor import MwpProcessor
 from ..data.pretraining_encoder import PreTrainingEncoder, pos_label_list
 
@@ -82,6 +82,8 @@ def prepare_texts(
                 "the model does not say what the labels of its tagging head are: set `pos_labels` of its config to "
                 "those of the `PreTrainingEncoder`"
             )
+        if with_tags:
+            check_encoded_labels(config, texts)
         return texts.with_format("numpy")
     tagger = getattr(texts, "tagger", None)
     corpus = texts if tagger is not None else TextPairs(texts)
@@ -89,10 +91,13 @@ def prepare_texts(
         raise DataError("the corpus is empty: there is no text to pretrain on")
     tags = None
     if with_tags:
-        if corpus[0][1] is None:
+        bare = (
+            next((index for index, (_, words) in enumerate(corpus) if words is None), None) if tagger is None else None
+        )
+        if bare is not None:
             raise DataError(
-                "tagging (`pos_loss_weight`) needs tagged texts, but these are bare: tag them with `tag_corpus`, or "
-                "set `pos_loss_weight=0`"
+                f"tagging (`pos_loss_weight`) needs tagged texts, but text {bare} is bare: tag all with `tag_corpus`, "
+                "or set `pos_loss_weight=0`"
             )
         check_tagger(config, tagger)
         tags = getattr(texts, "tags", None)
@@ -136,6 +141,22 @@ def check_labels(config: Any, labels: list[str], tagger: str | None) -> None:
             f"The model's tagging head lacks labels of the corpus ({', '.join(unknown[:4]) or 'in another order'}): "
             f"it was made for {config_tagger(config) or 'another tagger'} with other texts; give it a new head "
             "(`new_pos_head`)."
+        )
+
+
+def check_encoded_labels(config: Any, dataset: Any) -> None:
+    """Raises `ValueError` if the labels of encoded texts are not those of the model's tagging head."""
+    import pyarrow.compute
+
+    tagger, labels = read_labelling(dataset)
+    check_tagger(config, tagger)
+    if labels is not None:
+        check_labels(config, labels, tagger)
+    largest = pyarrow.compute.max(pyarrow.compute.list_flatten(dataset.data.column("pos_labels"))).as_py()
+    if largest is not None and largest >= len(config.pos_labels):
+        raise DataError(
+            f"the data set has the label {largest}, the model's tagging head has {len(config.pos_labels)}: it was "
+            "encoded with the tags of another tagger"
         )
 
 

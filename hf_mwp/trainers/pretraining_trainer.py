@@ -151,6 +151,8 @@ class PreTrainingTrainer(BaseTrainer):
             callbacks=[*(callbacks or []), _MasksOfEpoch(data_collator)],
             **kwargs,
         )
+        # The loss is a mean over the tokens of a step, whatever `forward` could do with `num_items_in_batch`.
+        self.model_accepts_loss_kwargs = False
         self._label_weights = self._make_label_weights() if self._tags else None
 
     @staticmethod

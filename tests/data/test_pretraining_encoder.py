@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
-from hf_mwp.data import DataError, PreTrainingEncoder, pos_label_list
+from hf_mwp.data import DataError, MwpProcessor, PreTrainingEncoder, pos_label_list
 from hf_mwp.problems import TaggedWord, find_keywords
 from tests.pretraining import TAGS, tag, text_processor, tiny_pairs
 
@@ -95,6 +97,14 @@ def test_unknown_tokens_are_not_masked_but_tagged():
     row = encode("龘小", [TaggedWord("龘", "n", 0, 1), TaggedWord("小", "n", 1, 2)])
     assert row["tokens"][1] == "[UNK]" and row["mask_class"].tolist() == [0, 0, 1, 0]
     assert row["names"][1:3] == ["B-n", "B-n"]
+
+
+def test_the_unknown_token_may_be_the_first():
+    tokenizer = Tokenizer(models.WordPiece({"[UNK]": 0, "[PAD]": 1, "小": 2}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]", pad_token="[PAD]")
+    columns = PreTrainingEncoder(MwpProcessor(tokenizer)).encode(["龘小"])
+    assert columns["input_ids"][0].tolist() == [0, 2] and columns["mask_class"][0].tolist() == [0, 1]
 
 
 def test_cut_texts_and_empty_ones():

@@ -85,6 +85,28 @@ def test_tied_weights_are_mixed_once():
     torch.testing.assert_close(second.bert.embeddings.word_embeddings.weight, words)
 
 
+@pytest.mark.parametrize("inplace", [False, True])
+@pytest.mark.parametrize("before", ["model", "weights"])
+def test_tied_weights_of_state_dicts_are_mixed_once(before, inplace):
+    first, second = tiny_masked_lm(), tiny_masked_lm(1)
+    expected = mix_parameters(first, second).state_dict()
+    mixed = mix_parameters(first if before == "model" else first.state_dict(), second.state_dict(), inplace=inplace)
+    assert mixed.keys() == expected.keys() and "cls.predictions.decoder.weight" in mixed
+    for name, value in mixed.items():
+        torch.testing.assert_close(value, expected[name])
+
+
+def test_a_tied_weight_may_have_been_left_out():
+    first, second = tiny_masked_lm(), tiny_masked_lm(1)
+    saved = {name: value for name, value in first.state_dict().items() if not name.startswith("cls.predictions.dec")}
+    mixed, expected = mix_parameters(saved, second), mix_parameters(first, second)
+    for name, value in mixed.state_dict().items():
+        torch.testing.assert_close(value, expected.state_dict()[name])
+    untied = {name: value.clone() for name, value in second.state_dict().items()}
+    with pytest.raises(ValueError, match="cls.predictions.decoder.weight is only in the distilled weights"):
+        mix_parameters(saved, untied)
+
+
 def test_dtypes_are_the_distilled_models(processor):
     first, second = tiny_solver(processor), tiny_solver(processor, seed=1).to(torch.bfloat16)
     mixed = mix_parameters(first, second)

@@ -148,6 +148,22 @@ def test_narrow_states_come_with_hidden_states_alone_and_are_kept_nowhere():
     assert plain(**make_batch(), output_hidden_states=True).bottleneck_states is None and plain.bottlenecks is None
 
 
+@pytest.mark.parametrize("kind", ENCODERS)
+def test_hidden_states_are_what_the_next_layer_reads_whatever_was_asked_before(kind):
+    batch, solver, asked = make_batch(), make_solver(kind), make_encoder(kind).eval()
+    inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
+    asked(**inputs, output_hidden_states=True)
+    with torch.no_grad():
+        expected = solver(**batch, output_hidden_states=True).hidden_states
+        late = make_solver(kind, encoder=asked)(**batch, output_hidden_states=True).hidden_states
+        with bottlenecks_apart(solver.encoder):
+            solver.encoder(**inputs, output_hidden_states=True)
+        again = solver(**batch, output_hidden_states=True).hidden_states
+    for states in zip(expected, late, again, strict=True):
+        torch.testing.assert_close(states[1], states[0])
+        torch.testing.assert_close(states[2], states[0])
+
+
 def test_hooks_that_record_are_taken_away_after_an_error():
     solver = make_solver()
     with pytest.raises(IndexError):

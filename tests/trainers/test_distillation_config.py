@@ -11,6 +11,9 @@ from hf_mwp import DistillationConfig
         ("1:4,1:8", "layer 1 of the student twice"),
         ([[1, 4], [2]], "pairs"),
         ([], "is empty"),
+        ([1, 4], r"pairs \[student layer, teacher layer\], got 1"),
+        (None, "pairs .*, got None"),
+        (5, "pairs .*, got 5"),
     ],
 )
 def test_a_layer_mapping_that_cannot_be_read(mapping, message, tmp_path):
@@ -31,3 +34,10 @@ def test_options_of_the_cache_need_it(option, tmp_path):
     # A recipe may turn the cache off that it gives a place elsewhere.
     assert DistillationConfig(str(tmp_path), **option, cache_teacher_outputs=False).cache_teacher_outputs is False
     assert DistillationConfig(str(tmp_path)).cache_teacher_outputs is False
+
+
+@pytest.mark.parametrize("weights", [[1.0, -0.5], "1,2", 5, [1.0, "0.9"], [True, 1.0], [float("nan")]])
+def test_weights_of_layers_are_a_list_of_numbers(weights, tmp_path):
+    with pytest.raises(ValueError, match="`hidden_weights` must be a list of numbers from 0 on, got "):
+        DistillationConfig(str(tmp_path), hidden_weights=weights)
+    assert DistillationConfig(str(tmp_path), hidden_weights=[1, 0.9, 0]).hidden_weights == [1, 0.9, 0]

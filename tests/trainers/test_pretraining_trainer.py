@@ -1,9 +1,11 @@
+import dataclasses
 import json
 import math
 
 import numpy as np
 import pytest
 import torch
+from datasets import Dataset
 from torch.nn.functional import cross_entropy
 from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForPreTraining
 
@@ -166,6 +168,17 @@ def test_accumulated_batches_are_one(make, processor, weights):
         trainer.train()
         logs.append([logged(trainer, name) for name in ("loss", "mlm_loss", "pos_loss", "grad_norm")])
     assert len(logs[0][0]) == len(logs[1][0]) >= 3
+    np.testing.assert_allclose(logs[0], logs[1], rtol=2e-4)
+
+
+def test_accumulated_batches_of_any_masked_language_model_are_one(make, processor):
+    logs = []
+    for size, steps in ((16, 1), (4, 4)):
+        model = tiny_masked_lm(vocab_size=len(processor.tokenizer), max_position_embeddings=64)
+        fields = {"per_device_train_batch_size": size, "gradient_accumulation_steps": steps, "pos_loss_weight": 0}
+        trainer = make(model, **fields)
+        trainer.train()
+        logs.append([logged(trainer, name) for name in ("loss", "mlm_loss", "grad_norm")])
     np.testing.assert_allclose(logs[0], logs[1], rtol=2e-4)
 
 
@@ -337,11 +350,30 @@ def test_labels_of_another_tagger_are_refused(make):
         make(texts=new)
 
 
+def test_labels_of_encoded_texts_are_those_of_the_model(make, processor, tmp_path):
+    def encoded(tags, tagger):
+        words = dict(zip(TAGS, tags, strict=True))
+        pairs = [(text, [dataclasses.replace(w, tag=words[w.tag]) for w in own]) for text, own in tiny_pairs(20)]
+        return encode_corpus(pairs, PreTrainingEncoder(processor, sorted(tags), tagger), tmp_path)
+
+    make(texts=encoded(TAGS, "jieba"))
+    with pytest.raises(ValueError, match="has the labels of jieba, but the texts are tagged by ltp"):
+        make(texts=encoded("abcde", "ltp"))
+    with pytest.raises(ValueError, match="lacks labels of the corpus .B-a, I-a"):
+        make(texts=encoded("abcde", "jieba").select(range(15)))
+    bare = Dataset.from_dict(encoded(TAGS, "jieba").to_dict())
+    make(texts=bare)
+    with pytest.raises(DataError, match="has the label 8, the model's tagging head has 4"):
+        make(tiny_student(processor, pos_labels=["B-m", "I-m", "B-n", "I-n"]), bare)
+
+
 def test_errors_before_the_work(make, processor):
     with pytest.raises(DataError, match="the corpus is empty"):
         make(texts=[])
-    with pytest.raises(DataError, match="needs tagged texts, but these are bare"):
+    with pytest.raises(DataError, match="needs tagged texts, but text 0 is bare"):
         make(texts=tiny_texts(5))
+    with pytest.raises(DataError, match="but text 3 is bare"):
+        make(texts=[*tiny_pairs(3), *tiny_texts(5)[3:]])
     with pytest.raises(DataError, match="too few texts to hold some out"):
         make(texts=tiny_pairs(1))
     with pytest.raises(ValueError, match="has no tagging head"):

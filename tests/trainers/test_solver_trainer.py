@@ -244,6 +244,18 @@ def test_early_stopping(trainer_of):
     assert trainer.state.epoch == 3.0
 
 
+def test_early_stopping_counts_on_after_resuming(trainer_of, tmp_path):
+    fields = {"learning_rate": 0.0, "decoder_learning_rate": 0.0, "eval_strategy": "epoch", "save_strategy": "epoch"}
+    fields |= {"num_train_epochs": 20, "early_stopping_patience": 3, "output_dir": str(tmp_path)}
+    trainer_of(**fields).train()
+    epochs = []
+    for checkpoint in sorted(tmp_path.glob("checkpoint-*"), key=lambda path: int(path.name[11:]))[:3]:
+        trainer = trainer_of(**fields)
+        trainer.train(resume_from_checkpoint=str(checkpoint))
+        epochs.append(trainer.state.epoch)
+    assert epochs == [4.0, 4.0, 4.0]
+
+
 def test_loss_alone(trainer_of):
     trainer = trainer_of(prediction_loss_only=True, eval_strategy="epoch", metric_for_best_model="loss")
     trainer.train()

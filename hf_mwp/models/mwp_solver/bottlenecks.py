@@ -68,7 +68,8 @@ class Bottlenecks(nn.ModuleDict):
         super().__init__({str(layer): Bottleneck(hidden_size, bottleneck_size) for layer in layers})
         blocks = encoder_layers(encoder)
         for layer, bottleneck in self.items():
-            blocks[int(layer) - 1].register_forward_hook(bottleneck.replace_output)
+            # First, so that hooks which record hidden states see what the next layer reads.
+            blocks[int(layer) - 1].register_forward_hook(bottleneck.replace_output, prepend=True)
 
     @contextmanager
     def recorded(self) -> Iterator[list[Tensor]]:
@@ -111,6 +112,7 @@ def bottlenecks_apart(encoder: nn.Module) -> Iterator[dict[int, Bottleneck]]:
     finally:
         for module, key, hook in hooks:
             module._forward_hooks[key] = hook
+            module._forward_hooks.move_to_end(key, last=False)
 
 
 def _hooks(encoder: nn.Module) -> Iterator[tuple[nn.Module, int]]:
