@@ -99,7 +99,8 @@ def turn_off_evaluation(config: BaseConfig, console: Console, reason: str) -> No
 
 def train_and_save(trainer: BaseTrainer, checkpoint: str | None, console: Console, name: str) -> dict[str, Any]:
     """
-    Trains with a progress bar, and saves model and processor.
+    Trains with a progress bar, and saves model and processor. Unless it goes on, checkpoints of an earlier run in the
+    folder are removed.
 
     Args:
         trainer ([`BaseTrainer`]): Ready to train.
@@ -111,7 +112,10 @@ def train_and_save(trainer: BaseTrainer, checkpoint: str | None, console: Consol
         `dict`: parameters and training figures, as `metrics.json` holds them.
     """
     from ..metrics import count_parameters
+    from ..trainers.checkpoints import remove_checkpoints
 
+    if checkpoint is None and trainer.is_world_process_zero():
+        remove_checkpoints(trainer.args.output_dir)
     progress = RichProgressCallback.attach(trainer, console, name)
     try:
         result = trainer.train(resume_from_checkpoint=checkpoint)

@@ -14,6 +14,7 @@ from filelock import FileLock
 
 from ..problems.keywords import read_keywords
 from .data_error import DataError, cannot_write
+from .mwp_processor import tokenizer_settings
 from .pretraining_encoder import PreTrainingEncoder
 
 
@@ -127,8 +128,7 @@ def _fingerprint(corpus: Iterable, encoder: PreTrainingEncoder) -> tuple[int, st
     fields: dict[str, Any] = {"version": VERSION, "tagger": encoder.tagger, "tags": encoder.tags}
     for name in ("language", "numerals", "indexed_numbers", "num_index_tokens", "max_length"):
         fields[name] = getattr(processor, name)
-    # The tokenizer remembers how its last call truncated and padded.
-    fields["tokenizer"] = json.loads(processor.tokenizer.backend_tokenizer.to_str()) | {"truncation": 0, "padding": 0}
+    fields["tokenizer"] = tokenizer_settings(processor.tokenizer)
     fields["keywords"] = read_keywords(processor.language)
     digest, count = hashlib.blake2b(json.dumps(fields).encode(), digest_size=12), 0
     for text, words in corpus:

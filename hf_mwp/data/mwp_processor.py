@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import AddedToken, AutoTokenizer, BatchEncoding, PreTrainedTokenizerBase
@@ -263,6 +264,15 @@ class MwpProcessor(PushToHubMixin):
         except (json.JSONDecodeError, KeyError, AttributeError) as error:
             raise ValueError(f"{path} is no file of MwpProcessor ({error}); save the processor again") from error
         return cls(AutoTokenizer.from_pretrained(name_or_path, **kwargs), vocabulary, **fields)
+
+
+def tokenizer_settings(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
+    """What a tokenizer does with a text, as JSON can hold it, without what its last call left in it."""
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    if not hasattr(backend, "to_str"):
+        settings = getattr(tokenizer, "init_kwargs", {})
+        return {name: str(value) for name, value in settings.items() if name != "name_or_path"}
+    return {**json.loads(backend.to_str()), "truncation": None, "padding": None}
 
 
 def pad_rows(rows: Sequence[Sequence[int]], padding: int) -> torch.Tensor:

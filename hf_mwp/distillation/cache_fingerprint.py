@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from ..data.mwp_processor import tokenizer_settings
+
 
 # Fields of a config that say where a model came from and not what it computes.
 IRRELEVANT = {"_name_or_path", "transformers_version", "architectures", "dtype", "torch_dtype", "use_cache"}
@@ -63,6 +65,7 @@ def hash_processing(processing: Any) -> str | None:
     tokenizer = getattr(processing, "tokenizer", processing)
     if hasattr(tokenizer, "get_vocab"):
         parts["tokens"] = sorted(tokenizer.get_vocab().items())
+        parts["tokenizer"] = tokenizer_settings(tokenizer)
     if tokenizer is not processing:
         parts["settings"] = _settings(processing, 1)
     return fingerprint(parts)

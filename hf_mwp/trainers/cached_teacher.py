@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -33,6 +34,7 @@ from ..distillation.cache_fingerprint import (
 from ..distillation.cached_output import CachedOutput
 from ..distillation.output_layout import OutputLayout
 from ..distillation.teacher_cache import TeacherCache
+from ..files import write_whole
 
 
 if TYPE_CHECKING:
@@ -159,9 +161,13 @@ class CachedTeacher:
 
     def _complete(self, folder: Path, digest: str, made_from: dict, keys: np.ndarray, order: np.ndarray) -> None:
         """Opens the cache, and builds what it lacks."""
-        if folder.exists() and not folder.is_dir():
-            raise NotADirectoryError(f"{folder} is no folder: choose another `teacher_cache_dir`.")
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = (
+                f"the teacher cache cannot be kept in {folder} ({error.strerror}): choose another `teacher_cache_dir`"
+            )
+            raise OSError(error.errno, reason) from error
         self.cache = TeacherCache(folder, digest)
         if not len(self.cache.missing(keys)):
             return
@@ -234,24 +240,23 @@ class CachedTeacher:
         self, folder: Path, digest: str, made_from: dict, keys: np.ndarray, order: np.ndarray
     ) -> None:
         """
-        As `_complete`, on the main process of each machine; the others wait for a file that says it is done. A barrier
-        of the process group would break off after its time limit, long before a large cache is built.
+        As `_complete`, on the main process of each machine; the others wait for a file that says it is done, or what
+        went wrong. A barrier of the process group would break off after its time limit, long before a large cache is
+        built.
         """
         accelerator = self.trainer.accelerator
         token = broadcast_object_list([secrets.token_hex(8)])[0]
-        done = folder / f"done-{token}"
+        # Not in the cache's folder, which may be what is at fault.
+        done = Path(tempfile.gettempdir()) / f"hf_mwp-teacher-cache-{token}"
         if accelerator.is_local_main_process:
             fault = ""
             try:
                 self._complete(folder, digest, made_from, keys, order)
-            except Exception as error:
+            except BaseException as error:
                 fault = str(error) or type(error).__name__
                 raise
             finally:
-                folder.mkdir(parents=True, exist_ok=True)
-                part = done.with_suffix(".part")
-                part.write_text(fault, "utf-8")
-                part.replace(done)
+                write_whole(done, fault)
         else:
             while not done.is_file():
                 time.sleep(0.1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 
 from transformers.trainer import TRAINER_STATE_NAME
@@ -21,10 +22,7 @@ def last_complete_checkpoint(folder: str | os.PathLike) -> str | None:
     Args:
         folder (`str` or `PathLike`): Output folder of a trainer.
     """
-    steps = {}
-    for path in Path(folder).glob(f"{PREFIX_CHECKPOINT_DIR}-*"):
-        if match := re.fullmatch(rf"{PREFIX_CHECKPOINT_DIR}-(\d+)", path.name):
-            steps[int(match[1])] = path
+    steps = _checkpoints(folder)
     for step in sorted(steps, reverse=True):
         try:
             json.loads((steps[step] / TRAINER_STATE_NAME).read_text(encoding="utf-8"))
@@ -32,3 +30,16 @@ def last_complete_checkpoint(folder: str | os.PathLike) -> str | None:
             continue
         return str(steps[step])
     return None
+
+
+def remove_checkpoints(folder: str | os.PathLike) -> None:
+    """Removes the checkpoints in a run's folder, so that none of an earlier run is taken for one of the next."""
+    for path in _checkpoints(folder).values():
+        shutil.rmtree(path)
+
+
+def _checkpoints(folder: str | os.PathLike) -> dict[int, Path]:
+    """The checkpoints of a folder by their steps."""
+    paths = [path for path in Path(folder).glob(f"{PREFIX_CHECKPOINT_DIR}-*") if path.is_dir()]
+    matches = {path: re.fullmatch(rf"{PREFIX_CHECKPOINT_DIR}-(\d+)", path.name) for path in paths}
+    return {int(match[1]): path for path, match in matches.items() if match}

@@ -7,7 +7,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..distillation.compatibility import check_features, check_frozen_teacher, check_reading, check_solvers
+from ..distillation.compatibility import (
+    check_embeddings,
+    check_features,
+    check_frozen_teacher,
+    check_reading,
+    check_solvers,
+)
 from ..distillation.feature_matching import FeatureMatching
 from ..distillation.feature_projections import FeatureProjections
 from ..losses import HiddenMSELoss, LogitDistillationLoss
@@ -48,9 +54,11 @@ class DistillationTrainer(BaseTrainer):
         data_collator, train_dataset, eval_dataset, processing_class, callbacks, kwargs:
             As in [`SolverTrainer`] for solvers, as in `Trainer` otherwise.
         teacher_processing_class ([`MwpProcessor`] or tokenizer, *optional*):
-            Only to check that the teacher reads texts as the student does.
+            Only to check that the teacher reads texts as the student does. Without it, models that are no solvers
+            must embed equally many tokens.
         prediction_loss (`nn.Module`, *optional*):
-            In place of [`LogitDistillationLoss`]: called with student logits, teacher logits and a mask.
+            In place of [`LogitDistillationLoss`]: called with student logits, teacher logits and, where there are
+            logits for each position, a mask of those that count; it returns their mean.
         hidden_loss (`nn.Module`, *optional*):
             In place of `args.hidden_loss`: called with student states, teacher states and a mask. If it has
             `needs_equal_width = False`, it gets states of different width without a linear map. Its attribute `reads`
@@ -105,6 +113,7 @@ class DistillationTrainer(BaseTrainer):
         if teacher_processing_class is not None:
             check_reading(processing_class, teacher_processing_class)
         self.teacher_model = teacher_model
+        self._reads_alike = teacher_processing_class is not None
         super().__init__(
             model=model,
             args=args,
@@ -139,6 +148,8 @@ class DistillationTrainer(BaseTrainer):
         # Only the student counts as prepared: `Trainer` looks at that when it evaluates before training.
         self.accelerator.free_memory()
         self.teacher_model.requires_grad_(False).eval()
+        # Whether predictions are compared position by position and averaged over all of them.
+        self._per_position = False
         if self.train_dataset is not None:
             self._plan()
 
@@ -147,6 +158,8 @@ class DistillationTrainer(BaseTrainer):
             check_frozen_teacher(model, self.teacher_model)
             if self.is_solver:
                 check_solvers(model, self.teacher_model)
+            elif not self._reads_alike:
+                check_embeddings(model, self.teacher_model)
 
     # Features
 
@@ -186,6 +199,8 @@ class DistillationTrainer(BaseTrainer):
         check_features(student, teacher, self._uses_states, self._uses_soft_labels, self._uses_probabilities)
         config = getattr(self.accelerator.unwrap_model(self.teacher_model), "config", None)
         self.features.plan(student, teacher, getattr(config, "bottleneck_layers", ()))
+        logits = student.get("logits")
+        self._per_position = not self.is_solver and logits is not None and logits.dim() > 2
 
     def _teacher_states(self) -> list[tuple[int, bool]]:
         """As [`~FeatureMatching.teacher_states`]."""
@@ -247,13 +262,29 @@ class DistillationTrainer(BaseTrainer):
         return model(**inputs, **extras)
 
     def get_batch_samples(self, epoch_iterator, num_batches, device):
-        """As in `Trainer`; counts over what a step averages its features, in all its batches and processes."""
+        """As in `Trainer`; counts over what a step averages its parts, in all its batches and processes."""
         batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
-        masks = [batch.get("attention_mask") for batch in batches]
-        if not masks or not self._uses_states or any(mask is None for mask in masks):
+        if not batches:
             return batches, None
-        counts = torch.stack([self.features.count(mask) for mask in masks]).sum(0, keepdim=True).to(device)
+        counts = torch.stack([self._count(batch) for batch in batches]).sum(0, keepdim=True).to(device)
         return batches, self.accelerator.gather(counts).sum(0)
+
+    def _count(self, batch: dict[str, Any]) -> torch.Tensor:
+        """Over how many items the parts of a batch are means: embeddings, hidden states, predictions; 0 if unknown."""
+        counts = torch.zeros(3)
+        mask, positions = batch.get("attention_mask"), self._predicted(batch)
+        if self._uses_states and mask is not None:
+            counts[:2] = self.features.count(mask)
+        if self._per_position and positions is not None:
+            counts[2] = positions.sum()
+        return counts
+
+    @staticmethod
+    def _predicted(batch: dict[str, Any]) -> torch.Tensor | None:
+        """The positions `(batch, length)` at which predictions are compared, where each position has one."""
+        labels = batch.get("labels")
+        # Where there are labels position by position, the hard loss counts those as well.
+        return batch.get("attention_mask") if labels is None else labels != -100
 
     def get_train_dataloader(self):
         """As in `Trainer`; with `cache_teacher_outputs`, batches bring the teacher's outputs along."""
@@ -276,8 +307,12 @@ class DistillationTrainer(BaseTrainer):
         teacher_outputs = self._teacher_outputs(inputs) if cached is None else self._cached_teacher.outputs(cached)
         parts: dict[str, torch.Tensor] = {}
         weights: dict[str, float] = {}
-        self._add_prediction_parts(parts, weights, outputs, teacher_outputs, inputs)
-        self._add_feature_parts(parts, weights, outputs, teacher_outputs, inputs, num_items_in_batch)
+        totals = None
+        if num_items_in_batch is not None:
+            # `Trainer` takes the mean over batches and processes.
+            totals = num_items_in_batch / (self.current_gradient_accumulation_steps * self.accelerator.num_processes)
+        self._add_prediction_parts(parts, weights, outputs, teacher_outputs, inputs, totals)
+        self._add_feature_parts(parts, weights, outputs, teacher_outputs, inputs, totals)
         self.record_loss_parts(parts)
         loss = sum(weights[name] * part for name, part in parts.items())
         return (loss, outputs) if return_outputs else loss
@@ -287,14 +322,14 @@ class DistillationTrainer(BaseTrainer):
         with torch.no_grad():
             return self._forward(self.teacher_model.eval(), inputs)
 
-    def _add_prediction_parts(self, parts, weights, outputs, teacher_outputs, inputs) -> None:
-        args, labels = self.args, inputs.get("labels")
+    def _add_prediction_parts(self, parts, weights, outputs, teacher_outputs, inputs, totals) -> None:
+        args, share = self.args, 1.0
+        logits = outputs.get("logits")
+        mask = self._predicted(inputs) if logits is not None and logits.dim() > 2 else None
+        if self._per_position and mask is not None and totals is not None:
+            share = mask.sum() / totals[2].clamp(min=1e-9)
         if self._uses_soft_labels:
-            logits, mask = outputs["logits"], None
-            if logits.dim() > 2:
-                # Where there are labels position by position, the hard loss counts those as well.
-                mask = inputs.get("attention_mask") if labels is None else labels != -100
-            parts["loss_soft"] = self.prediction_loss(logits, teacher_outputs["logits"], mask)
+            parts["loss_soft"] = self.prediction_loss(logits, teacher_outputs["logits"], mask) * share
             weights["loss_soft"] = args.prediction_weight * args.soft_label_weight
         if self._uses_hard_labels:
             if outputs.get("loss") is None:
@@ -302,16 +337,13 @@ class DistillationTrainer(BaseTrainer):
                     "The student computed no loss, so the batch has no labels: give labels, or set "
                     "`soft_label_weight=1`."
                 )
-            parts["loss_hard"] = outputs["loss"].mean()
+            parts["loss_hard"] = outputs["loss"].mean() * share
             weights["loss_hard"] = args.prediction_weight * (1 - args.soft_label_weight)
 
-    def _add_feature_parts(self, parts, weights, outputs, teacher_outputs, inputs, num_items_in_batch) -> None:
+    def _add_feature_parts(self, parts, weights, outputs, teacher_outputs, inputs, totals) -> None:
         if not self._uses_states:
             return
-        totals = None
-        if num_items_in_batch is not None:
-            # `Trainer` takes the mean over batches and processes.
-            totals = num_items_in_batch / (self.current_gradient_accumulation_steps * self.accelerator.num_processes)
         mask = inputs.get("attention_mask")
+        totals = None if mask is None else totals
         for name, (part, weight) in self.features.losses(outputs, teacher_outputs, mask, totals).items():
             parts[f"loss_{name}"], weights[f"loss_{name}"] = part, weight

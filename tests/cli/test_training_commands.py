@@ -1,5 +1,6 @@
 import json
 import re
+import shutil
 
 import pytest
 import torch
@@ -69,6 +70,13 @@ def test_an_earlier_run_is_not_overwritten(trained, problems, encoder, tmp_path,
     assert "go on with --resume, start anew with --overwrite" in capsys.readouterr().err
     assert main([*argv, "--output_dir", str(tmp_path), "--resume"]) == 1
     assert "no checkpoint" in capsys.readouterr().err
+
+
+def test_a_run_that_starts_anew_leaves_no_checkpoint_of_the_old_one(trained, tmp_path):
+    shutil.copytree(trained / "checkpoint-10", tmp_path / "checkpoint-990")
+    argv = ["train", "--config", str(trained / "run_config.yaml"), "--output_dir", str(tmp_path), "--no-test"]
+    assert main([*argv, "--overwrite", "--num_train_epochs=1"]) == 0
+    assert [path.name for path in tmp_path.glob("checkpoint-*")] == ["checkpoint-5"]
 
 
 def test_resuming_goes_on(trained, capsys):

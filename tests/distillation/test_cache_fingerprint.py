@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from transformers import DataCollatorForLanguageModeling, DataCollatorWithPadding
+from transformers import BertJapaneseTokenizer, BertTokenizer, DataCollatorForLanguageModeling, DataCollatorWithPadding
 
 from hf_mwp.data.collator import MwpCollator
 from hf_mwp.distillation.cache_fingerprint import (
@@ -52,6 +52,23 @@ def test_processors_are_told_apart_by_their_tokens_and_settings():
     tokenizer(["一", "小明有"], padding=True, truncation=True, max_length=2)  # leaves traces in the tokenizer
     assert hash_processing(tokenizer) == known
     assert hash_processing(None) is None
+
+
+def test_tokenizers_of_one_vocabulary_are_told_apart_by_what_they_do(tmp_path):
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "A", "b"]
+    vocabulary = {token: index for index, token in enumerate(tokens)}
+    fast = [BertTokenizer(vocab=vocabulary, do_lower_case=lower) for lower in (True, False, True)]
+    assert [each("A b")["input_ids"] for each in fast] == [[2, 5, 7, 3], [2, 6, 7, 3], [2, 5, 7, 3]]
+    (tmp_path / "vocab.txt").write_text("\n".join(tokens))
+    slow = [
+        BertJapaneseTokenizer(tmp_path / "vocab.txt", do_lower_case=lower, word_tokenizer_type="basic")
+        for lower in (True, False, True)
+    ]
+    for tokenizers in (fast, slow):
+        first, other, same = map(hash_processing, tokenizers)
+        assert first == same != other
+        first, other, same = (describe_collator(DataCollatorWithPadding(each)) for each in tokenizers)
+        assert first == same != other
 
 
 def test_collators_are_told_apart_by_what_they_do():

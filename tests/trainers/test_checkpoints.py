@@ -1,6 +1,6 @@
 import pytest
 
-from hf_mwp.trainers.checkpoints import last_complete_checkpoint
+from hf_mwp.trainers.checkpoints import last_complete_checkpoint, remove_checkpoints
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,13 @@ def test_the_newest_complete_checkpoint(tmp_path, checkpoints, expected):
 
 def test_a_folder_that_does_not_exist_has_none(tmp_path):
     assert last_complete_checkpoint(tmp_path / "missing") is None
+
+
+def test_all_checkpoints_are_removed_and_nothing_else(tmp_path):
+    for name in ("checkpoint-5", "checkpoint-10", "checkpoint-old", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.safetensors").touch()
+    (tmp_path / "checkpoint-7").touch()
+    remove_checkpoints(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint-7", "checkpoint-old", "other"]
+    remove_checkpoints(tmp_path / "missing")

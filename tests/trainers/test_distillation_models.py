@@ -83,14 +83,42 @@ def test_masked_language_models_compare_where_labels_are(others):
     assert training_logs(trainer)[0]["loss_soft"] == pytest.approx(expected, rel=1e-4)
 
 
-def test_encoder_decoder_models_compare_the_encoders_states(others):
-    def bart(width, seed):
-        torch.manual_seed(seed)
-        sizes = {"d_model": width, "encoder_layers": 2, "decoder_layers": 1, "vocab_size": 40}
-        heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "max_position_embeddings": 32}
-        feed_forward = {"encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "pad_token_id": 0, "dropout": 0.0}
-        return BartForConditionalGeneration(BartConfig(**sizes, **heads, **feed_forward))
+def bart(width, seed):
+    torch.manual_seed(seed)
+    sizes = {"d_model": width, "encoder_layers": 2, "decoder_layers": 1, "vocab_size": 40}
+    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "max_position_embeddings": 32}
+    feed_forward = {"encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "pad_token_id": 0, "dropout": 0.0}
+    return BartForConditionalGeneration(BartConfig(**sizes, **heads, **feed_forward))
 
+
+def masked_lm(width, seed):
+    return tiny_masked_lm(seed, hidden_size=width)
+
+
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize(("model", "labelled"), [(masked_lm, True), (masked_lm, False), (bart, True)])
+def test_accumulation_changes_nothing(others, model, labelled, cached):
+    rows = tiny_classifier_rows()
+    for index, row in enumerate(rows):
+        # One label in some rows, up to all in others.
+        row["labels"] = row["input_ids"][: 1 + index % 4] + [-100] * (len(row["input_ids"]) - 1 - index % 4)
+        if not labelled:
+            del row["labels"]
+    runs = []
+    for size, steps in ((8, 1), (2, 4)):
+        fields = {"per_device_train_batch_size": size, "gradient_accumulation_steps": steps}
+        fields |= {"soft_label_weight": 0.5 if labelled else 1.0, "cache_teacher_outputs": cached}
+        trainer = others(model(16, 0), model(24, 1), rows, rows, layer_mapping="2:2", **fields)
+        trainer.train()
+        runs.append((training_logs(trainer), trainer.model.state_dict()))
+    (logs, weights), (other_logs, other_weights) = runs
+    for ours, theirs in zip(logs, other_logs, strict=True):
+        assert ours == pytest.approx(theirs, rel=1e-4, abs=1e-5)
+    for name, value in weights.items():
+        torch.testing.assert_close(value, other_weights[name], rtol=1e-4, atol=1e-5)
+
+
+def test_encoder_decoder_models_compare_the_encoders_states(others):
     rows = [{**row, "labels": row["input_ids"][:4]} for row in tiny_classifier_rows()]
     trainer = others(bart(16, 0), bart(24, 1), rows, rows, max_steps=2, layer_mapping="2:2")
     trainer.train()
@@ -199,3 +227,12 @@ def test_other_models_that_do_not_fit(others):
 
     with pytest.raises(ValueError, match="teacher returns a tuple"):
         others(teacher=Tuple(tiny_classifier().config))
+
+
+def test_models_that_embed_other_tokens(others):
+    models = tiny_classifier(vocab_size=80), tiny_classifier(1)
+    with pytest.raises(ValueError, match="The student embeds 80 tokens, the teacher 40"):
+        others(*models)
+    # Spare rows do no harm where both tokenizers are known to be the same.
+    tokenizers = {"processing_class": tiny_tokenizer(), "teacher_processing_class": tiny_tokenizer()}
+    others(*models, keywords=tokenizers, max_steps=1).train()

@@ -113,14 +113,17 @@ def test_resuming_after_kill_while_the_cache_is_written_is_bitwise_exact(tmp_pat
     assert losses(resumed) == losses(expected)
 
 
-def test_processes_share_a_cache(tmp_path):
+def test_processes_share_a_cache(tmp_path, monkeypatch):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     # Two that train together, and afterwards two that do not know of each other, with a folder of their own.
     together = cached_run(tmp_path / "together")
     together["args"] |= {"ddp_backend": "gloo", "per_device_train_batch_size": 4}
     done = launch(SCRIPT, [together], processes=2)
     assert done.returncode == 0, done.stderr[-3000:]
     got = json.loads(Path(together["result"]).read_text("utf-8"))
-    assert got["cached"] == 40 and not list((tmp_path / "together" / "teacher_cache").glob("*/done-*"))
+    assert got["cached"] == 40 and not list(temporary.glob("hf_mwp-*"))
     runs = [cached_run(tmp_path / name) for name in ("first", "second")]
     for run in runs:
         run["args"]["teacher_cache_dir"] = str(tmp_path / "shared")
@@ -134,3 +137,12 @@ def test_processes_share_a_cache(tmp_path):
     assert cached_numbers(tmp_path / "shared") == cached_numbers(tmp_path / "together" / "teacher_cache")
     for a, b in zip(losses(got), losses(first), strict=True):
         assert a == pytest.approx(b, rel=2e-5, abs=1e-6)
+
+
+def test_what_is_wrong_with_a_shared_cache_is_told(tmp_path):
+    (tmp_path / "cache").write_text("no folder")
+    run = cached_run(tmp_path / "run")
+    run["args"] |= {"ddp_backend": "gloo", "teacher_cache_dir": str(tmp_path / "cache")}
+    done = launch(SCRIPT, [run], processes=2)
+    assert done.returncode == 1
+    assert "cannot be kept in" in done.stderr and "choose another `teacher_cache_dir`" in done.stderr
