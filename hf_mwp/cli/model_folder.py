@@ -17,6 +17,11 @@ WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 
+def is_path(name: str) -> bool:
+    """Whether a name is written as that of a local folder, and not as a Hub id, which has one slash at most."""
+    return name.startswith((".", "/", "~")) or name.count("/") > 1 or bool(Path(name).suffix)
+
+
 def check_folder(name: str, model_type: str | None = None) -> None:
     """
     Looks whether a local folder can be a model; what is no local path is taken for a Hub id and passes.
@@ -31,7 +36,7 @@ def check_folder(name: str, model_type: str | None = None) -> None:
     """
     path = Path(name)
     if not path.exists():
-        if name.startswith((".", "/", "~")) or name.count("/") > 1 or path.suffix:
+        if is_path(name):
             raise CommandError(f"There is no folder {name}.")
         return
     if not path.is_dir():

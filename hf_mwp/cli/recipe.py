@@ -23,7 +23,7 @@ from .console import make_console, percent
 from .errors import CommandError
 from .parsing import parse
 from .problem_data import keep_loaded
-from .stage_checks import check_layers, check_models
+from .stage_checks import check_data, check_layers, check_models
 
 
 TRAINING_COMMANDS = ("pretrain", "train", "distill")
@@ -115,8 +115,8 @@ def check_one_process(command: str, launches: bool = True) -> None:
 
 def check_stage(stage: Stage) -> None:
     """
-    Reads a stage's options as its command will, and looks for the models and layers that they name, so that what is
-    wrong is found before the first stage is run.
+    Reads a stage's options as its command will, and looks for the models, data and layers that they name, so that
+    what is wrong is found before the first stage is run.
 
     Raises:
         CommandError: names the stage and the option.
@@ -135,6 +135,7 @@ def check_stage(stage: Stage) -> None:
         except CommandError as error:
             raise CommandError(str(error).replace(f"{folder}/", "")) from None
     check_models(stage, values)
+    check_data(stage, values)
     check_layers(stage, values)
 
 

@@ -1,16 +1,19 @@
-"""What can be known to be wrong with a stage's models and layers before the first stage is run."""
+"""What can be known to be wrong with a stage's models, data and layers before the first stage is run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ..recipes import Stage
 from ..recipes.layers import made_layers, model_layers
+from ..recipes.stage import SOURCES, locate_source
 from .building import check_tokenizer
 from .errors import CommandError
 from .model_arguments import parse_layers
-from .model_folder import check_folder
+from .model_folder import check_folder, is_path
+from .pretrain_arguments import NO_TAGGER
 
 
 # Options that name a model, and the type that it must have.
@@ -45,6 +48,33 @@ def check_models(stage: Stage, values: Mapping[str, Any]) -> None:
             check_tokenizer(source) if name == "tokenizer" else check_folder(source, MODELS[name])
         except CommandError as error:
             raise _fault(stage, name, f"{error} Give a folder, a stage as ${{name}}, or a Hub id.") from None
+
+
+def check_data(stage: Stage, values: Mapping[str, Any]) -> None:
+    """
+    Looks whether the data sets, files and taggers that a stage names, and that no other stage makes, are there.
+    Arguments and errors are those of [`check_models`].
+    """
+
+    def is_made(source: Any) -> bool:
+        return any(str(source).startswith(str(each.folder)) for each in stage.inputs)
+
+    for name in SOURCES:
+        sources = values.get(name) or ()
+        for source in [sources] if isinstance(sources, str) else sources:
+            if not is_made(source) and not is_made(values.get("data_dir")):
+                try:
+                    locate_source(name, source, values)
+                except ValueError as error:
+                    raise _fault(stage, name, f"{error}.") from None
+    tagger = values.get("tagger")
+    if tagger is not None and tagger not in (NO_TAGGER, "jieba"):
+        kind, _, folder = str(tagger).partition(":")
+        if kind != "ltp" or not folder:
+            fault = f"there is no tagger {tagger!r}: name 'jieba', 'ltp:' and a folder or Hub id, or {NO_TAGGER!r}."
+            raise _fault(stage, "tagger", fault)
+        if not Path(folder).exists() and is_path(folder):
+            raise _fault(stage, "tagger", f"There is no folder {folder}.")
 
 
 def check_layers(stage: Stage, values: Mapping[str, Any]) -> None:

@@ -61,11 +61,14 @@ def read_splits(
     """
     loader = find_loader(name, None, language)
     scheme, fold = find_scheme(loader, name, None, None)
+    reader = RecordReader(_folder_near(loader, near), on_error, loader.origin)
+    return loader.read(reader, scheme, fold), reader.damaged
+
+
+def _folder_near(loader: MwpLoader, near: str | Path | None) -> Path:
     places = [] if near is None else [Path(near), Path(near).parent]
     beside = (place / folder for place in (*places, _EXAMPLES_DIR) for folder in loader.folders)
-    folder = next((place for place in beside if place.is_dir()), None) or find_folder(loader, near)
-    reader = RecordReader(folder, on_error, loader.origin)
-    return loader.read(reader, scheme, fold), reader.damaged
+    return next((place for place in beside if place.is_dir()), None) or find_folder(loader, near)
 
 
 def read_part(
@@ -91,6 +94,18 @@ def read_part(
     if name not in LOADERS or part == "all":
         return [row for split in SPLITS for row in splits.get(split, ())], damaged
     return part_of(splits, name, [part or "train"]), damaged
+
+
+def locate_part(source: str | Path, near: str | Path | None = None) -> Path:
+    """The file, or folder with the files, that [`read_part`] reads; `DataError` if it is not there."""
+    loader = find_loader(split_name(source)[0], None)
+    return loader.path if isinstance(loader, FileLoader) else _folder_near(loader, near)
+
+
+def locate_dataset(name: str | Path, data_dir: str | Path | None = None) -> Path:
+    """The file, or folder with the files, that [`load_mwp_dataset`] reads; `DataError` if it is not there."""
+    loader = find_loader(name, data_dir)
+    return loader.path if isinstance(loader, FileLoader) else find_folder(loader, data_dir)
 
 
 def part_of(splits: dict[str, Rows], name: str, parts: Iterable[str]) -> Rows:

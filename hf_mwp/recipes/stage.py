@@ -22,6 +22,11 @@ from ..files import content_digest, write_whole
 RECORD, OPTIONS, LOCK, START = "stage.json", "stage.yaml", "stage.lock", "stage.start.json"
 # Options that say where something is kept for other runs to use, on which no result depends.
 PLACES = ("tag_cache", "teacher_cache_dir")
+# Options that say what is told of a run, on which no result depends either.
+TOLD = ("disable_tqdm", "logging_first_step", "logging_steps", "logging_strategy", "report_to", "run_name")
+# Options that name data sets and files of problems and texts, which `data_dir` helps to find.
+SOURCES = ("dataset", "corpus", "problems", "exclude", "extra_train", "extra_exclude")
+VERSION = 2  # of what the commands make of their options: a stage of another one is another stage
 
 
 @dataclass(frozen=True)
@@ -163,8 +168,9 @@ class Stage:
 
 def fingerprint(command: str, options: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
     """
-    Digest of what a stage's result depends on: the command, its options (but for the places of caches), the stages it
-    builds on, the contents of the local files and folders that its options name, and the version of this package.
+    Digest of what a stage's result depends on: the command, its options (but for the places of caches, and what is
+    told of a run), the stages it builds on, the contents of the data sets and of the local files and folders that its
+    options name, and the version of this package.
 
     Args:
         command (`str`): The command.
@@ -188,9 +194,63 @@ def fingerprint(command: str, options: Mapping[str, Any], inputs: Mapping[str, s
             kind, _, path = value.partition(":")
             if path and os.path.exists(path):
                 return {kind: content_digest(path)}
-        return value
+        return _number(value)
 
-    options = {name: value for name, value in options.items() if name not in PLACES}
-    content = {"command": command, "options": described(options), "version": __version__}
+    def described_source(name: str, source: Any) -> Any:
+        if isinstance(source, (list, tuple)):
+            return [described_source(name, item) for item in source]
+        place = locate(name, source)
+        if place is None:
+            return described(source)
+        # Of a file its kind, of a data set its name and part.
+        return {"source": place.suffix if place.is_file() else source, "content": content_digest(place)}
+
+    def locate(name: str, source: Any) -> Path | None:
+        if not isinstance(source, str) or any(folder in source for folder in inputs):
+            return None
+        try:
+            return locate_source(name, source, options)
+        except ValueError:
+            return None
+
+    content = {name: value for name, value in options.items() if name not in (*PLACES, *TOLD)}
+    found = {name: described_source(name, content.pop(name)) for name in SOURCES if name in content}
+    if found and not any(folder in str(content.get("data_dir")) for folder in inputs):
+        # What is read of it is known by its content.
+        content.pop("data_dir", None)
+    content = {"command": command, "options": {**described(content), **found}, "version": [__version__, VERSION]}
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def locate_source(name: str, source: str, options: Mapping[str, Any]) -> Path:
+    """
+    The file or folder that a source is read from.
+
+    Args:
+        name (`str`): The option that names it, one of `SOURCES`.
+        source (`str`): A file, or a data set, also with a part.
+        options (`Mapping[str, Any]`): The other options of the stage.
+
+    Raises:
+        [`~data.DataError`]: it is not there.
+    """
+    from ..data.sources import locate_dataset, locate_part
+
+    near = options.get("data_dir")
+    if name == "dataset":
+        return locate_dataset(source, near)
+    if name.startswith("extra_") and "dataset" in options:
+        near = locate_dataset(options["dataset"], near)
+        near = near if near.is_dir() else near.parent
+    return locate_part(source, near)
+
+
+def _number(value: Any) -> Any:
+    """Numbers written in several ways, `2e-4` and `0.0002`, as one: YAML takes the first for a text."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return value
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return value

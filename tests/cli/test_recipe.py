@@ -131,6 +131,42 @@ def test_models_and_layers_are_checked_before_the_first_stage_runs(
     assert message.format(encoder=encoder) in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["--dataset", "math32k"], "stage teacher: key 'dataset': math32k: there is no such file or folder"),
+        (["--teacher.data_dir", "/no", "--dataset", "cm17k"], "key 'dataset': /no: `data_dir` is no folder"),
+        (["--student.extra_train", "[mawps:al]"], "student: key 'extra_train': mawps:al: a data set's parts are"),
+        (["--student.extra_exclude", "[no.jsonl]"], "stage student: key 'extra_exclude': no.jsonl: there is no such"),
+        (["--evaluate.dataset", "no.csv"], "stage evaluate: key 'dataset': no.csv: there is no such file"),
+    ],
+)
+def test_data_is_looked_for_before_the_first_stage_runs(recipe_file, tmp_path, capsys, changes, message):
+    argv = ["distill", "--config", str(recipe_file), "--output_dir", str(tmp_path / "runs"), "--dry_run"]
+    assert main([*argv, *changes]) == 1
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["--corpus", "no.txt"], "stage pretrain: key 'corpus': no.txt: there is no such file or folder"),
+        (["--pretrain.exclude", "[ape210k:all]"], "stage pretrain: key 'exclude': "),
+        (["--tagger", "bogus"], "stage pretrain: key 'tagger': there is no tagger 'bogus': name 'jieba'"),
+        (["--tagger", "ltp:/no/such"], "stage pretrain: key 'tagger': There is no folder /no/such."),
+        (["--tagger", '"ltp:"'], "stage pretrain: key 'tagger': there is no tagger 'ltp:'"),
+    ],
+)
+def test_texts_and_taggers_are_looked_for_before_the_first_stage_runs(tmp_path, capsys, changes, message):
+    argv = ["distill", "--config", str(COMPACT), "--budget", "quick", "--output_dir", str(tmp_path), "--dry_run"]
+    assert main([*argv, *changes]) == 1
+    assert message in capsys.readouterr().err
+    assert main([*argv, "--tagger", "ltp:LTP/legacy"]) == 0
+    argv[2] = str(SELF_TRAINING)
+    assert main([*argv, "--answers", "no.jsonl"]) == 1
+    assert "stage label: key 'problems': no.jsonl: there is no such file" in capsys.readouterr().err
+
+
 def test_models_of_the_hub_may_be_named(recipe_file, tmp_path):
     argv = ["distill", "--config", str(recipe_file), "--output_dir", str(tmp_path / "runs"), "--dry_run"]
     assert main([*argv, "--teacher.encoder", "someone/bert", "--student.layer_mapping", "1:4,2:8"]) == 0
@@ -226,7 +262,9 @@ def test_the_example_can_be_read_at_each_budget(budget, tmp_path):
 
 @pytest.mark.parametrize("budget", ["quick", "cpu", "gpu", "paper"])
 def test_the_example_with_self_training_trains_on_its_labels(budget, tmp_path):
-    changes = {"use_cpu": True, "answers": "answers.jsonl"}
+    answers = tmp_path / "answers.jsonl"
+    answers.touch()
+    changes = {"use_cpu": True, "answers": str(answers)}
     recipe = Recipe.from_file(SELF_TRAINING, tmp_path, budget=budget, changes=changes)
     for stage in recipe.stages.values():
         check_stage(stage)

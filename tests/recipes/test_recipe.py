@@ -1,5 +1,7 @@
 import json
 import os
+import re
+import shutil
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +14,7 @@ import yaml
 from hf_mwp.recipes import Recipe, RecipeError, read_recipe, stage
 
 
+FIXTURES = Path(__file__).parents[1] / "data" / "fixtures"
 CONTENT = {
     "recipe": "Two models",
     "budget": "large",
@@ -113,6 +116,45 @@ def test_the_contents_of_a_file_after_a_prefix_matter(tmp_path):
     assert recipe(tmp_path, changes={"data": f"other:{elsewhere}"}).stages["teacher"].fingerprint == prints[2]
 
 
+def test_the_contents_of_a_data_set_matter_and_what_lies_beside_it_does_not(tmp_path):
+    shutil.copytree(FIXTURES / "math23k", tmp_path / "data" / "math23k")
+    changes = {"data": "math23k", "teacher.data_dir": str(tmp_path / "data")}
+
+    def teacher(**more):
+        return recipe(tmp_path, changes={**changes, **more}).stages["teacher"].fingerprint
+
+    before = teacher()
+    (tmp_path / "data" / "NOTES.txt").write_text("of no set")
+    assert teacher() == before
+    shutil.copytree(tmp_path / "data", tmp_path / "elsewhere")
+    assert teacher(**{"teacher.data_dir": str(tmp_path / "elsewhere")}) == before
+    extra = {"teacher.extra_train": ["mawps:all"]}
+    with_extra = teacher(**extra)
+    assert with_extra not in (before, teacher(**{"teacher.extra_train": ["mawps"]}))
+    shutil.copytree(FIXTURES / "mawps", tmp_path / "data" / "mawps")
+    assert teacher(**extra) != with_extra and teacher() == before
+    with (tmp_path / "data" / "math23k" / "train.jsonl").open("a") as file:
+        file.write("\n")
+    assert teacher() != before
+    # The sets of the repository have contents as well, and are found without a folder.
+    (own,) = [teacher(**{"teacher.data_dir": None})]
+    assert own != teacher(data="asdiv_a", **{"teacher.data_dir": None}) != before
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ({"teacher.learning_rate": "2e-4"}, {"teacher.learning_rate": 0.0002}),
+        ({"teacher.layers": "3"}, {"teacher.layers": 3}),
+        ({"teacher.logging_steps": 7}, {"teacher.report_to": "none"}),
+    ],
+)
+def test_what_means_the_same_is_the_same_stage(tmp_path, ours, theirs):
+    first, second = (recipe(tmp_path, changes=each).stages["teacher"].fingerprint for each in (ours, theirs))
+    assert first == second
+    assert first != recipe(tmp_path, changes={"teacher.learning_rate": True}).stages["teacher"].fingerprint
+
+
 def test_where_a_cache_lies_does_not_matter(tmp_path):
     before = recipe(tmp_path).stages["student"]
     (tmp_path / "cache").mkdir()
@@ -150,6 +192,48 @@ def test_budgets_and_changes(tmp_path):
 def test_wrong_recipes_name_the_place(tmp_path, changes, message):
     with pytest.raises(RecipeError, match=message):
         recipe(tmp_path, changes=changes)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"stages": {"teacher": None}}, "stages.teacher: needs a mapping (`name: value` lines), not None"),
+        ({"stages": {"teacher": "train"}}, "stages.teacher: needs a mapping (`name: value` lines), not 'train'"),
+        ({"stages": {1: {"command": "train"}}}, "stages: 1 is no name: put quotes around it"),
+        ({"budgets": ["large"]}, "budgets: needs a mapping (`name: value` lines), not ['large']"),
+        ({"budgets": {"large": 5}}, "budgets.large: needs a mapping (`name: value` lines), not 5"),
+        ({"budgets": {"large": {"teacher": [1]}}}, "budgets.large.teacher: needs a mapping (`name: value` lines)"),
+        ({"budgets": {"large": {"teacher": None}}}, "budgets.large.teacher: needs a mapping (`name: value` lines)"),
+        ({"budgets": {"large": {"variables": "a"}}}, "budgets.large.variables: needs a mapping"),
+        ({"variables": ["seed"]}, "variables: needs a mapping (`name: value` lines), not ['seed']"),
+        ({"targets": "student"}, "targets: needs a list of names ([student]), not 'student'"),
+        ({"targets": {"student": 1}}, "targets: needs a list of names ([student]), not {'student': 1}"),
+        ({"targets": [["student"]]}, "targets: needs a list of names ([student]), not [['student']]"),
+    ],
+)
+def test_values_of_the_wrong_kind_name_the_place(tmp_path, content, message):
+    with pytest.raises(RecipeError, match=re.escape(f"some.yaml, {message}")):
+        Recipe({**CONTENT, **content}, tmp_path, source="some.yaml")
+
+
+def test_a_change_of_a_stage_is_a_mapping(tmp_path):
+    for value in (None, 5):
+        with pytest.raises(RecipeError, match="the recipe, teacher: needs a mapping"):
+            recipe(tmp_path, changes={"teacher": value})
+    empty = {**CONTENT, "variables": None, "budgets": {"large": None}, "stages": {"one": {"command": "train"}}}
+    assert Recipe({**empty, "targets": None}, tmp_path).targets == ["one"]
+
+
+def test_variables_that_refer_to_each_other_are_named(tmp_path):
+    changes = {"data": "${seed}", "seed": ["x${layers}"], "layers": "${seed}"}
+    with pytest.raises(
+        RecipeError, match="teacher.seed: the variables seed -> layers -> seed refer to each other"
+    ):
+        recipe(tmp_path, changes=changes)
+    with pytest.raises(RecipeError, match="teacher.dataset: the variables data -> data refer to each other"):
+        recipe(tmp_path, changes={"data": "${data}/more"})
+    twice = recipe(tmp_path, changes={"layers": ["${data}", "${data}"]}).stages["teacher"]
+    assert twice.options["layers"] == ["numbers", "numbers"]
 
 
 def test_a_file_holds_what_differs_from_its_base(tmp_path):
