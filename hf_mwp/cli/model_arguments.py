@@ -127,8 +127,8 @@ class ModelArguments:
             raise ValueError(f"`{unused[0]}` does nothing with `solver`: leave one of them out.")
         self.max_length = 512 if self.max_length is None else self.max_length
         self.min_constant_count = 5 if self.min_constant_count is None else self.min_constant_count
-        parse_layers(self.encoder_layers)
-        if parse_layers(self.bottleneck_layers) is not None and self.bottleneck_size is None:
+        parse_layers(self.encoder_layers, "encoder_layers")
+        if parse_layers(self.bottleneck_layers, "bottleneck_layers") is not None and self.bottleneck_size is None:
             raise ValueError(
                 "`bottleneck_layers` need a `bottleneck_size`: the width of the student to come, as a rule."
             )
@@ -157,9 +157,13 @@ def parse_mapping(name: str, value: dict | str | None) -> dict | None:
     return value
 
 
-def parse_layers(text: str | int | list[int] | None) -> int | list[int] | None:
+def parse_layers(text: str | int | list[int] | None, option: str = "layers") -> int | list[int] | None:
     """
     Layers as [`MwpStudentModel.from_encoder`] takes them, from an option: `"3"` is the first three, `"0,2,4"` indices.
+
+    Args:
+        text (`str`, `int` or `list[int]`, *optional*): The option's value.
+        option (`str`, *optional*, defaults to `"layers"`): Its name, for the message.
 
     Raises:
         ValueError: it is neither.
@@ -171,4 +175,4 @@ def parse_layers(text: str | int | list[int] | None) -> int | list[int] | None:
             return [int(index) for index in text]
         return [int(part) for part in text.split(",")] if "," in text else int(text)
     except ValueError:
-        raise ValueError(f"layers are a number (3: the first three) or indices (0,2,4), not {text!r}.") from None
+        raise ValueError(f"`{option}` takes a number (3: the first three) or indices (0,2,4), not {text!r}.") from None

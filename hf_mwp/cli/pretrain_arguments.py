@@ -161,4 +161,4 @@ class StudentModelArguments:
             raise ValueError(f"`dropout` must be at least 0 and below 1, not {self.dropout}.")
         if self.max_length < 3:
             raise ValueError(f"`max_length` must be at least 3, not {self.max_length}.")
-        parse_layers(self.encoder_layers)
+        parse_layers(self.encoder_layers, "encoder_layers")

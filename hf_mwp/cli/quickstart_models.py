@@ -67,7 +67,7 @@ class QuickstartArguments:
                 raise ValueError(f"`{name}` must be positive, not {getattr(self, name)}.")
         if self.fast:
             self.teacher_epochs, self.student_epochs = min(self.teacher_epochs, 1), min(self.student_epochs, 1)
-        parse_layers(self.student_layers)
+        parse_layers(self.student_layers, "student_layers")
 
 
 def find_encoder(name: str | None) -> str:

@@ -107,7 +107,7 @@ class StudentArguments:
     def __post_init__(self):
         if self.teacher is None:
             raise ValueError("a `teacher` must be given: the folder or Hub id of a trained solver.")
-        layers = parse_layers(self.student_layers)
+        layers = parse_layers(self.student_layers, "student_layers")
         if self.student is not None and self.student_encoder is not None:
             raise ValueError("`student` is a whole solver and `student_encoder` an encoder: give one of them.")
         if self.student_start not in STARTS:

@@ -26,7 +26,8 @@ def source_layers(stage: Stage, online: bool = False) -> int | None:
     """
     shape = stage.options.get("encoder_config")
     if shape is not None:
-        return shape.get("num_hidden_layers", STUDENT_LAYERS) if isinstance(shape, dict) else None
+        layers = shape.get("num_hidden_layers", STUDENT_LAYERS) if isinstance(shape, dict) else None
+        return layers if type(layers) is int else None
     source = next((stage.options[name] for name in SOURCES if name in stage.options), None)
     return None if source is None else model_layers(stage, source, online)
 
@@ -42,7 +43,9 @@ def made_layers(stage: Stage, online: bool = False) -> int | None:
         return source_layers(stage, online)
     if isinstance(kept, list):
         return len(kept)
-    return len(str(kept).split(",")) if "," in str(kept) else int(kept)
+    if "," in str(kept):
+        return len(str(kept).split(","))
+    return int(kept) if str(kept).strip().isdecimal() else None
 
 
 def model_layers(stage: Stage, model: str, online: bool = False) -> int | None:

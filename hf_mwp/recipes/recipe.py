@@ -57,8 +57,8 @@ class Recipe:
         source (`str`, *optional*): Name of the file, for messages.
 
     Raises:
-        RecipeError: unknown keys, variables, stages or budgets, stages that need each other, or a base that was not
-            read.
+        RecipeError: unknown keys, variables, stages or budgets, values of the wrong kind, stages or variables that
+            need each other, or a base that was not read.
     """
 
     def __init__(
@@ -77,15 +77,21 @@ class Recipe:
         for key in content:
             self._check(key, KEYS, "key")
         self.title = str(content.get("recipe", source))
-        self.variables = dict(content.get("variables") or {})
-        self._options = {name: dict(options) for name, options in copy.deepcopy(content["stages"]).items()}
-        budgets = content.get("budgets") or {}
+        self.variables = self._mapping(content.get("variables") or {}, "variables")
+        stages = self._mapping(copy.deepcopy(content["stages"]), "stages")
+        self._options = {name: self._mapping(options, f"stages.{name}") for name, options in stages.items()}
+        budgets = self._mapping(content.get("budgets") or {}, "budgets")
         self.budget = budget or content.get("budget")
         if self.budget is not None:
             self._check(self.budget, budgets, "budget")
-            self._change(budgets[self.budget] or {})
+            place = f"budgets.{self.budget}"
+            self._change(self._mapping(budgets[self.budget] or {}, place), f"{place}.")
         self._change(changes or {})
-        self.targets = list(content.get("targets") or self._options)
+        targets = content.get("targets") or list(self._options)
+        if not isinstance(targets, (list, tuple)) or not all(isinstance(target, str) for target in targets):
+            example = next(iter(self._options), "stage")
+            raise RecipeError(f"{source}, targets: needs a list of names ([{example}]), not {targets!r}.")
+        self.targets = list(targets)
         self.stages: dict[str, Stage] = {}
         for name in self._options:
             self._resolve(name, ())
@@ -131,16 +137,17 @@ class Recipe:
             results.append(stage.run(commands))
         return results
 
-    def _change(self, changes: Mapping[str, Any]) -> None:
+    def _change(self, changes: Mapping[str, Any], place: str = "") -> None:
         for key, value in changes.items():
             stage, dot, option = key.partition(".")
             if key == "variables":
-                for name in value or {}:
+                variables = self._mapping(value or {}, f"{place}{key}")
+                for name in variables:
                     self._check(name, self.variables, "variable")
-                self.variables.update(value or {})
-            elif dot or (key in self._options and isinstance(value, Mapping)):
+                self.variables.update(variables)
+            elif dot or (key in self._options and (isinstance(value, Mapping) or key not in self.variables)):
                 self._check(stage, self._options, "stage")
-                self._options[stage].update({option: value} if dot else value)
+                self._options[stage].update({option: value} if dot else self._mapping(value, f"{place}{key}"))
             else:
                 self._check(key, self.variables, "variable")
                 self.variables[key] = value
@@ -156,17 +163,20 @@ class Recipe:
             raise RecipeError(f"{self.source}: stage {name!r} has no `command`.")
         needs: dict[str, Stage] = {}
 
-        def filled(value: Any, place: str) -> Any:
+        def filled(value: Any, place: str, above: tuple[str, ...] = ()) -> Any:
             if isinstance(value, Mapping):
-                return {key: filled(item, f"{place}.{key}") for key, item in value.items()}
+                return {key: filled(item, f"{place}.{key}", above) for key, item in value.items()}
             if isinstance(value, list):
-                return [filled(item, place) for item in value]
+                return [filled(item, place, above) for item in value]
             if not isinstance(value, str):
                 return value
 
             def one(reference: str) -> Any:
+                if reference in above:
+                    circle = " -> ".join([*above, reference])
+                    raise RecipeError(f"{self.source}, {place}: the variables {circle} refer to each other.")
                 if reference in self.variables:
-                    return filled(self.variables[reference], place)
+                    return filled(self.variables[reference], place, (*above, reference))
                 self._check(reference, [*self._options, *self.variables], "variable or stage", place)
                 needs[reference] = self._resolve(reference, (*parents, name))
                 return str(needs[reference].folder)
@@ -185,6 +195,14 @@ class Recipe:
         folder = self.output_dir / f"{name}-{digest[:8]}"
         self.stages[name] = Stage(name, command, options, tuple(needs.values()), digest, folder)
         return self.stages[name]
+
+    def _mapping(self, value: Any, place: str) -> dict[str, Any]:
+        if not isinstance(value, Mapping):
+            raise RecipeError(f"{self.source}, {place}: needs a mapping (`name: value` lines), not {value!r}.")
+        for name in value:
+            if not isinstance(name, str):
+                raise RecipeError(f"{self.source}, {place}: {name!r} is no name: put quotes around it.")
+        return dict(value)
 
     def _check(self, name: str, known: Iterable[str], kind: str, place: str | None = None) -> None:
         known = [str(each) for each in known]

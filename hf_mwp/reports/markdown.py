@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .arm_result import ArmResult
 from .table_result import TableResult
 
 
@@ -32,6 +31,7 @@ def to_markdown(result: TableResult, picture: str | None = None) -> str:
         for run in arm.runs
         if run.reason
     ]
+    notes += [f"- {arm.title}: not run" for arm in result.arms if {run.state for run in arm.runs} == {"waiting"}]
     lines += ["", *notes] if notes else []
     lines += ["", *_origin(result)]
     if picture is not None:
@@ -64,8 +64,10 @@ def _origin(result: TableResult) -> list[str]:
     versions = ", ".join(
         f"{name} {libraries[name]}" for name in ("hf_mwp", "torch", "transformers") if name in libraries
     )
-    counted = [count for arm in result.arms for count in _counts(arm)]
-    problems = f"; figures on {_range(counted)} problems" if counted else ""
+    counted = {column.title: _counts(result, column.name) for column in result.shown_columns}
+    sizes = [(title, _range(counts)) for title, counts in counted.items() if counts]
+    problems = ", ".join(f"{size}{'' if at else ' problems'} ({title})" for at, (title, size) in enumerate(sizes))
+    problems = f"; figures on {problems}" if problems else ""
     spread = ", mean ± standard deviation" if len(result.seeds) > 1 else ""
     changes = ", ".join(f"{key} {value}" for key, value in result.changes.items())
     lines = [
@@ -82,8 +84,8 @@ def _origin(result: TableResult) -> list[str]:
     return lines
 
 
-def _counts(arm: ArmResult) -> list[int]:
-    return [count for run in arm.runs for count in run.counts.values()]
+def _counts(result: TableResult, column: str) -> list[int]:
+    return [run.counts[column] for arm in result.arms for run in arm.runs if column in run.counts]
 
 
 def _range(numbers: list[int]) -> str:

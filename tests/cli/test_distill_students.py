@@ -106,7 +106,7 @@ def test_knowledge_types(teacher, problems, tmp_path, name):
         ),
         (["--student_start=project", "--new_decoder"], "`new_decoder` does nothing with `student_start=project`"),
         (["--student_layers=0,2", "--student_layer_choice=last"], "does nothing with indices in `student_layers`"),
-        (["--student_layers=some"], "layers are a number"),
+        (["--student_layers=some"], "`student_layers` takes a number"),
         (["--cache_top_k=5"], "`cache_top_k` is for a teacher cache: set `cache_teacher_outputs`, or leave it out"),
     ],
 )

@@ -11,7 +11,7 @@ from transformers import pipeline
 
 from hf_mwp import load_mwp_dataset
 from hf_mwp.cli.main import main
-from hf_mwp.cli.recipe import check_stage
+from hf_mwp.cli.recipe import check_stage, read_changes
 from hf_mwp.recipes import Recipe
 
 
@@ -108,6 +108,36 @@ def test_a_wrong_option_of_a_late_stage_is_named_before_the_first_one_runs(recip
 
 
 @pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("5", 5),
+        ("true", True),
+        ("[a, b]", ["a", "b"]),
+        ("{num_hidden_layers: 6}", {"num_hidden_layers": 6}),
+        ("1e-4", "1e-4"),
+        ("1:4,2:8", "1:4,2:8"),
+        ("null", None),
+        ("~", None),
+        ("", None),
+        (" ", None),
+        ("Null", None),
+        ("'5'", "5"),
+        ('"a # b"', "a # b"),
+        ("Limits: none: really", "Limits: none: really"),
+        ("@home", "@home"),
+        ("[a", "[a"),
+        ("2026-13-45", "2026-13-45"),
+        ("## Data", "## Data"),
+        ("## Data\n\nOf *two* kinds.\n\nNo more.", "## Data\n\nOf *two* kinds.\n\nNo more."),
+        ("number #3 #4", "number #3 #4"),
+    ],
+)
+def test_values_on_the_command_line_are_yaml_or_the_text_they_are(text, value):
+    assert read_changes("distill", ["--notes", text]) == read_changes("distill", [f"--notes={text}"])
+    assert read_changes("distill", ["--notes", text, "--a-stage.option", "1"]) == {"notes": value, "a_stage.option": 1}
+
+
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
         (["--student.layer_mapping", "foo;bar"], "stage student: Unknown layer mapping 'foo;bar'"),
@@ -116,6 +146,11 @@ def test_a_wrong_option_of_a_late_stage_is_named_before_the_first_one_runs(recip
         (["--teacher.encoder", "/no/such"], "stage teacher: key 'encoder': There is no folder /no/such."),
         (["--student.teacher", "./none"], "stage student: key 'teacher': There is no folder ./none."),
         (["--evaluate.model", "{encoder}"], "stage evaluate: key 'model': {encoder} holds a model of type 'bert'"),
+        (
+            ["--teacher.encoder_layers", "abc"],
+            "stage teacher: `encoder_layers` takes a number (3: the first three) or indices (0,2,4), not 'abc'.",
+        ),
+        (["--student.student_layers", "1;2"], "stage student: `student_layers` takes a number"),
         (["--teacher.tokenizer", "/no/such"], "stage teacher: key 'tokenizer': There is no folder /no/such."),
         (
             ["--teacher.bottleneck_layers", "2,4", "--teacher.bottleneck_size", "4"],
@@ -165,6 +200,11 @@ def test_texts_and_taggers_are_looked_for_before_the_first_stage_runs(tmp_path, 
     argv[2] = str(SELF_TRAINING)
     assert main([*argv, "--answers", "no.jsonl"]) == 1
     assert "stage label: key 'problems': no.jsonl: there is no such file" in capsys.readouterr().err
+
+
+def test_layers_that_are_no_number_are_left_to_the_model(tmp_path):
+    argv = ["distill", "--config", str(COMPACT), "--budget", "quick", "--output_dir", str(tmp_path), "--dry_run"]
+    assert main([*argv, "--teacher.encoder_config", "{num_hidden_layers: abc}"]) == 0
 
 
 def test_models_of_the_hub_may_be_named(recipe_file, tmp_path):

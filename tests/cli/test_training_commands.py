@@ -138,7 +138,7 @@ def test_random_weights(problems, encoder, tmp_path):
         (["--encoder_config={}"], "needs a `tokenizer`"),
         (["--encoder_config={"], "`encoder_config` is no JSON"),
         (["--encoder=/no/such/folder"], "There is no folder /no/such/folder"),
-        (["--encoder=a", "--encoder_layers=first"], "layers are a number"),
+        (["--encoder=a", "--encoder_layers=first"], "`encoder_layers` takes a number"),
         (["--encoder=a", "--dropout=2"], "`dropout` must be at least 0 and below 1"),
         (["--encoder=a", "--dataset=no_such_set"], "no_such_set"),
         (

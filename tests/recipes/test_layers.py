@@ -22,6 +22,11 @@ def layers(tmp_path):
     [
         ({"encoder_config": {"num_hidden_layers": 5}}, 5),
         ({"encoder_config": {}}, 3),
+        ({"encoder_config": {"num_hidden_layers": "abc"}}, None),
+        ({"encoder_config": {"num_hidden_layers": None}}, None),
+        ({"encoder_config": {"num_hidden_layers": True}}, None),
+        ({"encoder": "someone/bert", "encoder_layers": "abc"}, None),
+        ({"encoder": "someone/bert", "encoder_layers": {"first": 3}}, None),
         ({"encoder": "someone/bert"}, None),
         ({"encoder": "someone/bert", "encoder_layers": "4"}, 4),
         ({"encoder": "someone/bert", "encoder_layers": 4}, 4),

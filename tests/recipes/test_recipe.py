@@ -206,9 +206,9 @@ def test_wrong_recipes_name_the_place(tmp_path, changes, message):
         ({"budgets": {"large": {"teacher": None}}}, "budgets.large.teacher: needs a mapping (`name: value` lines)"),
         ({"budgets": {"large": {"variables": "a"}}}, "budgets.large.variables: needs a mapping"),
         ({"variables": ["seed"]}, "variables: needs a mapping (`name: value` lines), not ['seed']"),
-        ({"targets": "student"}, "targets: needs a list of names ([student]), not 'student'"),
-        ({"targets": {"student": 1}}, "targets: needs a list of names ([student]), not {'student': 1}"),
-        ({"targets": [["student"]]}, "targets: needs a list of names ([student]), not [['student']]"),
+        ({"targets": "student"}, "targets: needs a list of names ([teacher]), not 'student'"),
+        ({"targets": {"student": 1}}, "targets: needs a list of names ([teacher]), not {'student': 1}"),
+        ({"targets": [["student"]]}, "targets: needs a list of names ([teacher]), not [['student']]"),
     ],
 )
 def test_values_of_the_wrong_kind_name_the_place(tmp_path, content, message):

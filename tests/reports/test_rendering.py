@@ -12,11 +12,17 @@ from tests.reports.grids import Commands, write_table
 
 def result(budget="cpu"):
     runs = [
-        ArmRun(1, "done", {"answer": 60.0}, {"answer": 1000}, 12.4, [{"fingerprint": "f", "seconds": 12.4}], "BERT")
+        ArmRun(
+            seed,
+            "done",
+            {"answer": answer},
+            {"answer": count, "size": 1548},
+            seconds,
+            [{"fingerprint": str(seed), "seconds": seconds}],
+            "BERT",
+        )
+        for seed, answer, count, seconds in ((1, 60.0, 1000, 12.4), (2, 63.0, 932, 13.4))
     ]
-    runs.append(
-        ArmRun(2, "done", {"answer": 63.0}, {"answer": 932}, 13.4, [{"fingerprint": "g", "seconds": 13.4}], "BERT")
-    )
     return TableResult(
         table="compact-table9",
         title="A title",
@@ -34,6 +40,7 @@ def result(budget="cpu"):
             ArmResult(
                 "b", "second", {"answer": 84.3, "ape": 1.0}, "", [ArmRun(1, "failed", {"size": 10.28}, reason="no")]
             ),
+            ArmResult("c", "third", runs=[ArmRun(1), ArmRun(2)]),
         ],
         data="math23k, all training problems",
         changes={"layers": 6},
@@ -56,16 +63,18 @@ Table 9 of nobody, and what `hf-mwp reproduce compact-table9` measured.
 | --- | ---: | ---: | ---: | ---: | ---: | ---: |
 | first / arm | 61.50 ± 2.12 | 71.04 | - | - | - | 13 |
 | second | - | 84.30 | 10.3 | - | 1.00 | - |
+| third | - | - | - | - | - | - |
 
 A note of two lines.
 
 - first | arm: its note
 - Ape: empty, no data
 - second, seed 1: failed: no
+- third: not run
 
 - Budget: cpu, changed: layers 6
 - Teacher: BERT
-- Data: math23k, all training problems; figures on 932 to 1,000 problems
+- Data: math23k, all training problems; figures on 932 to 1,000 problems (Answer), 1,548 (Size)
 - Seeds: 1, 2, mean ± standard deviation
 - Time: 26 seconds for all stages, each once (an arm's seconds have those it shares)
 - Machine: x86_64, 1 threads on 2 cores, no accelerator; torch 2.1
