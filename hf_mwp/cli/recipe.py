@@ -19,6 +19,7 @@ from rich.table import Table
 
 from ..recipes import Recipe, RecipeError, Stage, StageResult
 from ..recipes.recipe import read_yaml
+from ..recipes.stage import TRAINING_COMMANDS
 from .console import make_console, percent
 from .errors import CommandError
 from .parsing import parse
@@ -26,8 +27,10 @@ from .problem_data import keep_loaded
 from .stage_checks import check_data, check_layers, check_models
 
 
-TRAINING_COMMANDS = ("pretrain", "train", "distill")
 STAGE_COMMANDS = (*TRAINING_COMMANDS, "mix", "label", "evaluate", "card")
+# How YAML writes nothing, and what a text in quotes or a block of text begins with.
+NOTHING = ("", "~", "null", "Null", "NULL")
+QUOTES = "'\"|>"
 
 
 def is_recipe(argv: Sequence[str]) -> bool:
@@ -50,29 +53,27 @@ def run_recipe(argv: Sequence[str]) -> int:
     check_one_process("distill")
     console = make_console()
     folder = args.output_dir or Path("runs") / Path(args.config).stem
-    recipe = Recipe.from_file(args.config, folder, budget=args.budget, changes=changes)
+    recipe = Recipe.from_file(args.config, folder, budget=args.budget, changes=changes, launch=args.launch)
     stages = recipe.wanted(args.targets)
     for stage in stages:
         check_stage(stage)
     console.print(plan_table(recipe, stages))
     if args.dry_run:
         return 0
-    results = run_stages(recipe, console, args.targets, args.launch)
+    results = run_stages(recipe, console, args.targets)
     console.print(result_table(recipe, results))
     return 0
 
 
-def run_stages(
-    recipe: Recipe, console: Console, targets: Sequence[str] | None = None, launch: str | None = None
-) -> list[StageResult]:
-    """Runs what is missing of a recipe, with a heading for each stage; `launch` as in [`stage_commands`]."""
+def run_stages(recipe: Recipe, console: Console, targets: Sequence[str] | None = None) -> list[StageResult]:
+    """Runs what is missing of a recipe, with a heading for each stage."""
 
     def announce(stage: Stage, number: int, count: int) -> None:
         state = "done before, skipped" if stage.is_done else f"hf-mwp {stage.command}"
         console.rule(f"stage {number} of {count}: {stage.name} ({state})", align="left", style="dim")
 
     with keep_loaded():
-        return recipe.run(stage_commands(launch), targets, announce)
+        return recipe.run(stage_commands(recipe.launch), targets, announce)
 
 
 def stage_commands(launch: str | None = None) -> dict[str, Callable[[list[str]], int]]:
@@ -188,7 +189,7 @@ def _arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, dict[str, Any]]
         prog="hf-mwp distill",
         allow_abbrev=False,
         description="Runs a recipe. --variable VALUE sets a variable of the file, --stage.option VALUE an option of "
-        "one of its stages.",
+        "one of its stages. VALUE is read as YAML; null takes an option away.",
     )
     parser.add_argument("--config", metavar="FILE", help="the recipe")
     parser.add_argument("--budget", help="one of the budgets of the recipe")
@@ -211,7 +212,9 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
 
 def read_changes(command: str, arguments: Sequence[str]) -> dict[str, Any]:
     """
-    Changes of a recipe from arguments of the form `--variable VALUE` and `--stage.option VALUE`.
+    Changes of a recipe from arguments of the form `--variable VALUE` and `--stage.option VALUE`. A value is read as
+    YAML where it is a number, a list, a mapping, in quotes, or nothing (`null`, `~`, empty); all else is the text as it
+    stands, also where YAML sees comments in it.
 
     Args:
         command (`str`): Name of the command, for messages.
@@ -226,5 +229,18 @@ def read_changes(command: str, arguments: Sequence[str]) -> dict[str, Any]:
         flag, equals, value = rest.pop(0).partition("=")
         if not flag.startswith("--") or (not equals and not rest):
             raise CommandError(f"{command}: {flag!r} needs the form --variable VALUE or --stage.option VALUE.")
-        changes[flag[2:].replace("-", "_")] = yaml.safe_load(value if equals else rest.pop(0))
+        changes[flag[2:].replace("-", "_")] = _read_value(value if equals else rest.pop(0))
     return changes
+
+
+def _read_value(text: str) -> Any:
+    stripped = text.strip()
+    try:
+        value = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError):
+        # A `ValueError` is a date that there is not.
+        return text
+    if value is None:
+        return None if stripped in NOTHING else text
+    # Of a text without quotes YAML leaves out comments and ends of lines.
+    return stripped if isinstance(value, str) and stripped[0] not in QUOTES else value

@@ -46,12 +46,13 @@ def run(argv: list[str]) -> int:
         arms=args.arms,
         changes=read_changes("reproduce", rest),
         environment=environment(),
+        launch=args.launch,
     )
     check(reproduction)
     console.print(plan_table(reproduction))
     if args.dry_run:
         return 0
-    result = run_table(reproduction, folder, console, args.launch)
+    result = run_table(reproduction, folder, console)
     console.print(result_table(result))
     name = report_name(result)
     console.print(f"{folder} has {name}.json, {name}.md and {name}.png")
@@ -107,11 +108,8 @@ def check(reproduction: Reproduction) -> None:
                     raise CommandError(f"{reproduction.table.name}, arm {arm!r}: {error}") from None
 
 
-def run_table(reproduction: Reproduction, folder: Path, console: Console, launch: str | None = None) -> TableResult:
-    """
-    Runs what is missing, with a heading for each stage, and writes the results after each arm; `launch` as in
-    [`~hf_mwp.cli.recipe.stage_commands`].
-    """
+def run_table(reproduction: Reproduction, folder: Path, console: Console) -> TableResult:
+    """Runs what is missing, with a heading for each stage, and writes the results after each arm."""
     total = len(reproduction.recipes)
     finished = 0
 
@@ -134,7 +132,7 @@ def run_table(reproduction: Reproduction, folder: Path, console: Console, launch
         write_report(result, folder, report_name(result))
 
     with keep_loaded():
-        return reproduction.run(stage_commands(launch), announce, record)
+        return reproduction.run(stage_commands(reproduction.launch), announce, record)
 
 
 def write_report(result: TableResult, folder: Path, name: str) -> None:

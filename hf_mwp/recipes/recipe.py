@@ -55,6 +55,7 @@ class Recipe:
             Values that win over the file: `{"seed": 1}` sets a variable, `{"teacher.max_steps": 5}` an option of a
             stage, `{"teacher": {"max_steps": 5}}` several; `None` takes an option away.
         source (`str`, *optional*): Name of the file, for messages.
+        launch (`str`, *optional*): The program that starts stages which train, if they are not just called.
 
     Raises:
         RecipeError: unknown keys, variables, stages or budgets, values of the wrong kind, stages or variables that
@@ -68,8 +69,9 @@ class Recipe:
         budget: str | None = None,
         changes: Mapping[str, Any] | None = None,
         source: str = "the recipe",
+        launch: str | None = None,
     ) -> None:
-        self.source, self.output_dir = source, Path(output_dir)
+        self.source, self.output_dir, self.launch = source, Path(output_dir), launch
         if isinstance(content, Mapping) and content.get("base") is not None:
             raise RecipeError(f"{source} has a `base`, {content['base']}, which is not read yet: see `read_recipe`.")
         if not isinstance(content, Mapping) or not isinstance(content.get("stages"), Mapping):
@@ -191,7 +193,7 @@ class Recipe:
         options = {key: filled(value, f"{name}.{key}") for key, value in options.items()}
         options = {key: value for key, value in options.items() if value is not None}
         inputs = {str(stage.folder): stage.fingerprint for stage in needs.values()}
-        digest = fingerprint(command, options, inputs)
+        digest = fingerprint(command, options, inputs, self.launch)
         folder = self.output_dir / f"{name}-{digest[:8]}"
         self.stages[name] = Stage(name, command, options, tuple(needs.values()), digest, folder)
         return self.stages[name]

@@ -19,6 +19,8 @@ from .. import __version__
 from ..files import content_digest, write_whole
 
 
+# Commands that train, and may be started in several processes.
+TRAINING_COMMANDS = ("pretrain", "train", "distill")
 RECORD, OPTIONS, LOCK, START = "stage.json", "stage.yaml", "stage.lock", "stage.start.json"
 # Options that say where something is kept for other runs to use, on which no result depends.
 PLACES = ("tag_cache", "teacher_cache_dir")
@@ -166,7 +168,7 @@ class Stage:
         return last["seconds_before"] + max(0.0, saved - last["started"])
 
 
-def fingerprint(command: str, options: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
+def fingerprint(command: str, options: Mapping[str, Any], inputs: Mapping[str, str], launch: str | None = None) -> str:
     """
     Digest of what a stage's result depends on: the command, its options (but for the places of caches, and what is
     told of a run), the stages it builds on, the contents of the data sets and of the local files and folders that its
@@ -177,6 +179,8 @@ def fingerprint(command: str, options: Mapping[str, Any], inputs: Mapping[str, s
         options (`Mapping[str, Any]`): Its options.
         inputs (`Mapping[str, str]`): Fingerprints of the stages it builds on, by the text that stands for their
             folders among the options.
+        launch (`str`, *optional*): The program that starts it if it trains: in two processes a step has twice as many
+            examples.
     """
 
     def described(value: Any) -> Any:
@@ -219,6 +223,8 @@ def fingerprint(command: str, options: Mapping[str, Any], inputs: Mapping[str, s
         # What is read of it is known by its content.
         content.pop("data_dir", None)
     content = {"command": command, "options": {**described(content), **found}, "version": [__version__, VERSION]}
+    if launch is not None and command in TRAINING_COMMANDS:
+        content["launch"] = launch
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 

@@ -33,6 +33,7 @@ class Reproduction:
         arms (`Sequence[str]`, *optional*): Arms to run; of the others, those that are there already are read.
         changes (`Mapping[str, Any]`, *optional*): Changes of the recipe; the table's arms win over them.
         environment (`Mapping[str, Any]`, *optional*): Versions and machine, for the results.
+        launch (`str`, *optional*): The program that starts stages which train, if they are not just called.
 
     Raises:
         ReportError, RecipeError: unknown arms, budgets, variables or stages.
@@ -47,8 +48,9 @@ class Reproduction:
         arms: Sequence[str] | None = None,
         changes: Mapping[str, Any] | None = None,
         environment: Mapping[str, Any] | None = None,
+        launch: str | None = None,
     ) -> None:
-        self.table, self.output_dir = table, Path(output_dir)
+        self.table, self.output_dir, self.launch = table, Path(output_dir), launch
         self.changes, self.environment = dict(changes or {}), dict(environment or {})
         for name in arms or ():
             check_name(name, table.arms, "arm", table.name)
@@ -116,7 +118,7 @@ class Reproduction:
         return result
 
     def _recipe(self, arm: Arm, seed: int | None) -> Recipe:
-        return self.table.make_recipe(arm, self.output_dir, self.budget, self.changes, seed)
+        return self.table.make_recipe(arm, self.output_dir, self.budget, self.changes, seed, self.launch)
 
     def _obstacle(self, arm: Arm, seed: int) -> str | None:
         recipe, stages = self.recipes[arm.name, seed], {each.name: each for each in self.stages(arm.name, seed)}
@@ -225,7 +227,7 @@ class Reproduction:
             ],
             arms=[ArmResult(arm.name, arm.title, dict(arm.paper), arm.note) for arm in table.arms.values()],
             data=f"{without_folder(self.variables.get('dataset'))}, {self._training_size()}",
-            changes=without_folder(self.changes),
+            changes=without_folder(self.changes | ({"launch": self.launch} if self.launch else {})),
             environment=self.environment,
         )
 

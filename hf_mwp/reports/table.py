@@ -119,6 +119,7 @@ class Table:
         budget: str | None = None,
         changes: Mapping[str, Any] | None = None,
         seed: int | None = None,
+        launch: str | None = None,
     ) -> Recipe:
         """
         The recipe of an arm.
@@ -129,6 +130,7 @@ class Table:
             budget (`str`, *optional*): One of the recipe's budgets; the recipe's own by default.
             changes (`Mapping[str, Any]`, *optional*): As [`Recipe`] takes them; the arm's win over these.
             seed (`int`, *optional*): Value of the variable `seed`.
+            launch (`str`, *optional*): As [`Recipe`] takes it.
 
         Raises:
             RecipeError: see [`Recipe`].
@@ -148,7 +150,7 @@ class Table:
         for key in ("variables", "stages"):
             content[key] = {**(self.recipe.get(key) or {}), **(self.content.get(key) or {})}
         try:
-            return Recipe(content, output_dir, budget=budget, changes=merged, source=self.source)
+            return Recipe(content, output_dir, budget=budget, changes=merged, source=self.source, launch=launch)
         except RecipeError as error:
             raise RecipeError(f"arm {arm.name!r}: {error}") from None
 

@@ -270,7 +270,9 @@ def test_training_stages_are_launched(recipe_file, tmp_path, capfd, monkeypatch)
     assert main([*argv, "--launch", f"{sys.executable} -c 'raise SystemExit(3)'"]) == 1
     assert "ended with status 3" in capfd.readouterr().err
     assert main([*argv, "--launch", sys.executable]) == 0
-    assert json.loads((stages(recipe_file, tmp_path / "runs")["teacher"].folder / "run.json").read_text())
+    launched = stages(recipe_file, tmp_path / "runs", launch=sys.executable)["teacher"]
+    assert json.loads((launched.folder / "run.json").read_text())
+    assert not stages(recipe_file, tmp_path / "runs")["teacher"].folder.exists()
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert main(argv) == 1
     assert "--launch 'torchrun --nproc_per_node 2'" in capfd.readouterr().err
@@ -313,6 +315,7 @@ def test_the_example_with_self_training_trains_on_its_labels(budget, tmp_path):
     for name in ("retrain", "distill", "finetune"):
         assert recipe.stages[name].options["extra_train"] == [f"{recipe.stages['label'].folder}/labelled.jsonl"]
     assert recipe.stages["evaluate_teacher"].options["model"] == str(recipe.stages["retrain"].folder)
+    assert "labelled problems with an answer" in recipe.stages["card"].options["notes"]
     # The first teacher is that of the plain recipe, and is not trained again.
     plain = Recipe.from_file(COMPACT, tmp_path, budget=budget, changes={"use_cpu": True})
     assert plain.stages["teacher"].fingerprint == recipe.stages["teacher"].fingerprint

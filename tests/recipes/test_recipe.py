@@ -155,6 +155,13 @@ def test_what_means_the_same_is_the_same_stage(tmp_path, ours, theirs):
     assert first != recipe(tmp_path, changes={"teacher.learning_rate": True}).stages["teacher"].fingerprint
 
 
+def test_what_starts_the_training_matters(tmp_path):
+    alone, two = (recipe(tmp_path, launch=each).stages for each in (None, "torchrun --nproc_per_node 2"))
+    assert all(alone[name].fingerprint != two[name].fingerprint for name in ("teacher", "student"))
+    inputs = {"command": "evaluate", "options": {"beams": 5}, "inputs": {}}
+    assert stage.fingerprint(**inputs) == stage.fingerprint(**inputs, launch="torchrun")
+
+
 def test_where_a_cache_lies_does_not_matter(tmp_path):
     before = recipe(tmp_path).stages["student"]
     (tmp_path / "cache").mkdir()
