@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -143,9 +144,9 @@ class Reproduction:
     def _run(self, arm: Arm, seed: int, commands: Mapping, on_stage: Callable | None) -> ArmRun:
         run = ArmRun(seed)
         try:
-            self._measure(arm, run)
             obstacle = self.obstacle(arm, seed)
             if obstacle is not None:
+                self._measure(arm, run)
                 run.state, run.reason = "skipped", obstacle
                 return run
             stages = self.stages(arm.name, seed)
@@ -157,7 +158,9 @@ class Reproduction:
                 self._run_stage(stage, commands)
             return self._read(arm, seed)
         except Exception as error:  # whatever it is, the other arms go on, and it is told at the end
-            run.state, run.reason = "failed", str(error) or type(error).__name__
+            run = ArmRun(seed, "failed", reason=str(error) or type(error).__name__)
+            with contextlib.suppress(ReportError):
+                self._fill(arm, run)
             return run
 
     def _run_stage(self, stage: Stage, commands: Mapping) -> None:
@@ -178,11 +181,19 @@ class Reproduction:
     def _read(self, arm: Arm, seed: int) -> ArmRun:
         """The run of an arm whose stages are done; a waiting one if they are not."""
         run = ArmRun(seed)
-        self._measure(arm, run)
-        stages = {stage.name: stage for stage in self.stages(arm.name, seed)}
-        if not all(stage.is_done for stage in stages.values()) or self.obstacle(arm, seed) is not None:
+        if not all(stage.is_done for stage in self.stages(arm.name, seed)) or self.obstacle(arm, seed) is not None:
+            self._measure(arm, run)
             return run
-        for column in self._measured():
+        self._fill(arm, run)
+        run.state = "done"
+        return run
+
+    def _fill(self, arm: Arm, run: ArmRun) -> None:
+        """What the stages of an arm that are done have to say."""
+        self._measure(arm, run)
+        every = {stage.name: stage for stage in self.stages(arm.name, run.seed)}
+        stages = {name: stage for name, stage in every.items() if stage.is_done}
+        for column in [column for column in self._measured() if column.stage in stages]:
             metrics = stages[column.stage].metrics
             run.figures[column.name] = round(column.read(metrics), 4)
             count = column.read_count(metrics)
@@ -191,10 +202,9 @@ class Reproduction:
         for stage in stages.values():
             record = {"stage": stage.name, "folder": stage.folder.name, "fingerprint": stage.fingerprint}
             run.stages.append({**record, "seconds": stage.record["seconds"]})
-        run.state = "done"
         run.seconds = round(sum(stage["seconds"] for stage in run.stages), 1)
-        run.teacher = describe_teacher(self.recipes[arm.name, seed], self.teacher_stage, stages)
-        return run
+        if self.teacher_stage in stages or self.teacher_stage not in every:
+            run.teacher = describe_teacher(self.recipes[arm.name, run.seed], self.teacher_stage, every)
 
     def _derive(self, result: TableResult) -> None:
         """Fills the columns that are made of others."""

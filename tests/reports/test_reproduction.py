@@ -108,6 +108,19 @@ def test_an_arm_that_fails_does_not_stop_the_others_and_is_tried_again(tmp_path)
     assert reproduce(tmp_path, commands).failed == [] and commands.ran == ["teacher", "evaluate"]
 
 
+def test_an_arm_that_fails_late_keeps_the_figures_that_it_has(tmp_path):
+    class Broken(Commands):
+        def evaluate(self, argv):
+            if "evaluate_extra" in argv[1]:
+                raise OSError("there is no such data set")
+            return super().evaluate(argv)
+
+    run = reproduce(tmp_path, Broken(), changes={"extra": "here"}).arms[0].runs[0]
+    assert (run.state, run.reason) == ("failed", "stage evaluate_extra: there is no such data set")
+    assert run.figures["answer"] == 6.25 and run.counts == {"answer": 40} and "extra" not in run.figures
+    assert [stage["stage"] for stage in run.stages] == ["base", "teacher", "evaluate"] and run.teacher
+
+
 def test_a_shared_stage_that_fails_is_tried_once(tmp_path):
     class Broken(Commands):
         def train(self, argv):
