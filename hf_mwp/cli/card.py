@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 from collections.abc import Mapping
@@ -9,22 +10,23 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from ..files import without_folder
+from ..recipes import RecipeError
+from ..recipes.recipe import read_yaml
 from ..recipes.stage import PLACES
 from .console import make_console
 from .data_arguments import DataArguments
 from .errors import CommandError
 from .model_folder import load_solver
-from .parsing import parse
+from .parsing import build_parser, parse
+from .recipe import STAGE_COMMANDS
 
 
 if TYPE_CHECKING:
     from ..hub import ModelFigures, TrainingStage
 
-# What says where files lie, and not how the model was made, and what is secret.
-NOT_SHOWN = (*PLACES, "output_dir", "data_dir", "resume_from_checkpoint", "hub_token")
+# What says where files lie or how a run was started, and not how the model was made, and what is secret.
+NOT_SHOWN = (*PLACES, "output_dir", "data_dir", "resume", "overwrite", "resume_from_checkpoint", "hub_token")
 
 
 @dataclass
@@ -75,6 +77,10 @@ class CardArguments:
         for name in ("model", "output_dir"):
             if getattr(self, name) is None:
                 raise ValueError(f"`{name}` must be given.")
+        for name in ("summary", "notes"):
+            value = getattr(self, name)
+            if not isinstance(value, str):
+                raise ValueError(f"`{name}` needs a text, not {value!r}: put it in quotes.")
 
 
 def argument_types() -> list[type]:
@@ -95,6 +101,7 @@ def run(argv: list[str]) -> int:
     from ..hub import build_model_card, with_pooling_layer, write_model_folder
     from ..models.mwp_student import save_student_code
 
+    notes = read_notes(args.notes)
     model, processor = load_solver(args.model)
     evaluated = "this model"
     if args.part == "encoder":
@@ -106,9 +113,6 @@ def run(argv: list[str]) -> int:
         model, evaluated = with_pooling_layer(model.encoder), "solver built on it"
         # As `hf-mwp pretrain` leaves it: constants are collected by the solver that is built on the encoder.
         processor.vocabulary = OutputVocabulary()
-    notes = args.notes
-    if notes.endswith(".md") and os.path.isfile(notes):
-        notes = Path(notes).read_text(encoding="utf-8")
     card = build_model_card(
         model,
         model_id=args.model_id or args.output_dir,
@@ -128,6 +132,17 @@ def run(argv: list[str]) -> int:
         save_student_code(args.output_dir)
     make_console().print(f"{args.output_dir} has weights, configuration, processor and README.md.")
     return 0
+
+
+def read_notes(notes: str) -> str:
+    """The text, or that of the file which it names; `CommandError` if it can only be a file and there is none."""
+    if not notes.endswith(".md"):
+        return notes
+    if os.path.isfile(notes):
+        return Path(notes).read_text(encoding="utf-8")
+    if len(notes.split()) == 1:
+        raise CommandError(f"--notes: there is no file {notes}.")
+    return notes
 
 
 def read_figures(folder: str, model: str) -> ModelFigures:
@@ -159,12 +174,38 @@ def read_stage(folder: str) -> TrainingStage:
     options_file = path / ("stage.yaml" if (path / "stage.yaml").is_file() else "run_config.yaml")
     if not options_file.is_file():
         raise CommandError(f"{folder} is no run: it has neither stage.yaml nor run_config.yaml.")
-    options = yaml.safe_load(options_file.read_text(encoding="utf-8"))
-    shown = {key: without_place(value) for key, value in options.items() if key not in NOT_SHOWN}
     command = stage.get("command") or record.get("command") or "hf-mwp"
+    options = read_options(options_file, command)
+    shown = {key: without_place(value) for key, value in options.items() if key not in NOT_SHOWN}
     if command in ("hf-mwp train", "hf-mwp distill"):
         shown.setdefault("dataset", DataArguments.dataset)
     return TrainingStage(stage.get("stage") or path.name, command, shown, record)
+
+
+def read_options(path: Path, command: str) -> dict[str, Any]:
+    """
+    The options that were set: all of those in a file, but for the defaults of the command, which a run's own record
+    holds as well.
+
+    Args:
+        path (`Path`): `stage.yaml` or `run_config.yaml`.
+        command (`str`): What was run, such as `"hf-mwp train"`.
+
+    Raises:
+        CommandError: the file is no YAML mapping.
+    """
+    try:
+        options = read_yaml(path)
+    except RecipeError as error:
+        raise CommandError(str(error)) from error
+    if not isinstance(options, Mapping):
+        raise CommandError(f"{path} must hold a mapping of options, not {options!r}.")
+    name = command.removeprefix("hf-mwp ")
+    if path.name != "run_config.yaml" or name not in STAGE_COMMANDS:
+        return dict(options)
+    types = importlib.import_module(f".{name}", __package__).argument_types()
+    defaults = vars(build_parser(name, "", types).parse_args([]))
+    return {key: value for key, value in options.items() if key not in defaults or value != defaults[key]}
 
 
 def without_place(value: Any) -> Any:
@@ -180,12 +221,15 @@ def without_place(value: Any) -> Any:
 
 
 def read_record(path: Path, missing: Any = None) -> Mapping[str, Any]:
-    """A JSON file; `missing` if it is not there, `CommandError` if that is `None` or it is no JSON."""
+    """A JSON file; `missing` if it is not there, `CommandError` if that is `None` or it is no JSON mapping."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         if missing is None:
             raise CommandError(f"There is no {path}.") from None
         return missing
     except ValueError as error:
         raise CommandError(f"{path} is no JSON: {error}") from error
+    if not isinstance(record, Mapping):
+        raise CommandError(f"{path} must hold a mapping, not {record!r}.")
+    return record

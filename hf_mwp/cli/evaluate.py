@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+from rich.console import Console
 
 from ..files import write_json_lines
 from .console import accuracy_table, make_console
@@ -48,6 +51,9 @@ class EvaluateArguments:
     json: bool = field(default=False, metadata={"help": "Print the figures as one JSON object instead of tables."})
     device: str | None = field(default=None, metadata={"help": "Device, such as cpu or cuda:0; chosen if not given."})
 
+    def __post_init__(self):
+        check_at_least_one(self, "num_beams", "batch_size", "max_decode_length")
+
 
 def argument_types() -> list[type]:
     """Dataclasses whose fields are the options."""
@@ -64,8 +70,21 @@ def run(argv: list[str]) -> int:
         argument_types(),
         argv,
     )
+    check_device(args.device)
     console = make_console(stderr=args.json)
-    folder = None if args.output_dir is None else RunFolder(args.output_dir, "evaluate", values)
+    if args.output_dir is None:
+        evaluate(args, data_args, None, console)
+        return 0
+    folder = RunFolder(args.output_dir, "evaluate", values)
+    try:
+        evaluate(args, data_args, folder, console)
+    finally:
+        folder.close()
+    return 0
+
+
+def evaluate(args: EvaluateArguments, data_args: DataArguments, folder: RunFolder | None, console: Console) -> None:
+    """Solves a part of a data set, prints tables, and writes predictions and, to the run's folder, figures."""
     model, processor = load_solver(args.model)
     model.to(args.device or default_device())
     if args.split == "test":
@@ -105,7 +124,14 @@ def run(argv: list[str]) -> int:
         console.print(accuracy_table(title, reports))
         console.print(reason_table(predictions))
     console.print(f"Predictions: {path}")
-    return 0
+
+
+def check_at_least_one(options: Any, *names: str) -> None:
+    """Raises `ValueError` if one of these options is given and below 1."""
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise ValueError(f"`{name}` must be at least 1, not {value}.")
 
 
 def default_device() -> str:
@@ -113,3 +139,17 @@ def default_device() -> str:
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def check_device(name: str | None) -> None:
+    """Raises `CommandError` if a device is named that this machine, or its PyTorch, does not have."""
+    import torch
+
+    found = ["cpu"]
+    if torch.accelerator.is_available():
+        kind = torch.accelerator.current_accelerator().type
+        found += [f"{kind}:{number}" for number in range(torch.accelerator.device_count())]
+    kinds = {each.partition(":")[0] for each in found}
+    # `cpu:0` is the CPU.
+    if name and name not in found and name.removesuffix(":0") not in kinds:
+        raise CommandError(f"--device: this machine has no {name!r}; it has {', '.join(found)}.")

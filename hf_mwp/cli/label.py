@@ -17,7 +17,7 @@ from rich.table import Table
 from ..files import write_json_lines
 from .console import make_console
 from .errors import CommandError
-from .evaluate import default_device
+from .evaluate import check_at_least_one, check_device, default_device
 from .evaluation import search
 from .model_folder import load_solver
 from .parsing import parse
@@ -86,9 +86,7 @@ class LabelArguments:
     def __post_init__(self):
         if not self.problems or self.output_dir is None:
             raise ValueError("`problems` and `output_dir` must be given.")
-        for name in ("num_beams", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be at least 1, not {getattr(self, name)}.")
+        check_at_least_one(self, "num_beams", "batch_size")
         if not 0 <= self.min_probability < 1:
             raise ValueError(f"`min_probability` must be at least 0 and below 1, not {self.min_probability}.")
 
@@ -108,6 +106,7 @@ def run(argv: list[str]) -> int:
         argv,
     )
     check_one_process("label", launches=False)
+    check_device(args.device)
     console = make_console()
     folder = RunFolder(args.output_dir, "label", values)
     try:

@@ -72,9 +72,12 @@ def load_solver(name: str, **config_fields) -> tuple[MwpSolver, MwpProcessor]:
         config_fields: Fields of its config to change.
 
     Raises:
-        CommandError: see [`check_folder`]; or there is no processor beside the model, or the download failed.
+        CommandError: see [`check_folder`]; or there is no processor beside the model, or the download failed, or a
+            file is damaged.
     """
     check_folder(name, "mwp_solver")
+    from safetensors import SafetensorError
+
     from ..data.mwp_processor import MwpProcessor
     from ..models import MwpSolver
 
@@ -87,6 +90,9 @@ def load_solver(name: str, **config_fields) -> tuple[MwpSolver, MwpProcessor]:
         return model, MwpProcessor.from_pretrained(name)
     except OSError as error:
         raise CommandError(f"{name} cannot be loaded: {error}") from error
+    except (SafetensorError, json.JSONDecodeError) as error:
+        # A file that was not copied whole, or the pointer of Git LFS to it.
+        raise CommandError(f"{name} has a damaged file ({error}): fetch or train it again.") from error
 
 
 def _hint(path: Path, model_type: str | None) -> str:

@@ -213,8 +213,8 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
 def read_changes(command: str, arguments: Sequence[str]) -> dict[str, Any]:
     """
     Changes of a recipe from arguments of the form `--variable VALUE` and `--stage.option VALUE`. A value is read as
-    YAML where it is a number, a list, a mapping, in quotes, or nothing (`null`, `~`, empty); all else is the text as it
-    stands, also where YAML sees comments in it.
+    YAML where it is a number, a list, a mapping, in quotes, or nothing (`null`, `~`, empty); all else is the text as
+    it stands, also where YAML sees comments in it.
 
     Args:
         command (`str`): Name of the command, for messages.

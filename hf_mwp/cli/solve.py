@@ -14,6 +14,7 @@ from rich.text import Text
 
 from .console import make_console
 from .errors import CommandError
+from .evaluate import check_device
 from .model_folder import load_solver
 from .parsing import parse
 
@@ -44,6 +45,7 @@ def run(argv: list[str]) -> int:
         argv,
         positional="problems",
     )
+    check_device(args.device)
     problems = _problems(values["problems"], args.file)
     first = next(problems, None)
     if first is None:

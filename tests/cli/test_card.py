@@ -14,10 +14,14 @@ from safetensors.torch import load_file
 from transformers import AutoModel, BertConfig, BertModel
 
 import hf_mwp
+from hf_mwp.cli import distill, label, pretrain, train
 from hf_mwp.cli.building import build_solver, numbers_have_tokens
 from hf_mwp.cli.card import read_stage, without_place
+from hf_mwp.cli.errors import CommandError
 from hf_mwp.cli.main import main
 from hf_mwp.cli.model_arguments import ModelArguments
+from hf_mwp.cli.parsing import parse
+from hf_mwp.cli.run_folder import RunFolder
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 
 
@@ -198,3 +202,62 @@ def test_the_data_set_of_a_stage_is_named_also_where_it_is_the_default(tmp_path)
         assert read_stage(str(tmp_path)).options.get("dataset") == dataset
     (tmp_path / "stage.yaml").write_text("dataset: svamp\n")
     assert read_stage(str(tmp_path)).options == {"dataset": "svamp"}
+
+
+@pytest.mark.parametrize(
+    ("command", "given", "more"),
+    [
+        (train, {"encoder": "someone/bert", "learning_rate": 3e-4, "test": False}, {"dataset": "math23k"}),
+        (train, {"encoder": "someone/bert", "dataset": "svamp", "max_length": 128, "eval_strategy": "epoch"}, {}),
+        (distill, {"teacher": "me/teacher", "hidden_weights": [1.0, 2.0, 1.0], "dataset": "svamp"}, {}),
+        (pretrain, {"encoder": "someone/bert", "corpus": ["math23k"], "project_to": {}, "max_steps": 7}, {}),
+        (label, {"problems": ["cm17k:all"], "model": "me/solver", "num_beams": 8}, {}),
+    ],
+)
+def test_options_of_a_run_are_shown_as_far_as_they_were_set(tmp_path, command, given, more):
+    name = command.__name__.rpartition(".")[2]
+    (tmp_path / "given.yaml").write_text(yaml.safe_dump(given | {"output_dir": str(tmp_path)}))
+    _, values = parse(name, "", command.argument_types(), ["--config", str(tmp_path / "given.yaml")])
+    RunFolder(tmp_path, name, values).finish({})
+    assert read_stage(str(tmp_path)).options == given | more
+
+
+def test_how_a_run_was_started_is_not_how_the_model_was_made(tmp_path):
+    (tmp_path / "run_config.yaml").write_text("{resume: true, overwrite: true, seed: 42, of_before: 3}")
+    assert read_stage(str(tmp_path)).options == {"seed": 42, "of_before": 3}
+    (tmp_path / "run.json").write_text(json.dumps({"command": "hf-mwp pretrain"}))
+    assert read_stage(str(tmp_path)).options == {"of_before": 3}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("run_config.yaml", "a: [", "run_config.yaml cannot be read as YAML"),
+        ("stage.yaml", "- a", "stage.yaml must hold a mapping of options"),
+        ("stage.yaml", "", "stage.yaml must hold a mapping of options"),
+        ("run.json", "{", "run.json is no JSON"),
+        ("stage.json", "[1]", "stage.json must hold a mapping"),
+    ],
+)
+def test_a_damaged_record_is_named(tmp_path, name, content, message):
+    (tmp_path / "stage.yaml").write_text("seed: 1")
+    if name == "run_config.yaml":
+        (tmp_path / "stage.yaml").unlink()
+    (tmp_path / name).write_text(content)
+    with pytest.raises(CommandError, match=message):
+        read_stage(str(tmp_path))
+
+
+def test_notes_are_a_text_or_a_file_that_is_there(solver, tmp_path, capsys):
+    argv = ["card", "--model", str(solver), "--output_dir", str(tmp_path / "card"), "--notes"]
+    assert main([*argv, str(tmp_path / "missing.md")]) == 1
+    assert f"--notes: there is no file {tmp_path / 'missing.md'}" in capsys.readouterr().err
+    assert not (tmp_path / "card").exists()
+    (tmp_path / "notes.md").write_text("## Limits\n\nMany.", encoding="utf-8")
+    for notes, shown in ((str(tmp_path / "notes.md"), "## Limits\n\nMany."), ("See notes.md", "\nSee notes.md\n")):
+        assert main([*argv, notes]) == 0
+        assert shown in ModelCard.load(tmp_path / "card" / "README.md").text
+    # What YAML takes for a mapping.
+    (tmp_path / "card.yaml").write_text(f"{{model: '{solver}', output_dir: card, notes: {{Limits: none}}}}")
+    assert main(["card", "--config", str(tmp_path / "card.yaml")]) == 1
+    assert "`notes` needs a text, not {'Limits': 'none'}: put it in quotes" in capsys.readouterr().err

@@ -1,7 +1,11 @@
 import json
+import logging
 
 import pytest
+import torch
 
+from hf_mwp.cli.errors import CommandError
+from hf_mwp.cli.evaluate import check_device, default_device
 from hf_mwp.cli.main import main
 from hf_mwp.metrics import FAILURE_REASONS
 
@@ -58,3 +62,48 @@ def test_damaged_data_is_named(solver_folder, tmp_path, capsys):
     assert main(argv) == 1
     error = capsys.readouterr().err
     assert "test.jsonl" in error and "line 2" in error
+
+
+@pytest.mark.parametrize("option", ["num_beams", "batch_size", "max_decode_length"])
+def test_counts_are_at_least_one(option, capsys):
+    assert main(["evaluate", "--model", "no_such_model", f"--{option}=0"]) == 1
+    assert f"`{option}` must be at least 1, not 0." in capsys.readouterr().err
+
+
+def test_the_log_of_a_run_that_failed_is_closed(solver_folder, tmp_path, capsys):
+    before = [list(logging.getLogger(name).handlers) for name in ("transformers", "hf_mwp")]
+    argv = ["evaluate", "--model", str(solver_folder), "--output_dir", str(tmp_path / "run")]
+    assert main([*argv, "--dataset", str(tmp_path / "nowhere.jsonl")]) == 1
+    assert "nowhere.jsonl" in capsys.readouterr().err and (tmp_path / "run" / "run.log").is_file()
+    assert [list(logging.getLogger(name).handlers) for name in ("transformers", "hf_mwp")] == before
+
+
+@pytest.mark.parametrize("device", ["gpu", "tpu", "cuda:99", "xla", "meta", "0", "cpu:", "mps:7"])
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["evaluate", "--model=none", "--output_dir={folder}"],
+        ["label", "--model=none", "--output_dir={folder}", "--problems=p.jsonl"],
+        ["solve", "--model=none", "1 and 2"],
+    ],
+    ids=lambda argv: argv[0],
+)
+def test_a_device_that_is_not_there(argv, device, tmp_path, capsys):
+    folder = tmp_path / "run"
+    assert main([each.format(folder=folder) for each in argv] + [f"--device={device}"]) == 1
+    error = capsys.readouterr().err
+    assert f"--device: this machine has no {device!r}; it has cpu" in error
+    assert not folder.exists()
+
+
+def test_devices_that_are_there(monkeypatch):
+    for device in (None, "", "cpu", "cpu:0", default_device()):
+        check_device(device)
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("cuda"))
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
+    for device in ("cpu", "cuda", "cuda:0", "cuda:1"):
+        check_device(device)
+    for device in ("gpu", "cuda:2", "mps"):
+        with pytest.raises(CommandError, match=f"no '{device}'; it has cpu, cuda:0, cuda:1"):
+            check_device(device)

@@ -104,6 +104,14 @@ def test_folders_that_are_no_solver(solver_folder, encoder, tmp_path, capsys):
     nested = tmp_path / "run"
     shutil.copytree(solver_folder, nested / "student")
     assert f"Did you mean {nested / 'student'}?" in error(nested)
+    weights = nested / "student" / "model.safetensors"
+    for content in (b"", b"version https://git-lfs.github.com/spec/v1", weights.read_bytes()[:-100]):
+        weights.write_bytes(content)
+        assert f"{nested / 'student'} has a damaged file (" in error(nested / "student")
+    index = weights.rename(nested / "student" / "model.safetensors.index.json")
+    index.write_text('{"weight_map": {"a', encoding="utf-8")
+    assert "fetch or train it again" in error(nested / "student")
+    index.rename(weights)
     (nested / "student" / "mwp_processor.json").unlink()
     assert "has a solver but no mwp_processor.json" in error(nested / "student")
     (nested / "student" / "model.safetensors").unlink()

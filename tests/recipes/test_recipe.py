@@ -233,9 +233,7 @@ def test_a_change_of_a_stage_is_a_mapping(tmp_path):
 
 def test_variables_that_refer_to_each_other_are_named(tmp_path):
     changes = {"data": "${seed}", "seed": ["x${layers}"], "layers": "${seed}"}
-    with pytest.raises(
-        RecipeError, match="teacher.seed: the variables seed -> layers -> seed refer to each other"
-    ):
+    with pytest.raises(RecipeError, match="teacher.seed: the variables seed -> layers -> seed refer to each other"):
         recipe(tmp_path, changes=changes)
     with pytest.raises(RecipeError, match="teacher.dataset: the variables data -> data refer to each other"):
         recipe(tmp_path, changes={"data": "${data}/more"})
