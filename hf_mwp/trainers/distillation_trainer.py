@@ -266,18 +266,19 @@ class DistillationTrainer(BaseTrainer):
         batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
         if not batches:
             return batches, None
-        counts = torch.stack([self._count(batch) for batch in batches]).sum(0, keepdim=True).to(device)
+        counts = torch.stack([self._count(batch) for batch in batches]).sum(0, keepdim=True)
         return batches, self.accelerator.gather(counts).sum(0)
 
     def _count(self, batch: dict[str, Any]) -> torch.Tensor:
         """Over how many items the parts of a batch are means: embeddings, hidden states, predictions; 0 if unknown."""
-        counts = torch.zeros(3)
         mask, positions = batch.get("attention_mask"), self._predicted(batch)
+        # Made where they are used: a step waits for no device.
+        features = predictions = torch.zeros(2, device=self.args.device)
         if self._uses_states and mask is not None:
-            counts[:2] = self.features.count(mask)
+            features = self.features.count(mask).to(features)
         if self._per_position and positions is not None:
-            counts[2] = positions.sum()
-        return counts
+            predictions = positions.sum().to(features).expand(1)
+        return torch.cat([features, predictions[:1]])
 
     @staticmethod
     def _predicted(batch: dict[str, Any]) -> torch.Tensor | None:
