@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..data.sources import DEFAULT_DATASET
+
 
 @dataclass
 class DataArguments:
@@ -42,7 +44,7 @@ class DataArguments:
     _argument_group_name = "data"
 
     dataset: str = field(
-        default="math23k", metadata={"help": "Name of a data set, or a JSONL or CSV file of the common schema."}
+        default=DEFAULT_DATASET, metadata={"help": "Name of a data set, or a JSONL or CSV file of the common schema."}
     )
     data_dir: str | None = field(default=None, metadata={"help": "Folder of the data set's files."})
     split_scheme: str | None = field(

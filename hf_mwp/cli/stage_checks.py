@@ -56,17 +56,19 @@ def check_data(stage: Stage, values: Mapping[str, Any]) -> None:
     Arguments and errors are those of [`check_models`].
     """
 
-    def is_made(source: Any) -> bool:
-        return any(str(source).startswith(str(each.folder)) for each in stage.inputs)
+    from ..data.pretraining_texts import read_texts
 
+    inputs = [str(stage.folder) for stage in stage.inputs]
     for name in SOURCES:
         sources = values.get(name) or ()
         for source in [sources] if isinstance(sources, str) else sources:
-            if not is_made(source) and not is_made(values.get("data_dir")):
-                try:
-                    locate_source(name, source, values)
-                except ValueError as error:
-                    raise _fault(stage, name, f"{error}.") from None
+            try:
+                place = locate_source(name, source, values, inputs)
+                if place is not None and name in ("corpus", "exclude", "extra_exclude"):
+                    # Nothing is read before it is asked for a text.
+                    read_texts(source)
+            except ValueError as error:
+                raise _fault(stage, name, f"{error}.") from None
     tagger = values.get("tagger")
     if tagger is not None and tagger not in (NO_TAGGER, "jieba"):
         kind, _, folder = str(tagger).partition(":")

@@ -32,6 +32,7 @@ LOADERS: dict[str, type[MwpLoader]] = {
     "svamp": SvampLoader,
 }
 
+DEFAULT_DATASET = "math23k"
 SPLITS = ("train", "validation", "test")
 _EXAMPLES_DIR = Path(__file__).parents[2] / "examples" / "data"
 
@@ -124,6 +125,12 @@ def split_name(source: str | Path) -> tuple[str, str | None]:
     if part and part not in (*SPLITS, "all"):
         raise DataError(f"{source}: a data set's parts are {', '.join(SPLITS)}, all, not {part!r}")
     return name, part or None
+
+
+def data_set_name(source: str | Path) -> str | None:
+    """The data set that a source names, as `"ape210k:validation"` does; `None` if it is a file or folder."""
+    name, _ = split_name(source)
+    return name if name in LOADERS else None
 
 
 def find_loader(name: str | Path, data_dir: str | Path | None, language: str = "en") -> MwpLoader:

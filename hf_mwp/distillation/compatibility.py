@@ -24,17 +24,20 @@ def check_frozen_teacher(student: nn.Module, teacher: nn.Module) -> None:
 
 def check_embeddings(student: nn.Module, teacher: nn.Module) -> None:
     """Raises `ValueError` if two models embed different numbers of tokens: they cannot read the same ids."""
-    sizes = []
-    for model in (student, teacher):
-        embeddings = model.get_input_embeddings() if hasattr(model, "get_input_embeddings") else None
-        sizes.append(getattr(embeddings, "num_embeddings", None))
-    ours, theirs = sizes
+    ours, theirs = map(_num_embeddings, (student, teacher))
     if ours is not None and theirs is not None and ours != theirs:
         raise ValueError(
             f"The student embeds {ours} tokens, the teacher {theirs}: both must read the same tokenizer's ids. Make "
             "the student with the teacher's tokenizer; if one of them only has spare rows, say so by giving the "
             "teacher's tokenizer as well (`teacher_processing_class`)."
         )
+
+
+def _num_embeddings(model: nn.Module) -> int | None:
+    try:
+        return model.get_input_embeddings().num_embeddings
+    except (AttributeError, NotImplementedError):
+        return None  # no model of texts
 
 
 def check_solvers(student: nn.Module, teacher: nn.Module) -> None:

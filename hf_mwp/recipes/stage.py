@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,19 @@ import yaml
 from filelock import FileLock, Timeout
 
 from .. import __version__
+from ..data.sources import DEFAULT_DATASET, data_set_name, locate_dataset, locate_part
 from ..files import content_digest, write_whole
 
 
 # Commands that train, and may be started in several processes.
 TRAINING_COMMANDS = ("pretrain", "train", "distill")
+# Commands that read problems.
+PROBLEM_COMMANDS = ("train", "distill", "evaluate")
 RECORD, OPTIONS, LOCK, START = "stage.json", "stage.yaml", "stage.lock", "stage.start.json"
 # Options that say where something is kept for other runs to use, on which no result depends.
 PLACES = ("tag_cache", "teacher_cache_dir")
 # Options that say what is told of a run, on which no result depends either.
-TOLD = ("disable_tqdm", "logging_first_step", "logging_steps", "logging_strategy", "report_to", "run_name")
+TOLD = ("disable_tqdm", "logging_first_step", "report_to", "run_name")
 # Options that name data sets and files of problems and texts, which `data_dir` helps to find.
 SOURCES = ("dataset", "corpus", "problems", "exclude", "extra_train", "extra_exclude")
 VERSION = 2  # of what the commands make of their options: a stage of another one is another stage
@@ -203,23 +206,21 @@ def fingerprint(command: str, options: Mapping[str, Any], inputs: Mapping[str, s
     def described_source(name: str, source: Any) -> Any:
         if isinstance(source, (list, tuple)):
             return [described_source(name, item) for item in source]
-        place = locate(name, source)
+        try:
+            place = locate_source(name, source, options, inputs)
+        except ValueError:
+            place = None
         if place is None:
             return described(source)
-        # Of a file its kind, of a data set its name and part.
-        return {"source": place.suffix if place.is_file() else source, "content": content_digest(place)}
-
-    def locate(name: str, source: Any) -> Path | None:
-        if not isinstance(source, str) or any(folder in source for folder in inputs):
-            return None
-        try:
-            return locate_source(name, source, options)
-        except ValueError:
-            return None
+        # Of a data set its name and part, of a file its kind.
+        known = data_set_name(source)
+        return {"source": source if known else place.suffix, "content": content_digest(place)}
 
     content = {name: value for name, value in options.items() if name not in (*PLACES, *TOLD)}
+    if command in PROBLEM_COMMANDS:
+        content.setdefault("dataset", DEFAULT_DATASET)
     found = {name: described_source(name, content.pop(name)) for name in SOURCES if name in content}
-    if found and not any(folder in str(content.get("data_dir")) for folder in inputs):
+    if found and not is_made(content.get("data_dir"), inputs):
         # What is read of it is known by its content.
         content.pop("data_dir", None)
     content = {"command": command, "options": {**described(content), **found}, "version": [__version__, VERSION]}
@@ -229,27 +230,34 @@ def fingerprint(command: str, options: Mapping[str, Any], inputs: Mapping[str, s
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def locate_source(name: str, source: str, options: Mapping[str, Any]) -> Path:
+def locate_source(name: str, source: Any, options: Mapping[str, Any], inputs: Iterable[str]) -> Path | None:
     """
-    The file or folder that a source is read from.
+    The file or folder that a source is read from; `None` if that is for another stage to make, or to find.
 
     Args:
         name (`str`): The option that names it, one of `SOURCES`.
         source (`str`): A file, or a data set, also with a part.
         options (`Mapping[str, Any]`): The other options of the stage.
+        inputs (`Iterable[str]`): The folders of the stages that it builds on.
 
     Raises:
         [`~data.DataError`]: it is not there.
     """
-    from ..data.sources import locate_dataset, locate_part
-
-    near = options.get("data_dir")
+    near, inputs = options.get("data_dir"), list(inputs)
+    if not isinstance(source, str) or is_made(source, inputs) or is_made(near, inputs):
+        return None
     if name == "dataset":
         return locate_dataset(source, near)
-    if name.startswith("extra_") and "dataset" in options:
-        near = locate_dataset(options["dataset"], near)
-        near = near if near.is_dir() else near.parent
+    if name.startswith("extra_"):
+        dataset = options.get("dataset", DEFAULT_DATASET)
+        beside = None if is_made(dataset, inputs) else locate_dataset(dataset, near)
+        near = beside if beside is None or beside.is_dir() else beside.parent
     return locate_part(source, near)
+
+
+def is_made(source: Any, inputs: Iterable[str]) -> bool:
+    """Whether one of these stages makes what is named."""
+    return any(folder in str(source) for folder in inputs)
 
 
 def _number(value: Any) -> Any:

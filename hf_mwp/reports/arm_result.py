@@ -77,5 +77,5 @@ class ArmResult:
     @property
     def seconds(self) -> float | None:
         """Mean seconds of a run that is done; `None` if none is."""
-        seconds = [run.seconds for run in self.runs if run.stages]
+        seconds = [run.seconds for run in self.runs if run.state == "done"]
         return statistics.fmean(seconds) if seconds else None

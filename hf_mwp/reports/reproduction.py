@@ -159,7 +159,7 @@ class Reproduction:
             return self._read(arm, seed)
         except Exception as error:  # whatever it is, the other arms go on, and it is told at the end
             run = ArmRun(seed, "failed", reason=str(error) or type(error).__name__)
-            with contextlib.suppress(ReportError):
+            with contextlib.suppress(Exception):
                 self._fill(arm, run)
             return run
 

@@ -124,6 +124,3 @@ class BaseConfig(TrainingArguments):
                 '`early_stopping_patience` needs evaluations while training: set `eval_strategy` to "epoch" or '
                 '"steps".'
             )
-        if self.early_stopping_patience is not None:
-            # The evaluations without an improvement so far are part of what a checkpoint holds.
-            self.restore_callback_states_from_checkpoint = True

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from transformers import EarlyStoppingCallback, Trainer
+from transformers import Trainer
 from transformers.trainer_utils import EvalLoopOutput, has_length
 
 from ..data.collator import MwpCollator
@@ -16,6 +16,7 @@ from ..data.mwp_processor import MwpProcessor
 from ..files import write_json_lines
 from .base_config import BaseConfig
 from .checkpoints import last_complete_checkpoint
+from .early_stopping import ResumableEarlyStopping
 from .length_grouped_sampler import LengthGroupedSampler
 from .solver_dataset import (
     LABELLED_ROWS,
@@ -77,7 +78,7 @@ class BaseTrainer(Trainer):
         if args.greater_is_better is None and args.metric_for_best_model is not None:
             args.greater_is_better = not args.metric_for_best_model.endswith("loss")
         if args.early_stopping_patience is not None:
-            stopping = EarlyStoppingCallback(args.early_stopping_patience, args.early_stopping_threshold)
+            stopping = ResumableEarlyStopping(args.early_stopping_patience, args.early_stopping_threshold)
             callbacks = [*(callbacks or []), stopping]
         if self.is_solver:
             if args.batch_eval_metrics or not args.eval_do_concat_batches:
@@ -120,6 +121,11 @@ class BaseTrainer(Trainer):
             if resume_from_checkpoint is None:
                 raise ValueError(f"There is no complete checkpoint in {self.args.output_dir} to resume from.")
         return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
+
+    def _run_epoch(self, *args, **kwargs):
+        # A run that had stopped early takes no further step.
+        if not self.control.should_training_stop:
+            super()._run_epoch(*args, **kwargs)
 
     # Data
 

@@ -264,7 +264,7 @@ class DistillationTrainer(BaseTrainer):
     def get_batch_samples(self, epoch_iterator, num_batches, device):
         """As in `Trainer`; counts over what a step averages its parts, in all its batches and processes."""
         batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
-        if not batches:
+        if not batches or not (self._uses_states or self._per_position):
             return batches, None
         counts = torch.stack([self._count(batch) for batch in batches]).sum(0, keepdim=True)
         return batches, self.accelerator.gather(counts).sum(0)

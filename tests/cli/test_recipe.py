@@ -187,6 +187,8 @@ def test_data_is_looked_for_before_the_first_stage_runs(recipe_file, tmp_path, c
     [
         (["--corpus", "no.txt"], "stage pretrain: key 'corpus': no.txt: there is no such file or folder"),
         (["--pretrain.exclude", "[ape210k:all]"], "stage pretrain: key 'exclude': "),
+        (["--corpus", "examples"], "stage pretrain: key 'corpus': examples: there is no such file, nor"),
+        (["--corpus", "README.md"], "stage pretrain: key 'corpus': README.md: the name of a file with texts ends in"),
         (["--tagger", "bogus"], "stage pretrain: key 'tagger': there is no tagger 'bogus': name 'jieba'"),
         (["--tagger", "ltp:/no/such"], "stage pretrain: key 'tagger': There is no folder /no/such."),
         (["--tagger", '"ltp:"'], "stage pretrain: key 'tagger': there is no tagger 'ltp:'"),

@@ -146,13 +146,43 @@ def test_the_contents_of_a_data_set_matter_and_what_lies_beside_it_does_not(tmp_
     [
         ({"teacher.learning_rate": "2e-4"}, {"teacher.learning_rate": 0.0002}),
         ({"teacher.layers": "3"}, {"teacher.layers": 3}),
-        ({"teacher.logging_steps": 7}, {"teacher.report_to": "none"}),
+        ({"teacher.run_name": "one"}, {"teacher.report_to": "none"}),
     ],
 )
 def test_what_means_the_same_is_the_same_stage(tmp_path, ours, theirs):
     first, second = (recipe(tmp_path, changes=each).stages["teacher"].fingerprint for each in (ours, theirs))
     assert first == second
     assert first != recipe(tmp_path, changes={"teacher.learning_rate": True}).stages["teacher"].fingerprint
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"dataset": "labelled.jsonl", "data_dir": "${teacher}"},
+        {"dataset": "${teacher}/labelled.jsonl", "extra_train": ["mawps"]},
+        {"dataset": "svamp", "extra_train": ["mawps", "${teacher}/labelled.jsonl"], "data_dir": str(FIXTURES)},
+    ],
+)
+def test_what_a_stage_will_make_does_not_change_the_name_of_the_next(tmp_path, options):
+    changes = {f"student.{name}": value for name, value in options.items()}
+    before = recipe(tmp_path, changes=changes).stages
+    before["teacher"].folder.mkdir()
+    (before["teacher"].folder / "labelled.jsonl").write_text("{}")
+    assert recipe(tmp_path, changes=changes).stages == before
+
+
+def test_the_data_set_that_is_taken_by_default_is_known_by_its_contents(tmp_path):
+    changes = {"teacher.dataset": None}
+    named = recipe(tmp_path, changes={"data": "math23k"}).stages["teacher"]
+    assert recipe(tmp_path, changes=changes).stages["teacher"].fingerprint == named.fingerprint
+
+
+def test_where_a_folder_of_problems_lies_does_not_matter(tmp_path):
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "train.jsonl").write_text("{}")
+    first = recipe(tmp_path, changes={"data": str(tmp_path / "one")}).stages["teacher"].fingerprint
+    (tmp_path / "one").rename(tmp_path / "two")
+    assert recipe(tmp_path, changes={"data": str(tmp_path / "two")}).stages["teacher"].fingerprint == first
 
 
 def test_what_starts_the_training_matters(tmp_path):

@@ -1,5 +1,6 @@
 import json
 import math
+from pathlib import Path
 
 import pytest
 import yaml
@@ -119,6 +120,18 @@ def test_an_arm_that_fails_late_keeps_the_figures_that_it_has(tmp_path):
     assert (run.state, run.reason) == ("failed", "stage evaluate_extra: there is no such data set")
     assert run.figures["answer"] == 6.25 and run.counts == {"answer": 40} and "extra" not in run.figures
     assert [stage["stage"] for stage in run.stages] == ["base", "teacher", "evaluate"] and run.teacher
+
+
+def test_a_broken_record_of_an_arm_does_not_stop_the_others(tmp_path):
+    class Broken(Commands):
+        def evaluate(self, argv):
+            super().evaluate(argv)
+            if self.ran.count("evaluate") == 1:
+                Path(argv[1]).with_name("metrics.json").write_text("{")
+
+    result = reproduce(tmp_path, Broken())
+    assert [arm.runs[0].state for arm in result.arms] == ["failed", "done", "done"]
+    assert result.arms[0].seconds is None and result.arms[1].seconds is not None
 
 
 def test_a_shared_stage_that_fails_is_tried_once(tmp_path):

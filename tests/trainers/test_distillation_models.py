@@ -7,6 +7,7 @@ from transformers import BartConfig, BartForConditionalGeneration, BertForSequen
 
 from hf_mwp.data.mwp_processor import MwpProcessor
 from hf_mwp.data.output_vocabulary import OutputVocabulary
+from hf_mwp.distillation.compatibility import check_embeddings
 from hf_mwp.trainers import DistillationTrainer
 from tests.tiny import (
     tiny_classifier,
@@ -236,3 +237,12 @@ def test_models_that_embed_other_tokens(others):
     # Spare rows do no harm where both tokenizers are known to be the same.
     tokenizers = {"processing_class": tiny_tokenizer(), "teacher_processing_class": tiny_tokenizer()}
     others(*models, keywords=tokenizers, max_steps=1).train()
+
+
+def test_models_without_embeddings_of_tokens_are_no_models_of_other_tokens():
+    class Sounds(nn.Module):
+        def get_input_embeddings(self):
+            raise NotImplementedError
+
+    check_embeddings(Sounds(), tiny_classifier())
+    check_embeddings(tiny_classifier(), nn.Linear(2, 2))

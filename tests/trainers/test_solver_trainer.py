@@ -249,11 +249,18 @@ def test_early_stopping_counts_on_after_resuming(trainer_of, tmp_path):
     fields |= {"num_train_epochs": 20, "early_stopping_patience": 3, "output_dir": str(tmp_path)}
     trainer_of(**fields).train()
     epochs = []
-    for checkpoint in sorted(tmp_path.glob("checkpoint-*"), key=lambda path: int(path.name[11:]))[:3]:
+    checkpoints = sorted(tmp_path.glob("checkpoint-*"), key=lambda path: int(path.name[11:]))
+    for checkpoint in checkpoints:
         trainer = trainer_of(**fields)
         trainer.train(resume_from_checkpoint=str(checkpoint))
         epochs.append(trainer.state.epoch)
-    assert epochs == [4.0, 4.0, 4.0]
+    assert epochs == [4.0, 4.0, 4.0, 4.0]
+    # A new patience counts, and a second training begins anew.
+    trainer = trainer_of(**{**fields, "early_stopping_patience": 5})
+    trainer.train(resume_from_checkpoint=str(checkpoints[-1]))
+    assert trainer.state.epoch == 6.0
+    trainer.train()
+    assert trainer.state.epoch == 6.0
 
 
 def test_loss_alone(trainer_of):

@@ -1,0 +1,24 @@
+"""Early stopping that survives an interruption."""
+
+from __future__ import annotations
+
+from transformers import EarlyStoppingCallback
+
+
+class ResumableEarlyStopping(EarlyStoppingCallback):
+    """
+    As [`EarlyStoppingCallback`], whose count of evaluations without an improvement goes on where a checkpoint left it.
+
+    `restore_callback_states_from_checkpoint` would bring back the patience as well, and would train on from the
+    checkpoint at which a run had stopped.
+    """
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        super().on_train_begin(args, state, control, **kwargs)
+        saved = state.stateful_callbacks.get(type(self).__name__) if state.global_step else None
+        self.early_stopping_patience_counter = saved["attributes"]["early_stopping_patience_counter"] if saved else 0
+        if self.early_stopping_patience_counter >= self.early_stopping_patience:
+            control.should_training_stop = True
+
+
+__all__ = ["ResumableEarlyStopping"]
