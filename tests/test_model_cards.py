@@ -16,12 +16,20 @@ ENCODER, SOLVER = CARDS / "mwp-student-3L", CARDS / "mwp-student-3L-gts-math23k"
 
 
 def test_the_encoder_loads():
-    encoder, tokenizer = AutoModel.from_pretrained(ENCODER), AutoTokenizer.from_pretrained(ENCODER)
+    encoder, loaded = AutoModel.from_pretrained(ENCODER, output_loading_info=True)
+    assert not loaded["missing_keys"] and not loaded["unexpected_keys"]
+    tokenizer = AutoTokenizer.from_pretrained(ENCODER)
     assert (encoder.config.num_hidden_layers, encoder.config.hidden_size, encoder.dtype) == (3, 312, torch.float32)
-    assert sum(parameter.numel() for parameter in encoder.parameters()) == pytest.approx(10.3e6, rel=0.01)
+    assert sum(parameter.numel() for parameter in encoder.parameters()) == 10_282_440
     tokens = tokenizer("小明有[NUM0]个苹果", return_tensors="pt")
     assert "[NUM0]" in tokenizer.convert_ids_to_tokens(tokens["input_ids"][0])
     assert encoder(**tokens).last_hidden_state.isfinite().all()
+
+
+def test_the_encoder_brings_a_processor_that_masks_numbers():
+    processor = hf_mwp.MwpProcessor.from_pretrained(ENCODER)
+    tokens = processor.tokenizer.convert_ids_to_tokens(processor("小明有12个苹果")["input_ids"][0])
+    assert "[NUM0]" in tokens and "12" not in tokens
 
 
 def test_the_encoder_carries_the_code_of_this_version():

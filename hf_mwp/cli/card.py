@@ -179,6 +179,9 @@ def read_stage(folder: str) -> TrainingStage:
     shown = {key: without_place(value) for key, value in options.items() if key not in NOT_SHOWN}
     if command in ("hf-mwp train", "hf-mwp distill"):
         shown.setdefault("dataset", DataArguments.dataset)
+    if "seconds" in stage:
+        # The run's own record has those of its last start alone.
+        record = {**record, "wall_seconds": stage["seconds"]}
     return TrainingStage(stage.get("stage") or path.name, command, shown, record)
 
 

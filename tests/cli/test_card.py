@@ -222,6 +222,14 @@ def test_options_of_a_run_are_shown_as_far_as_they_were_set(tmp_path, command, g
     assert read_stage(str(tmp_path)).options == given | more
 
 
+def test_the_time_of_a_stage_is_that_of_all_its_starts(tmp_path):
+    (tmp_path / "stage.yaml").write_text("seed: 1")
+    (tmp_path / "run.json").write_text(json.dumps({"command": "hf-mwp train", "wall_seconds": 7.0}))
+    assert read_stage(str(tmp_path)).record["wall_seconds"] == 7.0
+    (tmp_path / "stage.json").write_text(json.dumps({"stage": "teacher", "seconds": 61.5}))
+    assert read_stage(str(tmp_path)).record["wall_seconds"] == 61.5
+
+
 def test_how_a_run_was_started_is_not_how_the_model_was_made(tmp_path):
     (tmp_path / "run_config.yaml").write_text("{resume: true, overwrite: true, seed: 42, of_before: 3}")
     assert read_stage(str(tmp_path)).options == {"seed": 42, "of_before": 3}

@@ -137,6 +137,13 @@ def test_an_encoder_loads_from_its_folder_and_may_be_cut(processor, tmp_path):
     assert solver.config.num_hidden_layers == 1
 
 
+def test_where_an_encoder_was_loaded_from_is_not_saved(processor, tmp_path):
+    BertModel(BertConfig(**SIZES)).save_pretrained(tmp_path / "encoder")
+    solver = MwpSolver.from_encoder_decoder_pretrained(tmp_path / "encoder", processor)
+    solver.save_pretrained(tmp_path / "solver")
+    assert str(tmp_path) not in (tmp_path / "solver" / "config.json").read_text("utf-8")
+
+
 def test_an_encoder_in_a_pickle_is_refused(processor, tmp_path):
     encoder = BertModel(BertConfig(**SIZES))
     encoder.config.save_pretrained(tmp_path)

@@ -75,6 +75,13 @@ class MwpSolverConfig(PreTrainedConfig):
         if self.bottleneck_size is not None and self.bottleneck_size < 1:
             raise ValueError(f"`bottleneck_size` must be at least 1, got {self.bottleneck_size}")
 
+    def to_diff_dict(self) -> dict[str, Any]:
+        """What is saved: not where the encoder was loaded from, a path of the machine that it was trained on."""
+        fields = super().to_diff_dict()
+        for name in self.sub_configs:
+            fields[name].pop("_name_or_path", None)
+        return fields
+
     @property
     def hidden_size(self) -> int:
         """Width of the encoder."""
