@@ -179,8 +179,8 @@ def test_arms_share_what_they_can(tmp_path):
     assert len(set(folders("teacher")[0].values())) == 1
     assert folders("pretrain")[1] == arms - own and len(set(folders("pretrain")[0].values())) == 3
     # The paper's student is pretrained from random weights anyway.
-    assert folders("distill")[1] == {"complete", "mixing", "scratch"}
-    assert len(set(folders("finetune")[0].values())) == len(arms) - 1
+    assert folders("distill")[1] == {"teacher", "complete", "mixing", "scratch"}
+    assert len(set(folders("finetune")[0].values())) == len(arms) - 2
     assert reproduction.obstacle(reproduction.table.arms["scratch"], 42).endswith("it is the same as 'complete'")
     assert all(reproduction.obstacle(reproduction.table.arms[arm], 42) is None for arm in arms - {"scratch"})
 
@@ -244,6 +244,7 @@ def test_figures_of_the_papers_table_8():
         arm: (each.paper.get("math23k"), each.paper.get("ape_clean")) for arm, each in load(NAMES[7]).arms.items()
     }
     assert figures == {
+        "teacher": (84.07, 84.33),
         "complete": (80.23, 80.46),
         "pretraining": (77.5, 78.4),
         "pos": (78.1, 79.0),
