@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..data.sources import DEFAULT_DATASET
 
@@ -92,7 +93,12 @@ class DataArguments:
     def __post_init__(self):
         if not 0 <= self.validation_fraction < 1:
             raise ValueError(f"`validation_fraction` must be at least 0 and below 1, not {self.validation_fraction}.")
-        for name in ("max_train_samples", "max_eval_samples"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"`{name}` must be at least 1, not {value}.")
+        check_at_least_one(self, "max_train_samples", "max_eval_samples")
+
+
+def check_at_least_one(options: Any, *names: str) -> None:
+    """Raises `ValueError` if one of these options is given and below 1."""
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise ValueError(f"`{name}` must be at least 1, not {value}.")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
 from ..files import write_json_lines
 from .console import accuracy_table, make_console
-from .data_arguments import DataArguments
+from .data_arguments import DataArguments, check_at_least_one
 from .errors import CommandError
 from .evaluation import overlap_reports, predict, reason_table
 from .model_folder import load_solver
@@ -124,14 +123,6 @@ def evaluate(args: EvaluateArguments, data_args: DataArguments, folder: RunFolde
         console.print(accuracy_table(title, reports))
         console.print(reason_table(predictions))
     console.print(f"Predictions: {path}")
-
-
-def check_at_least_one(options: Any, *names: str) -> None:
-    """Raises `ValueError` if one of these options is given and below 1."""
-    for name in names:
-        value = getattr(options, name)
-        if value is not None and value < 1:
-            raise ValueError(f"`{name}` must be at least 1, not {value}.")
 
 
 def default_device() -> str:

@@ -16,8 +16,9 @@ from rich.table import Table
 
 from ..files import write_json_lines
 from .console import make_console
+from .data_arguments import check_at_least_one
 from .errors import CommandError
-from .evaluate import check_at_least_one, check_device, default_device
+from .evaluate import check_device, default_device
 from .evaluation import search
 from .model_folder import load_solver
 from .parsing import parse

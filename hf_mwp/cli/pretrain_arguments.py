@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .data_arguments import check_at_least_one
 from .model_arguments import parse_layers, parse_mapping
 
 
@@ -54,8 +55,7 @@ class CorpusArguments:
     def __post_init__(self):
         if not self.corpus:
             raise ValueError("a `corpus` must be given: text files, or names of data sets.")
-        if self.max_texts is not None and self.max_texts < 1:
-            raise ValueError(f"`max_texts` must be at least 1, not {self.max_texts}.")
+        check_at_least_one(self, "max_texts")
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..recipes import Stage
 from ..recipes.layers import made_layers, model_layers
-from ..recipes.stage import SOURCES, locate_source
+from ..recipes.stage import SOURCES, is_made, locate_source
 from .building import check_tokenizer
 from .errors import CommandError
 from .model_arguments import parse_layers
@@ -40,9 +40,10 @@ def check_models(stage: Stage, values: Mapping[str, Any]) -> None:
     Raises:
         CommandError: names the stage and the option.
     """
+    inputs = [str(each.folder) for each in stage.inputs]
     for name in (*MODELS, "tokenizer"):
         source = values.get(name)
-        if source is None or any(source.startswith(str(each.folder)) for each in stage.inputs):
+        if source is None or is_made(source, inputs):
             continue
         try:
             check_tokenizer(source) if name == "tokenizer" else check_folder(source, MODELS[name])
@@ -55,10 +56,10 @@ def check_data(stage: Stage, values: Mapping[str, Any]) -> None:
     Looks whether the data sets, files and taggers that a stage names, and that no other stage makes, are there.
     Arguments and errors are those of [`check_models`].
     """
-
     from ..data.pretraining_texts import read_texts
+    from ..problems.pos_tagger import split_tagger
 
-    inputs = [str(stage.folder) for stage in stage.inputs]
+    inputs = [str(each.folder) for each in stage.inputs]
     for name in SOURCES:
         sources = values.get(name) or ()
         for source in [sources] if isinstance(sources, str) else sources:
@@ -70,11 +71,11 @@ def check_data(stage: Stage, values: Mapping[str, Any]) -> None:
             except ValueError as error:
                 raise _fault(stage, name, f"{error}.") from None
     tagger = values.get("tagger")
-    if tagger is not None and tagger not in (NO_TAGGER, "jieba"):
-        kind, _, folder = str(tagger).partition(":")
-        if kind != "ltp" or not folder:
-            fault = f"there is no tagger {tagger!r}: name 'jieba', 'ltp:' and a folder or Hub id, or {NO_TAGGER!r}."
-            raise _fault(stage, "tagger", fault)
+    if tagger not in (None, NO_TAGGER):
+        try:
+            _, folder = split_tagger(str(tagger))
+        except ValueError as error:
+            raise _fault(stage, "tagger", f"{error}.") from None
         if not Path(folder).exists() and is_path(folder):
             raise _fault(stage, "tagger", f"There is no folder {folder}.")
 

@@ -47,16 +47,22 @@ def load_tagger(name: str) -> PosTagger:
     Raises:
         ProblemError: for another name, and if the tagger's package or model is missing.
     """
-    kind, _, source = name.partition(":")
-    if name == "jieba":
+    kind, source = split_tagger(name)
+    if kind == "jieba":
         from .jieba_tagger import JiebaTagger
 
         return JiebaTagger()
-    if kind == "ltp" and source:
-        from .ltp_tagger import LtpTagger
+    from .ltp_tagger import LtpTagger
 
-        return LtpTagger(source)
-    raise ProblemError(
-        f"there is no tagger {name!r}: name 'jieba', or 'ltp:' and the folder or Hub id of an LTP model, "
-        "for instance 'ltp:LTP/small'"
-    )
+    return LtpTagger(source)
+
+
+def split_tagger(name: str) -> tuple[str, str]:
+    """Kind and model of `"ltp:LTP/small"`; `ProblemError` if it names no tagger."""
+    kind, _, source = name.partition(":")
+    if name != "jieba" and (kind != "ltp" or not source):
+        raise ProblemError(
+            f"there is no tagger {name!r}: name 'jieba', or 'ltp:' and the folder or Hub id of an LTP model, "
+            "for instance 'ltp:LTP/small'"
+        )
+    return kind, source

@@ -91,13 +91,12 @@ def prepare_texts(
         raise DataError("the corpus is empty: there is no text to pretrain on")
     tags = None
     if with_tags:
-        bare = (
-            next((index for index, (_, words) in enumerate(corpus) if words is None), None) if tagger is None else None
-        )
-        if bare is not None:
+        # A tagged corpus has words for all of its texts.
+        bare = [] if tagger is not None else [index for index, (_, words) in enumerate(corpus) if words is None]
+        if bare:
             raise DataError(
-                f"tagging (`pos_loss_weight`) needs tagged texts, but text {bare} is bare: tag all with `tag_corpus`, "
-                "or set `pos_loss_weight=0`"
+                f"tagging (`pos_loss_weight`) needs tagged texts, but text {bare[0]} is bare: tag all with "
+                "`tag_corpus`, or set `pos_loss_weight=0`"
             )
         check_tagger(config, tagger)
         tags = getattr(texts, "tags", None)

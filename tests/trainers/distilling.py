@@ -1,6 +1,8 @@
 """What the tests of distillation share besides their fixtures."""
 
+import pytest
 import torch
+from transformers import BartConfig, BartForConditionalGeneration
 
 from tests.tiny import TEMPLATES, tiny_rows
 
@@ -18,6 +20,14 @@ def pad(rows):
     return batch
 
 
+def bart(width, seed):
+    torch.manual_seed(seed)
+    sizes = {"d_model": width, "encoder_layers": 2, "decoder_layers": 1, "vocab_size": 40}
+    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "max_position_embeddings": 32}
+    feed_forward = {"encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "pad_token_id": 0, "dropout": 0.0}
+    return BartForConditionalGeneration(BartConfig(**sizes, **heads, **feed_forward))
+
+
 def copy_of(module):
     return {name: value.detach().clone() for name, value in module.state_dict().items()}
 
@@ -28,6 +38,15 @@ def unchanged(module, before):
 
 def training_logs(trainer):
     return [entry for entry in trainer.state.log_history if "loss" in entry]
+
+
+def assert_same_training(runs, abs):
+    """Whether two trainings, each its logs and its weights, are the same but for rounding, losses up to `abs`."""
+    (logs, weights), (other_logs, other_weights) = runs
+    for ours, theirs in zip(logs, other_logs, strict=True):
+        assert ours == pytest.approx(theirs, rel=1e-4, abs=abs)
+    for name, value in weights.items():
+        torch.testing.assert_close(value, other_weights[name], rtol=1e-4, atol=1e-5)
 
 
 def distinct_rows(count=24, seed=0):

@@ -8,8 +8,6 @@ import torch
 from rich.console import Console
 from torch import nn
 from transformers import (
-    BartConfig,
-    BartForConditionalGeneration,
     DataCollatorForLanguageModeling,
     T5Config,
     T5ForConditionalGeneration,
@@ -29,7 +27,7 @@ from tests.tiny import (
     tiny_solver,
     tiny_tokenizer,
 )
-from tests.trainers.distilling import distinct_rows, pad, training_logs
+from tests.trainers.distilling import bart, distinct_rows, pad, training_logs
 
 
 PARTS = ("loss", "loss_soft", "loss_hard", "loss_hidden_1", "loss_hidden_2", "loss_embedding", "grad_norm")
@@ -51,14 +49,6 @@ def masked_rows(count=16):
         row["labels"] = [token if place % 3 == 0 else -100 for place, token in enumerate(row["input_ids"])]
         row["input_ids"] = [4 if place % 3 == 0 else token for place, token in enumerate(row["input_ids"])]
     return rows
-
-
-def bart(width, seed):
-    torch.manual_seed(seed)
-    sizes = {"d_model": width, "encoder_layers": 2, "decoder_layers": 1, "vocab_size": 40}
-    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "max_position_embeddings": 32}
-    feed_forward = {"encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "pad_token_id": 0, "dropout": 0.0}
-    return BartForConditionalGeneration(BartConfig(**sizes, **heads, **feed_forward))
 
 
 def t5(width, seed):

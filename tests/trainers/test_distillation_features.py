@@ -11,7 +11,7 @@ from hf_mwp.models import MwpSolver, MwpSolverConfig
 from hf_mwp.trainers import ParameterMixingCallback
 from hf_mwp.trainers.distillation_config import HIDDEN_LOSSES
 from tests.tiny import tiny_classifier, tiny_problems, tiny_solver
-from tests.trainers.distilling import copy_of, training_logs, unchanged
+from tests.trainers.distilling import assert_same_training, copy_of, training_logs, unchanged
 
 
 def eager(model):
@@ -120,11 +120,7 @@ def test_accumulation_changes_nothing(others, name):
         trainer = others(eager(student), eager(teacher), hidden_loss=name, **fields)
         trainer.train()
         runs.append((training_logs(trainer), trainer.model.state_dict()))
-    (logs, weights), (other_logs, other_weights) = runs
-    for ours, theirs in zip(logs, other_logs, strict=True):
-        assert ours == pytest.approx(theirs, rel=1e-4, abs=1e-6)
-    for key, value in weights.items():
-        torch.testing.assert_close(value, other_weights[key], rtol=1e-4, atol=1e-5)
+    assert_same_training(runs, abs=1e-6)
 
 
 def test_attention_that_cannot_be_compared_is_named(solvers, processor):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from torch import nn
-from transformers import BartConfig, BartForConditionalGeneration, BertForSequenceClassification
+from transformers import BertForSequenceClassification
 
 from hf_mwp.data.mwp_processor import MwpProcessor
 from hf_mwp.data.output_vocabulary import OutputVocabulary
@@ -17,7 +17,7 @@ from tests.tiny import (
     tiny_solver,
     tiny_tokenizer,
 )
-from tests.trainers.distilling import copy_of, pad, training_logs, unchanged
+from tests.trainers.distilling import assert_same_training, bart, copy_of, pad, training_logs, unchanged
 
 
 # Other models
@@ -84,14 +84,6 @@ def test_masked_language_models_compare_where_labels_are(others):
     assert training_logs(trainer)[0]["loss_soft"] == pytest.approx(expected, rel=1e-4)
 
 
-def bart(width, seed):
-    torch.manual_seed(seed)
-    sizes = {"d_model": width, "encoder_layers": 2, "decoder_layers": 1, "vocab_size": 40}
-    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "max_position_embeddings": 32}
-    feed_forward = {"encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "pad_token_id": 0, "dropout": 0.0}
-    return BartForConditionalGeneration(BartConfig(**sizes, **heads, **feed_forward))
-
-
 def masked_lm(width, seed):
     return tiny_masked_lm(seed, hidden_size=width)
 
@@ -112,11 +104,7 @@ def test_accumulation_changes_nothing(others, model, labelled, cached):
         trainer = others(model(16, 0), model(24, 1), rows, rows, layer_mapping="2:2", **fields)
         trainer.train()
         runs.append((training_logs(trainer), trainer.model.state_dict()))
-    (logs, weights), (other_logs, other_weights) = runs
-    for ours, theirs in zip(logs, other_logs, strict=True):
-        assert ours == pytest.approx(theirs, rel=1e-4, abs=1e-5)
-    for name, value in weights.items():
-        torch.testing.assert_close(value, other_weights[name], rtol=1e-4, atol=1e-5)
+    assert_same_training(runs, abs=1e-5)
 
 
 def test_encoder_decoder_models_compare_the_encoders_states(others):

@@ -12,7 +12,7 @@ from transformers import AutoModel, TrainerCallback
 from hf_mwp.data.collator import MwpCollator
 from hf_mwp.distillation import cut_student
 from tests.tiny import tiny_problems, tiny_solver
-from tests.trainers.distilling import copy_of, training_logs, unchanged
+from tests.trainers.distilling import assert_same_training, copy_of, training_logs, unchanged
 
 
 PROJECTIONS = "distillation_projections"
@@ -188,11 +188,7 @@ def test_accumulation_changes_nothing(kind, request):
         trainer = make(per_device_train_batch_size=size, gradient_accumulation_steps=steps, num_train_epochs=2)
         trainer.train()
         runs.append((training_logs(trainer), trainer.model.state_dict()))
-    (logs, weights), (other_logs, other_weights) = runs
-    for ours, theirs in zip(logs, other_logs, strict=True):
-        assert ours == pytest.approx(theirs, rel=1e-4, abs=1e-6)
-    for name, value in weights.items():
-        torch.testing.assert_close(value, other_weights[name], rtol=1e-4, atol=1e-5)
+    assert_same_training(runs, abs=1e-6)
 
 
 def test_evaluation_is_the_students_own(solvers):
