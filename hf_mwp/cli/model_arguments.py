@@ -36,7 +36,7 @@ class ModelArguments:
             Hub id or folder of the tokenizer; that of the encoder by default.
         solver (`str`, *optional*):
             Folder or Hub id of a solver to go on training, instead of all of the above. Of what is below it takes
-            `dropout` and bottleneck networks; the rest is refused.
+            dropouts, `constants` and bottleneck networks; the rest is refused.
         language (`str`, *optional*):
             Language of the problems, `"zh"` or `"en"`; that of the data by default.
         indexed_numbers (`bool`, *optional*):
@@ -46,8 +46,12 @@ class ModelArguments:
             Most tokens of a text.
         min_constant_count (`int`, *optional*, defaults to 5):
             Training problems in which a constant must occur to be an output symbol.
+        constants (`list[str]`, *optional*):
+            Numbers that are to be output symbols too, beside those counted or those that the `solver` has.
         dropout (`float`, *optional*):
             Dropout of encoder and decoder; each model's own by default.
+        decoder_dropout (`float`, *optional*):
+            Dropout of the decoder, if it is to be another.
         decoder_config (`dict`, *optional*):
             Fields of [`GTSConfig`] for the new decoder, such as `root_goal`.
         bottleneck_layers (`str`, *optional*):
@@ -94,6 +98,12 @@ class ModelArguments:
     dropout: float | None = field(
         default=None, metadata={"help": "Dropout of encoder and decoder; each model's own if not given."}
     )
+    decoder_dropout: float | None = field(
+        default=None, metadata={"help": "Dropout of the decoder, if it is to be another."}
+    )
+    constants: list[str] | None = field(
+        default=None, metadata={"help": "Numbers to be output symbols too, also of a solver that exists."}
+    )
     decoder_config: dict | str | None = field(
         default=None, metadata={"help": "Fields of GTSConfig for the new decoder, as JSON."}
     )
@@ -110,8 +120,10 @@ class ModelArguments:
     def __post_init__(self):
         self.encoder_config = parse_mapping("encoder_config", self.encoder_config)
         self.decoder_config = parse_mapping("decoder_config", self.decoder_config)
-        if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise ValueError(f"`dropout` must be at least 0 and below 1, not {self.dropout}.")
+        for name in ("dropout", "decoder_dropout"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < 1:
+                raise ValueError(f"`{name}` must be at least 0 and below 1, not {value}.")
         sources = [name for name in ("encoder", "encoder_config", "solver") if getattr(self, name) is not None]
         if len(sources) != 1:
             given = f"{' and '.join(sources)} are" if sources else "none is"
