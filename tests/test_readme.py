@@ -2,8 +2,8 @@
 recipes and tables are only planned.
 
 Snippets and commands run in a folder that looks like the repository after `make demo`, except that teacher, student,
-and the classifier of the Hub are tiny models with random weights. Commands that train get a few flags more, so that they
-train two steps.
+and the classifier of the Hub are tiny models with random weights. Commands that train get a few flags more, so that
+they train two steps.
 """
 
 import configparser
