@@ -23,7 +23,7 @@ class DefaultModel(dict):
     def __getitem__(self, key: str) -> Any:
         if key == "model" and not Path(FOLDER).is_dir():
             raise SolverFolderError(
-                f"No model was named, and there is no folder {FOLDER}: run `hf-mwp quickstart`, which makes it, or give "
-                "model=FOLDER_OR_HUB_ID."
+                f"No model was named, and there is no folder {FOLDER}: run `hf-mwp quickstart`, which makes it, or "
+                "give model=FOLDER_OR_HUB_ID."
             )
         return super().__getitem__(key)
