@@ -57,7 +57,9 @@ class MathWordProblemPipeline(Pipeline):
     (of dictionaries, or of lists of `top_k`), with a generator or data set an iterator over the same.
 
     Raises:
-        ValueError: the model is no [`MwpSolver`], has no processor beside it, or one with other output symbols.
+        ValueError: the model is no [`MwpSolver`], has no processor beside it, or one with other output symbols or more
+            tokens than the encoder embeds.
+        SolverFolderError: the folder is not one of a whole solver; or none is given and the quickstart has made none.
 
     Examples:
 
@@ -85,7 +87,10 @@ class MathWordProblemPipeline(Pipeline):
             )
         if not isinstance(processor, MwpProcessor):
             processor = _load_processor(model, processor)
-        processor.check_symbols(model.config.decoder_config.operators, model.config.decoder_config.constants)
+        try:
+            processor.check_model(model)
+        except ValueError as error:
+            raise ValueError(f"{model.name_or_path or 'This model'} and its processor do not fit: {error}") from error
         super().__init__(model=model, processor=processor, **kwargs)
 
     def save_pretrained(self, save_directory: str | PathLike, **kwargs) -> None:

@@ -147,14 +147,7 @@ class BaseTrainer(Trainer):
 
     def _check_solver(self, model: nn.Module) -> None:
         """Raises `ValueError` unless model and processor belong together."""
-        decoder, processor = model.config.decoder_config, self.processing_class
-        processor.check_symbols(decoder.operators, decoder.constants)
-        if len(processor.tokenizer) > model.config.vocab_size:
-            raise ValueError(
-                f"The tokenizer has {len(processor.tokenizer)} entries, the encoder embeds "
-                f"{model.config.vocab_size}: call `processor.resize_embeddings(model.encoder)`, or build the model "
-                "with `MwpSolver.from_encoder_decoder_pretrained`."
-            )
+        self.processing_class.check_model(model)
 
     def _set_signature_columns_if_needed(self) -> None:
         if self._signature_columns is None and self.is_solver:

@@ -4,13 +4,15 @@ from fractions import Fraction
 import pytest
 import torch
 from datasets import Dataset
-from transformers import AutoConfig, BertModel, pipeline
+from transformers import AutoConfig, AutoModel, BertModel, pipeline
 
 import hf_mwp  # noqa: F401 (registers the task)
 from hf_mwp.expressions import Expression
 from hf_mwp.models.gts import SolveOutput
+from hf_mwp.models.mwp_solver import SolverFolderError
 from hf_mwp.pipelines import MathWordProblemPipeline
 from hf_mwp.problems import MathWordProblem
+from tests.damage import cut, drop_weights
 from tests.tiny import tiny_bert_config, tiny_processor, tiny_rows, tiny_solver
 
 
@@ -200,3 +202,28 @@ def test_a_folder_that_is_no_solver(tmp_path):
     with pytest.raises((OSError, ValueError), match="config.json|nothing_here"):
         pipeline("math-word-problem", model=str(tmp_path / "nothing_here"))
     assert AutoConfig.from_pretrained(tmp_path).model_type == "bert"
+
+
+@pytest.mark.parametrize("kind", ["encoder", "no tokenizer", "missing weights", "cut off", "small encoder"])
+def test_what_is_wrong_with_a_folder_is_one_line(folder, tmp_path, kind):
+    path = shutil.copytree(folder, tmp_path / "copy")
+    if kind == "encoder":
+        AutoModel.from_pretrained(path).encoder.save_pretrained(path)
+    elif kind == "no tokenizer":
+        (path / "tokenizer.json").unlink()
+    elif kind == "missing weights":
+        drop_weights(path, "decoder.merge")
+    elif kind == "cut off":
+        cut(path / "model.safetensors")
+    else:
+        tiny_processor(indexed_numbers=True).save_pretrained(path)
+    message = {
+        "encoder": "holds a model of type 'mwp_student', but a solver (type 'mwp_solver') is needed",
+        "no tokenizer": "tokenizer.json is missing",
+        "missing weights": "model.safetensors lacks 2 weights of the solver",
+        "cut off": "has a damaged file (model.safetensors: ",
+        "small encoder": "load both from the same folder",
+    }[kind]
+    with pytest.raises((ValueError, SolverFolderError)) as error:
+        pipeline("math-word-problem", model=str(path), device="cpu")
+    assert message in str(error.value) and str(path) in str(error.value) and "\n" not in str(error.value)

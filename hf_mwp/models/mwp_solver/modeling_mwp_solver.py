@@ -18,6 +18,7 @@ from ..gts import GTSConfig, GTSDecoder, SolveOutput
 from ..positions import count_positions
 from .bottlenecks import Bottleneck, Bottlenecks, check_no_bottlenecks
 from .configuration_mwp_solver import MwpSolverConfig
+from .whole_loading import load_whole
 
 
 @dataclass
@@ -90,6 +91,11 @@ class MwpSolver(PreTrainedModel):
         """Encoder and decoder initialise their own modules."""
         if isinstance(module, Bottleneck):
             module.init_weights()
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path, *model_args, **kwargs):
+        """As in `PreTrainedModel`, but what does not hold the whole solver raises [`SolverFolderError`]."""
+        return load_whole(super().from_pretrained, pretrained_model_name_or_path, *model_args, **kwargs)
 
     @classmethod
     def from_encoder_decoder_pretrained(
