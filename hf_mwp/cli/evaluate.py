@@ -74,11 +74,9 @@ def run(argv: list[str]) -> int:
     if args.output_dir is None:
         evaluate(args, data_args, None, console)
         return 0
-    folder = RunFolder(args.output_dir, "evaluate", values)
-    try:
+    with RunFolder(args.output_dir, "evaluate", values, begin=False) as folder:
+        folder.check_record()
         evaluate(args, data_args, folder, console)
-    finally:
-        folder.close()
     return 0
 
 
@@ -94,6 +92,8 @@ def evaluate(args: EvaluateArguments, data_args: DataArguments, folder: RunFolde
     rows = data.part(args.split)
     if rows is None:
         raise CommandError(f"{data_args.dataset} has no {args.split!r} part; it has {', '.join(data.parts)}.")
+    if folder is not None:
+        folder.begin()
     predictions = predict(
         model,
         processor,
