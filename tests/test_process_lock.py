@@ -1,32 +1,27 @@
+import multiprocessing
 import os
-import signal
 import socket
-import subprocess
-import sys
+import time
 
 from hf_mwp.process_lock import ProcessLock
 
 
-HOLD = """
-import sys, time
-from hf_mwp.process_lock import ProcessLock
-
-assert ProcessLock(sys.argv[1]).acquire()
-print("held", flush=True)
-time.sleep(60)
-"""
+def hold(path, pipe):
+    lock = ProcessLock(path)
+    pipe.send(lock.acquire())
+    time.sleep(60)
 
 
-def test_one_process_holds_it_and_a_killed_one_leaves_it_free(tmp_path, repository):
-    path = tmp_path / "new" / "lock"
-    environment = os.environ | {"PYTHONPATH": str(repository)}
-    command = [sys.executable, "-c", HOLD, str(path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as other:
-        assert other.stdout.readline() == "held\n"
-        lock = ProcessLock(path)
-        assert not lock.acquire()
-        assert lock.holder.startswith(f"process {other.pid} on {socket.gethostname()}, since 20")
-        other.send_signal(signal.SIGKILL)
+def test_one_process_holds_it_and_a_killed_one_leaves_it_free(tmp_path):
+    path, (here, there) = tmp_path / "new" / "lock", multiprocessing.Pipe()
+    other = multiprocessing.get_context("fork").Process(target=hold, args=(path, there))
+    other.start()
+    assert here.recv() is True
+    lock = ProcessLock(path)
+    assert not lock.acquire()
+    assert lock.holder.startswith(f"process {other.pid} on {socket.gethostname()}, since 20")
+    other.kill()
+    other.join()
     assert lock.acquire()
     assert f"process {os.getpid()} " in lock.holder
     lock.release()

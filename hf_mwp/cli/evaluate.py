@@ -76,6 +76,7 @@ def run(argv: list[str]) -> int:
         return 0
     with RunFolder(args.output_dir, "evaluate", values, begin=False) as folder:
         folder.check_record()
+        folder.begin()
         evaluate(args, data_args, folder, console)
     return 0
 
@@ -92,8 +93,6 @@ def evaluate(args: EvaluateArguments, data_args: DataArguments, folder: RunFolde
     rows = data.part(args.split)
     if rows is None:
         raise CommandError(f"{data_args.dataset} has no {args.split!r} part; it has {', '.join(data.parts)}.")
-    if folder is not None:
-        folder.begin()
     predictions = predict(
         model,
         processor,

@@ -11,7 +11,7 @@ from hf_mwp.cli.run_folder import RunFolder
 def test_two_runs_do_not_write_to_one_folder(tmp_path):
     with (
         OutputFolder(tmp_path),
-        pytest.raises(CommandError, match=rf"Another run writes.* process {os.getpid()} on"),
+        pytest.raises(CommandError, match=rf"Another run writes.*process {os.getpid()} on"),
     ):
         RunFolder(tmp_path, "train", {})
     assert not list(tmp_path.iterdir())
