@@ -78,7 +78,7 @@ def test_a_finished_model_without_checkpoints_is_not_written_over(problems, solv
         shutil.copy(path, tmp_path)
     before = (tmp_path / "model.safetensors").read_bytes()
     argv = ["train", "--dataset", str(problems), "--solver", str(solver_folder), "--output_dir", str(tmp_path), *SMALL]
-    argv += ["--save_strategy=no", "--no_test", "--max_steps=1"]
+    argv += ["--save_strategy=no", "--no_test", "--max_steps=3"]
     assert main(argv) == 1
     assert "finished work of an earlier run (config.json, model.safetensors)" in capsys.readouterr().err
     assert (tmp_path / "model.safetensors").read_bytes() == before and not (tmp_path / "run.json").exists()
