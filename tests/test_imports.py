@@ -15,6 +15,8 @@ PACKAGE = Path(__file__).parents[1] / "hf_mwp"
 # smaller does not know what carries knowledge over, and the ways out of the package do not know each other.
 LAYOUT = [
     "files",
+    "process_lock",
+    "disk_full_error",
     "expressions",
     "problems",
     "data",

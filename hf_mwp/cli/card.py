@@ -18,6 +18,7 @@ from .console import make_console
 from .data_arguments import DataArguments
 from .errors import CommandError
 from .model_folder import load_solver
+from .output_folder import OutputFolder
 from .parsing import build_parser, parse
 from .recipe import STAGE_COMMANDS
 
@@ -54,6 +55,8 @@ class CardArguments:
             Text for the card: its first paragraph; its last section, or a Markdown file that holds it.
         license (`str`, *optional*):
             Licence identifier of the weights.
+        overwrite (`bool`, *optional*, defaults to `False`):
+            Replace the model that is in the folder.
     """
 
     model: str | None = field(default=None, metadata={"help": "Folder or Hub id of a solver (must be given)."})
@@ -72,6 +75,7 @@ class CardArguments:
     summary: str = field(default="", metadata={"help": "First paragraph of the card."})
     notes: str = field(default="", metadata={"help": "Last section of the card, or a Markdown file that holds it."})
     license: str | None = field(default=None, metadata={"help": "Licence identifier of the weights."})
+    overwrite: bool = field(default=False, metadata={"help": "Replace the model that is in the folder."})
 
     def __post_init__(self):
         for name in ("model", "output_dir"):
@@ -127,9 +131,11 @@ def run(argv: list[str]) -> int:
         summary=args.summary,
         notes=notes,
     )
-    write_model_folder(model, args.output_dir, card, processor)
-    if args.part == "encoder":
-        save_student_code(args.output_dir)
+    with OutputFolder(args.output_dir) as folder:
+        folder.check_unused(args.overwrite)
+        write_model_folder(model, args.output_dir, card, processor)
+        if args.part == "encoder":
+            save_student_code(args.output_dir)
     make_console().print(f"{args.output_dir} has weights, configuration, processor and README.md.")
     return 0
 

@@ -74,11 +74,10 @@ def run(argv: list[str]) -> int:
     if args.output_dir is None:
         evaluate(args, data_args, None, console)
         return 0
-    folder = RunFolder(args.output_dir, "evaluate", values)
-    try:
+    with RunFolder(args.output_dir, "evaluate", values, begin=False) as folder:
+        folder.check_record()
+        folder.begin()
         evaluate(args, data_args, folder, console)
-    finally:
-        folder.close()
     return 0
 
 

@@ -17,11 +17,12 @@ from .errors import CommandError
 from .parsing import parse
 from .pretrain_arguments import NO_TAGGER, CorpusArguments, StudentModelArguments
 from .progress import counting_bar
+from .resuming import begin_record, begin_run
 from .run_arguments import ResumeArguments
 from .run_folder import RunFolder
 from .student_building import StudentBuilder
 from .student_making import SAMPLE_SIZE
-from .training import resume_point, train_and_save, turn_off_evaluation
+from .training import train_and_save, turn_off_evaluation
 
 
 if TYPE_CHECKING:
@@ -52,13 +53,12 @@ def run(argv: list[str]) -> int:
         argv,
     )
     console = make_console()
-    checkpoint = resume_point(config, resume_args)
     check_tagging(corpus_args, model_args, config)
-    set_seed(config.seed)
-    tagger = None if corpus_args.tagger == NO_TAGGER else load_tagger(corpus_args.tagger)
-    builder = StudentBuilder(model_args, tagger.name if config.pos_loss_weight else None)
-    folder = RunFolder(config.output_dir, "pretrain", values)
-    try:
+    with RunFolder(config.output_dir, "pretrain", values, begin=False) as folder:
+        checkpoint, changes = begin_run(folder, config, resume_args, console)
+        set_seed(config.seed)
+        tagger = None if corpus_args.tagger == NO_TAGGER else load_tagger(corpus_args.tagger)
+        builder = StudentBuilder(model_args, tagger.name if config.pos_loss_weight else None)
         with config.main_process_first(local=False, desc="tagging"):
             counts: Counter = Counter()
             corpus = read_corpus(corpus_args, model_args.language, tagger, folder.path, console, counts)
@@ -78,10 +78,9 @@ def run(argv: list[str]) -> int:
         console.print(
             f"{record['used']} texts to learn from, {record['held_out']} held out; {describe_counts(counts)}"
         )
+        begin_record(folder, checkpoint, changes)
         folder.write_json("data.json", record)
         folder.finish(pretrain(trainer, folder, checkpoint, console))
-    finally:
-        folder.close()
     written = "model, processor, run_config.yaml, run.json, data.json, metrics.json, run.log, learning_curve.png"
     console.print(f"{folder.path} has {written}")
     return 0

@@ -27,7 +27,7 @@ from .quickstart_models import (
     train_baseline,
     train_teacher,
 )
-from .run_folder import RunFolder
+from .run_folder import RECORD, RunFolder
 from .solve import print_solution
 
 
@@ -65,8 +65,7 @@ def run(argv: list[str]) -> int:
     if args.fast:
         train, test = train[:160], test[:60]
 
-    folder = RunFolder(args.output_dir, "quickstart", values)
-    try:
+    with RunFolder(args.output_dir, "quickstart", values) as folder:
         set_seed(args.seed)
         teacher, processor = make_teacher(args, train)
         logs = {"teacher": train_teacher(args, teacher, processor, train, console)}
@@ -88,8 +87,6 @@ def run(argv: list[str]) -> int:
         draw_learning_curve(logs, folder.path / "learning_curve.png", title=f"quickstart on ASDiv-A, fold {args.fold}")
         seconds = time.perf_counter() - started
         folder.finish({"data": data.record(), "test": figures, "seconds": round(seconds, 1), "logs": logs})
-    finally:
-        folder.close()
     console.print(
         f"Done in {seconds:.0f} s. {folder.path} has teacher and student, run_config.yaml, run.json, metrics.json, "
         f"run.log and learning_curve.png. Try:\n"
@@ -103,9 +100,12 @@ def check_output(path: Path) -> None:
     An output folder may be new, empty, or of an earlier quickstart, which is replaced.
 
     Raises:
-        CommandError: it holds something else.
+        CommandError: it holds something else, or a run of another command has been written into it.
     """
-    if path.is_dir() and any(path.iterdir()) and "hf-mwp quickstart" not in _text(path / "run.json"):
+    for part in ("teacher", "student"):
+        if (path / part / RECORD).is_file():
+            raise CommandError(f"{path / part} is of another run than a quickstart; choose another --output_dir.")
+    if path.is_dir() and any(path.iterdir()) and "hf-mwp quickstart" not in _text(path / RECORD):
         raise CommandError(f"{path} is not empty and not from an earlier quickstart; choose another --output_dir.")
 
 

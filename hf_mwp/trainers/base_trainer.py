@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,23 +10,25 @@ import numpy as np
 import torch
 from torch import nn
 from transformers import Trainer
-from transformers.trainer_utils import EvalLoopOutput, has_length
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, EvalLoopOutput, has_length
 
 from ..data.collator import MwpCollator
 from ..data.mwp_processor import MwpProcessor
+from ..disk_full_error import DiskFullError, means_full_disk
 from ..files import write_json_lines
 from .base_config import BaseConfig
-from .checkpoints import last_complete_checkpoint
+from .checkpoints import forget_state, last_complete_checkpoint
 from .early_stopping import ResumableEarlyStopping
 from .length_grouped_sampler import LengthGroupedSampler
 from .solver_dataset import (
     LABELLED_ROWS,
     ROW_INDEX,
     EvaluationCollator,
+    check_not_empty,
     prepare_evaluation_rows,
     prepare_training_rows,
 )
-from .solver_evaluation import read_predictions, summarise
+from .solver_evaluation import figure_names, read_predictions, summarise
 
 
 SOLVER_COLUMNS = ("input_ids", "number_positions", "number_groups", "labels", ROW_INDEX)
@@ -66,11 +69,13 @@ class BaseTrainer(Trainer):
         **kwargs,
     ) -> None:
         args = self.config_class(output_dir="trainer_output") if args is None else args
-        if not isinstance(args, BaseConfig):
+        if not isinstance(args, self.config_class):
+            name = self.config_class.__name__
             raise TypeError(
-                f"`args` must be a `{self.config_class.__name__}`, got `{type(args).__name__}`: it says how solvers "
-                "are trained and evaluated."
+                f"`args` must be a `{name}`, got `{type(args).__name__}`: make a `{name}(output_dir=...)`, which "
+                f"takes all arguments of `TrainingArguments` and those of `{type(self).__name__}`."
             )
+        check_not_empty(train_dataset, eval_dataset)
         self.is_solver = isinstance(processing_class, MwpProcessor) if model is None else hasattr(model, "solve")
         self._check_models(model)
         if args.metric_for_best_model is None:
@@ -101,12 +106,38 @@ class BaseTrainer(Trainer):
         )
         if self.is_solver:
             self._check_solver(self.model)
+        self._check_metric()
         self._loss_parts: dict[str, torch.Tensor] = {}
         self._num_loss_parts = 0
         self._evaluated: Any = None
 
     def _check_models(self, model: nn.Module | None) -> None:
         """For derived trainers: raises an error if they cannot train this model."""
+
+    def _check_metric(self) -> None:
+        """Raises `ValueError` if `metric_for_best_model` is none of the figures that an evaluation gives."""
+        metric = self.args.metric_for_best_model
+        if self.args.eval_strategy == "no" or metric is None:
+            return
+        known = self._evaluation_names()
+        if known is not None and metric.removeprefix("eval_") not in known:
+            raise ValueError(
+                f"`metric_for_best_model`: evaluations give no {metric!r}, but {', '.join(sorted(known))}."
+            )
+
+    def _evaluation_names(self) -> set[str] | None:
+        """The figures that an evaluation gives; `None` if only the evaluation knows."""
+        if self.compute_metrics is not None or self.eval_dataset is None:
+            return None
+        parts = self.eval_dataset if isinstance(self.eval_dataset, dict) else {"": self.eval_dataset}
+        names = {prefix: self._figures_of(rows) for prefix, rows in parts.items()}
+        return {f"{prefix}_{name}" if prefix else name for prefix, each in names.items() for name in each}
+
+    def _figures_of(self, rows: Any) -> set[str]:
+        """The figures that an evaluation of these rows gives."""
+        if not self._decodes:
+            return {"loss"}
+        return {"loss"} | figure_names(list(rows), self.processing_class, self.args.answer_rule)
 
     def _default_metric(self, args: BaseConfig) -> str | None:
         if self.is_solver and not args.prediction_loss_only:
@@ -121,6 +152,45 @@ class BaseTrainer(Trainer):
             if resume_from_checkpoint is None:
                 raise ValueError(f"There is no complete checkpoint in {self.args.output_dir} to resume from.")
         return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
+
+    def _save_checkpoint(self, model, trial):
+        # What is written over, as by a run that was begun again at an older checkpoint, is not complete meanwhile.
+        folder = Path(self._get_output_dir(trial=trial)) / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
+        if self.args.should_save:
+            forget_state(folder)
+        with self._full_disk_named(folder):
+            super()._save_checkpoint(model, trial)
+
+    def save_model(self, output_dir=None, _internal_call=False):
+        """As in `Trainer`; a full disk is named."""
+        with self._full_disk_named(output_dir or self.args.output_dir):
+            super().save_model(output_dir, _internal_call)
+
+    @contextmanager
+    def _full_disk_named(self, folder):
+        try:
+            yield
+        except Exception as error:
+            if not means_full_disk(error):
+                raise
+            last = last_complete_checkpoint(self.args.output_dir)
+            remedy = "There is no complete checkpoint: make room, and start again."
+            if last is not None:
+                remedy = (
+                    f"{Path(last).name} is complete: make room, and go on from it with --resume "
+                    "(`resume_from_checkpoint=True` in Python)."
+                )
+            raise DiskFullError(folder, remedy) from error
+
+    def init_hf_repo(self, token=None):
+        """As in `Trainer`; what is wrong is told before the training."""
+        try:
+            super().init_hf_repo(token)
+        except Exception as error:
+            raise ConnectionError(
+                f"`push_to_hub`: the repository on the Hub cannot be made ({error}): log in with `hf auth login`, or "
+                "leave `push_to_hub` away."
+            ) from error
 
     def _run_epoch(self, *args, **kwargs):
         # A run that had stopped early takes no further step.

@@ -317,6 +317,14 @@ class PreTrainingTrainer(BaseTrainer):
         weights = {"mlm_loss": self.args.mlm_loss_weight, "pos_loss": self.args.pos_loss_weight}
         return sum(weight * means[name] for name, weight in weights.items() if name in means)
 
+    def _figures_of(self, rows: Any) -> set[str]:
+        names = {"loss"}
+        if self.args.prediction_loss_only:
+            return names
+        if self._masks:
+            names |= {"mlm_loss", "mlm_accuracy", "mlm_loss_keywords", "mlm_loss_numbers"}
+        return names | ({"pos_loss", "pos_accuracy", "pos_f1", "pos_precision", "pos_recall"} if self._tags else set())
+
     def evaluation_loop(
         self, dataloader, description, prediction_loss_only=None, ignore_keys=None, metric_key_prefix="eval"
     ) -> EvalLoopOutput:

@@ -83,3 +83,9 @@ def read_predictions(
 def summarise(predictions: Sequence[SolverPrediction]) -> dict[str, float]:
     """Accuracies, overall and per level of complexity; see [`metrics.accuracy_report`]."""
     return accuracy_report([prediction.score for prediction in predictions])
+
+
+def figure_names(rows: Sequence[dict[str, Any]], processor: MwpProcessor, rule: str) -> set[str]:
+    """What [`summarise`] tells of these rows, whatever is predicted."""
+    problems = [problem_from_row(row, numerals=processor.numerals) for row in rows]
+    return set(accuracy_report([score_prediction(problem, None, rule=rule) for problem in problems]))

@@ -1,6 +1,7 @@
 import json
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -72,6 +73,41 @@ def test_an_earlier_run_is_not_overwritten(trained, problems, encoder, tmp_path,
     assert "no checkpoint" in capsys.readouterr().err
 
 
+def test_a_finished_model_without_checkpoints_is_not_written_over(problems, solver_folder, tmp_path, capsys):
+    for path in solver_folder.iterdir():
+        shutil.copy(path, tmp_path)
+    before = (tmp_path / "model.safetensors").read_bytes()
+    argv = ["train", "--dataset", str(problems), "--solver", str(solver_folder), "--output_dir", str(tmp_path), *SMALL]
+    argv += ["--save_strategy=no", "--no_test", "--max_steps=3"]
+    assert main(argv) == 1
+    assert "finished work of an earlier run (config.json, model.safetensors)" in capsys.readouterr().err
+    assert (tmp_path / "model.safetensors").read_bytes() == before and not (tmp_path / "run.json").exists()
+    assert main([*argv, "--overwrite"]) == 0
+    assert (tmp_path / "model.safetensors").read_bytes() != before
+
+
+def test_a_full_disk_is_named_and_the_checkpoint_before_kept(problems, solver_folder, tmp_path, capsys, monkeypatch):
+    save = torch.save
+
+    def full(content, file, *args, **kwargs):
+        if "checkpoint-2" in str(file):
+            Path(file).write_bytes(b"PK")
+            raise RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 576 vs 534")
+        return save(content, file, *args, **kwargs)
+
+    monkeypatch.setattr(torch, "save", full)
+    argv = ["train", "--dataset", str(problems), "--solver", str(solver_folder), "--output_dir", str(tmp_path), *SMALL]
+    argv += ["--save_steps=1", "--save_strategy=steps", "--no_test", "--max_steps=2"]
+    assert main(argv) == 1
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("hf-mwp")]
+    assert re.match(rf"hf-mwp: The disk is full: [\d,]+ bytes are free at {tmp_path}/checkpoint-2. ", line)
+    assert "checkpoint-1 is complete: make room, and go on from it with --resume" in line
+    monkeypatch.undo()
+    assert main([*argv, "--resume"]) == 0
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert record["resumed_from"].endswith("checkpoint-1") and len(record["earlier_starts"]) == 1
+
+
 def test_a_run_that_starts_anew_leaves_no_checkpoint_of_the_old_one(trained, tmp_path):
     shutil.copytree(trained / "checkpoint-10", tmp_path / "checkpoint-990")
     argv = ["train", "--config", str(trained / "run_config.yaml"), "--output_dir", str(tmp_path), "--no-test"]
@@ -86,6 +122,18 @@ def test_resuming_goes_on(trained, capsys):
     state = json.loads((trained / "trainer_state.json").read_text())
     assert state["epoch"] == 3.0
     assert before.keys() == load_file(trained / "model.safetensors").keys()
+
+
+def test_resuming_with_other_options_is_refused(trained, capsys):
+    before = [(trained / name).read_bytes() for name in ("run_config.yaml", "run.json", "model.safetensors")]
+    argv = ["train", "--config", str(trained / "run_config.yaml"), "--resume", "--no-test"]
+    assert main([*argv, "--seed=7", "--learning_rate=0.01"]) == 1
+    assert "learning_rate: 0.001 -> 0.01, seed: 42 -> 7" in ", ".join(sorted(_told(capsys.readouterr().err)))
+    assert [(trained / name).read_bytes() for name in ("run_config.yaml", "run.json", "model.safetensors")] == before
+
+
+def _told(message):
+    return re.search(r"\((learning_rate.*|seed.*?)\), which", message)[1].split(", ")
 
 
 def test_distill(trained, problems, tmp_path, capsys):

@@ -1,0 +1,76 @@
+import errno
+import os
+
+import pytest
+
+from hf_mwp.cli.errors import CommandError
+from hf_mwp.cli.output_folder import OutputFolder
+from hf_mwp.cli.run_folder import RunFolder
+
+
+def test_two_runs_do_not_write_to_one_folder(tmp_path):
+    with (
+        OutputFolder(tmp_path),
+        pytest.raises(CommandError, match=rf"Another run writes.*process {os.getpid()} on"),
+    ):
+        RunFolder(tmp_path, "train", {})
+    assert not list(tmp_path.iterdir())
+    RunFolder(tmp_path, "train", {}).close()
+
+
+def test_of_several_processes_the_first_one_holds_it(tmp_path, monkeypatch):
+    with OutputFolder(tmp_path):
+        monkeypatch.setenv("RANK", "1")
+        with OutputFolder(tmp_path):
+            pass
+
+
+def test_a_new_folder_to_which_nothing_was_written_is_gone(tmp_path):
+    with OutputFolder(tmp_path / "new"):
+        assert (tmp_path / "new").is_dir()
+    assert not (tmp_path / "new").exists()
+    with OutputFolder(tmp_path):
+        pass
+    assert tmp_path.is_dir()
+    with OutputFolder(tmp_path / "new") as folder:
+        (folder.path / "file").touch()
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(
+    "name", ["config.json", "model.safetensors", "model-00001-of-00002.safetensors", "pytorch_model.bin"]
+)
+def test_a_model_is_not_written_over(tmp_path, name):
+    (tmp_path / "run_config.yaml").touch()
+    with OutputFolder(tmp_path) as folder:
+        folder.check_unused(overwrite=False)
+        (tmp_path / name).touch()
+        with pytest.raises(CommandError, match=f"finished work of an earlier run \\({name}\\).*--overwrite"):
+            folder.check_unused(overwrite=False)
+        folder.check_unused(overwrite=True)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+        RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 576 vs 534"),
+    ],
+)
+def test_a_full_disk_is_named(tmp_path, error):
+    with pytest.raises(CommandError, match=rf"^The disk is full: [\d,]+ bytes are free at {tmp_path}\. Make room"):
+        with OutputFolder(tmp_path):
+            raise error
+    with pytest.raises(ZeroDivisionError), OutputFolder(tmp_path):
+        raise ZeroDivisionError
+
+
+def test_the_record_of_another_command_stays(tmp_path):
+    RunFolder(tmp_path, "train", {"seed": 1}).finish({})
+    before = (tmp_path / "run.json").read_text()
+    with pytest.raises(CommandError, match="record of `hf-mwp train`, which `hf-mwp evaluate` would replace"):
+        with RunFolder(tmp_path, "evaluate", {}, begin=False) as folder:
+            folder.check_record()
+    assert (tmp_path / "run.json").read_text() == before
+    with RunFolder(tmp_path, "train", {}, begin=False) as folder:
+        folder.check_record()
