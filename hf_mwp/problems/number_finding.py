@@ -23,10 +23,10 @@ def find_numbers(text: str, language: str = "zh", numerals: bool | None = None) 
       (`2*3/8`, `6/3=2`), beside words of division (`6/3的商`, `算式6/3`, "the quotient of 6/3"), in `3/8/2024`, and
       beyond three digits over four.
     - A minus sign is the number's where no operand can stand before it: at the start of the text or a line, after an
-      opening bracket, a comma, a colon, an operator, or a word like 是, 得, 气温, "is", "of", "and". `5-3`, `10-15` and
-      `x-5` hold none.
-    - What is not written as one number is not one: `12:30` and `3:2` are two numbers, `(1/6)0` too; in `x2` or `l4小时`
-      the digit alone counts.
+      opening bracket, a comma, a colon, an operator, or a word like 是, 得, 气温, "is", "of", "and". `5-3`, `10-15`
+      and `x-5` hold none.
+    - What is not written as one number is not one: `12:30` and `3:2` are two numbers, `(1/6)0` too; in `x2` or
+      `l4小时` the digit alone counts.
     - Numerals in words, if asked for. See the two modules of this folder for what counts as one.
     - Numbers longer than what a literal may have (`hf_mwp.expressions.numbers.MAX_NUMBER_LENGTH`, 256 characters) are
       left in the text; [`unreadable_numbers`] names them.
