@@ -20,7 +20,7 @@ from .pretraining_encoder import PreTrainingEncoder
 if TYPE_CHECKING:
     from datasets import Dataset
 
-VERSION = 1  # of the columns' meaning: files of another one are not read
+VERSION = 2  # of the columns' meaning: files of another one are not read
 
 
 def encode_corpus(

@@ -13,8 +13,10 @@ from transformers.pipelines.pt_utils import PipelineDataset, PipelineIterator
 
 from ..data.mwp_processor import MwpProcessor
 from ..expressions import Expression, ExpressionError
+from ..expressions.numbers import MAX_NUMBER_LENGTH
 from ..models import MwpSolver
 from ..problems import MathWordProblem
+from .unknown_share import WARN_ABOVE, unknown_shares
 
 
 class MathWordProblemPipeline(Pipeline):
@@ -29,11 +31,14 @@ class MathWordProblemPipeline(Pipeline):
     - `prefix` (`list[str]` or `None`): its prefix, with slots `N0`, `N1`, ... for the numbers;
     - `numbers` (`list[str]`): the numbers found in the text;
     - `score` (`float`): probability that the model gives to the equation, 0 where there is none;
+    - `unknown_share` (`float`): share of the text's tokens that the vocabulary lacks, only where the text was encoded;
     - `error` (`str`), only where `answer` is `None`: why there is no answer;
-    - `warning` (`str`), only where the text was cut off and numbers beyond the cut could not be used.
+    - `warning` (`str`), only where the text was cut off and numbers beyond the cut could not be used, or where more
+      than a fifth of its tokens are unknown, as of a text in a language that the solver was not trained on.
 
-    What has no answer, and says so in `error` instead of raising: an empty text, a text without numbers, an equation
-    without a value (division by zero, too large), no finished tree. A text of any length is cut at the processor's
+    What has no answer, and says so in `error` instead of raising: an empty text, one without numbers, with a number of
+    hundreds of digits (or `1e999`), or with half a surrogate pair; an equation without a value (division by zero, too
+    large); no finished tree. A text of any length is cut at the processor's
     `max_length` tokens. An input that is no text raises `TypeError`.
 
     Args:
@@ -143,14 +148,13 @@ class MathWordProblemPipeline(Pipeline):
     def _forward(self, problems, num_beams=1, top_k=1, max_decode_length=None):
         outputs = [{"problem": problem} for problem in problems]
         for output in outputs:
-            if not output["problem"].text.strip():
-                output["error"] = "The text is empty."
-            elif not output["problem"].numbers:
-                output["error"] = "No number was found in the text, so there is nothing to calculate with."
+            if error := _input_error(output["problem"]):
+                output["error"] = error
         open_outputs = [output for output in outputs if "error" not in output]
         if not open_outputs:
             return outputs
         columns = self.processor.encode([output["problem"] for output in open_outputs])
+        unknown = unknown_shares(self.processor, columns["input_ids"])
         inputs = self.processor.pad(columns)
         solved = self.model.solve(
             input_ids=inputs["input_ids"].to(self.device),
@@ -161,6 +165,7 @@ class MathWordProblemPipeline(Pipeline):
             num_return_sequences=top_k,
         )
         for row, output in enumerate(open_outputs):
+            output["unknown_share"] = unknown[row]
             output["lost"] = sum(position < 0 for position in columns["number_positions"][row])
             output["sequences"] = solved.sequences[row].tolist()
             output["scores"] = solved.scores[row].tolist()
@@ -176,13 +181,25 @@ class MathWordProblemPipeline(Pipeline):
             results = [self._result(problem, *row) for row in rows if row[2]] or [
                 _no_answer(problem, "The search ended without a finished equation; allow a longer one.")
             ]
-            if outputs["lost"]:
-                message = (
-                    f"The text was cut at {self.processor.max_length} tokens; {outputs['lost']} of its "
-                    f"{len(problem.numbers)} numbers lie beyond and could not be used."
-                )
-                results = [result | {"warning": message} for result in results]
+            known: dict = {"unknown_share": outputs["unknown_share"]}
+            if warning := self._warning(problem, outputs["lost"], outputs["unknown_share"]):
+                known["warning"] = warning
+            results = [result | known for result in results]
         return results[0] if top_k is None else results
+
+    def _warning(self, problem: MathWordProblem, lost: int, unknown_share: float) -> str:
+        warnings = []
+        if lost:
+            warnings.append(
+                f"The text was cut at {self.processor.max_length} tokens; {lost} of its {len(problem.numbers)} "
+                "numbers lie beyond and could not be used."
+            )
+        if unknown_share > WARN_ABOVE:
+            warnings.append(
+                f"{unknown_share:.0%} of the text's tokens are not in the solver's vocabulary: it may be in a "
+                "language that the solver was not trained on, and the answer a guess."
+            )
+        return " ".join(warnings)
 
     def _result(self, problem: MathWordProblem, ids: list[int], score: float, finished: bool) -> dict:
         try:
@@ -198,6 +215,25 @@ class MathWordProblemPipeline(Pipeline):
             "score": math.exp(score),
         }
         return result | _value(expression, problem)
+
+
+def _input_error(problem: MathWordProblem) -> str | None:
+    """Why a problem cannot be given to the model."""
+    try:
+        problem.text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        code = ord(problem.text[error.start])
+        return f"The text is no valid Unicode: half a surrogate pair (U+{code:04X}) at position {error.start}."
+    if not problem.text.strip():
+        return "The text is empty."
+    if problem.unreadable_numbers:
+        listed = ", ".join(
+            number if len(number) <= 20 else f"{number[:20]}..." for number in problem.unreadable_numbers
+        )
+        return f"The text has a number that cannot be read: {listed}. One of up to {MAX_NUMBER_LENGTH} digits can."
+    if not problem.numbers:
+        return "No number was found in the text, so there is nothing to calculate with."
+    return None
 
 
 def _value(expression: Expression, problem: MathWordProblem) -> dict:

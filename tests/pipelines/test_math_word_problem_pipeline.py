@@ -65,6 +65,7 @@ def test_output(solver, monkeypatch):
             "prefix": ["+", "N0", "N1"],
             "numbers": ["4", "2"],
             "score": pytest.approx(0.60653, abs=1e-5),
+            "unknown_share": 0.0,
         }
     ]
 
@@ -121,6 +122,33 @@ def test_a_batch_goes_on_past_what_cannot_be_solved(solver):
     first, empty, last = solver([TEXT, "", TEXT], batch_size=3)
     assert first == last and first["numbers"] == ["4", "2"]
     assert "error" in empty
+
+
+def test_half_a_surrogate_pair_is_told_and_the_others_are_answered(solver):
+    first, broken, last = solver([TEXT, "4个\ud800和2个", TEXT], batch_size=3)
+    assert first == last and first["numbers"] == ["4", "2"]
+    assert broken["error"] == "The text is no valid Unicode: half a surrogate pair (U+D800) at position 2."
+
+
+@pytest.mark.parametrize("number", ["1e999", "7" * 400])
+def test_a_number_that_is_too_large_is_told(solver, number):
+    (result,) = solver(f"有{number}个苹果和2个梨")
+    assert result["answer"] is None
+    assert f"cannot be read: {number[:20]}" in result["error"]
+
+
+def test_bare_fractions_and_signs_reach_the_answer(solver, monkeypatch):
+    always(solver, monkeypatch, "N0-N1")
+    (result,) = solver("最高气温是1/2℃，最低气温是-5℃，相差多少℃？")
+    assert (result["equation"], result["value"]) == ("(1/2)-(-5)", "11/2")
+    assert result["numbers"] == ["(1/2)", "-5"]
+
+
+def test_a_text_of_another_language_comes_with_a_warning(solver):
+    (result,) = solver("Q4 鑫 7 鑫鑫鑫 有 2 个")
+    assert 0.2 < result["unknown_share"] < 1
+    assert "of the text's tokens are not in the solver's vocabulary" in result["warning"]
+    assert "warning" not in solver(TEXT)[0]
 
 
 def test_division_by_zero_is_told(solver, monkeypatch):
