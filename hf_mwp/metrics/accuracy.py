@@ -151,9 +151,9 @@ def _target(problem: MathWordProblem) -> Expression | None:
         return None
 
 
-def _reference(problem: MathWordProblem, target: Expression | None, rule: str) -> Fraction | float | None:
+def _reference(problem: MathWordProblem, target: Expression | None, rule: str) -> str | Fraction | float | None:
     if rule != "peers" and problem.answer_value is not None:
-        return problem.answer_value
+        return problem.answer
     if target is None:
         return None
     try:

@@ -3,7 +3,7 @@ Math word problems: their numbers found and masked, their equations aligned with
 torch.
 """
 
-from .answer import answer_value
+from .answer import answer_half_unit, answer_value
 from .errors import ProblemError
 from .jieba_tagger import JiebaTagger
 from .keywords import KeywordGroup, find_keywords, keyword_groups
@@ -26,6 +26,7 @@ __all__ = [
     "PosTagger",
     "ProblemError",
     "TaggedWord",
+    "answer_half_unit",
     "answer_value",
     "find_keywords",
     "find_numbers",
