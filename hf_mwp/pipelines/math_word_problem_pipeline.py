@@ -14,7 +14,7 @@ from transformers.pipelines.pt_utils import PipelineDataset, PipelineIterator
 from ..data.mwp_processor import MwpProcessor
 from ..expressions import Expression, ExpressionError
 from ..models import MwpSolver
-from ..problems import MathWordProblem
+from ..problems import MathWordProblem, refusal
 
 
 class MathWordProblemPipeline(Pipeline):
@@ -138,10 +138,9 @@ class MathWordProblemPipeline(Pipeline):
     def _forward(self, problems, num_beams=1, top_k=1, max_decode_length=None):
         outputs = [{"problem": problem} for problem in problems]
         for output in outputs:
-            if not output["problem"].text.strip():
-                output["error"] = "The text is empty."
-            elif not output["problem"].numbers:
-                output["error"] = "No number was found in the text, so there is nothing to calculate with."
+            error = refusal(output["problem"])
+            if error is not None:
+                output["error"] = error
         open_outputs = [output for output in outputs if "error" not in output]
         if not open_outputs:
             return outputs

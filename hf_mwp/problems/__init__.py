@@ -13,6 +13,7 @@ from .math_word_problem import MathWordProblem
 from .number_finding import find_numbers
 from .number_mention import NumberMention
 from .pos_tagger import PosTagger, load_tagger
+from .refusal import refusal
 from .tagged_word import TaggedWord
 
 
@@ -33,4 +34,5 @@ __all__ = [
     "keyword_groups",
     "load_tagger",
     "mask_numbers",
+    "refusal",
 ]

@@ -107,3 +107,17 @@ def test_devices_that_are_there(monkeypatch):
     for device in ("gpu", "cuda:2", "mps"):
         with pytest.raises(CommandError, match=f"no '{device}'; it has cpu, cuda:0, cuda:1"):
             check_device(device)
+
+
+def test_a_text_without_numbers_is_refused_as_the_pipeline_refuses_it(solver_folder, tmp_path, capsys):
+    path = tmp_path / "test.jsonl"
+    rows = [{"text": "小明有4个苹果和2个梨", "answer": "6"}, {"text": "没有数字", "equation": "1", "answer": "1"}]
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    records = tmp_path / "p.jsonl"
+    argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(path), "--predictions", str(records)]
+    assert main([*argv, "--json", "--num_beams=3"]) == 0
+    report = json.loads(capsys.readouterr().out)["reports"]["all problems"]
+    assert report["num_problems"] == 2
+    second = json.loads(records.read_text(encoding="utf-8").splitlines()[1])
+    assert (second["prediction"], second["value"], second["log_probability"]) == ("", None, None)
+    assert (second["answer_correct"], second["reason"]) == (False, "no_numbers")
