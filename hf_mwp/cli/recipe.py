@@ -172,7 +172,7 @@ def headline(metrics: Mapping[str, Any]) -> str:
         if not isinstance(section, Mapping):
             continue
         if "reports" in section:
-            accuracy = section["reports"]["all problems"]["answer_accuracy"]
+            accuracy = section["reports"]["all problems"].get("answer_accuracy")
             beams = "greedy" if section["num_beams"] == 1 else f"{section['num_beams']} beams"
             shown.append(f"{part} {percent(accuracy)} % ({beams})")
         else:

@@ -158,9 +158,10 @@ def _eval_results(figures: ModelFigures) -> list[EvalResult]:
             dataset_config=f"{figures.part}, {group}",
             metric_type=f"{metric}, {search}",
             metric_value=round(100 * report[metric], 2),
+            metric_args={"problems": int(report[count])} if count in report else None,
         )
         for group, report in figures.reports.items()
-        for metric in ("answer_accuracy", "equation_accuracy")
+        for metric, count in (("answer_accuracy", "num_problems"), ("equation_accuracy", "num_equations"))
         if metric in report
     ]
 
@@ -176,9 +177,13 @@ def _figures_section(figures: Sequence[ModelFigures]) -> str:
         search = "greedy" if each.num_beams == 1 else f"beam {each.num_beams}"
         for group, report in each.reports.items():
             answers, equations = (_percent(report.get(f"{name}_accuracy")) for name in ("answer", "equation"))
-            count = int(report.get("num_problems", 0))
+            count, left_out = (int(report.get(name, 0)) for name in ("num_problems", "num_unjudged"))
+            problems = f"{count:,} ({left_out:,} left out)" if left_out else f"{count:,}"
+            with_equation = report.get("num_equations") or count
+            if with_equation != count:
+                equations += f" of {with_equation:,}"
             rows.append(
-                f"| {each.model} | {each.dataset}, {each.part}: {group} | {count:,} | {search} | {answers} | "
+                f"| {each.model} | {each.dataset}, {each.part}: {group} | {problems} | {search} | {answers} | "
                 f"{equations} |"
             )
     rules = " and ".join(sorted({f'"{each.rule}"' for each in figures}))

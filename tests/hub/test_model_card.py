@@ -79,6 +79,17 @@ def test_only_the_models_own_figures_are_in_the_metadata(solver, tmp_path):
     }
 
 
+def test_equations_and_what_is_left_out_have_their_own_counts(solver, tmp_path):
+    report = {"answer_accuracy": 0.125, "equation_accuracy": 104 / 619, "num_problems": 1704, "num_equations": 619}
+    reports = {"all problems": report | {"num_unjudged": 36}, "others": report | {"num_equations": 1704}}
+    card = build_model_card(solver, "tiny", [ModelFigures("this model", "cm17k", "test", 1, "peers", reports)])
+    assert "| cm17k, test: all problems | 1,704 (36 left out) | greedy | 12.5 | 16.8 of 619 |" in card.text
+    assert "| cm17k, test: others | 1,704 | greedy | 12.5 | 16.8 |" in card.text
+    card.save(tmp_path / "README.md")
+    results = ModelCard.load(tmp_path / "README.md").data.eval_results
+    assert [each.metric_args for each in results] == [{"problems": each} for each in (1704, 619, 1704, 1704)]
+
+
 def test_an_encoders_card(solver):
     card = build_model_card(solver.encoder, "me/tiny-encoder", language="en")
     assert 'AutoModel.from_pretrained("me/tiny-encoder", trust_remote_code=True)' in card.text
