@@ -53,6 +53,7 @@ class ModelFigures:
         num_beams (`int`): Beams of the search.
         rule (`str`): What was a right answer, see [`metrics.answers_match`].
         reports (`Mapping[str, Mapping[str, float]]`): Results of [`metrics.accuracy_report`] by group of problems.
+        calibration (`Mapping[str, Any]`, *optional*): Result of [`metrics.calibration_report`] for all problems.
     """
 
     model: str
@@ -61,6 +62,7 @@ class ModelFigures:
     num_beams: int
     rule: str
     reports: Mapping[str, Mapping[str, float]]
+    calibration: Mapping[str, Any] | None = None
 
 
 def build_model_card(
@@ -188,7 +190,30 @@ def _figures_section(figures: Sequence[ModelFigures]) -> str:
             )
     rules = " and ".join(sorted({f'"{each.rule}"' for each in figures}))
     rule = f"An answer is right by the rule {rules} of `hf-mwp evaluate`."
-    return "## Figures\n\n" + "\n".join(rows) + f"\n\n{rule}"
+    return "\n\n".join(["## Figures", "\n".join(rows), rule, *_calibration(figures)])
+
+
+def _calibration(figures: Sequence[ModelFigures]) -> list[str]:
+    """What the probabilities are worth, as far as it was measured."""
+    measured = [each for each in figures if each.calibration]
+    if not measured:
+        return []
+    rows = ["| model | data | search | calibration error | AUROC | surer half right, % |"]
+    rows.append("| --- | --- | --- | ---: | ---: | ---: |")
+    for each in measured:
+        report, search = each.calibration, "greedy" if each.num_beams == 1 else f"beam {each.num_beams}"
+        auroc = "-" if report["auroc"] is None else f"{report['auroc']:.2f}"
+        rows.append(
+            f"| {each.model} | {each.dataset}, {each.part} | {search} | {report['expected_calibration_error']:.3f} | "
+            f"{auroc} | {_percent(report['surer_half_accuracy'])} of {report['num_surer_half']:,} |"
+        )
+    text = (
+        "An equation comes with its probability, `score`, and how well that tells right answers from wrong ones was "
+        f"measured: expected calibration error ({measured[0].calibration['num_bins']} bins of equal width, Guo et al. "
+        "2017), AUROC (0.5: not at all, 1: fully), and how many of the surer half are right. With `min_score` the "
+        'pipeline answers "unsure" below a probability.'
+    )
+    return [text, "\n".join(rows)]
 
 
 def _stages_section(stages: Sequence[TrainingStage]) -> str:

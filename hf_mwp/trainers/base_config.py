@@ -82,7 +82,7 @@ class BaseConfig(TrainingArguments):
     answer_rule: str = field(
         default="annotated",
         metadata={
-            "help": "What counts as a right answer: the annotated answer with a relative tolerance, or, as the peers "
+            "help": "What counts as a right answer: the annotated answer (whole numbers equal, others up to 1e-4), or, as the peers "
             "have it, the value of the target equation with an absolute one.",
             "choices": list(ANSWER_RULES),
         },

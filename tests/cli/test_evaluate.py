@@ -1,13 +1,19 @@
+import io
 import json
 import logging
+import math
 
 import pytest
 import torch
+from rich.console import Console
 
+from hf_mwp.cli import evaluate
+from hf_mwp.cli.data_arguments import DataArguments
 from hf_mwp.cli.errors import CommandError
 from hf_mwp.cli.evaluate import check_device, default_device
 from hf_mwp.cli.main import main
-from hf_mwp.metrics import FAILURE_REASONS
+from hf_mwp.cli.problem_data import keep_loaded, load_problem_data
+from hf_mwp.metrics import FAILURE_REASONS, calibration_report
 
 
 def test_tables_and_predictions(solver_folder, problems, tmp_path, capsys):
@@ -121,3 +127,37 @@ def test_a_text_without_numbers_is_refused_as_the_pipeline_refuses_it(solver_fol
     second = json.loads(records.read_text(encoding="utf-8").splitlines()[1])
     assert (second["prediction"], second["value"], second["log_probability"]) == ("", None, None)
     assert (second["answer_correct"], second["reason"]) == (False, "no_numbers")
+
+
+def test_calibration_is_measured_shown_and_drawn(solver_folder, problems, tmp_path, capsys):
+    argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems), "--output_dir", str(tmp_path)]
+    assert main(argv) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Whether its probability says what is right" in shown and "surest of 9" in shown
+    report = json.loads((tmp_path / "metrics.json").read_text())["test"]["calibration"]
+    records = [json.loads(line) for line in (tmp_path / "predictions_problems0_test.jsonl").open(encoding="utf-8")]
+    probabilities = [0.0 if each["log_probability"] is None else math.exp(each["log_probability"]) for each in records]
+    assert report == calibration_report(probabilities, [each["answer_correct"] for each in records])
+    assert (tmp_path / "reliability.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_weights_can_be_rounded_as_they_are_published(solver_folder, problems, tmp_path, monkeypatch):
+    loaded = evaluate.load_solver(str(solver_folder))
+    weight = next(loaded[0].parameters())
+    before = weight.detach().clone()
+    monkeypatch.setattr(evaluate, "load_solver", lambda _: loaded)
+    argv = ["evaluate", "--dataset", str(problems), "--predictions", str(tmp_path / "p.jsonl")]
+    assert main(argv) == 0
+    assert torch.equal(weight, before)
+    assert main([*argv, "--half_precision"]) == 0
+    assert torch.equal(weight, before.half().float()) and not torch.equal(weight, before)
+
+
+def test_the_same_data_are_told_of_once(problems):
+    console = Console(width=100, record=True, file=io.StringIO())
+    with keep_loaded():
+        for options in ({}, {"max_train_samples": 3}, {"drop_overlap": "test"}):
+            load_problem_data(DataArguments(dataset=str(problems), **options)).tell(console)
+    load_problem_data(DataArguments(dataset=str(problems))).tell(console)
+    told = console.export_text().splitlines()
+    assert [line.partition(",")[0] for line in told if "split" in line] == [problems.name] * 3

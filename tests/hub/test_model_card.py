@@ -1,3 +1,4 @@
+import dataclasses
 import re
 
 import pytest
@@ -5,6 +6,7 @@ from huggingface_hub import ModelCard
 
 from hf_mwp.hub import ModelFigures, TrainingStage, build_model_card
 from hf_mwp.losses import HiddenMSELoss
+from hf_mwp.metrics import calibration_report
 from tests.tiny import tiny_processor, tiny_solver
 
 
@@ -88,6 +90,20 @@ def test_equations_and_what_is_left_out_have_their_own_counts(solver, tmp_path):
     card.save(tmp_path / "README.md")
     results = ModelCard.load(tmp_path / "README.md").data.eval_results
     assert [each.metric_args for each in results] == [{"problems": each} for each in (1704, 619, 1704, 1704)]
+
+
+def test_the_card_says_what_the_probabilities_are_worth(solver):
+    assert "min_score" not in build_model_card(solver, "tiny", [FIGURES, TEACHER]).text
+    report = calibration_report([0.9, 0.2, 0.6, 0.4, 0.9], [True, False, False, True, True], num_bins=2)
+    measured = dataclasses.replace(FIGURES, calibration=report)
+    text = build_model_card(solver, "tiny", [measured, TEACHER]).text
+    assert "| this model | math23k, test (public) | beam 5 | 0.160 | 0.83 | 66.7 of 3 |" in text
+    assert "expected calibration error (2 bins of equal width, Guo et al. 2017)" in text and "`min_score`" in text
+    right = dataclasses.replace(TEACHER, calibration=calibration_report([0.5], [True]))
+    assert (
+        "| teacher | math23k, test (public) | greedy | 0.500 | - | 100.0 of 1 |"
+        in build_model_card(solver, "tiny", [right]).text
+    )
 
 
 def test_an_encoders_card(solver):
