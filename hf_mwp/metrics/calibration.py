@@ -38,10 +38,9 @@ def calibration_report(probabilities: Sequence[float], correct: Sequence[bool], 
     scores, right = np.asarray(probabilities, dtype=float), np.asarray(correct, dtype=bool)
     if scores.ndim != 1 or scores.shape != right.shape or not len(scores):
         raise ValueError(f"Each answer needs a probability: {len(right)} answers have {len(scores)} probabilities.")
-    if not np.all((scores >= 0) & (scores <= 1)):
-        raise ValueError(
-            f"Probabilities must be between 0 and 1; one is {scores[~((scores >= 0) & (scores <= 1))][0]}."
-        )
+    outside = scores[~((scores >= 0) & (scores <= 1))]
+    if len(outside):
+        raise ValueError(f"Probabilities must be between 0 and 1; one is {outside[0]}.")
     if num_bins < 1:
         raise ValueError(f"`num_bins` must be at least 1, not {num_bins}.")
     edges = np.arange(num_bins + 1) / num_bins

@@ -26,8 +26,8 @@ def answer_value(answer: str) -> Fraction | float | None:
 
     Read as a whole if it is arithmetic: `20`, `880.0`, `10%`, `(11/20)`, `((7)/(4))`, `1/2`, the ratio `3:2`, and the
     mixed numbers `7((2)/(3))`, `23(1/3)`, `2_1/5` and `2 1/5`. Otherwise the number in it counts: 9 in `9 (apples)`, 7
-    in `7 r4`, 5 in `5千克`, in `x=5`, and, as the first of several answers, in `[5, 3]` and `5;3`. Two numbers that make
-    up one answer are not read: `2小时30分`, `1.2e3`, `5元3角`.
+    in `7 r4`, 5 in `5千克`, in `x=5`, and, as the first of several answers, in `[5, 3]` and `5;3`. Two numbers that
+    make up one answer are not read: `2小时30分`, `1.2e3`, `5元3角`.
 
     Args:
         answer (`str`):

@@ -135,7 +135,8 @@ def test_calibration_is_measured_shown_and_drawn(solver_folder, problems, tmp_pa
     shown = " ".join(capsys.readouterr().out.split())
     assert "Whether its probability says what is right" in shown and "surest of 9" in shown
     report = json.loads((tmp_path / "metrics.json").read_text())["test"]["calibration"]
-    records = [json.loads(line) for line in (tmp_path / "predictions_problems0_test.jsonl").open(encoding="utf-8")]
+    (path,) = tmp_path.glob("predictions_*.jsonl")
+    records = [json.loads(line) for line in path.open(encoding="utf-8")]
     probabilities = [0.0 if each["log_probability"] is None else math.exp(each["log_probability"]) for each in records]
     assert report == calibration_report(probabilities, [each["answer_correct"] for each in records])
     assert (tmp_path / "reliability.png").read_bytes().startswith(b"\x89PNG")
