@@ -167,6 +167,7 @@ def read_figures(folder: str, model: str) -> ModelFigures:
         section["num_beams"],
         section["rule"],
         section["reports"],
+        section.get("calibration"),
     )
 
 

@@ -35,6 +35,19 @@ def percent(fraction: float | None) -> str:
     return "-" if fraction is None else f"{100 * fraction:.1f}"
 
 
+def judged(report: Mapping[str, float]) -> str:
+    """How many problems the answers of a report are a share of, and how many could not be judged."""
+    left_out = int(report.get("num_unjudged", 0))
+    return f"{int(report.get('num_problems', 0))}" + (f" ({left_out} left out)" if left_out else "")
+
+
+def equations(report: Mapping[str, float]) -> str:
+    """Equation accuracy in percent, with its count if that is not the count of the problems."""
+    count = report.get("num_equations")
+    differs = count not in (None, 0, report.get("num_problems"))
+    return percent(report.get("equation_accuracy")) + (f" of {int(count)}" if differs else "")
+
+
 def accuracy_table(title: str, reports: Mapping[str, Mapping[str, float]]) -> Table:
     """
     A table of accuracies in percent, one line per report.
@@ -51,8 +64,7 @@ def accuracy_table(title: str, reports: Mapping[str, Mapping[str, float]]) -> Ta
     for heading in ("problems", "answer %", "equation %", *levels):
         table.add_column(heading, justify="right")
     for name, report in reports.items():
-        cells = [str(int(report.get("num_problems", 0)))]
-        cells += [percent(report.get("answer_accuracy")), percent(report.get("equation_accuracy"))]
+        cells = [judged(report), percent(report.get("answer_accuracy")), equations(report)]
         for level in levels:
             count = report.get(f"num_problems_{level}")
             cells.append(f"{percent(report.get(f'answer_accuracy_{level}'))} of {int(count)}" if count else "-")

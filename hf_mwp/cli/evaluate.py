@@ -16,6 +16,7 @@ from .evaluation import overlap_reports, predict, reason_table
 from .model_folder import load_solver
 from .parsing import parse
 from .problem_data import load_problem_data
+from .reliability import calibration_table, draw_reliability, measure_calibration
 from .run_folder import RunFolder
 
 
@@ -34,8 +35,8 @@ class EvaluateArguments:
     rule: str = field(
         default="annotated",
         metadata={
-            "help": "What a right answer is: the annotated one (relative tolerance), or, as the peers have it, the "
-            "value of the target equation (absolute tolerance).",
+            "help": "What a right answer is: the annotated one (whole numbers equal, others up to a relative 1e-4), "
+            "or, as the peers have it, the value of the target equation (absolute tolerance).",
             "choices": ["annotated", "peers"],
         },
     )
@@ -45,7 +46,11 @@ class EvaluateArguments:
         metadata={"help": "JSONL file for the predictions; predictions_<dataset>_<split>.jsonl if not given."},
     )
     output_dir: str | None = field(
-        default=None, metadata={"help": "Folder for the predictions and for the figures (metrics.json)."}
+        default=None,
+        metadata={"help": "Folder for the predictions, the figures (metrics.json) and a picture (reliability.png)."},
+    )
+    half_precision: bool = field(
+        default=False, metadata={"help": "Round the weights first, as `hf-mwp card` does for the published folder."}
     )
     json: bool = field(default=False, metadata={"help": "Print the figures as one JSON object instead of tables."})
     device: str | None = field(default=None, metadata={"help": "Device, such as cpu or cuda:0; chosen if not given."})
@@ -84,12 +89,15 @@ def run(argv: list[str]) -> int:
 def evaluate(args: EvaluateArguments, data_args: DataArguments, folder: RunFolder | None, console: Console) -> None:
     """Solves a part of a data set, prints tables, and writes predictions and, to the run's folder, figures."""
     model, processor = load_solver(args.model)
+    if args.half_precision:
+        dtype = model.dtype
+        model.half().to(dtype)
     model.to(args.device or default_device())
     if args.split == "test":
         # All that may have been trained on counts when test problems are compared with training problems.
         data_args.validation_fraction = 0.0
     data = load_problem_data(data_args)
-    console.print(data.summary())
+    data.tell(console)
     rows = data.part(args.split)
     if rows is None:
         raise CommandError(f"{data_args.dataset} has no {args.split!r} part; it has {', '.join(data.parts)}.")
@@ -106,13 +114,18 @@ def evaluate(args: EvaluateArguments, data_args: DataArguments, folder: RunFolde
     seen = data.seen_in_training if args.split != "train" else None
     reports = overlap_reports(predictions, seen)
     path = Path(args.predictions or f"predictions_{Path(data_args.dataset).stem}_{args.split}.jsonl")
+    calibration = measure_calibration(predictions)
     figures = {"scheme": data.scheme, "num_beams": args.num_beams, "rule": args.rule, "reports": reports}
+    figures["calibration"] = calibration
     if folder is not None and args.predictions is None:
         path = folder.path / path
     records = (each.to_dict() | {"masked_text_in_train": seen(each) if seen else None} for each in predictions)
     write_json_lines(path, records)
     if folder is not None:
         folder.write_json("data.json", data.record())
+        if calibration is not None:
+            name = f"{data.name}, {args.split} part"
+            draw_reliability(calibration, folder.path / "reliability.png", title=name)
         folder.finish({"model": args.model, "dataset": data.name, args.split: figures})
     if args.json:
         print(json.dumps({"model": args.model, "split": args.split} | figures, ensure_ascii=False))
@@ -121,6 +134,8 @@ def evaluate(args: EvaluateArguments, data_args: DataArguments, folder: RunFolde
         title = f"{args.model} on {data_args.dataset}, {args.split} part ({data.scheme}), {beams}, rule {args.rule!r}"
         console.print(accuracy_table(title, reports))
         console.print(reason_table(predictions))
+        if calibration is not None:
+            console.print(calibration_table(calibration))
     console.print(f"Predictions: {path}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -65,17 +66,21 @@ def search(
         Others: as in [`predict`].
 
     Returns:
-        `list[list[tuple[list[int], float]]]`: for each row the prefix ids and log probabilities, best first.
+        `list[list[tuple[list[int], float]]]`: for each row the prefix ids and log probabilities, best first; an empty
+        tree of probability 0 where there is nothing to solve ([`~problems.refusal`]).
     """
     from ..data import problem_from_row
+    from ..problems import refusal
 
     model.eval()
-    columns = processor.encode([problem_from_row(row, numerals=processor.numerals) for row in rows])
-    order = sorted(range(len(rows)), key=columns["length"].__getitem__, reverse=True)
+    problems = [problem_from_row(row, numerals=processor.numerals) for row in rows]
+    columns = processor.encode(problems)
+    asked = [index for index, problem in enumerate(problems) if refusal(problem) is None]
+    order = sorted(asked, key=columns["length"].__getitem__, reverse=True)
     batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
     if console is not None:
         batches = track(batches, "Solving", console=console, transient=True, disable=console.quiet)
-    found: list = [None] * len(rows)
+    found: list = [[([], -math.inf)] for _ in rows]
     for batch in batches:
         inputs = processor.pad({name: [values[index] for index in batch] for name, values in columns.items()})
         solved = model.solve(

@@ -144,6 +144,7 @@ def read_rows(args: LabelArguments, processor: MwpProcessor, counts: Counter[str
     from ..data.pretraining_texts import held_out_digests, masked_digest
     from ..data.sources import read_part
     from ..data.usability import find_answer_fault
+    from ..problems import refusal
 
     language = processor.language
     excluded = held_out_digests(args.exclude or (), language, args.data_dir)
@@ -157,7 +158,7 @@ def read_rows(args: LabelArguments, processor: MwpProcessor, counts: Counter[str
             )
         problem = problem_from_row({**row, "equation": None}, processor.numerals)
         key = masked_digest(row["text"], language)
-        if find_answer_fault(problem) is not None or not problem.numbers:
+        if find_answer_fault(problem) is not None or refusal(problem) is not None:
             counts["no answer"] += 1
         elif key in excluded or key in seen:
             counts["excluded" if key in excluded else "duplicate"] += 1

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
 from rich.text import Text
 
 from .data_arguments import DataArguments
@@ -82,6 +83,10 @@ class ProblemData:
         """What was read, skipped and noticed, for the terminal."""
         return Text(str(self.report))
 
+    def tell(self, console: Console) -> None:
+        """Prints the summary; within [`keep_loaded`] the same one only once."""
+        _once(("told", str(self.report)), lambda: console.print(self.summary()))
+
     def record(self) -> dict[str, Any]:
         """The same for a run's record."""
         used = {name: len(rows) for name, rows in self.parts.items()}
@@ -94,8 +99,8 @@ _kept: dict[tuple, Any] | None = None
 @contextlib.contextmanager
 def keep_loaded() -> Iterator[None]:
     """
-    Within it, commands that read the same data read its files once: stages of a recipe run in one process, and
-    reading and checking a data set takes as long as training a little on it.
+    Within it, commands that read the same data read its files once, and tell of them once: stages of a recipe run in
+    one process, and reading and checking a data set takes as long as training a little on it.
     """
     global _kept
     before, _kept = _kept, {} if _kept is None else _kept

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..recipes import Recipe, RecipeError, Stage, StageResult
-from ..recipes.recipe import read_yaml
+from ..recipes.recipe import caution, read_yaml
 from ..recipes.stage import TRAINING_COMMANDS
 from .console import make_console, percent
 from .errors import CommandError
@@ -154,7 +154,8 @@ def plan_table(recipe: Recipe, stages: Sequence[Stage]) -> Table:
 
 def result_table(recipe: Recipe, results: Sequence[StageResult]) -> Table:
     """Time and headline figure of each stage."""
-    table = Table(title=f"{recipe.title}, in {recipe.output_dir}", title_justify="left")
+    table = Table(title=f"{recipe.title}, in {recipe.output_dir}", title_justify="left", caption_justify="left")
+    table.caption = caution(recipe.budget) or None
     for heading in ("stage", "seconds", "result", "folder"):
         table.add_column(heading, justify="right" if heading == "seconds" else "left")
     for result in results:
@@ -172,7 +173,7 @@ def headline(metrics: Mapping[str, Any]) -> str:
         if not isinstance(section, Mapping):
             continue
         if "reports" in section:
-            accuracy = section["reports"]["all problems"]["answer_accuracy"]
+            accuracy = section["reports"]["all problems"].get("answer_accuracy")
             beams = "greedy" if section["num_beams"] == 1 else f"{section['num_beams']} beams"
             shown.append(f"{part} {percent(accuracy)} % ({beams})")
         else:

@@ -190,7 +190,7 @@ def plan_table(reproduction: Reproduction) -> RichTable:
 def result_table(result: TableResult) -> RichTable:
     """The results for the terminal, the paper's figures in brackets."""
     title = f"{result.title}, budget {result.budget} (the paper's figures in brackets)"
-    shown = RichTable(title=title, title_justify="left")
+    shown = RichTable(title=title, title_justify="left", caption=result.caution or None, caption_justify="left")
     shown.add_column("arm")
     columns = result.shown_columns
     for column in columns:

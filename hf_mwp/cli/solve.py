@@ -34,8 +34,18 @@ class SolveArguments:
     tree: bool = field(default=True, metadata={"help": "Draw the expression tree."})
     num_beams: int = field(default=1, metadata={"help": "Beams of the search."})
     top_k: int = field(default=1, metadata={"help": "Equations to show for each problem."})
+    min_score: float | None = field(
+        default=None,
+        metadata={"help": 'Probability below which the answer is "unsure", with the equations of all beams.'},
+    )
     batch_size: int = field(default=16, metadata={"help": "Problems solved at once."})
     device: str | None = field(default=None, metadata={"help": "Device, such as cpu or cuda:0; chosen if not given."})
+
+    def __post_init__(self):
+        if self.min_score is not None:
+            from ..pipelines.math_word_problem_pipeline import check_min_score
+
+            check_min_score(self.min_score)
 
 
 def run(argv: list[str]) -> int:
@@ -62,9 +72,10 @@ def run(argv: list[str]) -> int:
     from ..pipelines import MathWordProblemPipeline
 
     solver = MathWordProblemPipeline(model=model, processor=processor, device=args.device)
+    options = {"num_beams": args.num_beams, "top_k": args.top_k, "min_score": args.min_score}
     for batch in chain([first], batches):
         readable = [problem["text"] for problem in batch if "error" not in problem]
-        solved = iter(solver(readable, num_beams=args.num_beams, top_k=args.top_k, batch_size=args.batch_size))
+        solved = iter(solver(readable, **options, batch_size=args.batch_size))
         for problem in batch:
             results = [_NO_ANSWER] if "error" in problem else next(solved)
             if args.json:
@@ -94,6 +105,12 @@ def print_solution(console: Console, text: str, results: list[dict[str, Any]], t
     for result in results:
         if "warning" in result:
             console.print(Text(f"  {result['warning']}", style="yellow"))
+        if "candidates" in result:
+            console.print(Text(f"  {result['error']} It may be:", style="yellow"))
+            for each in result["candidates"]:
+                value = "no value" if each["value"] is None else each["value"]
+                console.print(Text(f"    {each['equation']} = {value}   (probability {each['score']:.2f})"))
+            continue
         if result["equation"] is None:
             console.print(Text(f"  no answer: {result['error']}", style="red"))
             continue

@@ -51,7 +51,7 @@ def run_command(
         config.disable_tqdm = True
         set_seed(config.seed)
         data = load_problem_data(data_args)
-        console.print(data.summary())
+        data.tell(console)
         if data.validation is None:
             turn_off_evaluation(config, console, "No validation part")
         trainer = make_trainer(data)

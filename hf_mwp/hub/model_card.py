@@ -53,6 +53,7 @@ class ModelFigures:
         num_beams (`int`): Beams of the search.
         rule (`str`): What was a right answer, see [`metrics.answers_match`].
         reports (`Mapping[str, Mapping[str, float]]`): Results of [`metrics.accuracy_report`] by group of problems.
+        calibration (`Mapping[str, Any]`, *optional*): Result of [`metrics.calibration_report`] for all problems.
     """
 
     model: str
@@ -61,6 +62,7 @@ class ModelFigures:
     num_beams: int
     rule: str
     reports: Mapping[str, Mapping[str, float]]
+    calibration: Mapping[str, Any] | None = None
 
 
 def build_model_card(
@@ -158,9 +160,10 @@ def _eval_results(figures: ModelFigures) -> list[EvalResult]:
             dataset_config=f"{figures.part}, {group}",
             metric_type=f"{metric}, {search}",
             metric_value=round(100 * report[metric], 2),
+            metric_args={"problems": int(report[count])} if count in report else None,
         )
         for group, report in figures.reports.items()
-        for metric in ("answer_accuracy", "equation_accuracy")
+        for metric, count in (("answer_accuracy", "num_problems"), ("equation_accuracy", "num_equations"))
         if metric in report
     ]
 
@@ -176,14 +179,41 @@ def _figures_section(figures: Sequence[ModelFigures]) -> str:
         search = "greedy" if each.num_beams == 1 else f"beam {each.num_beams}"
         for group, report in each.reports.items():
             answers, equations = (_percent(report.get(f"{name}_accuracy")) for name in ("answer", "equation"))
-            count = int(report.get("num_problems", 0))
+            count, left_out = (int(report.get(name, 0)) for name in ("num_problems", "num_unjudged"))
+            problems = f"{count:,} ({left_out:,} left out)" if left_out else f"{count:,}"
+            with_equation = report.get("num_equations") or count
+            if with_equation != count:
+                equations += f" of {with_equation:,}"
             rows.append(
-                f"| {each.model} | {each.dataset}, {each.part}: {group} | {count:,} | {search} | {answers} | "
+                f"| {each.model} | {each.dataset}, {each.part}: {group} | {problems} | {search} | {answers} | "
                 f"{equations} |"
             )
     rules = " and ".join(sorted({f'"{each.rule}"' for each in figures}))
     rule = f"An answer is right by the rule {rules} of `hf-mwp evaluate`."
-    return "## Figures\n\n" + "\n".join(rows) + f"\n\n{rule}"
+    return "\n\n".join(["## Figures", "\n".join(rows), rule, *_calibration(figures)])
+
+
+def _calibration(figures: Sequence[ModelFigures]) -> list[str]:
+    """What the probabilities are worth, as far as it was measured."""
+    measured = [each for each in figures if each.calibration]
+    if not measured:
+        return []
+    rows = ["| model | data | search | calibration error | AUROC | surer half right, % |"]
+    rows.append("| --- | --- | --- | ---: | ---: | ---: |")
+    for each in measured:
+        report, search = each.calibration, "greedy" if each.num_beams == 1 else f"beam {each.num_beams}"
+        auroc = "-" if report["auroc"] is None else f"{report['auroc']:.2f}"
+        rows.append(
+            f"| {each.model} | {each.dataset}, {each.part} | {search} | {report['expected_calibration_error']:.3f} | "
+            f"{auroc} | {_percent(report['surer_half_accuracy'])} of {report['num_surer_half']:,} |"
+        )
+    text = (
+        "An equation comes with its probability, `score`, and how well that tells right answers from wrong ones was "
+        f"measured: expected calibration error ({measured[0].calibration['num_bins']} bins of equal width, Guo et al. "
+        "2017), AUROC (0.5: not at all, 1: fully), and how many of the surer half are right. With `min_score` the "
+        'pipeline answers "unsure" below a probability.'
+    )
+    return [text, "\n".join(rows)]
 
 
 def _stages_section(stages: Sequence[TrainingStage]) -> str:

@@ -4,6 +4,7 @@ The functions import without `evaluate` and `datasets`; the two `evaluate.Metric
 """
 
 from .accuracy import PredictionScore, accuracy_report, reason_counts, score_prediction, score_predictions
+from .calibration import calibration_report
 from .efficiency import count_flops, count_parameters, peak_memory
 from .failure_reasons import FAILURE_REASONS, failure_reason
 from .latency import Latency, compare_latency, measure_latency
@@ -19,6 +20,7 @@ __all__ = [
     "PredictionScore",
     "accuracy_report",
     "answers_match",
+    "calibration_report",
     "compare_latency",
     "count_flops",
     "count_parameters",

@@ -13,9 +13,8 @@ from transformers.pipelines.pt_utils import PipelineDataset, PipelineIterator
 
 from ..data.mwp_processor import MwpProcessor
 from ..expressions import Expression, ExpressionError
-from ..expressions.numbers import MAX_NUMBER_LENGTH
 from ..models import MwpSolver
-from ..problems import MathWordProblem
+from ..problems import MathWordProblem, refusal
 from .unknown_share import WARN_ABOVE, unknown_shares
 
 
@@ -30,9 +29,13 @@ class MathWordProblemPipeline(Pipeline):
     - `equation` (`str` or `None`): the equation in infix notation, numbers put in as the text writes them;
     - `prefix` (`list[str]` or `None`): its prefix, with slots `N0`, `N1`, ... for the numbers;
     - `numbers` (`list[str]`): the numbers found in the text;
-    - `score` (`float`): probability that the model gives to the equation, 0 where there is none;
+    - `score` (`float`): probability that the model gives to the equation, the product of those of its symbols, with
+      beams too (not normalised by length or over the beams); 0 where there is no equation;
     - `unknown_share` (`float`): share of the text's tokens that the vocabulary lacks, only where the text was encoded;
     - `error` (`str`), only where `answer` is `None`: why there is no answer;
+    - `status` (`"unsure"`) and `candidates` (`list[dict]`), only where the score is below `min_score`: the equations
+      that were found, best first, each with `equation`, `answer`, `value` and `score`, the score of the best one being
+      that of the result;
     - `warning` (`str`), only where the text was cut off and numbers beyond the cut could not be used, or where more
       than a fifth of its tokens are unknown, as of a text in a language that the solver was not trained on.
 
@@ -53,6 +56,10 @@ class MathWordProblemPipeline(Pipeline):
             an argument of the call. By default the best one.
         max_decode_length (`int`, *optional*):
             Most symbols of an equation; the decoder's own limit by default. Also an argument of the call.
+        min_score (`float`, *optional*):
+            Probability, from 0 to 1, below which there is no answer but `"unsure"`, with the equations of all beams as
+            candidates, even where `top_k` asks for several; also an argument of the call. `hf-mwp evaluate` measures
+            what the probabilities of a model are worth.
         batch_size (`int`, *optional*, defaults to 1):
             Texts solved at once; also an argument of the call.
         kwargs:
@@ -63,7 +70,7 @@ class MathWordProblemPipeline(Pipeline):
 
     Raises:
         ValueError: the model is no [`MwpSolver`], has no processor beside it, or one with other output symbols or more
-            tokens than the encoder embeds.
+            tokens than the encoder embeds; an argument is out of its range.
         SolverFolderError: the folder is not one of a whole solver; or none is given and the quickstart has made none.
 
     Examples:
@@ -103,15 +110,18 @@ class MathWordProblemPipeline(Pipeline):
         self.model.save_pretrained(save_directory, **kwargs)
         self.processor.save_pretrained(save_directory)
 
-    def _sanitize_parameters(self, num_beams=None, top_k=None, max_decode_length=None):
+    def _sanitize_parameters(self, num_beams=None, top_k=None, max_decode_length=None, min_score=None):
         for name, value in (("num_beams", num_beams), ("top_k", top_k), ("max_decode_length", max_decode_length)):
             if value is not None and (not isinstance(value, int) or value < 1):
                 raise ValueError(f"`{name}` must be a whole number of at least 1, not {value!r}.")
+        if min_score is not None:
+            check_min_score(min_score)
         forward = {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length}
+        both = {"top_k": top_k, "min_score": min_score}
         return (
             {},
-            {name: value for name, value in forward.items() if value is not None},
-            {} if top_k is None else {"top_k": top_k},
+            {name: value for name, value in (forward | both).items() if value is not None},
+            {name: value for name, value in both.items() if value is not None},
         )
 
     def get_iterator(self, inputs, num_workers, batch_size, preprocess_params, forward_params, postprocess_params):
@@ -145,10 +155,10 @@ class MathWordProblemPipeline(Pipeline):
         problem.numbers  # noqa: B018 (found here, where workers can do it)
         return problem
 
-    def _forward(self, problems, num_beams=1, top_k=1, max_decode_length=None):
+    def _forward(self, problems, num_beams=1, top_k=1, max_decode_length=None, min_score=None):
         outputs = [{"problem": problem} for problem in problems]
         for output in outputs:
-            if error := _input_error(output["problem"]):
+            if error := refusal(output["problem"]):
                 output["error"] = error
         open_outputs = [output for output in outputs if "error" not in output]
         if not open_outputs:
@@ -162,7 +172,7 @@ class MathWordProblemPipeline(Pipeline):
             number_positions=inputs["number_positions"].to(self.device),
             num_beams=max(num_beams, top_k),
             max_length=max_decode_length,
-            num_return_sequences=top_k,
+            num_return_sequences=top_k if min_score is None else max(num_beams, top_k),
         )
         for row, output in enumerate(open_outputs):
             output["unknown_share"] = unknown[row]
@@ -172,7 +182,9 @@ class MathWordProblemPipeline(Pipeline):
             output["finished"] = solved.finished[row].tolist()
         return outputs
 
-    def postprocess(self, outputs: dict, top_k: int | None = None) -> dict | list[dict]:
+    def postprocess(
+        self, outputs: dict, top_k: int | None = None, min_score: float | None = None
+    ) -> dict | list[dict]:
         problem = outputs["problem"]
         if "error" in outputs:
             results = [_no_answer(problem, outputs["error"])]
@@ -181,10 +193,12 @@ class MathWordProblemPipeline(Pipeline):
             results = [self._result(problem, *row) for row in rows if row[2]] or [
                 _no_answer(problem, "The search ended without a finished equation; allow a longer one.")
             ]
+            if min_score is not None and results[0]["equation"] is not None and results[0]["score"] < min_score:
+                results = [_unsure(problem, results, min_score)]
             known: dict = {"unknown_share": outputs["unknown_share"]}
             if warning := self._warning(problem, outputs["lost"], outputs["unknown_share"]):
                 known["warning"] = warning
-            results = [result | known for result in results]
+            results = [result | known for result in results[: top_k or 1]]
         return results[0] if top_k is None else results
 
     def _warning(self, problem: MathWordProblem, lost: int, unknown_share: float) -> str:
@@ -217,25 +231,6 @@ class MathWordProblemPipeline(Pipeline):
         return result | _value(expression, problem)
 
 
-def _input_error(problem: MathWordProblem) -> str | None:
-    """Why a problem cannot be given to the model."""
-    try:
-        problem.text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        code = ord(problem.text[error.start])
-        return f"The text is no valid Unicode: half a surrogate pair (U+{code:04X}) at position {error.start}."
-    if not problem.text.strip():
-        return "The text is empty."
-    if problem.unreadable_numbers:
-        listed = ", ".join(
-            number if len(number) <= 20 else f"{number[:20]}..." for number in problem.unreadable_numbers
-        )
-        return f"The text has a number that cannot be read: {listed}. One of up to {MAX_NUMBER_LENGTH} digits can."
-    if not problem.numbers:
-        return "No number was found in the text, so there is nothing to calculate with."
-    return None
-
-
 def _value(expression: Expression, problem: MathWordProblem) -> dict:
     try:
         value = expression.evaluate(problem.numbers)
@@ -247,6 +242,20 @@ def _value(expression: Expression, problem: MathWordProblem) -> dict:
 def _no_answer(problem: MathWordProblem, error: str) -> dict:
     empty = dict.fromkeys(("answer", "value", "equation", "prefix"))
     return empty | {"numbers": list(problem.numbers), "score": 0.0, "error": error}
+
+
+def _unsure(problem: MathWordProblem, results: list[dict], min_score: float) -> dict:
+    score = results[0]["score"]
+    message = f"Unsure: the best equation has the probability {score:.3g}, below {min_score:g}."
+    found = [result for result in results if result["equation"] is not None]
+    candidates = [{name: result[name] for name in ("equation", "answer", "value", "score")} for result in found]
+    return _no_answer(problem, message) | {"score": score, "status": "unsure", "candidates": candidates}
+
+
+def check_min_score(value: float) -> None:
+    """Raises `ValueError` if a value is no probability."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise ValueError(f"`min_score` is a probability, a number from 0 to 1, not {value!r}.")
 
 
 def _load_processor(model: MwpSolver, source: str | PathLike | None) -> MwpProcessor:

@@ -118,7 +118,10 @@ class MathWordProblem:
 
     def agrees(self, tolerance: float = 1e-4) -> bool:
         """
-        Whether the equation gives the annotated answer.
+        Whether the equation gives the annotated answer, as far as an example to learn from needs it.
+
+        Annotators round: 1010000 is taken for 1009899 here. What counts as a right answer when a solver is scored is
+        finer, see [`~hf_mwp.metrics.answers_match`].
 
         Args:
             tolerance (`float`, *optional*, defaults to 1e-4):

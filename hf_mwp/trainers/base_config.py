@@ -84,8 +84,8 @@ class BaseConfig(TrainingArguments):
     answer_rule: str = field(
         default="annotated",
         metadata={
-            "help": "What counts as a right answer: the annotated answer with a relative tolerance, or, as the peers "
-            "have it, the value of the target equation with an absolute one.",
+            "help": "What counts as a right answer: the annotated answer (whole numbers equal, others up to a "
+            "relative 1e-4), or, as the peers have it, the value of the target equation with an absolute one.",
             "choices": list(ANSWER_RULES),
         },
     )

@@ -1,13 +1,19 @@
+import io
 import json
 import logging
+import math
 
 import pytest
 import torch
+from rich.console import Console
 
+from hf_mwp.cli import evaluate
+from hf_mwp.cli.data_arguments import DataArguments
 from hf_mwp.cli.errors import CommandError
 from hf_mwp.cli.evaluate import check_device, default_device
 from hf_mwp.cli.main import main
-from hf_mwp.metrics import FAILURE_REASONS
+from hf_mwp.cli.problem_data import keep_loaded, load_problem_data
+from hf_mwp.metrics import FAILURE_REASONS, calibration_report
 
 
 def test_tables_and_predictions(solver_folder, problems, tmp_path, capsys):
@@ -107,3 +113,52 @@ def test_devices_that_are_there(monkeypatch):
     for device in ("gpu", "cuda:2", "mps"):
         with pytest.raises(CommandError, match=f"no '{device}'; it has cpu, cuda:0, cuda:1"):
             check_device(device)
+
+
+def test_a_text_without_numbers_is_refused_as_the_pipeline_refuses_it(solver_folder, tmp_path, capsys):
+    path = tmp_path / "test.jsonl"
+    rows = [{"text": "小明有4个苹果和2个梨", "answer": "6"}, {"text": "没有数字", "equation": "1", "answer": "1"}]
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    records = tmp_path / "p.jsonl"
+    argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(path), "--predictions", str(records)]
+    assert main([*argv, "--json", "--num_beams=3"]) == 0
+    report = json.loads(capsys.readouterr().out)["reports"]["all problems"]
+    assert report["num_problems"] == 2
+    second = json.loads(records.read_text(encoding="utf-8").splitlines()[1])
+    assert (second["prediction"], second["value"], second["log_probability"]) == ("", None, None)
+    assert (second["answer_correct"], second["reason"]) == (False, "no_numbers")
+
+
+def test_calibration_is_measured_shown_and_drawn(solver_folder, problems, tmp_path, capsys):
+    argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems), "--output_dir", str(tmp_path)]
+    assert main(argv) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Whether its probability says what is right" in shown and "surest of 9" in shown
+    report = json.loads((tmp_path / "metrics.json").read_text())["test"]["calibration"]
+    (path,) = tmp_path.glob("predictions_*.jsonl")
+    records = [json.loads(line) for line in path.open(encoding="utf-8")]
+    probabilities = [0.0 if each["log_probability"] is None else math.exp(each["log_probability"]) for each in records]
+    assert report == calibration_report(probabilities, [each["answer_correct"] for each in records])
+    assert (tmp_path / "reliability.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_weights_can_be_rounded_as_they_are_published(solver_folder, problems, tmp_path, monkeypatch):
+    loaded = evaluate.load_solver(str(solver_folder))
+    weight = next(loaded[0].parameters())
+    before = weight.detach().clone()
+    monkeypatch.setattr(evaluate, "load_solver", lambda _: loaded)
+    argv = ["evaluate", "--dataset", str(problems), "--predictions", str(tmp_path / "p.jsonl")]
+    assert main(argv) == 0
+    assert torch.equal(weight, before)
+    assert main([*argv, "--half_precision"]) == 0
+    assert torch.equal(weight, before.half().float()) and not torch.equal(weight, before)
+
+
+def test_the_same_data_are_told_of_once(problems):
+    console = Console(width=100, record=True, file=io.StringIO())
+    with keep_loaded():
+        for options in ({}, {"max_train_samples": 3}, {"drop_overlap": "test"}):
+            load_problem_data(DataArguments(dataset=str(problems), **options)).tell(console)
+    load_problem_data(DataArguments(dataset=str(problems))).tell(console)
+    told = console.export_text().splitlines()
+    assert [line.partition(",")[0] for line in told if "split" in line] == [problems.name] * 3

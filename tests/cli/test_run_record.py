@@ -66,12 +66,19 @@ def test_curve(tmp_path):
 def test_accuracy_table():
     reports = {
         "all": {"num_problems": 4, "answer_accuracy": 0.5, "num_problems_low": 3, "answer_accuracy_low": 2 / 3},
-        "none": {"num_problems": 0},
+        "some": {
+            "num_problems": 1704,
+            "answer_accuracy": 0.125,
+            "num_equations": 619,
+            "equation_accuracy": 104 / 619,
+            "num_unjudged": 36,
+        },
+        "none": {"num_problems": 0, "num_equations": 0},
     }
     console = Console(width=100, record=True, file=io.StringIO())
     console.print(accuracy_table("A title", reports))
     text = console.export_text()
-    for part in ("A title", "50.0", "66.7 of 3"):
+    for part in ("A title", "50.0", "66.7 of 3", "1704 (36 left out)", "16.8 of 619"):
         assert part in text
     assert "high" not in text
     assert percent(None) == "-"

@@ -1,3 +1,4 @@
+import math
 import shutil
 from fractions import Fraction
 
@@ -255,3 +256,51 @@ def test_what_is_wrong_with_a_folder_is_one_line(folder, tmp_path, kind):
     with pytest.raises((ValueError, SolverFolderError)) as error:
         pipeline("math-word-problem", model=str(path), device="cpu")
     assert message in str(error.value) and str(path) in str(error.value) and "\n" not in str(error.value)
+
+
+def test_below_min_score_it_is_unsure_and_names_the_candidates(solver, monkeypatch):
+    scores = [-1.0, -2.0, -3.0]
+    always(solver, monkeypatch, "N0+N1", "N0-N1", "N0/(N1-N1)", scores=scores)
+    (result,) = solver(TEXT, num_beams=3, min_score=0.5)
+    first, second, third = (pytest.approx(math.exp(score)) for score in scores)
+    assert result == {
+        "answer": None,
+        "value": None,
+        "equation": None,
+        "prefix": None,
+        "numbers": ["4", "2"],
+        "score": first,
+        "error": "Unsure: the best equation has the probability 0.368, below 0.5.",
+        "status": "unsure",
+        "candidates": [
+            {"equation": "4+2", "answer": 6.0, "value": "6", "score": first},
+            {"equation": "4-2", "answer": 2.0, "value": "2", "score": second},
+            {"equation": "4/(2-2)", "answer": None, "value": None, "score": third},
+        ],
+    }
+    (results,) = [solver(TEXT, num_beams=3, top_k=2, min_score=0.5)]
+    assert [each.get("status") for each in results] == ["unsure"] and len(results[0]["candidates"]) == 3
+    (greedy,) = solver(TEXT, min_score=0.5)
+    assert [each["equation"] for each in greedy["candidates"]] == ["4+2"]
+
+
+def test_from_min_score_on_it_answers_as_ever(solver, monkeypatch):
+    always(solver, monkeypatch, "N0+N1", "N0-N1", "N0*N1", scores=[-0.5, -2.0, -3.0])
+    plain = solver(TEXT, num_beams=3, top_k=2)
+    assert solver(TEXT, num_beams=3, top_k=2, min_score=0.6) == plain and len(plain) == 2
+    assert solver([TEXT], num_beams=3, min_score=0) == solver([TEXT], num_beams=3)
+    assert solver(TEXT, min_score=math.exp(-0.5))[0]["equation"] == "4+2"
+    assert "status" not in solver("没有数字", min_score=1)[0]
+
+
+def test_min_score_of_the_pipeline_itself(folder, monkeypatch):
+    solver = pipeline("math-word-problem", model=str(folder), device="cpu", min_score=0.9)
+    always(solver, monkeypatch, "N0+N1")
+    assert solver(TEXT)[0]["status"] == "unsure"
+    assert solver(TEXT, min_score=0.1)[0]["answer"] == 6
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.5, math.nan, "0.5", True])
+def test_min_score_is_a_probability(solver, value):
+    with pytest.raises(ValueError, match="`min_score` is a probability, a number from 0 to 1, not"):
+        solver(TEXT, min_score=value)
