@@ -270,6 +270,7 @@ def test_below_min_score_it_is_unsure_and_names_the_candidates(solver, monkeypat
         "prefix": None,
         "numbers": ["4", "2"],
         "score": first,
+        "unknown_share": 0.0,
         "error": "Unsure: the best equation has the probability 0.368, below 0.5.",
         "status": "unsure",
         "candidates": [
