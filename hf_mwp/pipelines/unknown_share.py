@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from ..data.mwp_processor import MwpProcessor
 
 WARN_ABOVE = 0.2
-"""Share of unknown tokens above which an answer comes with a warning. In the solver's own language the test problems of
-seven data sets have at most 0.17 (HMWP), nearly all of them 0; of Chinese problems in MiniLM's vocabulary 97 to 100 of
-100 have more."""
+"""Share of unknown tokens above which an answer comes with a warning. In the solver's own language the test problems
+of seven data sets have at most 0.17 (HMWP), nearly all of them 0; of Chinese problems in MiniLM's vocabulary 97 to 100
+of 100 have more."""
 
 
 def unknown_shares(processor: MwpProcessor, rows: Sequence[Sequence[int]]) -> list[float]:
