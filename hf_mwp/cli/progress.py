@@ -109,8 +109,6 @@ class RichProgressCallback(TrainerCallback):
             for name, label in FIGURES.items()
             if name in metrics
         ]
-        if "eval_equation_accuracy" in metrics:
-            figures[-1] += of_equations(metrics, "eval_")
         if not figures or state.epoch is None:
             return
         parts = [f"{self.name}  epoch {state.epoch:g}"]
