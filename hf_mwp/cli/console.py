@@ -41,11 +41,11 @@ def judged(report: Mapping[str, float]) -> str:
     return f"{int(report.get('num_problems', 0))}" + (f" ({left_out} left out)" if left_out else "")
 
 
-def equations(report: Mapping[str, float]) -> str:
-    """Equation accuracy in percent, with its count if that is not the count of the problems."""
-    count = report.get("num_equations")
-    differs = count not in (None, 0, report.get("num_problems"))
-    return percent(report.get("equation_accuracy")) + (f" of {int(count)}" if differs else "")
+def of_equations(report: Mapping[str, float], prefix: str = "") -> str:
+    """What to write behind an equation accuracy: its count, if that is not the count of the problems."""
+    count = report.get(f"{prefix}num_equations")
+    differs = count not in (None, 0, report.get(f"{prefix}num_problems"))
+    return f" of {int(count)}" if differs else ""
 
 
 def accuracy_table(title: str, reports: Mapping[str, Mapping[str, float]]) -> Table:
@@ -64,7 +64,8 @@ def accuracy_table(title: str, reports: Mapping[str, Mapping[str, float]]) -> Ta
     for heading in ("problems", "answer %", "equation %", *levels):
         table.add_column(heading, justify="right")
     for name, report in reports.items():
-        cells = [judged(report), percent(report.get("answer_accuracy")), equations(report)]
+        cells = [judged(report), percent(report.get("answer_accuracy"))]
+        cells.append(percent(report.get("equation_accuracy")) + of_equations(report))
         for level in levels:
             count = report.get(f"num_problems_{level}")
             cells.append(f"{percent(report.get(f'answer_accuracy_{level}'))} of {int(count)}" if count else "-")

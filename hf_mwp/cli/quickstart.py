@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from .console import equations, make_console, percent
+from .console import make_console, of_equations, percent
 from .curve import draw_learning_curve
 from .data_arguments import DataArguments
 from .errors import CommandError
@@ -173,7 +173,7 @@ def figures_table(figures: dict[str, Any], args: QuickstartArguments, data: Prob
             str(figure["layers"]),
             f"{figure['parameters'] / 1e6:.1f} M",
             percent(figure["answer_accuracy"]),
-            equations(figure),
+            percent(figure.get("equation_accuracy")) + of_equations(figure),
             f"{figure['milliseconds']:.1f}",
             f"{figure['speedup']:.1f} x",
             percent(figure["retention"]),
