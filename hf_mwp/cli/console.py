@@ -35,18 +35,19 @@ def percent(fraction: float | None) -> str:
     return "-" if fraction is None else f"{100 * fraction:.1f}"
 
 
-def accuracy_table(title: str, reports: Mapping[str, Mapping[str, float]]) -> Table:
+def accuracy_table(title: str, reports: Mapping[str, Mapping[str, float]], remark: str = "") -> Table:
     """
     A table of accuracies in percent, one line per report.
 
     Args:
         title (`str`): Heading.
         reports (`Mapping[str, Mapping]`): Results of [`metrics.accuracy_report`] by the name of the line.
+        remark (`str`, *optional*): What a reader has to know, a line of its own below the heading.
     """
     levels = [
         level for level in ("low", "medium", "high") if any(f"num_problems_{level}" in r for r in reports.values())
     ]
-    table = Table(title=title, title_justify="left")
+    table = Table(title=f"{title}\n{remark}" if remark else title, title_justify="left")
     table.add_column("")
     for heading in ("problems", "answer %", "equation %", *levels):
         table.add_column(heading, justify="right")

@@ -12,7 +12,7 @@ from .console import accuracy_table, is_main_process, make_console
 from .curve import draw_learning_curve
 from .data_arguments import DataArguments
 from .errors import CommandError
-from .evaluation import overlap_reports, predict, reason_table
+from .evaluation import group_reports, predict, reason_table
 from .problem_data import ProblemData, load_problem_data
 from .progress import RichProgressCallback
 from .run_arguments import ResumeArguments, RunArguments
@@ -171,10 +171,11 @@ def run_training(
             rule=config.answer_rule,
             console=console,
         )
-        reports = overlap_reports(predictions, data.seen_in_training)
+        reports, texts = group_reports(predictions, data.overlap(model, part))
         metrics[part] = {"scheme": data.scheme, "num_beams": beams, "rule": config.answer_rule, "reports": reports}
+        metrics[part]["training_texts"] = texts
         title = f"{name}, {part} part ({data.scheme}), {'greedy' if beams == 1 else f'{beams} beams'}"
-        console.print(accuracy_table(title, reports))
+        console.print(accuracy_table(title, reports, texts["remark"]))
         if part == "test":
             console.print(reason_table(predictions))
     curve = folder.path / "learning_curve.png"

@@ -11,6 +11,9 @@ from .chinese_numerals import numerals_in_digits
 from .english_numerals import find_english_numerals
 
 
+VERSION = 1
+"""Of the rule by which keys are made: digests of another version cannot be compared."""
+
 _CHINESE = re.compile("[\u3400-\u9fff〇]")
 _SPACE = re.compile(r"\s+")
 _SHARE = re.compile(r"(\d+)分之(\d+(?:\.\d+)?)")
@@ -28,8 +31,8 @@ class TextKeys(NamedTuple):
 
     Texts are brought to Unicode's NFKC and lower case; numerals in words become digits, 三分之二 the fraction 2/3; white
     space, punctuation and symbols go, except what stands between digits (`3.5`, `3/8`, `3:4`, `3*4`) and `+ < = >`.
-    Nothing but the text is needed, no language. It is stricter about nothing than the masked text that a model reads:
-    for finding what must not be trained on, and what was.
+    Nothing but the text is needed, no language. For finding what must not be trained on, and what was: two
+    texts may have one key by chance (`1.5` and `1.5 %`), but no two ways to write the same have two.
 
     Args:
         exact (`str`):
