@@ -64,8 +64,8 @@ def run(argv: list[str]) -> int:
     (args, data_args), values = parse(
         "evaluate",
         "Measure a solver on a data set: answer and equation accuracy, overall, per level of complexity, and with and "
-        "without problems whose text, or whose text up to its numbers, the model was trained on. Every prediction goes to a JSONL file with the "
-        "reason of its failure.",
+        "without problems whose text, or whose text up to its numbers, the model was trained on. Every prediction "
+        "goes to a JSONL file with the reason of its failure.",
         argument_types(),
         argv,
     )

@@ -102,7 +102,7 @@ class TrainingTexts:
         )
 
     def seen(self, text: str) -> tuple[bool, bool]:
-        """Whether `text` was trained on, with these or other spaces, punctuation and numerals; whether it was up to its
+        """Whether `text` was trained on, whatever its spaces, punctuation and numerals; and whether it was with any
         numbers, which is so if the former is."""
         exact, masked = TextKeys.of(text)
         return exact != "" and _has(self.exact, digest(exact)), masked != "" and _has(self.masked, digest(masked))

@@ -199,8 +199,8 @@ def _texts_section(texts: TrainingTexts | None) -> str:
         said = f"Not known in full: {file}, which holds digests of the texts that a model was trained on, is not here."
     else:
         said = (
-            f"{file} holds 32-bit digests of the {len(texts):,} texts that this model was trained on, with those of its "
-            f"teachers, its start and what labelled its problems: {'; '.join(texts.sources) or 'none'}. `hf-mwp "
+            f"{file} holds 32-bit digests of the {len(texts):,} texts that this model was trained on, with those of "
+            f"its teachers, its start and what labelled its problems: {'; '.join(texts.sources) or 'none'}. `hf-mwp "
             "evaluate` tells by them which problems are new to it, whatever their spaces, punctuation and numerals."
         )
         if texts.unknown:

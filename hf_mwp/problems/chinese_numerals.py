@@ -15,7 +15,8 @@ _UNITS = {"十": 10, "百": 100, "千": 1000}
 _SCALES = {"万": 10**4, "亿": 10**8}
 _NUMERAL = f"[{''.join(_DIGITS)}十百千][{''.join(_DIGITS)}十百千万亿]*"
 _PATTERN = re.compile(rf"一?半|(?P<denominator>{_NUMERAL})分之(?P<numerator>{_NUMERAL})|(?P<numeral>{_NUMERAL})")
-_NUMERALS = re.compile(_NUMERAL)
+# 千 before a unit belongs to that: 三百千米 are 300 of them.
+_NUMERALS = re.compile(f"(?:[{''.join(_DIGITS)}十]|[百千](?=分之))(?:[{''.join(_DIGITS)}十百万亿]|千(?![米克瓦]))*")
 _AS_DIGITS = {ord(character): str(digit) for character, digit in _DIGITS.items()}
 _MAX_LENGTH = 24  # of a numeral, in characters; longer ones are no numbers that a problem has
 

@@ -29,9 +29,9 @@ class TextKeys(NamedTuple):
     What is left of a text for comparing it with others: of two equal keys the words are the same, whatever the spaces,
     punctuation, width and case of letters, and whether a number is written in digits or in words.
 
-    Texts are brought to Unicode's NFKC and lower case; numerals in words become digits, 三分之二 the fraction 2/3; white
-    space, punctuation and symbols go, except what stands between digits (`3.5`, `3/8`, `3:4`, `3*4`) and `+ < = >`.
-    Nothing but the text is needed, no language. For finding what must not be trained on, and what was: two
+    Texts are brought to Unicode's NFKC and lower case; numerals in words become digits, 三分之二 the fraction 2/3;
+    white space, punctuation and symbols go, except what stands between digits (`3.5`, `3/8`, `3:4`, `3*4`) and
+    `+ < = >`. Nothing but the text is needed, no language. For finding what must not be trained on, and what was: two
     texts may have one key by chance (`1.5` and `1.5 %`), but no two ways to write the same have two.
 
     Args:
