@@ -21,7 +21,8 @@ def training_texts_of(model: Any) -> TrainingTexts | None:
     if noted is not None or not name:
         return noted
     noted = getattr(model, "ancestors", None)
-    return TrainingTexts.load(name, revision=getattr(model.config, "_commit_hash", None)) if noted is None else noted
+    revision = getattr(getattr(model, "config", None), "_commit_hash", None)
+    return TrainingTexts.load(name, revision=revision) if noted is None else noted
 
 
 def ancestry_of(model: Any) -> TrainingTexts:

@@ -45,6 +45,7 @@ class BaseTrainer(Trainer):
     - takes the rows of [`load_mwp_dataset`] as they are and encodes them with `processing_class`, an [`MwpProcessor`];
       the default collator is an [`MwpCollator`];
     - gives encoder and decoder their own learning rate and weight decay;
+    - notes in the model, and in each folder that it writes, what the model was trained on ([`~data.TrainingTexts`]);
     - decodes while evaluating and reports `answer_accuracy`, `equation_accuracy`, `answer_accuracy_low`, `_medium` and
       `_high` (as far as the level occurs) and the other figures of [`metrics.accuracy_report`], beside the loss.
       `prediction_loss_only=True` leaves out the decoding. `compute_metrics`, if given, receives the tuple (sequences,

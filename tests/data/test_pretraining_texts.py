@@ -98,8 +98,8 @@ def test_data_sets(data_dir):
 def test_the_shipped_data_set():
     counts = Counter()
     texts = list(read_texts("math23k", exclude="math23k", counts=counts))
-    # 677 training problems differ from a held-out one in numbers, numerals, punctuation and spaces alone (445 in numbers
-    # and spaces), 659 of the others from another training problem in numbers and spaces.
+    # So many training problems differ from a held-out one in numbers, numerals, punctuation and spaces alone (445 in
+    # numbers and spaces); 659 of the others differ from another training problem in numbers and spaces.
     assert counts == {"read": 21_162, "kept": 19_826, "duplicate": 659, "excluded": 677}
     assert len(texts) == len(set(texts)) == 19_826
 
