@@ -86,6 +86,7 @@ def build_solver(
 
 
 def _encoder(args: ModelArguments, processor: MwpProcessor) -> PreTrainedModel:
+    from ..data.training_lineage import inherit_training_texts
     from ..models import MwpStudentConfig, MwpStudentModel
 
     if args.encoder is None:
@@ -103,7 +104,9 @@ def _encoder(args: ModelArguments, processor: MwpProcessor) -> PreTrainedModel:
     layers = parse_layers(args.encoder_layers)
     if layers is None:
         return encoder
-    return MwpStudentModel.from_encoder(encoder, layers=layers, add_pooling_layer=False)
+    student = MwpStudentModel.from_encoder(encoder, layers=layers, add_pooling_layer=False)
+    inherit_training_texts(student, encoder)
+    return student
 
 
 def numbers_have_tokens(args: ModelArguments | StudentModelArguments) -> bool:

@@ -102,11 +102,13 @@ def run(argv: list[str]) -> int:
         argv,
     )
     from ..data import OutputVocabulary
+    from ..data.training_lineage import training_texts_of
     from ..hub import build_model_card, with_pooling_layer, write_model_folder
     from ..models.mwp_student import save_student_code
 
     notes = read_notes(args.notes)
     model, processor = load_solver(args.model)
+    texts = training_texts_of(model)
     evaluated = "this model"
     if args.part == "encoder":
         kind = model.encoder.config.model_type
@@ -117,6 +119,9 @@ def run(argv: list[str]) -> int:
         model, evaluated = with_pooling_layer(model.encoder), "solver built on it"
         # As `hf-mwp pretrain` leaves it: constants are collected by the solver that is built on the encoder.
         processor.vocabulary = OutputVocabulary()
+    if texts is not None:
+        # Also of an encoder taken out of its solver.
+        model.training_texts = texts
     card = build_model_card(
         model,
         model_id=args.model_id or args.output_dir,
@@ -130,6 +135,7 @@ def run(argv: list[str]) -> int:
         license=args.license,
         summary=args.summary,
         notes=notes,
+        training_texts=texts,
     )
     with OutputFolder(args.output_dir) as folder:
         folder.check_unused(args.overwrite)
@@ -167,6 +173,7 @@ def read_figures(folder: str, model: str) -> ModelFigures:
         section["num_beams"],
         section["rule"],
         section["reports"],
+        section.get("training_texts", {}).get("remark", ""),
         section.get("calibration"),
     )
 

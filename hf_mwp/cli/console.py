@@ -48,18 +48,19 @@ def of_equations(report: Mapping[str, float], prefix: str = "") -> str:
     return f" of {int(count)}" if differs else ""
 
 
-def accuracy_table(title: str, reports: Mapping[str, Mapping[str, float]]) -> Table:
+def accuracy_table(title: str, reports: Mapping[str, Mapping[str, float]], remark: str = "") -> Table:
     """
     A table of accuracies in percent, one line per report.
 
     Args:
         title (`str`): Heading.
         reports (`Mapping[str, Mapping]`): Results of [`metrics.accuracy_report`] by the name of the line.
+        remark (`str`, *optional*): What a reader has to know, a line of its own below the heading.
     """
     levels = [
         level for level in ("low", "medium", "high") if any(f"num_problems_{level}" in r for r in reports.values())
     ]
-    table = Table(title=title, title_justify="left")
+    table = Table(title=f"{title}\n{remark}" if remark else title, title_justify="left")
     table.add_column("")
     for heading in ("problems", "answer %", "equation %", *levels):
         table.add_column(heading, justify="right")

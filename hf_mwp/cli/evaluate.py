@@ -12,7 +12,7 @@ from ..files import write_json_lines
 from .console import accuracy_table, make_console
 from .data_arguments import DataArguments, check_at_least_one
 from .errors import CommandError
-from .evaluation import overlap_reports, predict, reason_table
+from .evaluation import group_reports, predict, reason_table
 from .model_folder import load_solver
 from .parsing import parse
 from .problem_data import load_problem_data
@@ -69,8 +69,8 @@ def run(argv: list[str]) -> int:
     (args, data_args), values = parse(
         "evaluate",
         "Measure a solver on a data set: answer and equation accuracy, overall, per level of complexity, and with and "
-        "without problems whose masked text is in the training part. Every prediction goes to a JSONL file with the "
-        "reason of its failure.",
+        "without problems whose text, or whose text up to its numbers, the model was trained on. Every prediction "
+        "goes to a JSONL file with the reason of its failure.",
         argument_types(),
         argv,
     )
@@ -111,15 +111,21 @@ def evaluate(args: EvaluateArguments, data_args: DataArguments, folder: RunFolde
         rule=args.rule,
         console=console,
     )
-    seen = data.seen_in_training if args.split != "train" else None
-    reports = overlap_reports(predictions, seen)
+    overlap = data.overlap(model, args.split)
+    reports, texts = group_reports(predictions, overlap)
     path = Path(args.predictions or f"predictions_{Path(data_args.dataset).stem}_{args.split}.jsonl")
     calibration = measure_calibration(predictions)
-    figures = {"scheme": data.scheme, "num_beams": args.num_beams, "rule": args.rule, "reports": reports}
-    figures["calibration"] = calibration
+    figures = {
+        "scheme": data.scheme,
+        "num_beams": args.num_beams,
+        "rule": args.rule,
+        "reports": reports,
+        "training_texts": texts,
+        "calibration": calibration,
+    }
     if folder is not None and args.predictions is None:
         path = folder.path / path
-    records = (each.to_dict() | {"masked_text_in_train": seen(each) if seen else None} for each in predictions)
+    records = (each.to_dict() | overlap.flags(each.problem.text) for each in predictions)
     write_json_lines(path, records)
     if folder is not None:
         folder.write_json("data.json", data.record())
@@ -132,7 +138,7 @@ def evaluate(args: EvaluateArguments, data_args: DataArguments, folder: RunFolde
     else:
         beams = "greedy" if args.num_beams == 1 else f"{args.num_beams} beams"
         title = f"{args.model} on {data_args.dataset}, {args.split} part ({data.scheme}), {beams}, rule {args.rule!r}"
-        console.print(accuracy_table(title, reports))
+        console.print(accuracy_table(title, reports, texts["remark"]))
         console.print(reason_table(predictions))
         if calibration is not None:
             console.print(calibration_table(calibration))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -13,6 +13,7 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from ..data.mwp_processor import MwpProcessor
+    from ..metrics import TrainingOverlap
     from ..models import MwpSolver
     from ..trainers.solver_evaluation import SolverPrediction
 
@@ -96,25 +97,12 @@ def search(
     return found
 
 
-def overlap_reports(
-    predictions: Sequence[SolverPrediction], seen: Callable[[SolverPrediction], bool] | None
-) -> dict[str, dict[str, float]]:
-    """
-    Accuracies of all problems and, where some of them have their masked text in the training part, of the two parts.
-
-    Args:
-        predictions (`Sequence[SolverPrediction]`): All of them.
-        seen (`Callable`, *optional*): Whether the masked text of a prediction's problem is in the training part.
-    """
-    from ..metrics import accuracy_report
-
-    groups = {"all problems": list(predictions)}
-    if seen is not None:
-        known = [prediction for prediction in predictions if seen(prediction)]
-        if known:
-            groups["masked text not in train"] = [p for p in predictions if not seen(p)]
-            groups["masked text in train"] = known
-    return {name: accuracy_report([p.score for p in group]) for name, group in groups.items()}
+def group_reports(
+    predictions: Sequence[SolverPrediction], overlap: TrainingOverlap
+) -> tuple[dict[str, dict[str, float]], dict[str, Any]]:
+    """Accuracies of predictions, all and by what was trained on, and what the record says of that."""
+    problems = [prediction.problem for prediction in predictions]
+    return overlap.reports(problems, [prediction.score for prediction in predictions]), overlap.record(problems)
 
 
 def reason_table(predictions: Sequence[SolverPrediction]) -> Table:

@@ -111,6 +111,8 @@ def run(argv: list[str]) -> int:
     )
     check_one_process("label", launches=False)
     check_device(args.device)
+    from ..data.training_lineage import ancestry_of
+
     console = make_console()
     with RunFolder(args.output_dir, "label", values, begin=False) as folder:
         folder.check_record()
@@ -126,6 +128,8 @@ def run(argv: list[str]) -> int:
             raise CommandError(f"There is no problem to label{f': {fates}' if fates else ''}.")
         folder.begin()
         write_json_lines(path, label_rows(model, processor, rows, args, counts, unfinished, console))
+        # What its labeller has seen goes to those that learn from the labels.
+        ancestry_of(model).save(folder.path)
         shutil.rmtree(unfinished)
         folder.finish({"problems": args.problems, "fates": {fate: counts[fate] for fate in FATES}})
     table = Table(title=", ".join(Path(source).name for source in args.problems), title_justify="left")
@@ -141,13 +145,13 @@ def run(argv: list[str]) -> int:
 def read_rows(args: LabelArguments, processor: MwpProcessor, counts: Counter[str]) -> list[dict[str, Any]]:
     """The problems to label, each masked text once; `counts` takes what became of the others."""
     from ..data import problem_from_row
-    from ..data.pretraining_texts import held_out_digests, masked_digest
+    from ..data.pretraining_texts import held_out_digests, loose_digest, masked_digest
     from ..data.sources import read_part
     from ..data.usability import find_answer_fault
     from ..problems import refusal
 
     language = processor.language
-    excluded = held_out_digests(args.exclude or (), language, args.data_dir)
+    excluded = held_out_digests(args.exclude or (), args.data_dir)
     seen: set[bytes] = set()
     rows = []
     for row in (row for source in args.problems for row in read_part(source, args.data_dir, language=language)[0]):
@@ -160,8 +164,10 @@ def read_rows(args: LabelArguments, processor: MwpProcessor, counts: Counter[str
         key = masked_digest(row["text"], language)
         if find_answer_fault(problem) is not None or refusal(problem) is not None:
             counts["no answer"] += 1
-        elif key in excluded or key in seen:
-            counts["excluded" if key in excluded else "duplicate"] += 1
+        elif loose_digest(row["text"]) in excluded:
+            counts["excluded"] += 1
+        elif key in seen:
+            counts["duplicate"] += 1
         else:
             seen.add(key)
             rows.append({**row, "equation": None})

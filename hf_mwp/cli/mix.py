@@ -51,6 +51,7 @@ def run(argv: list[str]) -> int:
     )
     from transformers import AutoModel
 
+    from ..data.training_lineage import ancestry_of
     from ..distillation import mix_parameters
 
     check_folder(args.pretrained)
@@ -64,6 +65,7 @@ def run(argv: list[str]) -> int:
         # Rows of tokens that came with the solver begin in the same way each time.
         processor.resize_embeddings(pretrained)
         mix_parameters(pretrained, solver, args.theta, inplace=True)
+        solver.training_texts = ancestry_of(solver)
         solver.save_pretrained(args.output_dir)
         processor.save_pretrained(args.output_dir)
     make_console().print(f"{Path(args.output_dir)} has the mixed solver, {args.theta:g} of it pretrained.")

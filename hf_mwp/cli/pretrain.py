@@ -42,6 +42,7 @@ def run(argv: list[str]) -> int:
     """Pretrains a student; see `hf-mwp pretrain --help`. Also runs under `torchrun` and `accelerate launch`."""
     from transformers import set_seed
 
+    from ..data.training_texts import short_name
     from ..problems.pos_tagger import load_tagger
     from ..trainers import PreTrainingTrainer
 
@@ -74,6 +75,7 @@ def run(argv: list[str]) -> int:
                 processing_class=builder.processor,
                 progress=progress,
             )
+        trainer.text_sources = tuple(map(short_name, corpus_args.corpus))
         record = data_record(corpus_args, trainer, tagger, counts)
         console.print(
             f"{record['used']} texts to learn from, {record['held_out']} held out; {describe_counts(counts)}"

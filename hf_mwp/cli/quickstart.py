@@ -14,7 +14,7 @@ from .console import make_console, of_equations, percent
 from .curve import draw_learning_curve
 from .data_arguments import DataArguments
 from .errors import CommandError
-from .evaluation import predict
+from .evaluation import group_reports, predict
 from .parsing import parse
 from .problem_data import ProblemData, load_problem_data
 from .quickstart_models import (
@@ -83,6 +83,7 @@ def run(argv: list[str]) -> int:
 
         figures = measure(models, processor, test, args.num_beams)
         console.print(figures_table(figures, args, data))
+        console.print(groups_table(figures))
         show_solutions(folder.path / "student", test, args.seed, console)
         draw_learning_curve(logs, folder.path / "learning_curve.png", title=f"quickstart on ASDiv-A, fold {args.fold}")
         seconds = time.perf_counter() - started
@@ -118,7 +119,7 @@ def save(folder: Path, model: MwpSolver, processor: MwpProcessor) -> None:
 def measure(models: dict[str, MwpSolver], processor: MwpProcessor, rows: list[dict], num_beams: int) -> dict[str, Any]:
     """Size, accuracy, cost of one problem and, relative to the teacher, the accuracy kept by each model."""
     from ..data import problem_from_row
-    from ..metrics import accuracy_report, compare_latency, count_flops, count_parameters
+    from ..metrics import TrainingOverlap, accuracy_report, compare_latency, count_flops, count_parameters
 
     timed = [processor(problem_from_row(row, numerals=processor.numerals)) for row in rows[:NUM_TIMED]]
     names = ("input_ids", "attention_mask", "number_positions")
@@ -132,6 +133,9 @@ def measure(models: dict[str, MwpSolver], processor: MwpProcessor, rows: list[di
         predictions = predict(model, processor, rows, num_beams=num_beams)
         figures[name] = {"layers": model.config.num_hidden_layers, "parameters": count_parameters(model)}
         figures[name] |= accuracy_report([prediction.score for prediction in predictions])
+        figures[name]["reports"], figures[name]["training_texts"] = group_reports(
+            predictions, TrainingOverlap.of(model)
+        )
         figures[name]["flops"] = count_flops(solve_all(model)) / len(timed)
     latencies = compare_latency({name: solve_all(model) for name, model in models.items()}, repeats=5, warmup=1)
     teacher = figures["teacher"]["answer_accuracy"]
@@ -178,6 +182,20 @@ def figures_table(figures: dict[str, Any], args: QuickstartArguments, data: Prob
             f"{figure['speedup']:.1f} x",
             percent(figure["retention"]),
         )
+    return table
+
+
+def groups_table(figures: dict[str, Any]) -> Table:
+    """How each model does on problems that it was trained on and on those that it was not."""
+    remarks = dict.fromkeys(figure["training_texts"]["remark"] for figure in figures.values())
+    title = "\n".join(["answer %, by what was trained on", *filter(None, remarks)])
+    table = Table(title=title, title_justify="left")
+    table.add_column("")
+    for heading in ("problems", *figures):
+        table.add_column(heading, justify="right")
+    for group, report in figures["teacher"]["reports"].items():
+        answers = (figure["reports"].get(group, {}).get("answer_accuracy") for figure in figures.values())
+        table.add_row(group, str(report["num_problems"]), *map(percent, answers))
     return table
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from .console import accuracy_table, is_main_process, make_console
 from .curve import draw_learning_curve
 from .data_arguments import DataArguments
-from .evaluation import overlap_reports, predict, reason_table
+from .evaluation import group_reports, predict, reason_table
 from .problem_data import ProblemData, load_problem_data
 from .progress import RichProgressCallback
 from .resuming import begin_record, begin_run
@@ -141,10 +141,11 @@ def run_training(
             rule=config.answer_rule,
             console=console,
         )
-        reports = overlap_reports(predictions, data.seen_in_training)
+        reports, texts = group_reports(predictions, data.overlap(model, part))
         metrics[part] = {"scheme": data.scheme, "num_beams": beams, "rule": config.answer_rule, "reports": reports}
+        metrics[part]["training_texts"] = texts
         title = f"{name}, {part} part ({data.scheme}), {'greedy' if beams == 1 else f'{beams} beams'}"
-        console.print(accuracy_table(title, reports))
+        console.print(accuracy_table(title, reports, texts["remark"]))
         if part == "test":
             console.print(reason_table(predictions))
     curve = folder.path / "learning_curve.png"

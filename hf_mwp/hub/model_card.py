@@ -10,6 +10,7 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from transformers import PreTrainedModel
 
 from ..data.sources import LOADERS
+from ..data.training_texts import TrainingTexts
 from ..distillation.feature_matching import PAPER_WEIGHTS
 from ..losses import HiddenMSELoss
 from ..metrics import count_parameters
@@ -53,6 +54,7 @@ class ModelFigures:
         num_beams (`int`): Beams of the search.
         rule (`str`): What was a right answer, see [`metrics.answers_match`].
         reports (`Mapping[str, Mapping[str, float]]`): Results of [`metrics.accuracy_report`] by group of problems.
+        remark (`str`): What has to be said beside them, see [`metrics.TrainingOverlap`].
         calibration (`Mapping[str, Any]`, *optional*): Result of [`metrics.calibration_report`] for all problems.
     """
 
@@ -62,6 +64,7 @@ class ModelFigures:
     num_beams: int
     rule: str
     reports: Mapping[str, Mapping[str, float]]
+    remark: str = ""
     calibration: Mapping[str, Any] | None = None
 
 
@@ -75,6 +78,7 @@ def build_model_card(
     license: str | None = None,
     summary: str = "",
     notes: str = "",
+    training_texts: TrainingTexts | None = None,
 ) -> ModelCard:
     """
     Writes the card of a student or solver: what it is, how it is loaded, how it was made and how well it does. All
@@ -93,6 +97,7 @@ def build_model_card(
         license (`str`, *optional*): Licence identifier of the weights.
         summary (`str`, *optional*): First paragraph.
         notes (`str`, *optional*): Sources, licences and limits that the records do not know, as Markdown.
+        training_texts ([`~data.TrainingTexts`], *optional*): What it was trained on, as far as that is known.
 
     Returns:
         `ModelCard`: to be saved as `README.md`.
@@ -114,6 +119,7 @@ def build_model_card(
         f"Architecture: {_architecture(model)}. Method: {PAPER}.",
         usage_section(kind, model_id, language, indexed_numbers),
         _figures_section(figures),
+        _texts_section(training_texts),
         _stages_section(stages),
         notes,
         f"## Citation\n\n```bibtex\n{HiddenMSELoss().citation}\n```",
@@ -190,7 +196,8 @@ def _figures_section(figures: Sequence[ModelFigures]) -> str:
             )
     rules = " and ".join(sorted({f'"{each.rule}"' for each in figures}))
     rule = f"An answer is right by the rule {rules} of `hf-mwp evaluate`."
-    return "\n\n".join(["## Figures", "\n".join(rows), rule, *_calibration(figures)])
+    remarks = [f"{each.model}, {each.dataset}, {each.part}: {each.remark}." for each in figures if each.remark]
+    return "\n\n".join(["## Figures", "\n".join(rows), rule, *dict.fromkeys(remarks), *_calibration(figures)])
 
 
 def _calibration(figures: Sequence[ModelFigures]) -> list[str]:
@@ -214,6 +221,21 @@ def _calibration(figures: Sequence[ModelFigures]) -> list[str]:
         'pipeline answers "unsure" below a probability.'
     )
     return [text, "\n".join(rows)]
+
+
+def _texts_section(texts: TrainingTexts | None) -> str:
+    file = f"`{TrainingTexts.file_name}`"
+    if texts is None:
+        said = f"Not known in full: {file}, which holds digests of the texts that a model was trained on, is not here."
+    else:
+        said = (
+            f"{file} holds 32-bit digests of the {len(texts):,} texts that this model was trained on, with those of "
+            f"its teachers, its start and what labelled its problems: {'; '.join(texts.sources) or 'none'}. `hf-mwp "
+            "evaluate` tells by them which problems are new to it, whatever their spaces, punctuation and numerals."
+        )
+        if texts.unknown:
+            said += f" Not known: what {' and '.join(texts.unknown)} was trained on."
+    return f"## Training texts\n\n{said}"
 
 
 def _stages_section(stages: Sequence[TrainingStage]) -> str:

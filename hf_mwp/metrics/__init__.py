@@ -10,6 +10,7 @@ from .failure_reasons import FAILURE_REASONS, failure_reason
 from .latency import Latency, compare_latency, measure_latency
 from .matching import answers_match, equations_match
 from .pos_tagging import pos_report
+from .training_overlap import TrainingOverlap
 
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "EquationAccuracy",
     "Latency",
     "PredictionScore",
+    "TrainingOverlap",
     "accuracy_report",
     "answers_match",
     "calibration_report",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import cached_property, reduce
+from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, EvalLoopOutput, ha
 
 from ..data.collator import MwpCollator
 from ..data.mwp_processor import MwpProcessor
+from ..data.training_lineage import ancestry_of, texts_of_rows, write_training_texts
+from ..data.training_texts import TrainingTexts
 from ..disk_full_error import DiskFullError, means_full_disk
 from ..files import write_json_lines
 from .base_config import BaseConfig
@@ -44,6 +48,7 @@ class BaseTrainer(Trainer):
     - takes the rows of [`load_mwp_dataset`] as they are and encodes them with `processing_class`, an [`MwpProcessor`];
       the default collator is an [`MwpCollator`];
     - gives encoder and decoder their own learning rate and weight decay;
+    - notes in the model, and in each folder that it writes, what the model was trained on ([`~data.TrainingTexts`]);
     - decodes while evaluating and reports `answer_accuracy`, `equation_accuracy`, `answer_accuracy_low`, `_medium` and
       `_high` (as far as the level occurs) and the other figures of [`metrics.accuracy_report`], beside the loss.
       `prediction_loss_only=True` leaves out the decoding. `compute_metrics`, if given, receives the tuple (sequences,
@@ -107,6 +112,8 @@ class BaseTrainer(Trainer):
         if self.is_solver:
             self._check_solver(self.model)
         self._check_metric()
+        # Read now: a run may write over the folder that its model comes from.
+        self._ancestry = reduce(or_, map(ancestry_of, self._ancestors())) if self._notes_texts else None
         self._loss_parts: dict[str, torch.Tensor] = {}
         self._num_loss_parts = 0
         self._evaluated: Any = None
@@ -151,7 +158,10 @@ class BaseTrainer(Trainer):
             resume_from_checkpoint = last_complete_checkpoint(self.args.output_dir)
             if resume_from_checkpoint is None:
                 raise ValueError(f"There is no complete checkpoint in {self.args.output_dir} to resume from.")
-        return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
+        try:
+            return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
+        finally:
+            self._note_training_texts()
 
     def _save_checkpoint(self, model, trial):
         # What is written over, as by a run that was begun again at an older checkpoint, is not complete meanwhile.
@@ -249,6 +259,33 @@ class BaseTrainer(Trainer):
             seed=args.seed if args.data_seed is None else args.data_seed,
             first_epoch=lambda: int(self.state.epoch or 0),
         )
+
+    # What was trained on
+
+    @property
+    def _notes_texts(self) -> bool:
+        """Whether the model's folder tells what it was trained on, see [`~data.TrainingTexts`]."""
+        return self.is_solver
+
+    def _ancestors(self) -> list[nn.Module]:
+        """Models whose training texts are those of the trained model as well."""
+        return [] if self.model is None else [self.accelerator.unwrap_model(self.model)]
+
+    @cached_property
+    def _own_texts(self) -> TrainingTexts:
+        return TrainingTexts() if self.train_dataset is None else texts_of_rows(self.train_dataset)
+
+    def _note_training_texts(self) -> None:
+        """Notes in the model what it has been trained on, once it has been trained."""
+        if self._notes_texts and self.state.global_step:
+            model = self.accelerator.unwrap_model(self.model)
+            model.training_texts = ancestry_of(model) | self._ancestry | self._own_texts
+
+    def _save(self, output_dir=None, state_dict=None) -> None:
+        self._note_training_texts()
+        super()._save(output_dir, state_dict)
+        if self._notes_texts and self.args.should_save:
+            write_training_texts(self.accelerator.unwrap_model(self.model), output_dir or self.args.output_dir)
 
     # Optimiser
 

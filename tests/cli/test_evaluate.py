@@ -21,14 +21,20 @@ def test_tables_and_predictions(solver_folder, problems, tmp_path, capsys):
     argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems), "--predictions", str(path)]
     assert main(argv) == 0
     shown = " ".join(capsys.readouterr().out.split())  # a title with long paths is wrapped
-    for part in ("all problems", "masked text in train", "Why answers are wrong", "rule 'annotated'"):
+    for part in (
+        "all problems",
+        "masked text not in training part",
+        "Not known: what",
+        "Why answers are wrong",
+        "rule 'annotated'",
+    ):
         assert part in shown
     records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert len(records) == 9
     assert all(record["reason"] == "correct" or record["reason"] in FAILURE_REASONS for record in records)
-    assert {"text", "equation", "answer", "prediction", "value", "masked_text_in_train"} <= records[0].keys()
+    assert {"text", "equation", "answer", "prediction", "value", "masked_text_in_training_part"} <= records[0].keys()
     # All tiny problems come from six templates, so every masked text occurs in the training part.
-    assert all(record["masked_text_in_train"] for record in records)
+    assert all(record["masked_text_in_training_part"] for record in records)
 
 
 def test_json_agrees_with_the_records(solver_folder, problems, tmp_path, capsys):

@@ -70,6 +70,10 @@ def test_excluded_texts_are_not_labelled(solver_folder, tmp_path, found):
     write(tmp_path / "held_out.jsonl", [{"text": TEXTS[0].replace("4", "9")}])
     rest = label(solver_folder, tmp_path, "--overwrite", "--exclude", str(tmp_path / "held_out.jsonl"))
     assert [each["text"] for each in rest] == TEXTS[1:]
+    # Another way to write it is no way around.
+    write(tmp_path / "held_out.jsonl", [{"text": TEXTS[0].replace("4", "四").replace("？", " ?").replace("，", "")}])
+    rest = label(solver_folder, tmp_path, "--overwrite", "--exclude", str(tmp_path / "held_out.jsonl"))
+    assert [each["text"] for each in rest] == TEXTS[1:]
     assert label(solver_folder, tmp_path, "--overwrite", "--min_probability=0.99999") == []
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +14,7 @@ from transformers import AutoModel, PreTrainedModel
 from transformers.utils import ModelOutput
 
 from ...data.mwp_processor import MwpProcessor
+from ...data.training_lineage import inherit_training_texts, write_training_texts
 from ...data.tree_batch import TreeBatch
 from ..gts import GTSConfig, GTSDecoder, SolveOutput
 from ..positions import count_positions
@@ -150,7 +152,16 @@ class MwpSolver(PreTrainedModel):
             bottleneck_size=bottleneck_size,
         )
         decoder = decoder if isinstance(decoder, GTSDecoder) else GTSDecoder(decoder)
-        return cls(config, encoder=encoder, decoder=decoder)
+        solver = cls(config, encoder=encoder, decoder=decoder)
+        inherit_training_texts(solver, encoder)
+        return solver
+
+    def save_pretrained(self, save_directory: str | PathLike, is_main_process: bool = True, **kwargs) -> None:
+        """As in `PreTrainedModel`; beside the weights goes what they were trained on, see [`data.TrainingTexts`]."""
+        if is_main_process and not Path(save_directory).is_file():
+            # First, for what is pushed to the Hub is what lies in the folder when the weights are written.
+            write_training_texts(self, save_directory)
+        super().save_pretrained(save_directory, is_main_process=is_main_process, **kwargs)
 
     def get_input_embeddings(self) -> nn.Module:
         return self.encoder.get_input_embeddings()
