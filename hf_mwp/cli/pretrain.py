@@ -16,17 +16,32 @@ from .curve import draw_learning_curve
 from .errors import CommandError
 from .parsing import parse
 from .pretrain_arguments import NO_TAGGER, CorpusArguments, StudentModelArguments
-from .progress import counting_bar
 from .run_arguments import ResumeArguments
 from .run_folder import RunFolder
 from .student_building import StudentBuilder
 from .student_making import SAMPLE_SIZE
 from .training import resume_point, train_and_save, turn_off_evaluation
+from .training_options import PreTrainingOptions
 
 
 if TYPE_CHECKING:
     from ..trainers import PreTrainingConfig, PreTrainingTrainer
 
+COMMON = {
+    CorpusArguments: ("corpus", "exclude", "tagger"),
+    StudentModelArguments: ("encoder", "encoder_layers", "encoder_config", "tokenizer", "language"),
+    PreTrainingOptions: (
+        "output_dir",
+        "num_train_epochs",
+        "per_device_train_batch_size",
+        "learning_rate",
+        "mlm_probability",
+        "pos_loss_weight",
+        "save_strategy",
+        "seed",
+    ),
+    ResumeArguments: ("resume", "overwrite"),
+}
 PANELS = {"masked words, loss": "eval_mlm_loss", "tagging, F1": "eval_pos_f1"}
 
 
@@ -39,18 +54,20 @@ def argument_types() -> list[type]:
 
 def run(argv: list[str]) -> int:
     """Pretrains a student; see `hf-mwp pretrain --help`. Also runs under `torchrun` and `accelerate launch`."""
-    from transformers import set_seed
-
-    from ..problems.pos_tagger import load_tagger
-    from ..trainers import PreTrainingTrainer
-
     (corpus_args, model_args, resume_args, config), values = parse(
         "pretrain",
         "Pretrain a student on texts of math word problems: masked words, of which those that carry the mathematics "
         "are masked more often, and parts of speech.",
-        argument_types(),
+        argument_types,
         argv,
+        common=COMMON,
     )
+    from transformers import set_seed
+
+    from ..problems.pos_tagger import load_tagger
+    from ..trainers import PreTrainingTrainer
+    from .progress import counting_bar
+
     console = make_console()
     checkpoint = resume_point(config, resume_args)
     check_tagging(corpus_args, model_args, config)
@@ -126,6 +143,7 @@ def read_corpus(
     if tagger is None:
         return list(texts)
     from ..data.tagged_corpus import tag_corpus
+    from .progress import counting_bar
 
     with counting_bar(console, f"tagging with {tagger.name}") as progress:
         return tag_corpus(texts, tagger, args.tag_cache or folder / "tags", progress=progress)

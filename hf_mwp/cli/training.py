@@ -14,7 +14,6 @@ from .data_arguments import DataArguments
 from .errors import CommandError
 from .evaluation import overlap_reports, predict, reason_table
 from .problem_data import ProblemData, load_problem_data
-from .progress import RichProgressCallback
 from .run_arguments import ResumeArguments, RunArguments
 from .run_folder import RunFolder
 
@@ -113,6 +112,7 @@ def train_and_save(trainer: BaseTrainer, checkpoint: str | None, console: Consol
     """
     from ..metrics import count_parameters
     from ..trainers.checkpoints import remove_checkpoints
+    from .progress import RichProgressCallback
 
     if checkpoint is None and trainer.is_world_process_zero():
         remove_checkpoints(trainer.args.output_dir)
