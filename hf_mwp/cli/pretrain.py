@@ -14,6 +14,7 @@ from rich.table import Table
 from .console import is_main_process, make_console, percent
 from .curve import draw_learning_curve
 from .errors import CommandError
+from .output_folder import describe_contents
 from .parsing import parse
 from .pretrain_arguments import NO_TAGGER, CorpusArguments, StudentModelArguments
 from .run_arguments import ResumeArguments
@@ -99,8 +100,7 @@ def run(argv: list[str]) -> int:
         folder.finish(pretrain(trainer, folder, checkpoint, console))
     finally:
         folder.close()
-    written = "model, processor, run_config.yaml, run.json, data.json, metrics.json, run.log, learning_curve.png"
-    console.print(f"{folder.path} has {written}")
+    console.print(describe_contents(folder.path, "model", "processor"))
     return 0
 
 

@@ -15,13 +15,13 @@ from .curve import draw_learning_curve
 from .data_arguments import DataArguments
 from .errors import CommandError
 from .evaluation import predict
+from .output_folder import check_output_folder, describe_contents
 from .parsing import parse
 from .problem_data import ProblemData, load_problem_data
 from .quickstart_models import (
     QuickstartArguments,
     cut_from_teacher,
     distil,
-    find_encoder,
     make_teacher,
     random_like,
     train_baseline,
@@ -39,6 +39,11 @@ NUM_SHOWN = 5
 NUM_TIMED = 20
 
 
+def argument_types() -> list[type]:
+    """Dataclasses whose fields are the options."""
+    return [QuickstartArguments]
+
+
 def run(argv: list[str]) -> int:
     """Runs the quickstart; see `hf-mwp quickstart --help`."""
     started = time.perf_counter()
@@ -46,10 +51,9 @@ def run(argv: list[str]) -> int:
         "quickstart",
         "Fine-tune a pretrained encoder into a teacher on ASDiv-A, cut a 3-layer student from it, distil it, train "
         "the same student from random weights for comparison, and measure all of them on the fold held out.",
-        [QuickstartArguments],
+        argument_types(),
         argv,
     )
-    find_encoder(args.encoder)
     check_output(Path(args.output_dir))
     import torch
     from transformers import set_seed
@@ -91,8 +95,7 @@ def run(argv: list[str]) -> int:
     finally:
         folder.close()
     console.print(
-        f"Done in {seconds:.0f} s. {folder.path} has teacher and student, run_config.yaml, run.json, metrics.json, "
-        f"run.log and learning_curve.png. Try:\n"
+        f"Done in {seconds:.0f} s. {describe_contents(folder.path, 'teacher', 'student')}. Try:\n"
         f'  hf-mwp solve --model {folder.path / "student"} "Tom has 12 apples and eats 3. How many are left?"'
     )
     return 0
@@ -103,8 +106,9 @@ def check_output(path: Path) -> None:
     An output folder may be new, empty, or of an earlier quickstart, which is replaced.
 
     Raises:
-        CommandError: it holds something else.
+        CommandError: it holds something else, or is a file.
     """
+    check_output_folder(path)
     if path.is_dir() and any(path.iterdir()) and "hf-mwp quickstart" not in _text(path / "run.json"):
         raise CommandError(f"{path} is not empty and not from an earlier quickstart; choose another --output_dir.")
 

@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from .console import is_main_process
-from .errors import CommandError
+from .output_folder import check_output_folder
 
 
 LIBRARIES = ("torch", "transformers", "accelerate", "datasets", "evaluate", "tokenizers", "safetensors", "numpy")
@@ -45,8 +45,7 @@ class RunFolder:
         self.writes = is_main_process()
         self._started = time.time()
         self._cpu_started = time.process_time()
-        if self.path.exists() and not self.path.is_dir():
-            raise CommandError(f"{self.path} is a file; choose another output folder.")
+        check_output_folder(self.path)
         self.record = {
             "command": f"hf-mwp {command}",
             "arguments": sys.argv[1:],

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from .console import make_console
+from .data_arguments import check_at_least_one
 from .errors import CommandError
 from .evaluate import check_device
 from .model_folder import load_solver
@@ -35,13 +36,21 @@ class SolveArguments:
     batch_size: int = field(default=16, metadata={"help": "Problems solved at once."})
     device: str | None = field(default=None, metadata={"help": "Device, such as cpu or cuda:0; chosen if not given."})
 
+    def __post_init__(self):
+        check_at_least_one(self, "num_beams", "top_k", "batch_size")
+
+
+def argument_types() -> list[type]:
+    """Dataclasses whose fields are the options."""
+    return [SolveArguments]
+
 
 def run(argv: list[str]) -> int:
     """Solves and prints; see `hf-mwp solve --help`. A problem without an answer is reported in its place."""
     (args,), values = parse(
         "solve",
         "Solve math word problems given as arguments, in a file, or on standard input (one a line).",
-        [SolveArguments],
+        argument_types(),
         argv,
         positional="problems",
     )
@@ -115,6 +124,8 @@ def _problems(texts: list[str], file: str | None) -> Iterator[dict[str, Any]]:
 
 
 def _from_file(path: Path) -> Iterator[dict[str, Any]]:
+    if path.is_dir():
+        raise CommandError(f"--file: {path} is a folder; name a file of problems in it.")
     if not path.is_file():
         raise CommandError(f"There is no file {path}.")
     with path.open(encoding="utf-8") as lines:
@@ -138,8 +149,6 @@ def _record(line: str, path: Path, number: int) -> dict[str, Any]:
 
 
 def _batches(first: dict[str, Any], rest: Iterator[dict[str, Any]], size: int) -> Iterator[list[dict[str, Any]]]:
-    if size < 1:
-        raise CommandError(f"`batch_size` must be at least 1, not {size}.")
     batch = [first]
     for problem in rest:
         if len(batch) == size:

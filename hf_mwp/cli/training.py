@@ -13,6 +13,7 @@ from .curve import draw_learning_curve
 from .data_arguments import DataArguments
 from .errors import CommandError
 from .evaluation import overlap_reports, predict, reason_table
+from .output_folder import check_output_folder, describe_contents
 from .problem_data import ProblemData, load_problem_data
 from .run_arguments import ResumeArguments, RunArguments
 from .run_folder import RunFolder
@@ -60,8 +61,7 @@ def run_command(
         folder.finish(run_training(trainer, data, folder, run_args, checkpoint, console, name))
     finally:
         folder.close()
-    written = "model, processor, run_config.yaml, run.json, metrics.json, run.log, learning_curve.png"
-    console.print(f"{folder.path} has {written}")
+    console.print(describe_contents(folder.path, "model", "processor"))
     return 0
 
 
@@ -70,10 +70,12 @@ def resume_point(config: BaseConfig, args: ResumeArguments) -> str | None:
     The checkpoint to go on from.
 
     Raises:
-        CommandError: there is none although the run is to be resumed, or there are some although it is not.
+        CommandError: there is none although the run is to be resumed, or there are some although it is not; or the
+            output folder is a file.
     """
     from ..trainers.checkpoints import last_complete_checkpoint
 
+    check_output_folder(config.output_dir)
     if config.resume_from_checkpoint:
         return config.resume_from_checkpoint
     folder = Path(config.output_dir)

@@ -9,6 +9,25 @@ from transformers import TrainingArguments
 
 
 ANSWER_RULES = ("annotated", "peers")
+NOT_NEGATIVE = (
+    "learning_rate",
+    "decoder_learning_rate",
+    "weight_decay",
+    "decoder_weight_decay",
+    "warmup_steps",
+    "max_grad_norm",
+    "early_stopping_threshold",
+    "seed",
+    "data_seed",
+)
+AT_LEAST_ONE = (
+    "per_device_train_batch_size",
+    "per_device_eval_batch_size",
+    "gradient_accumulation_steps",
+    "num_beams",
+    "max_decode_length",
+    "early_stopping_patience",
+)
 
 
 @dataclass
@@ -109,11 +128,13 @@ class BaseConfig(TrainingArguments):
             # The parent's answer would be the loss; which metric there is depends on the model, so the trainer
             # chooses.
             self.metric_for_best_model, self.greater_is_better = None, greater_is_better
-        for name in ("decoder_learning_rate", "decoder_weight_decay", "early_stopping_threshold"):
+        for name in NOT_NEGATIVE:
             value = getattr(self, name)
-            if value is not None and value < 0:
+            if value is not None and not value >= 0:
                 raise ValueError(f"`{name}` must not be negative, got {value}.")
-        for name in ("num_beams", "max_decode_length", "early_stopping_patience"):
+        if self.max_steps <= 0 and not self.num_train_epochs > 0:
+            raise ValueError(f"`num_train_epochs` must be greater than 0, got {self.num_train_epochs}.")
+        for name in AT_LEAST_ONE:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"`{name}` must be at least 1, got {value}.")
