@@ -18,7 +18,7 @@ from .console import make_console
 from .data_arguments import DataArguments
 from .errors import CommandError
 from .model_folder import load_solver
-from .output_folder import OutputFolder
+from .output_folder import OutputFolder, check_output_folder
 from .parsing import build_parser, parse
 from .recipe import STAGE_COMMANDS
 
@@ -101,6 +101,7 @@ def run(argv: list[str]) -> int:
         argument_types(),
         argv,
     )
+    check_output_folder(args.output_dir)
     from ..data import OutputVocabulary
     from ..data.training_lineage import training_texts_of
     from ..hub import build_model_card, with_pooling_layer, write_model_folder

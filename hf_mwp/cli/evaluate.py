@@ -20,11 +20,14 @@ from .reliability import calibration_table, draw_reliability, measure_calibratio
 from .run_folder import RunFolder
 
 
+LANGUAGES = {"zh": "Chinese", "en": "English"}
+
+
 @dataclass
 class EvaluateArguments:
     """Options of `hf-mwp evaluate` beside those of the data; the fields' help says what each is."""
 
-    model: str = field(default="hf_mwp_quickstart/student", metadata={"help": "Folder or Hub id of the solver."})
+    model: str | None = field(default=None, metadata={"help": "Folder or Hub id of the solver (must be given)."})
     split: str = field(
         default="test", metadata={"help": "Part of the data set to solve.", "choices": ["test", "validation", "train"]}
     )
@@ -43,7 +46,10 @@ class EvaluateArguments:
     batch_size: int = field(default=64, metadata={"help": "Problems solved at once."})
     predictions: str | None = field(
         default=None,
-        metadata={"help": "JSONL file for the predictions; predictions_<dataset>_<split>.jsonl if not given."},
+        metadata={
+            "help": "JSONL file for the predictions; predictions_<dataset>_<split>.jsonl in output_dir if not given, "
+            "or else runs/predictions_<model>_<dataset>[_fold<fold>]_<split>.jsonl."
+        },
     )
     output_dir: str | None = field(
         default=None,
@@ -57,11 +63,35 @@ class EvaluateArguments:
 
     def __post_init__(self):
         check_at_least_one(self, "num_beams", "batch_size", "max_decode_length")
+        if self.model is None:
+            raise ValueError(
+                "a `model` and a `dataset` must be given: what solves, and what it is measured on, for example "
+                "--model hf_mwp_quickstart/student --dataset asdiv_a."
+            )
+        if self.predictions is not None and Path(self.predictions).is_dir():
+            raise ValueError(f"`predictions` takes a file, and {self.predictions} is a folder: name a file in it.")
+
+
+@dataclass
+class MeasuredDataArguments(DataArguments):
+    """[`DataArguments`] with a data set that must be given: a solver knows one language and one kind of problem."""
+
+    dataset: str | None = field(
+        default=None, metadata={"help": "Name of a data set, or a JSONL or CSV file (must be given)."}
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.dataset is None:
+            raise ValueError(
+                "a `dataset` must be given: a JSONL or CSV file, or the name of a data set in the language of the "
+                "model, such as math23k (Chinese) or asdiv_a (English)."
+            )
 
 
 def argument_types() -> list[type]:
     """Dataclasses whose fields are the options."""
-    return [EvaluateArguments, DataArguments]
+    return [EvaluateArguments, MeasuredDataArguments]
 
 
 def run(argv: list[str]) -> int:
@@ -101,6 +131,12 @@ def evaluate(args: EvaluateArguments, data_args: DataArguments, folder: RunFolde
     rows = data.part(args.split)
     if rows is None:
         raise CommandError(f"{data_args.dataset} has no {args.split!r} part; it has {', '.join(data.parts)}.")
+    if processor.language not in rows["language"]:
+        ours, theirs = LANGUAGES[processor.language], LANGUAGES[rows[0]["language"]]
+        raise CommandError(
+            f"{args.model} solves problems in {ours}, and those of {data_args.dataset} are in {theirs}: take a data "
+            "set in the model's language."
+        )
     predictions = predict(
         model,
         processor,
@@ -113,7 +149,7 @@ def evaluate(args: EvaluateArguments, data_args: DataArguments, folder: RunFolde
     )
     overlap = data.overlap(model, args.split)
     reports, texts = group_reports(predictions, overlap)
-    path = Path(args.predictions or f"predictions_{Path(data_args.dataset).stem}_{args.split}.jsonl")
+    path = predictions_path(args, data_args, folder)
     calibration = measure_calibration(predictions)
     figures = {
         "scheme": data.scheme,
@@ -123,8 +159,6 @@ def evaluate(args: EvaluateArguments, data_args: DataArguments, folder: RunFolde
         "training_texts": texts,
         "calibration": calibration,
     }
-    if folder is not None and args.predictions is None:
-        path = folder.path / path
     records = (each.to_dict() | overlap.flags(each.problem.text) for each in predictions)
     write_json_lines(path, records)
     if folder is not None:
@@ -143,6 +177,17 @@ def evaluate(args: EvaluateArguments, data_args: DataArguments, folder: RunFolde
         if calibration is not None:
             console.print(calibration_table(calibration))
     console.print(f"Predictions: {path}")
+
+
+def predictions_path(args: EvaluateArguments, data_args: DataArguments, folder: RunFolder | None) -> Path:
+    """Where the predictions go: where they are wanted, into the run's folder, or to `runs`."""
+    if args.predictions is not None:
+        return Path(args.predictions)
+    dataset = Path(data_args.dataset).stem
+    if folder is not None:
+        return folder.path / f"predictions_{dataset}_{args.split}.jsonl"
+    fold = "" if data_args.fold is None else f"_fold{data_args.fold}"
+    return Path("runs") / f"predictions_{Path(args.model).resolve().name}_{dataset}{fold}_{args.split}.jsonl"
 
 
 def default_device() -> str:

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .console import make_console
+from .encoder_names import find_encoder
 from .errors import CommandError
 from .model_folder import check_folder, load_solver
-from .output_folder import OutputFolder
+from .output_folder import OutputFolder, check_output_folder
 from .parsing import parse
 
 
@@ -34,6 +35,7 @@ class MixArguments:
                 raise ValueError(f"`{name}` must be given.")
         if not 0 <= self.theta <= 1:
             raise ValueError(f"`theta` must be from 0 to 1, not {self.theta}.")
+        self.pretrained = find_encoder(self.pretrained)
 
 
 def argument_types() -> list[type]:
@@ -49,6 +51,7 @@ def run(argv: list[str]) -> int:
         argument_types(),
         argv,
     )
+    check_output_folder(args.output_dir)
     from transformers import AutoModel
 
     from ..data.training_lineage import ancestry_of

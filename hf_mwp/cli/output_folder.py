@@ -11,6 +11,7 @@ from .errors import CommandError
 
 
 LOCK = "run.lock"
+RECORDS = ("run_config.yaml", "run.json", "data.json", "metrics.json", "run.log", "learning_curve.png")
 MODEL_FILES = ("config.json", "*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*")
 
 
@@ -30,8 +31,7 @@ class OutputFolder:
     def __init__(self, path: str | Path):
         self.path = Path(path)
         self.writes = is_main_process()
-        if self.path.exists() and not self.path.is_dir():
-            raise CommandError(f"{self.path} is a file; choose another output folder.")
+        check_output_folder(self.path)
         self._is_new = not self.path.exists()
         self._lock = ProcessLock(self.path / LOCK) if self.writes else None
         if self._lock is not None and not self._lock.acquire():
@@ -77,3 +77,15 @@ class OutputFolder:
                 f"{self.path} has finished work of an earlier run ({', '.join(found[:2])}): replace it with "
                 "--overwrite, or choose another --output_dir."
             )
+
+
+def check_output_folder(path: str | Path) -> None:
+    """Raises `CommandError` if a file has the name of the folder, or of one above it."""
+    there = next((place for place in (Path(path), *Path(path).parents) if place.exists()), None)
+    if there is not None and not there.is_dir():
+        raise CommandError(f"{there} is a file; choose another output folder.")
+
+
+def describe_contents(path: Path, *made: str) -> str:
+    """What a run has left in its folder: what it `made`, and the records that are there."""
+    return f"{path} has {', '.join((*made, *(name for name in RECORDS if (path / name).is_file())))}"

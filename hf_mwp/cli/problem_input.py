@@ -73,6 +73,8 @@ def _waiting_batches(stream: BufferedIOBase, size: int) -> Iterator[list[dict[st
 
 
 def _from_file(path: Path) -> Iterator[dict[str, Any]]:
+    if path.is_dir():
+        raise CommandError(f"--file: {path} is a folder; name a file of problems in it.")
     if not path.is_file():
         raise CommandError(f"There is no file {path}.")
     read = _record if path.suffix in (".jsonl", ".json") else _plain

@@ -15,13 +15,13 @@ from .curve import draw_learning_curve
 from .data_arguments import DataArguments
 from .errors import CommandError
 from .evaluation import group_reports, predict
+from .output_folder import check_output_folder, describe_contents
 from .parsing import parse
 from .problem_data import ProblemData, load_problem_data
 from .quickstart_models import (
     QuickstartArguments,
     cut_from_teacher,
     distil,
-    find_encoder,
     make_teacher,
     random_like,
     train_baseline,
@@ -39,6 +39,11 @@ NUM_SHOWN = 5
 NUM_TIMED = 20
 
 
+def argument_types() -> list[type]:
+    """Dataclasses whose fields are the options."""
+    return [QuickstartArguments]
+
+
 def run(argv: list[str]) -> int:
     """Runs the quickstart; see `hf-mwp quickstart --help`."""
     started = time.perf_counter()
@@ -46,10 +51,9 @@ def run(argv: list[str]) -> int:
         "quickstart",
         "Fine-tune a pretrained encoder into a teacher on ASDiv-A, cut a 3-layer student from it, distil it, train "
         "the same student from random weights for comparison, and measure all of them on the fold held out.",
-        [QuickstartArguments],
+        argument_types(),
         argv,
     )
-    find_encoder(args.encoder)
     check_output(Path(args.output_dir))
     import torch
     from transformers import set_seed
@@ -89,8 +93,7 @@ def run(argv: list[str]) -> int:
         seconds = time.perf_counter() - started
         folder.finish({"data": data.record(), "test": figures, "seconds": round(seconds, 1), "logs": logs})
     console.print(
-        f"Done in {seconds:.0f} s. {folder.path} has teacher and student, run_config.yaml, run.json, metrics.json, "
-        f"run.log and learning_curve.png. Try:\n"
+        f"Done in {seconds:.0f} s. {describe_contents(folder.path, 'teacher', 'student')}. Try:\n"
         f'  hf-mwp solve --model {folder.path / "student"} "Tom has 12 apples and eats 3. How many are left?"'
     )
     return 0
@@ -103,6 +106,7 @@ def check_output(path: Path) -> None:
     Raises:
         CommandError: it holds something else, or a run of another command has been written into it.
     """
+    check_output_folder(path)
     for part in ("teacher", "student"):
         if (path / part / RECORD).is_file():
             raise CommandError(f"{path / part} is of another run than a quickstart; choose another --output_dir.")

@@ -22,6 +22,7 @@ from ..recipes.recipe import caution, read_yaml
 from ..recipes.stage import TRAINING_COMMANDS
 from .console import make_console, percent
 from .errors import CommandError
+from .output_folder import check_output_folder
 from .parsing import parse
 from .problem_data import keep_loaded
 from .stage_checks import check_data, check_layers, check_models
@@ -53,6 +54,7 @@ def run_recipe(argv: Sequence[str]) -> int:
     check_one_process("distill")
     console = make_console()
     folder = args.output_dir or Path("runs") / Path(args.config).stem
+    check_output_folder(folder)
     recipe = Recipe.from_file(args.config, folder, budget=args.budget, changes=changes, launch=args.launch)
     stages = recipe.wanted(args.targets)
     for stage in stages:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .data_arguments import check_at_least_one
+
 
 @dataclass
 class ResumeArguments:
@@ -50,3 +52,6 @@ class RunArguments(ResumeArguments):
     test_num_beams: int | None = field(
         default=None, metadata={"help": "Beams for the test part; num_beams if not given."}
     )
+
+    def __post_init__(self):
+        check_at_least_one(self, "test_num_beams")

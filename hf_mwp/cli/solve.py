@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from .console import make_console
+from .data_arguments import check_at_least_one
 from .errors import CommandError
 from .evaluate import check_device
 from .model_folder import load_solver
@@ -42,10 +43,16 @@ class SolveArguments:
     device: str | None = field(default=None, metadata={"help": "Device, such as cpu or cuda:0; chosen if not given."})
 
     def __post_init__(self):
+        check_at_least_one(self, "num_beams", "top_k", "batch_size")
         if self.min_score is not None:
             from ..pipelines.math_word_problem_pipeline import check_min_score
 
             check_min_score(self.min_score)
+
+
+def argument_types() -> list[type]:
+    """Dataclasses whose fields are the options."""
+    return [SolveArguments]
 
 
 def run(argv: list[str]) -> int:
@@ -57,7 +64,7 @@ def run(argv: list[str]) -> int:
         "solve",
         "Solve math word problems given as arguments, in a file, or on standard input (one a line, answered as it "
         "comes). One without an answer is reported in its place with its error; the exit status is 0 all the same.",
-        [SolveArguments],
+        argument_types(),
         argv,
         positional="problems",
     )

@@ -11,8 +11,8 @@ from .console import accuracy_table, is_main_process, make_console
 from .curve import draw_learning_curve
 from .data_arguments import DataArguments
 from .evaluation import group_reports, predict, reason_table
+from .output_folder import describe_contents
 from .problem_data import ProblemData, load_problem_data
-from .progress import RichProgressCallback
 from .resuming import begin_record, begin_run
 from .run_arguments import RunArguments
 from .run_folder import RunFolder
@@ -58,8 +58,7 @@ def run_command(
         begin_record(folder, checkpoint, changes)
         folder.write_json("data.json", data.record())
         folder.finish(run_training(trainer, data, folder, run_args, checkpoint, console, name))
-    written = "model, processor, run_config.yaml, run.json, metrics.json, run.log, learning_curve.png"
-    console.print(f"{folder.path} has {written}")
+    console.print(describe_contents(folder.path, "model", "processor"))
     return 0
 
 
@@ -85,6 +84,7 @@ def train_and_save(trainer: BaseTrainer, checkpoint: str | None, console: Consol
         `dict`: parameters and training figures, as `metrics.json` holds them.
     """
     from ..metrics import count_parameters
+    from .progress import RichProgressCallback
 
     progress = RichProgressCallback.attach(trainer, console, name)
     try:

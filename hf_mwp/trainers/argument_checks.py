@@ -26,7 +26,7 @@ AT_LEAST_ONE = (
 NOT_NEGATIVE = (
     *("learning_rate", "weight_decay", "max_grad_norm", "neftune_noise_alpha", "adam_epsilon", "data_seed"),
     *("dataloader_num_workers", "eval_delay", "decoder_learning_rate", "decoder_weight_decay"),
-    "early_stopping_threshold",
+    *("early_stopping_threshold", "warmup_steps", "seed"),
 )
 BELOW_ONE = ("adam_beta1", "adam_beta2", "label_smoothing_factor")
 # Kinds of values by the types that a field takes, with what they are called.

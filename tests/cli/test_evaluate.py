@@ -67,6 +67,41 @@ def test_a_part_that_is_not_there(solver_folder, problems, tmp_path, capsys):
     assert "has no 'validation' part" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "evaluate: a `model` and a `dataset` must be given"),
+        (["--dataset=math23k"], "evaluate: a `model` and a `dataset` must be given"),
+        (["--model=none"], "evaluate: a `dataset` must be given"),
+        (["--model=none", "--dataset=math23k", "--predictions=."], "`predictions` takes a file, and . is a folder"),
+    ],
+)
+def test_what_must_be_given(argv, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["evaluate", *argv]) == 1
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_data_set_in_another_language_is_refused(solver_folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "test.jsonl"
+    path.write_text('{"text": "Ann has 3 pens and buys 4. How many has she?", "equation": "3+4", "answer": "7"}\n')
+    assert main(["evaluate", "--model", str(solver_folder), "--dataset", str(path)]) == 1
+    error = capsys.readouterr().err
+    assert f"{solver_folder} solves problems in Chinese, and those of {path} are in English" in error
+    assert [each.name for each in tmp_path.iterdir()] == ["test.jsonl"]
+
+
+def test_predictions_go_to_a_folder_of_their_own(solver_folder, problems, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["evaluate", "--model", str(solver_folder), "--dataset", str(problems), "--batch_size=9"]) == 0
+    expected = f"runs/predictions_{solver_folder.name}_{problems.name}_test.jsonl"
+    assert [str(each.relative_to(tmp_path)) for each in tmp_path.rglob("*.*")] == [expected]
+    assert f"Predictions: {expected}" in capsys.readouterr().out
+
+
 def test_damaged_data_is_named(solver_folder, tmp_path, capsys):
     path = tmp_path / "test.jsonl"
     path.write_text('{"text": "1 和 2", "answer": "3"}\n{"text": "1 和', encoding="utf-8")
@@ -94,7 +129,7 @@ def test_the_log_of_a_run_that_failed_is_closed(solver_folder, tmp_path, capsys)
 @pytest.mark.parametrize(
     "argv",
     [
-        ["evaluate", "--model=none", "--output_dir={folder}"],
+        ["evaluate", "--model=none", "--dataset=none", "--output_dir={folder}"],
         ["label", "--model=none", "--output_dir={folder}", "--problems=p.jsonl"],
         ["solve", "--model=none", "1 and 2"],
     ],
