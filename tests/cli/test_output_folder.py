@@ -1,8 +1,13 @@
+from pathlib import Path
+
 import pytest
 
 from hf_mwp.cli.errors import CommandError
 from hf_mwp.cli.main import main
 from hf_mwp.cli.output_folder import check_output_folder, describe_contents
+
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.mark.parametrize("path", ["file", "file/deeper/still"])
@@ -29,7 +34,7 @@ def test_folders_that_are_there_or_can_be_made(tmp_path):
         "card --model=/no/where",
         "quickstart --encoder=/no/where --data_dir=/no/where",
         "reproduce compact-table1 --budget=quick",
-        "distill --config examples/compact_math23k.yaml --budget=quick",
+        f"distill --config {EXAMPLES}/compact_math23k.yaml --budget=quick",
     ],
 )
 def test_each_command_looks_before_it_works(argv, tmp_path, capsys):
