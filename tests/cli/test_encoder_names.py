@@ -1,4 +1,5 @@
 import importlib.util
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from hf_mwp.cli.pretrain_arguments import StudentModelArguments
 from hf_mwp.cli.quickstart_models import QuickstartArguments
 
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 NAME = "all-MiniLM-L6-v2"
 
 
@@ -40,7 +42,7 @@ def test_all_commands_take_the_name(demo_package):
 
 
 @pytest.mark.parametrize(
-    "command", ["train --config examples/solver_asdiv.yaml", "pretrain --corpus=a --encoder=" + NAME]
+    "command", [f"train --config {EXAMPLES}/solver_asdiv.yaml", "pretrain --corpus=a --encoder=" + NAME]
 )
 def test_without_the_package_the_error_says_what_to_install(command, monkeypatch, capsys):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)

@@ -1,5 +1,6 @@
 import errno
 import os
+from pathlib import Path
 
 import pytest
 
@@ -77,6 +78,9 @@ def test_the_record_of_another_command_stays(tmp_path):
         folder.check_record()
 
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
 @pytest.mark.parametrize("path", ["file", "file/deeper/still"])
 def test_a_file_is_no_folder(path, tmp_path):
     (tmp_path / "file").touch()
@@ -101,7 +105,7 @@ def test_folders_that_are_there_or_can_be_made(tmp_path):
         "card --model=/no/where",
         "quickstart --encoder=/no/where --data_dir=/no/where",
         "reproduce compact-table1 --budget=quick",
-        "distill --config examples/compact_math23k.yaml --budget=quick",
+        f"distill --config {EXAMPLES}/compact_math23k.yaml --budget=quick",
     ],
 )
 def test_each_command_looks_before_it_works(argv, tmp_path, capsys):

@@ -121,6 +121,17 @@ def test_batches_are_the_lines_that_wait():
     assert texts(b"\xef\xbb\xbfa\n") == [["a"]]
 
 
+def test_a_folder_is_no_file_of_problems(tmp_path, capsys):
+    error = f"hf-mwp: --file: {tmp_path} is a folder; name a file of problems in it.\n"
+    assert run(capsys, "--file", tmp_path) == (1, "", error)
+
+
+@pytest.mark.parametrize("option", ["num_beams", "top_k", "batch_size"])
+def test_counts_are_at_least_one(option, capsys):
+    error = f"hf-mwp: solve: `{option}` must be at least 1, not 0.\n"
+    assert run(capsys, f"--{option}=0", TEXT) == (1, "", error)
+
+
 def test_jsonl_file_keeps_ids(solver_folder, tmp_path, capsys):
     path = tmp_path / "problems.jsonl"
     path.write_text(json.dumps({"id": "a", "text": TEXT, "more": 1}) + "\n", encoding="utf-8")
