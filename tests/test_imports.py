@@ -23,6 +23,7 @@ LAYOUT = [
     "pruning",
     "distillation",
     "metrics",
+    "solving",
     "trainers",
     "pipelines",
     "export",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from .evaluation import overlap_reports, predict, reason_table
 from .model_folder import load_solver
 from .parsing import parse
 from .problem_data import load_problem_data
+from .reranking import RERANK_HELP, RERANKER_HELP, predict_reranked, side_by_side, wanted_reranker
 from .run_folder import RunFolder
 
 
@@ -27,7 +29,12 @@ class EvaluateArguments:
     split: str = field(
         default="test", metadata={"help": "Part of the data set to solve.", "choices": ["test", "validation", "train"]}
     )
-    num_beams: int = field(default=1, metadata={"help": "Beams of the search; the papers report 5."})
+    num_beams: int | None = field(
+        default=None,
+        metadata={"help": "Beams of the search, 1 if not given, or those of the re-ranker; the papers report 5."},
+    )
+    rerank: bool = field(default=False, metadata={"help": RERANK_HELP})
+    reranker: str | None = field(default=None, metadata={"help": RERANKER_HELP})
     max_decode_length: int | None = field(
         default=None, metadata={"help": "Most symbols of an equation; the decoder's own limit if not given."}
     )
@@ -85,6 +92,7 @@ def run(argv: list[str]) -> int:
 def evaluate(args: EvaluateArguments, data_args: DataArguments, folder: RunFolder | None, console: Console) -> None:
     """Solves a part of a data set, prints tables, and writes predictions and, to the run's folder, figures."""
     model, processor = load_solver(args.model)
+    reranker, num_beams = wanted_reranker(args.rerank, args.reranker, args.model, processor, args.num_beams)
     model.to(args.device or default_device())
     if args.split == "test":
         # All that may have been trained on counts when test problems are compared with training problems.
@@ -94,23 +102,27 @@ def evaluate(args: EvaluateArguments, data_args: DataArguments, folder: RunFolde
     rows = data.part(args.split)
     if rows is None:
         raise CommandError(f"{data_args.dataset} has no {args.split!r} part; it has {', '.join(data.parts)}.")
-    predictions = predict(
-        model,
-        processor,
-        list(rows),
-        batch_size=args.batch_size,
-        num_beams=args.num_beams,
-        max_decode_length=args.max_decode_length,
-        rule=args.rule,
-        console=console,
-    )
+    options = {"max_decode_length": args.max_decode_length, "rule": args.rule, "console": console}
     seen = data.seen_in_training if args.split != "train" else None
+    without, added = {}, itertools.repeat({})
+    if reranker is None:
+        predictions = predict(model, processor, list(rows), args.batch_size, num_beams, **options)
+    else:
+        first, predictions, added = predict_reranked(
+            model, processor, list(rows), reranker, args.batch_size, num_beams, **options
+        )
+        without = overlap_reports(first, seen)
     reports = overlap_reports(predictions, seen)
     path = Path(args.predictions or f"predictions_{Path(data_args.dataset).stem}_{args.split}.jsonl")
-    figures = {"scheme": data.scheme, "num_beams": args.num_beams, "rule": args.rule, "reports": reports}
+    figures = {"scheme": data.scheme, "num_beams": num_beams, "rule": args.rule, "reports": reports}
+    if reranker is not None:
+        figures |= {"reranked": True, "reports_without_reranking": without}
     if folder is not None and args.predictions is None:
         path = folder.path / path
-    records = (each.to_dict() | {"masked_text_in_train": seen(each) if seen else None} for each in predictions)
+    records = (
+        each.to_dict() | {"masked_text_in_train": seen(each) if seen else None} | more
+        for each, more in zip(predictions, added, strict=False)
+    )
     write_json_lines(path, records)
     if folder is not None:
         folder.write_json("data.json", data.record())
@@ -118,9 +130,9 @@ def evaluate(args: EvaluateArguments, data_args: DataArguments, folder: RunFolde
     if args.json:
         print(json.dumps({"model": args.model, "split": args.split} | figures, ensure_ascii=False))
     else:
-        beams = "greedy" if args.num_beams == 1 else f"{args.num_beams} beams"
+        beams = "greedy" if num_beams == 1 else f"{num_beams} beams"
         title = f"{args.model} on {data_args.dataset}, {args.split} part ({data.scheme}), {beams}, rule {args.rule!r}"
-        console.print(accuracy_table(title, reports))
+        console.print(accuracy_table(title, side_by_side(without, reports) if without else reports))
         console.print(reason_table(predictions))
     console.print(f"Predictions: {path}")
 

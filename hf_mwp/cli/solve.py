@@ -17,6 +17,7 @@ from .errors import CommandError
 from .evaluate import check_device
 from .model_folder import load_solver
 from .parsing import parse
+from .reranking import RERANK_HELP, RERANKER_HELP, wanted_reranker
 
 
 @dataclass
@@ -30,7 +31,11 @@ class SolveArguments:
     )
     json: bool = field(default=False, metadata={"help": "Print JSON lines instead of text."})
     tree: bool = field(default=True, metadata={"help": "Draw the expression tree."})
-    num_beams: int = field(default=1, metadata={"help": "Beams of the search."})
+    num_beams: int | None = field(
+        default=None, metadata={"help": "Beams of the search, 1 if not given, or those of the re-ranker."}
+    )
+    rerank: bool = field(default=False, metadata={"help": RERANK_HELP})
+    reranker: str | None = field(default=None, metadata={"help": RERANKER_HELP})
     top_k: int = field(default=1, metadata={"help": "Equations to show for each problem."})
     batch_size: int = field(default=16, metadata={"help": "Problems solved at once."})
     device: str | None = field(default=None, metadata={"help": "Device, such as cpu or cuda:0; chosen if not given."})
@@ -55,11 +60,12 @@ def run(argv: list[str]) -> int:
     model, processor = load_solver(args.model)
     from ..pipelines import MathWordProblemPipeline
 
+    reranker, num_beams = wanted_reranker(args.rerank, args.reranker, args.model, processor, args.num_beams)
     solver = MathWordProblemPipeline(model=model, processor=processor, device=args.device)
     typed = args.file in (None, "-") and values["problems"] in ([], ["-"]) and sys.stdin.isatty()
     for batch in _batches(first, problems, 1 if typed else args.batch_size):
         texts = [problem["text"] for problem in batch]
-        solved = solver(texts, num_beams=args.num_beams, top_k=args.top_k, batch_size=args.batch_size)
+        solved = solver(texts, num_beams=num_beams, top_k=args.top_k, batch_size=args.batch_size, rerank=reranker)
         for problem, results in zip(batch, solved, strict=True):
             if args.json:
                 for result in results:
@@ -96,10 +102,18 @@ def print_solution(console: Console, text: str, results: list[dict[str, Any]], t
             rounded = "" if "/" not in value else f" = {result['answer']:.10g}"
             line = Text(f"  {result['equation']} = ").append(f"{value}{rounded}", style="bold green")
             console.print(line.append(f"   (probability {result['score']:.2f})", style="dim"))
+        if result.get("instead_of"):
+            console.print(Text(f"  {told(result['instead_of'])}", style="dim"))
         if tree:
             drawn = draw(Expression.from_prefix(result["prefix"]).bind(result["numbers"]))
             console.print(Text("\n".join(f"    {row}" for row in drawn.splitlines())))
     console.print()
+
+
+def told(rejected: dict[str, Any]) -> str:
+    """What the solver itself held for likelier, and what speaks against it."""
+    reasons = f": {', '.join(rejected['complaints'])}" if rejected["complaints"] else ""
+    return f"instead of {rejected['equation']} = {rejected['answer']:.10g}{reasons}"
 
 
 def _problems(texts: list[str], file: str | None) -> Iterator[dict[str, Any]]:

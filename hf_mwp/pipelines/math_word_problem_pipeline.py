@@ -15,6 +15,8 @@ from ..data.mwp_processor import MwpProcessor
 from ..expressions import Expression, ExpressionError
 from ..models import MwpSolver
 from ..problems import MathWordProblem
+from ..solving import read_beam
+from ..solving.plausibility import PlausibilityReranker
 
 
 class MathWordProblemPipeline(Pipeline):
@@ -30,6 +32,10 @@ class MathWordProblemPipeline(Pipeline):
     - `numbers` (`list[str]`): the numbers found in the text;
     - `score` (`float`): probability that the model gives to the equation, 0 where there is none;
     - `error` (`str`), only where `answer` is `None`: why there is no answer;
+    - `plausibility` (`float`), only with `rerank`: share of the answer among those of the beams, all equations with
+      its value voting together; the answers of `top_k` then have different values;
+    - `instead_of` (`dict`), only where re-ranking put another answer first than the solver: `equation`, `answer` and
+      `complaints` (`list[str]`: "negative length", "2.4 people") of the one that the solver held for likelier;
     - `warning` (`str`), only where the text was cut off and numbers beyond the cut could not be used.
 
     What has no answer, and says so in `error` instead of raising: an empty text, a text without numbers, an equation
@@ -42,7 +48,10 @@ class MathWordProblemPipeline(Pipeline):
         processor ([`MwpProcessor`], *optional*):
             Loaded from the model's folder or repository if not given.
         num_beams (`int`, *optional*, defaults to 1):
-            Beams of the search; also an argument of the call.
+            Beams of the search; also an argument of the call. With `rerank` those that the re-ranker was fitted with.
+        rerank (`bool`, `str` or [`PlausibilityReranker`], *optional*, defaults to `False`):
+            Whether to rank the answers of the beams by how plausible they are; `True` takes `plausibility.json` beside
+            the model, a text names the folder of another. Also an argument of the call.
         top_k (`int`, *optional*):
             Return a list of the `top_k` best equations for each text (the beams are raised to at least `top_k`); also
             an argument of the call. By default the best one.
@@ -57,7 +66,8 @@ class MathWordProblemPipeline(Pipeline):
     (of dictionaries, or of lists of `top_k`), with a generator or data set an iterator over the same.
 
     Raises:
-        ValueError: the model is no [`MwpSolver`], has no processor beside it, or one with other output symbols.
+        ValueError: the model is no [`MwpSolver`], has no processor beside it, or one with other output symbols; it has
+            no re-ranker beside it and one is asked for, or that does not suit its language or the beams.
 
     Examples:
 
@@ -86,23 +96,40 @@ class MathWordProblemPipeline(Pipeline):
         if not isinstance(processor, MwpProcessor):
             processor = _load_processor(model, processor)
         processor.check_symbols(model.config.decoder_config.operators, model.config.decoder_config.constants)
+        self._rerankers: dict[str, PlausibilityReranker] = {}
         super().__init__(model=model, processor=processor, **kwargs)
 
     def save_pretrained(self, save_directory: str | PathLike, **kwargs) -> None:
-        """Saves model and processor to one folder; `kwargs` are those of the model's `save_pretrained`."""
+        """
+        Saves model, processor and the re-ranker that it was made with, if any, to one folder; `kwargs` are those of
+        the model's `save_pretrained`.
+        """
         self.model.save_pretrained(save_directory, **kwargs)
         self.processor.save_pretrained(save_directory)
+        if reranker := self._forward_params.get("rerank"):
+            reranker.save_pretrained(save_directory)
 
-    def _sanitize_parameters(self, num_beams=None, top_k=None, max_decode_length=None):
+    def _sanitize_parameters(self, num_beams=None, top_k=None, max_decode_length=None, rerank=None):
         for name, value in (("num_beams", num_beams), ("top_k", top_k), ("max_decode_length", max_decode_length)):
             if value is not None and (not isinstance(value, int) or value < 1):
                 raise ValueError(f"`{name}` must be a whole number of at least 1, not {value!r}.")
-        forward = {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length}
+        if rerank is not None:
+            rerank = self._reranker(rerank)
+        forward = {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length, "rerank": rerank}
         return (
             {},
             {name: value for name, value in forward.items() if value is not None},
             {} if top_k is None else {"top_k": top_k},
         )
+
+    def _reranker(self, wanted: bool | str | PathLike | PlausibilityReranker) -> PlausibilityReranker | bool:
+        """The re-ranker that is asked for, read once; `False` for none."""
+        if isinstance(wanted, PlausibilityReranker) or wanted is False:
+            return wanted
+        place = self.model.name_or_path if wanted is True else str(wanted)
+        if place not in self._rerankers:
+            self._rerankers[place] = PlausibilityReranker.from_pretrained(place)
+        return self._rerankers[place]
 
     def get_iterator(self, inputs, num_workers, batch_size, preprocess_params, forward_params, postprocess_params):
         if isinstance(inputs, list) or (hasattr(inputs, "__len__") and hasattr(inputs, "__getitem__")):
@@ -135,7 +162,9 @@ class MathWordProblemPipeline(Pipeline):
         problem.numbers  # noqa: B018 (found here, where workers can do it)
         return problem
 
-    def _forward(self, problems, num_beams=1, top_k=1, max_decode_length=None):
+    def _forward(self, problems, num_beams=None, top_k=1, max_decode_length=None, rerank=False):
+        num_beams = rerank.check(self.processor.language, num_beams) if rerank else num_beams or 1
+        num_beams = max(num_beams, top_k)
         outputs = [{"problem": problem} for problem in problems]
         for output in outputs:
             if not output["problem"].text.strip():
@@ -151,15 +180,16 @@ class MathWordProblemPipeline(Pipeline):
             input_ids=inputs["input_ids"].to(self.device),
             attention_mask=inputs["attention_mask"].to(self.device),
             number_positions=inputs["number_positions"].to(self.device),
-            num_beams=max(num_beams, top_k),
+            num_beams=num_beams,
             max_length=max_decode_length,
-            num_return_sequences=top_k,
+            num_return_sequences=num_beams if rerank else top_k,
         )
         for row, output in enumerate(open_outputs):
             output["lost"] = sum(position < 0 for position in columns["number_positions"][row])
             output["sequences"] = solved.sequences[row].tolist()
             output["scores"] = solved.scores[row].tolist()
             output["finished"] = solved.finished[row].tolist()
+            output["reranker"] = rerank
         return outputs
 
     def postprocess(self, outputs: dict, top_k: int | None = None) -> dict | list[dict]:
@@ -168,9 +198,13 @@ class MathWordProblemPipeline(Pipeline):
             results = [_no_answer(problem, outputs["error"])]
         else:
             rows = zip(outputs["sequences"], outputs["scores"], outputs["finished"], strict=True)
-            results = [self._result(problem, *row) for row in rows if row[2]] or [
-                _no_answer(problem, "The search ended without a finished equation; allow a longer one.")
-            ]
+            rows = [row[:2] for row in rows if row[2]]
+            results = self._reranked(problem, rows, outputs["reranker"], top_k or 1) if outputs["reranker"] else []
+            results = (
+                results
+                or [self._result(problem, *row) for row in rows[: top_k or 1]]
+                or [_no_answer(problem, "The search ended without a finished equation; allow a longer one.")]
+            )
             if outputs["lost"]:
                 message = (
                     f"The text was cut at {self.processor.max_length} tokens; {outputs['lost']} of its "
@@ -179,20 +213,43 @@ class MathWordProblemPipeline(Pipeline):
                 results = [result | {"warning": message} for result in results]
         return results[0] if top_k is None else results
 
-    def _result(self, problem: MathWordProblem, ids: list[int], score: float, finished: bool) -> dict:
+    def _reranked(
+        self, problem: MathWordProblem, rows: list, reranker: PlausibilityReranker, count: int
+    ) -> list[dict]:
+        """The most plausible answers; none if no equation has a value."""
+        ranked = reranker.rerank(problem, read_beam(rows, self.processor))
+        results = [
+            _described(answer.expression, problem, answer.log_probability)
+            | {"plausibility": round(answer.plausibility, 4)}
+            for answer in ranked[:count]
+        ]
+        first = min(ranked, key=lambda answer: answer.rank, default=None)
+        if ranked and first is not ranked[0]:
+            results[0]["instead_of"] = {
+                "equation": first.expression.bind(problem.numbers).to_infix(),
+                "answer": float(first.value),
+                "complaints": list(first.complaints),
+            }
+        return results
+
+    def _result(self, problem: MathWordProblem, ids: list[int], score: float) -> dict:
         try:
             expression = self.processor.decode([symbol for symbol in ids if symbol >= 0])
         except ExpressionError as error:
             return _no_answer(problem, str(error))
-        result = {
-            "answer": None,
-            "value": None,
-            "equation": expression.bind(problem.numbers).to_infix(),
-            "prefix": expression.to_prefix(),
-            "numbers": list(problem.numbers),
-            "score": math.exp(score),
-        }
-        return result | _value(expression, problem)
+        return _described(expression, problem, score)
+
+
+def _described(expression: Expression, problem: MathWordProblem, score: float) -> dict:
+    result = {
+        "answer": None,
+        "value": None,
+        "equation": expression.bind(problem.numbers).to_infix(),
+        "prefix": expression.to_prefix(),
+        "numbers": list(problem.numbers),
+        "score": math.exp(score),
+    }
+    return result | _value(expression, problem)
 
 
 def _value(expression: Expression, problem: MathWordProblem) -> dict:

@@ -23,10 +23,10 @@ from ..files import content_digest, write_whole
 # Commands that train, and may be started in several processes.
 TRAINING_COMMANDS = ("pretrain", "train", "distill")
 # Commands that read problems.
-PROBLEM_COMMANDS = ("train", "distill", "evaluate")
+PROBLEM_COMMANDS = ("train", "distill", "rerank", "evaluate")
 RECORD, OPTIONS, LOCK, START = "stage.json", "stage.yaml", "stage.lock", "stage.start.json"
 # Options that say where something is kept for other runs to use, on which no result depends.
-PLACES = ("tag_cache", "teacher_cache_dir")
+PLACES = ("tag_cache", "teacher_cache_dir", "beams_dir")
 # Options that say what is told of a run, on which no result depends either.
 TOLD = ("disable_tqdm", "logging_first_step", "report_to", "run_name")
 # Options that name data sets and files of problems and texts, which `data_dir` helps to find.
