@@ -193,20 +193,21 @@ def _measure(
 ) -> dict[str, float]:
     """Shares of right answers: of the most probable tree, of the most plausible answer, and of the best of a beam."""
     from ..data import problem_from_row
-    from ..metrics import score_prediction
+    from ..metrics import answers_match
+    from ..solving.plausibility.fitting import right_answer
 
-    right = {"num_problems": len(rows), "without": 0.0, "with": 0.0, "in_beam": 0.0}
+    counts = {"without": 0, "with": 0, "in_beam": 0}
     for row, beam in zip(rows, beams, strict=True):
         problem = problem_from_row(row, numerals=processor.numerals)
-
-        def correct(expression, problem=problem) -> bool:
-            return bool(score_prediction(problem, expression).answer_correct)
-
+        target = right_answer(problem)
+        if target is None:
+            continue
         ranked = reranker.rerank(problem, beam)
-        right["without"] += bool(beam) and correct(beam[0][0])
-        right["with"] += bool(ranked) and correct(ranked[0].expression)
-        right["in_beam"] += any(correct(answer.expression) for answer in ranked)
-    return {name: value if name == "num_problems" else round(value / len(rows), 4) for name, value in right.items()}
+        right = [answers_match(answer.value, target) for answer in ranked]
+        counts["without"] += any(ok and answer.rank == 0 for ok, answer in zip(right, ranked, strict=True))
+        counts["with"] += any(right[:1])
+        counts["in_beam"] += any(right)
+    return {"num_problems": len(rows)} | {name: round(count / len(rows), 4) for name, count in counts.items()}
 
 
 def _print(reranker: PlausibilityReranker, measured: dict[str, dict[str, float]], console: Console) -> None:

@@ -60,7 +60,7 @@ def fit_plausibility(
     groups: list[int] = []
     used = 0
     for problem, beam in zip(problems, beams, strict=True):
-        target = _target(problem)
+        target = right_answer(problem)
         if target is None:
             continue
         answers = candidate_answers(Question.read(problem), beam)
@@ -89,8 +89,8 @@ def fit_plausibility(
     )
 
 
-def _target(problem: MathWordProblem) -> Number | None:
-    """The right answer: the annotated one, without one that of the equation."""
+def right_answer(problem: MathWordProblem) -> Number | None:
+    """The value compared with: that of the annotated answer or, without one, of the equation; `None` without either."""
     if problem.answer_value is not None:
         return problem.answer_value
     try:

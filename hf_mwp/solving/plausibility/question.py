@@ -83,12 +83,10 @@ def _question_clause(text: str, words: QuestionWords) -> str:
 
 
 def _kinds(clause: str, unit: str | None, words: QuestionWords) -> frozenset[str]:
-    shown = {name for name, pattern in words.kinds.items() if pattern.search(clause)}
-    if "share" in shown:
-        return frozenset(["share"])
     if unit is not None:
         return frozenset([words.kind_of.get(unit, "counted")])
-    return frozenset(shown)
+    shown = {name for name, pattern in words.kinds.items() if pattern.search(clause)}
+    return frozenset(["share"] if "share" in shown else shown)
 
 
 def _unit_of(literal: str, before: str, behind: str, words: QuestionWords) -> str | None:
