@@ -25,6 +25,7 @@ LAYOUT = [
     "pruning",
     "distillation",
     "metrics",
+    "solving",
     "trainers",
     "pipelines",
     "export",

@@ -106,6 +106,7 @@ def run(argv: list[str]) -> int:
     from ..data.training_lineage import training_texts_of
     from ..hub import build_model_card, with_pooling_layer, write_model_folder
     from ..models.mwp_student import save_student_code
+    from ..solving.plausibility import PlausibilityReranker
 
     notes = read_notes(args.notes)
     model, processor = load_solver(args.model)
@@ -141,6 +142,9 @@ def run(argv: list[str]) -> int:
     with OutputFolder(args.output_dir) as folder:
         folder.check_unused(args.overwrite)
         write_model_folder(model, args.output_dir, card, processor)
+        reranker = Path(args.model) / PlausibilityReranker.file_name
+        if args.part == "solver" and reranker.is_file():
+            PlausibilityReranker.from_pretrained(args.model).save_pretrained(args.output_dir)
         if args.part == "encoder":
             save_student_code(args.output_dir)
     make_console().print(f"{args.output_dir} has weights, configuration, processor and README.md.")
@@ -170,7 +174,7 @@ def read_figures(folder: str, model: str) -> ModelFigures:
     return ModelFigures(
         model,
         metrics["dataset"],
-        f"{part} ({section['scheme']})",
+        f"{part} ({section['scheme']}{', re-ranked' if section.get('reranked') else ''})",
         section["num_beams"],
         section["rule"],
         section["reports"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ from .model_folder import load_solver
 from .parsing import parse
 from .problem_data import load_problem_data
 from .reliability import calibration_table, draw_reliability, measure_calibration
+from .reranking import RERANK_HELP, RERANKER_HELP, predict_reranked, side_by_side, wanted_reranker
 from .run_folder import RunFolder
 
 
@@ -31,7 +33,12 @@ class EvaluateArguments:
     split: str = field(
         default="test", metadata={"help": "Part of the data set to solve.", "choices": ["test", "validation", "train"]}
     )
-    num_beams: int = field(default=1, metadata={"help": "Beams of the search; the papers report 5."})
+    num_beams: int | None = field(
+        default=None,
+        metadata={"help": "Beams of the search, 1 if not given, or those of the re-ranker; the papers report 5."},
+    )
+    rerank: bool = field(default=False, metadata={"help": RERANK_HELP})
+    reranker: str | None = field(default=None, metadata={"help": RERANKER_HELP})
     max_decode_length: int | None = field(
         default=None, metadata={"help": "Most symbols of an equation; the decoder's own limit if not given."}
     )
@@ -119,6 +126,7 @@ def run(argv: list[str]) -> int:
 def evaluate(args: EvaluateArguments, data_args: DataArguments, folder: RunFolder | None, console: Console) -> None:
     """Solves a part of a data set, prints tables, and writes predictions and, to the run's folder, figures."""
     model, processor = load_solver(args.model)
+    reranker, num_beams = wanted_reranker(args.rerank, args.reranker, args.model, processor, args.num_beams)
     if args.half_precision:
         dtype = model.dtype
         model.half().to(dtype)
@@ -137,29 +145,33 @@ def evaluate(args: EvaluateArguments, data_args: DataArguments, folder: RunFolde
             f"{args.model} solves problems in {ours}, and those of {data_args.dataset} are in {theirs}: take a data "
             "set in the model's language."
         )
-    predictions = predict(
-        model,
-        processor,
-        list(rows),
-        batch_size=args.batch_size,
-        num_beams=args.num_beams,
-        max_decode_length=args.max_decode_length,
-        rule=args.rule,
-        console=console,
-    )
+    options = {"max_decode_length": args.max_decode_length, "rule": args.rule, "console": console}
     overlap = data.overlap(model, args.split)
+    without, added = {}, itertools.repeat({})
+    if reranker is None:
+        predictions = predict(model, processor, list(rows), args.batch_size, num_beams, **options)
+    else:
+        first, predictions, added = predict_reranked(
+            model, processor, list(rows), reranker, args.batch_size, num_beams, **options
+        )
+        without, _ = group_reports(first, overlap)
     reports, texts = group_reports(predictions, overlap)
     path = predictions_path(args, data_args, folder)
-    calibration = measure_calibration(predictions)
+    calibration = measure_calibration(predictions, reranker and [each["plausibility"] for each in added])
     figures = {
         "scheme": data.scheme,
-        "num_beams": args.num_beams,
+        "num_beams": num_beams,
         "rule": args.rule,
         "reports": reports,
         "training_texts": texts,
         "calibration": calibration,
     }
-    records = (each.to_dict() | overlap.flags(each.problem.text) for each in predictions)
+    if reranker is not None:
+        figures |= {"reranked": True, "reports_without_reranking": without}
+    records = (
+        each.to_dict() | overlap.flags(each.problem.text) | more
+        for each, more in zip(predictions, added, strict=False)
+    )
     write_json_lines(path, records)
     if folder is not None:
         folder.write_json("data.json", data.record())
@@ -170,9 +182,9 @@ def evaluate(args: EvaluateArguments, data_args: DataArguments, folder: RunFolde
     if args.json:
         print(json.dumps({"model": args.model, "split": args.split} | figures, ensure_ascii=False))
     else:
-        beams = "greedy" if args.num_beams == 1 else f"{args.num_beams} beams"
+        beams = "greedy" if num_beams == 1 else f"{num_beams} beams"
         title = f"{args.model} on {data_args.dataset}, {args.split} part ({data.scheme}), {beams}, rule {args.rule!r}"
-        console.print(accuracy_table(title, reports, texts["remark"]))
+        console.print(accuracy_table(title, side_by_side(without, reports) if without else reports, texts["remark"]))
         console.print(reason_table(predictions))
         if calibration is not None:
             console.print(calibration_table(calibration))

@@ -28,7 +28,7 @@ from .problem_data import keep_loaded
 from .stage_checks import check_data, check_layers, check_models
 
 
-STAGE_COMMANDS = (*TRAINING_COMMANDS, "mix", "label", "evaluate", "card")
+STAGE_COMMANDS = (*TRAINING_COMMANDS, "mix", "label", "rerank", "evaluate", "card")
 # How YAML writes nothing, and what a text in quotes or a block of text begins with.
 NOTHING = ("", "~", "null", "Null", "NULL")
 QUOTES = "'\"|>"

@@ -16,16 +16,27 @@ if TYPE_CHECKING:
     from ..trainers.solver_evaluation import SolverPrediction
 
 
-def measure_calibration(predictions: Sequence[SolverPrediction]) -> dict[str, Any] | None:
-    """[`metrics.calibration_report`] of the predictions that can be judged; `None` if there are none."""
+def measure_calibration(
+    predictions: Sequence[SolverPrediction], plausibilities: Sequence[float | None] | None = None
+) -> dict[str, Any] | None:
+    """
+    [`metrics.calibration_report`] of the predictions that can be judged; `None` if there are none.
+
+    Args:
+        predictions (`Sequence[SolverPrediction]`): All of them.
+        plausibilities (`Sequence[float]`, *optional*): Of re-ranked answers, in place of their trees' probabilities.
+    """
     from ..metrics import calibration_report
 
-    judged = [each for each in predictions if each.score.answer_correct is not None]
-    if not judged:
-        return None
+    if plausibilities is None:
+        plausibilities = [min(math.exp(each.log_probability), 1.0) for each in predictions]
     # Without a tree there is no probability either.
-    probabilities = [0.0 if each.expression is None else min(math.exp(each.log_probability), 1.0) for each in judged]
-    return calibration_report(probabilities, [bool(each.score.answer_correct) for each in judged])
+    judged = [
+        (0.0 if each.expression is None else probability or 0.0, each.score.answer_correct)
+        for each, probability in zip(predictions, plausibilities, strict=True)
+        if each.score.answer_correct is not None
+    ]
+    return calibration_report(*map(list, zip(*judged, strict=True))) if judged else None
 
 
 def calibration_table(report: Mapping[str, Any]) -> Table:

@@ -17,6 +17,7 @@ from .evaluate import check_device
 from .model_folder import load_solver
 from .parsing import parse
 from .problem_input import problem_batches
+from .reranking import RERANK_HELP, RERANKER_HELP, wanted_reranker
 
 
 _NO_ANSWER = dict.fromkeys(("answer", "value", "equation", "prefix")) | {"numbers": [], "score": 0.0}
@@ -33,7 +34,11 @@ class SolveArguments:
     )
     json: bool = field(default=False, metadata={"help": "Print JSON lines instead of text."})
     tree: bool = field(default=True, metadata={"help": "Draw the expression tree."})
-    num_beams: int = field(default=1, metadata={"help": "Beams of the search."})
+    num_beams: int | None = field(
+        default=None, metadata={"help": "Beams of the search, 1 if not given, or those of the re-ranker."}
+    )
+    rerank: bool = field(default=False, metadata={"help": RERANK_HELP})
+    reranker: str | None = field(default=None, metadata={"help": RERANKER_HELP})
     top_k: int = field(default=1, metadata={"help": "Equations to show for each problem."})
     min_score: float | None = field(
         default=None,
@@ -78,8 +83,9 @@ def run(argv: list[str]) -> int:
     model, processor = load_solver(args.model)
     from ..pipelines import MathWordProblemPipeline
 
+    reranker, num_beams = wanted_reranker(args.rerank, args.reranker, args.model, processor, args.num_beams)
     solver = MathWordProblemPipeline(model=model, processor=processor, device=args.device)
-    options = {"num_beams": args.num_beams, "top_k": args.top_k, "min_score": args.min_score}
+    options = {"num_beams": num_beams, "top_k": args.top_k, "min_score": args.min_score, "rerank": reranker}
     for batch in chain([first], batches):
         readable = [problem["text"] for problem in batch if "error" not in problem]
         solved = iter(solver(readable, **options, batch_size=args.batch_size))
@@ -128,10 +134,18 @@ def print_solution(console: Console, text: str, results: list[dict[str, Any]], t
             rounded = "" if "/" not in value else f" = {result['answer']:.10g}"
             line = Text(f"  {result['equation']} = ").append(f"{value}{rounded}", style="bold green")
             console.print(line.append(f"   (probability {result['score']:.2f})", style="dim"))
+        if result.get("instead_of"):
+            console.print(Text(f"  {told(result['instead_of'])}", style="dim"))
         if tree:
             drawn = draw(Expression.from_prefix(result["prefix"]).bind(result["numbers"]))
             console.print(Text("\n".join(f"    {row}" for row in drawn.splitlines())))
     console.print()
+
+
+def told(rejected: dict[str, Any]) -> str:
+    """What the solver itself held for likelier, and what speaks against it."""
+    reasons = f": {', '.join(rejected['complaints'])}" if rejected["complaints"] else ""
+    return f"instead of {rejected['equation']} = {rejected['answer']:.10g}{reasons}"
 
 
 def _json_line(record: dict[str, Any]) -> str:

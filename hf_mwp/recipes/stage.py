@@ -25,11 +25,11 @@ TRAINING_COMMANDS = ("pretrain", "train", "distill")
 # Commands that refuse to replace finished work unless they are told to.
 OVERWRITING = (*TRAINING_COMMANDS, "mix", "label", "card")
 # Commands that read problems.
-PROBLEM_COMMANDS = ("train", "distill", "evaluate")
+PROBLEM_COMMANDS = ("train", "distill", "rerank", "evaluate")
 RECORD, OPTIONS, LOCK, START = "stage.json", "stage.yaml", "stage.lock", "stage.start.json"
 OWN = (RECORD, OPTIONS, LOCK, f"{LOCK}.holder", START)
 # Options that say where something is kept for other runs to use, on which no result depends.
-PLACES = ("tag_cache", "teacher_cache_dir")
+PLACES = ("tag_cache", "teacher_cache_dir", "beams_dir")
 # Options that say what is told of a run, on which no result depends either.
 TOLD = ("disable_tqdm", "logging_first_step", "report_to", "run_name")
 # Options that name data sets and files of problems and texts, which `data_dir` helps to find.
