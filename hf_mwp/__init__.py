@@ -31,6 +31,8 @@ _LAZY = {
     "OutputVocabulary": "data",
     "load_mwp_dataset": "data",
     "mix_parameters": "distillation",
+    "PlausibilityReranker": "solving.plausibility",
+    "fit_plausibility": "solving.plausibility",
     "DistillationConfig": "trainers",
     "DistillationTrainer": "trainers",
     "PreTrainingConfig": "trainers",

@@ -5,8 +5,31 @@ import shutil
 
 import pytest
 
+from hf_mwp import MathWordProblem, MwpProcessor, MwpSolver
+from hf_mwp.cli.evaluation import search
 from hf_mwp.cli.main import main
-from hf_mwp.solving.plausibility import PlausibilityReranker
+from hf_mwp.solving import read_beam
+from hf_mwp.solving.plausibility import PlausibilityReranker, Question, candidate_answers
+from tests.tiny import tiny_rows
+
+
+@pytest.fixture(scope="module")
+def problems(solver_folder, tmp_path_factory):
+    """Problems of which an untrained solver has the right value in its beam, at the second place."""
+    folder = tmp_path_factory.mktemp("second_place")
+    model, processor = MwpSolver.from_pretrained(solver_folder), MwpProcessor.from_pretrained(solver_folder)
+    parts = {"train": tiny_rows(36, 1), "valid": tiny_rows(8, 2), "test": tiny_rows(9, 3)}
+    for part, rows in parts.items():
+        lines = []
+        for row, trees in zip(rows, search(model, processor, rows, 8, 6, None, 6), strict=True):
+            problem = MathWordProblem(row["text"])
+            answers = candidate_answers(Question.read(problem), read_beam(trees, processor))
+            right = answers[1]
+            equation = right.best.expression.bind(problem.numbers).to_infix()
+            record = {"id": row["id"], "text": row["text"], "equation": equation, "answer": str(right.value)}
+            lines.append(json.dumps(record, ensure_ascii=False) + "\n")
+        (folder / f"{part}.jsonl").write_text("".join(lines), encoding="utf-8")
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +48,9 @@ def test_the_file_beside_the_model(model):
     assert (reranker.fitted_on["model"], reranker.fitted_on["num_problems"]) == ("model", 36)
     assert reranker.fitted_on["part"] == "train"
     measured = reranker.measured["validation"]
-    assert measured["num_problems"] == 8 and 0 <= measured["without"] <= measured["in_beam"] <= 1
-    assert len(list(model.glob("*.json"))) == len({path.name for path in model.glob("*.json")})
+    # All right answers stand at the second place of the beam.
+    assert measured["num_problems"] == 8 and (measured["without"], measured["in_beam"]) == (0, 1)
+    assert reranker.measured["train"]["with"] > 0
     assert not (model / "run.json").exists()
 
 

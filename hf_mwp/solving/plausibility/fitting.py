@@ -90,7 +90,7 @@ def fit_plausibility(
 
 
 def right_answer(problem: MathWordProblem) -> Number | None:
-    """The value compared with: that of the annotated answer or, without one, of the equation; `None` without both."""
+    """What values are compared with: the annotated answer or, without one, that of the equation; else `None`."""
     if problem.answer_value is not None:
         return problem.answer_value
     try:
