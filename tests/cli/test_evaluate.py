@@ -188,7 +188,8 @@ def test_weights_can_be_rounded_as_they_are_published(solver_folder, problems, t
     weight = next(loaded[0].parameters())
     before = weight.detach().clone()
     monkeypatch.setattr(evaluate, "load_solver", lambda _: loaded)
-    argv = ["evaluate", "--dataset", str(problems), "--predictions", str(tmp_path / "p.jsonl")]
+    argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems)]
+    argv += ["--predictions", str(tmp_path / "p.jsonl")]
     assert main(argv) == 0
     assert torch.equal(weight, before)
     assert main([*argv, "--half_precision"]) == 0
