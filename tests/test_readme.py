@@ -87,7 +87,7 @@ def execute(words: list[str], given: str, monkeypatch, capsys) -> str:
     """Runs one command and returns what it prints."""
     program, arguments = words[0], words[1:]
     if program == "hf-mwp":
-        monkeypatch.setattr("sys.stdin", io.StringIO(given))
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
         status = main([*arguments, *smaller(arguments)])
         printed = capsys.readouterr()
         assert status == 0, printed.err

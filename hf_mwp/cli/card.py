@@ -51,6 +51,8 @@ class CardArguments:
             Folders of `hf-mwp evaluate` for this model, or for the solver that was built on this encoder.
         teacher_evaluations (`list[str]`, *optional*):
             The same for its teacher.
+        reranker (`str`, *optional*):
+            Folder or Hub id of the re-ranker to write beside the solver; the one beside the model by default.
         summary, notes (`str`, *optional*):
             Text for the card: its first paragraph; its last section, or a Markdown file that holds it.
         license (`str`, *optional*):
@@ -71,6 +73,9 @@ class CardArguments:
     evaluations: list[str] | None = field(default=None, metadata={"help": "Folders of evaluations of the model."})
     teacher_evaluations: list[str] | None = field(
         default=None, metadata={"help": "Folders of evaluations of its teacher."}
+    )
+    reranker: str | None = field(
+        default=None, metadata={"help": "Re-ranker to write beside the solver; the model's own if not given."}
     )
     summary: str = field(default="", metadata={"help": "First paragraph of the card."})
     notes: str = field(default="", metadata={"help": "Last section of the card, or a Markdown file that holds it."})
@@ -142,9 +147,8 @@ def run(argv: list[str]) -> int:
     with OutputFolder(args.output_dir) as folder:
         folder.check_unused(args.overwrite)
         write_model_folder(model, args.output_dir, card, processor)
-        reranker = Path(args.model) / PlausibilityReranker.file_name
-        if args.part == "solver" and reranker.is_file():
-            PlausibilityReranker.from_pretrained(args.model).save_pretrained(args.output_dir)
+        if args.part == "solver" and (args.reranker or (Path(args.model) / PlausibilityReranker.file_name).is_file()):
+            PlausibilityReranker.from_pretrained(args.reranker or args.model).save_pretrained(args.output_dir)
         if args.part == "encoder":
             save_student_code(args.output_dir)
     make_console().print(f"{args.output_dir} has weights, configuration, processor and README.md.")

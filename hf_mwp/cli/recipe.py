@@ -170,6 +170,8 @@ def headline(metrics: Mapping[str, Any]) -> str:
     """The figures of a `metrics.json` that a reader asks for first."""
     fates = metrics.get("fates", {})
     shown = [f"{fates['labelled']:,} labelled"] if "labelled" in fates else []
+    for part, shares in metrics.get("reranking", {}).items():
+        shown.append(f"{part} {percent(shares['without'])} to {percent(shares['with'])} %")
     for part in ("validation", "test"):
         section = metrics.get(part)
         if not isinstance(section, Mapping):

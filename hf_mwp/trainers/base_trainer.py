@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from functools import cached_property, reduce
 from operator import or_
 from pathlib import Path
@@ -18,10 +17,9 @@ from ..data.collator import MwpCollator
 from ..data.mwp_processor import MwpProcessor
 from ..data.training_lineage import ancestry_of, texts_of_rows, write_training_texts
 from ..data.training_texts import TrainingTexts
-from ..disk_full_error import DiskFullError, means_full_disk
 from ..files import write_json_lines
 from .base_config import BaseConfig
-from .checkpoints import forget_state, last_complete_checkpoint
+from .checkpoints import forget_state, full_disk_named, last_complete_checkpoint
 from .early_stopping import ResumableEarlyStopping
 from .length_grouped_sampler import LengthGroupedSampler
 from .solver_dataset import (
@@ -74,7 +72,7 @@ class BaseTrainer(Trainer):
         **kwargs,
     ) -> None:
         args = self.config_class(output_dir="trainer_output") if args is None else args
-        if not isinstance(args, self.config_class):
+        if not isinstance(args, BaseConfig):
             name = self.config_class.__name__
             raise TypeError(
                 f"`args` must be a `{name}`, got `{type(args).__name__}`: make a `{name}(output_dir=...)`, which "
@@ -168,34 +166,18 @@ class BaseTrainer(Trainer):
         folder = Path(self._get_output_dir(trial=trial)) / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
         if self.args.should_save:
             forget_state(folder)
-        with self._full_disk_named(folder):
+        with full_disk_named(folder, self.args.output_dir):
             super()._save_checkpoint(model, trial)
 
     def save_model(self, output_dir=None, _internal_call=False):
         """As in `Trainer`; a full disk is named."""
-        with self._full_disk_named(output_dir or self.args.output_dir):
+        with full_disk_named(output_dir or self.args.output_dir, self.args.output_dir):
             super().save_model(output_dir, _internal_call)
 
-    @contextmanager
-    def _full_disk_named(self, folder):
-        try:
-            yield
-        except Exception as error:
-            if not means_full_disk(error):
-                raise
-            last = last_complete_checkpoint(self.args.output_dir)
-            remedy = "There is no complete checkpoint: make room, and start again."
-            if last is not None:
-                remedy = (
-                    f"{Path(last).name} is complete: make room, and go on from it with --resume "
-                    "(`resume_from_checkpoint=True` in Python)."
-                )
-            raise DiskFullError(folder, remedy) from error
-
-    def init_hf_repo(self, token=None):
+    def init_hf_repo(self, *args, **kwargs):
         """As in `Trainer`; what is wrong is told before the training."""
         try:
-            super().init_hf_repo(token)
+            super().init_hf_repo(*args, **kwargs)
         except Exception as error:
             raise ConnectionError(
                 f"`push_to_hub`: the repository on the Hub cannot be made ({error}): log in with `hf auth login`, or "

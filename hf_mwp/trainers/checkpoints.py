@@ -7,10 +7,14 @@ import os
 import re
 import shutil
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
+
+from ..disk_full_error import DiskFullError, means_full_disk
 
 
 def last_complete_checkpoint(folder: str | os.PathLike) -> str | None:
@@ -71,3 +75,27 @@ def _ends_as_said(path: Path) -> bool:
         tensors = json.loads(file.read(length))
     ends = [tensor["data_offsets"][1] for name, tensor in tensors.items() if name != "__metadata__"]
     return path.stat().st_size == 8 + length + max(ends, default=0)
+
+
+@contextmanager
+def full_disk_named(folder: str | os.PathLike, output_dir: str | os.PathLike) -> Iterator[None]:
+    """
+    Within it, what fails for lack of room raises `DiskFullError`, which says where a run can go on.
+
+    Args:
+        folder (`str` or `PathLike`): Where is written.
+        output_dir (`str` or `PathLike`): Output folder of the trainer, with its checkpoints.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not means_full_disk(error):
+            raise
+        last = last_complete_checkpoint(output_dir)
+        remedy = "There is no complete checkpoint: make room, and start again."
+        if last is not None:
+            remedy = (
+                f"{Path(last).name} is complete: make room, and go on from it with --resume "
+                "(`resume_from_checkpoint=True` in Python)."
+            )
+        raise DiskFullError(folder, remedy) from error

@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+import yaml
 
 from hf_mwp import MathWordProblem, MwpProcessor, MwpSolver
 from hf_mwp.cli.evaluation import search
@@ -129,6 +130,32 @@ def test_data_of_another_language_are_named(solver_folder, tmp_path, capsys):
     path.write_text('{"text": "2 and 3?", "equation": "2+3", "answer": "5", "language": "en"}\n' * 9, "utf-8")
     assert main(["rerank", "--model", str(solver_folder), "--dataset", str(path), "--output_dir", str(tmp_path)]) == 1
     assert "language 'en'" in capsys.readouterr().err
+
+
+def test_as_a_stage_of_a_recipe(solver_folder, problems, tmp_path, capsys):
+    stages = {
+        "plausible": {"command": "rerank", "model": str(solver_folder), "dataset": str(problems), "num_beams": 6},
+        "evaluate": {
+            "command": "evaluate",
+            "model": str(solver_folder),
+            "reranker": "${plausible}",
+            "dataset": str(problems),
+        },
+        "card": {
+            "command": "card",
+            "model": str(solver_folder),
+            "reranker": "${plausible}",
+            "evaluations": ["${evaluate}"],
+        },
+    }
+    path = tmp_path / "recipe.yaml"
+    path.write_text(yaml.safe_dump({"recipe": "Tiny", "stages": stages, "targets": ["card"]}), encoding="utf-8")
+    assert main(["distill", "--config", str(path), "--output_dir", str(tmp_path / "run")]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "train 0.0 to " in shown and "all problems, with re-ranking" in shown
+    (folder,) = (tmp_path / "run").glob("card-*")
+    assert PlausibilityReranker.from_pretrained(folder).num_beams == 6
+    assert ", re-ranked)" in (folder / "README.md").read_text("utf-8")
 
 
 def test_the_card_brings_the_reranker_along(model, tmp_path):

@@ -30,13 +30,20 @@ def complaints(
     """
     losses = [weight * (theirs - ours) for weight, theirs, ours in zip(weights, better, row, strict=True)]
     total = sum(loss for loss in losses if loss > 0)
-    told = []
-    for loss, feature in sorted(zip(losses, FEATURES, strict=True), key=lambda pair: -pair[0]):
+    value = _short(answer.value)
+    told: list[str] = []
+    for loss, ours, theirs, feature in sorted(
+        zip(losses, row, better, FEATURES, strict=True), key=lambda each: -each[0]
+    ):
         if len(told) == MOST_COMPLAINTS or loss <= 0 or loss < LEAST_WEIGHT * total:
             break
-        complaint = feature.complaint.format(value=_short(answer.value), unit=_unit(answer), kind=_kind(answer))
-        if complaint and complaint.strip() not in told:
-            told.append(complaint.strip())
+        # What lets the better answer win by having it, such as a share below 1, is no fault of this one.
+        if (ours > theirs) != feature.larger_is_worse:
+            continue
+        complaint = feature.complaint.format(value=value, unit=_unit(answer), kind=_kind(answer))
+        # The value itself is shown once.
+        if complaint and complaint not in told and not (value in complaint and any(value in each for each in told)):
+            told.append(complaint)
     return tuple(told)
 
 

@@ -30,12 +30,15 @@ class Feature:
         measure (`Callable`): Its number for a [`CandidateAnswer`].
         complaint (`str`, *optional*): What a reader is told where it speaks against an answer, with `{value}`,
             `{unit}` and `{kind}` of what is asked for.
+        larger_is_worse (`bool`, *optional*, defaults to `True`): Whether the complaint is about a larger number; if
+            not, about a smaller one.
     """
 
     name: str
     meaning: str
     measure: Callable[[CandidateAnswer], float]
     complaint: str = ""
+    larger_is_worse: bool = True
 
 
 def feature_row(answer: CandidateAnswer) -> list[float]:
@@ -88,8 +91,20 @@ def _differs_in_unit(answer: CandidateAnswer) -> bool:
 F = Feature
 FEATURES = (
     # What the solver says.
-    F("log_mass", "Logarithm of the probability of all trees with this value", lambda a: a.log_mass, "less probable"),
-    F("num_trees", "Logarithm of the number of these trees", lambda a: math.log(len(a.trees)), "fewer equations"),
+    F(
+        "log_mass",
+        "Logarithm of the probability of all trees with this value",
+        lambda a: a.log_mass,
+        "less probable",
+        False,
+    ),
+    F(
+        "num_trees",
+        "Logarithm of the number of these trees",
+        lambda a: math.log(len(a.trees)),
+        "fewer equations",
+        False,
+    ),
     F("rank", "Logarithm of 1 plus the rank of the best of them", lambda a: math.log(1 + a.best.rank)),
     # The value against what is asked for.
     F("negative", "Less than 0", lambda a: a.value < 0, "negative {kind}"),
@@ -135,7 +150,7 @@ FEATURES = (
         lambda a: not _asks(a, "share", *MEASURES) and a.decimals > MOST_DECIMALS,
         "{value}...: no finite decimal",
     ),
-    F("decimals", "Its decimals, 4 at most, as a share of 4", lambda a: min(a.decimals, 4) / 4, "{value}"),
+    F("decimals", "Its decimals, 4 at most, as a share of 4", lambda a: min(a.decimals, 4) / 4, "{value}, not whole"),
     F(
         "money_decimals",
         "More than two decimals where money is asked for",

@@ -28,6 +28,7 @@ def test_without_weights_the_probability_decides():
     assert [answer.value for answer in ranked] == [-3, 2.5, 3]
     assert [answer.plausibility for answer in ranked] == pytest.approx([4 / 7, 2 / 7, 1 / 7])
     assert [answer.rank for answer in ranked] == [0, 1, 2]
+    assert ranked[0].complaints == ()
     assert ranked[0].log_probability == pytest.approx(math.log(0.5))
 
 
@@ -50,6 +51,23 @@ def test_the_kind_and_the_unit_are_told():
     assert ranked[-1].complaints == ("negative length",)
     english = MathWordProblem("There are 5 people and 2 cars. How many people are in a car?", language="en")
     assert reranker("en", not_whole_counted=-9.0).rerank(english, BEAM)[-1].complaints == ("2.5 people",)
+
+
+def test_a_merit_of_the_first_is_no_fault_of_the_others():
+    rope = MathWordProblem("绳子长5米，用去2米，用去几分之几？")
+    trees = beam(("N0/N1", 0.5), ("N1/N0", 0.4))
+    # The share of 2/5 is put first since it is small, or since it is no share above 1.
+    assert reranker(orders_below=9.0).rerank(rope, trees)[-1].complaints == ()
+    assert reranker(share_above_one=-9.0).rerank(rope, trees)[-1].complaints == ("a share above 1",)
+
+
+def test_a_value_is_told_once():
+    ranked = reranker(not_whole_counted=-5.0, decimals=-18.0, uneven_last=-4.0).rerank(PEOPLE, BEAM[1:])
+    assert ranked[-1].complaints == ("2.5 人", "a division that leaves a rest")
+
+
+def test_less_probable():
+    assert reranker().rerank(PEOPLE, BEAM)[-1].complaints == ("less probable",)
 
 
 def test_ties_keep_the_order_of_the_beam():
