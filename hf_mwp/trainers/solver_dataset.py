@@ -24,7 +24,7 @@ def check_not_empty(train_dataset: Any, eval_dataset: Any) -> None:
     given = {"train_dataset": train_dataset} | {f"eval_dataset {name}".strip(): rows for name, rows in parts.items()}
     for name, rows in given.items():
         if has_length(rows) and len(rows) == 0:
-            raise ValueError(f"`{name}` has no row: give at least one, or leave it away.")
+            raise ValueError(f"`{name}` is empty, it has no row: give at least one, or leave it away.")
 
 
 def prepare_training_rows(dataset: Any, processor: MwpProcessor) -> Any:
