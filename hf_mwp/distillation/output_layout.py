@@ -13,6 +13,7 @@ from torch import Tensor
 
 from .cached_output import CachedOutput
 from .feature_projections import student_states
+from .label_positions import label_mask, token_mask
 from .packed_row import PackedPart, PackedRow
 
 
@@ -47,6 +48,8 @@ class OutputLayout:
             Classes kept per position; all if `None`.
         temperature (`float`, *optional*, defaults to 1.0):
             At which `top_k` is exact.
+        offset (`int`, *optional*, defaults to 0):
+            How many positions before its label a prediction stands, see [`label_offset`].
     """
 
     states: Mapping[str, int] = field(default_factory=dict)
@@ -54,6 +57,7 @@ class OutputLayout:
     columns: int = 0
     top_k: int | None = None
     temperature: float = 1.0
+    offset: int = 0
 
     @classmethod
     def of(
@@ -64,6 +68,7 @@ class OutputLayout:
         num_symbols: int | None = None,
         top_k: int | None = None,
         temperature: float = 1.0,
+        offset: int = 0,
     ) -> OutputLayout:
         """
         The layout for outputs like a given one.
@@ -73,7 +78,8 @@ class OutputLayout:
             names (`Sequence[str]`): States to keep.
             uses_logits (`bool`): Whether to keep logits.
             num_symbols (`int`, *optional*): Operators and constants, if the teacher is a solver.
-            top_k (`int`, *optional*), temperature (`float`, *optional*): See [`OutputLayout`].
+            top_k (`int`, *optional*), temperature (`float`, *optional*), offset (`int`, *optional*):
+                See [`OutputLayout`].
 
         Raises:
             ValueError: logits of another form than scores of a row or of its positions.
@@ -89,7 +95,8 @@ class OutputLayout:
             )
         if num_symbols is not None:
             return replace(layout, logits=NODES, columns=num_symbols)
-        layout = replace(layout, logits=CLASSES if logits.dim() == 2 else POSITIONS, columns=logits.shape[-1])
+        kind = CLASSES if logits.dim() == 2 else POSITIONS
+        layout = replace(layout, logits=kind, columns=logits.shape[-1], offset=offset)
         keeps_all = top_k is None or top_k >= layout.columns
         return layout if keeps_all else replace(layout, top_k=top_k, temperature=temperature)
 
@@ -122,7 +129,7 @@ class OutputLayout:
             if self.logits == CLASSES:
                 logits, positions = logits, [1] * len(logits)
             else:
-                mask = label_mask(inputs, logits.shape[:2], logits.device)
+                mask = label_mask(inputs, logits.shape[:2], logits.device, self.offset)
                 logits, positions = logits[mask], mask.sum(1).tolist()
             logits = logits.masked_fill(logits <= FORBIDDEN, -math.inf)
             if self.top_k is not None:
@@ -182,7 +189,7 @@ class OutputLayout:
                 batch["indices"] = torch.from_numpy(np.concatenate([each["indices"] for each in arrays]))
         elif self.logits is not None:
             counts, width = [row.positions for row in rows], max(row.columns for row in rows)
-            mask = label_mask(inputs, (len(rows), max(counts)), None).numpy()
+            mask = label_mask(inputs, (len(rows), max(counts)), None, self.offset).numpy()
             places = _places(mask, counts, "labels")
             if self.logits == NODES:
                 numbers = inputs.get("number_positions")
@@ -242,20 +249,6 @@ def state_named(output: Any, name: str) -> Tensor:
     return (student_states(output) if kind == "hidden" else output["bottleneck_states"])[int(index)]
 
 
-def token_mask(inputs: Mapping[str, Any], shape: Sequence[int], device: Any) -> Tensor:
-    """`(batch, tokens)`, true at tokens; everywhere where the batch has no attention mask."""
-    mask = inputs.get("attention_mask")
-    if mask is None or mask.dim() != 2:
-        return torch.ones(tuple(shape), dtype=torch.bool, device=device)
-    return mask.bool()
-
-
-def label_mask(inputs: Mapping[str, Any], shape: Sequence[int], device: Any) -> Tensor:
-    """`(batch, positions)`, true where logits count: at labels, else at tokens."""
-    labels = inputs.get("labels")
-    return token_mask(inputs, shape, device) if labels is None else labels != -100
-
-
 def _last_numbers(positions: Tensor | None, count: int) -> list[int]:
     """How many numbers each row has, up to the last one that its tokens still hold."""
     if positions is None or not positions.shape[1]:
@@ -288,4 +281,4 @@ def _padded(values: Sequence[np.ndarray], places: Sequence, shape: tuple[int, ..
     return torch.from_numpy(batch)
 
 
-__all__ = ["OutputLayout", "label_mask", "state_named", "token_mask"]
+__all__ = ["OutputLayout", "state_named"]

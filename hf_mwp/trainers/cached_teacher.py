@@ -130,6 +130,8 @@ class CachedTeacher:
             "temperature": None if top_k is None else float(getattr(loss, "temperature", 1.0)),
             "mixed_precision": trainer.accelerator.mixed_precision,
             "dtype": "float16",
+            # Only where there is one, so that other caches keep their names.
+            **({"label_offset": trainer._label_offset} if trainer._label_offset else {}),
         }
 
     # Rows
@@ -196,6 +198,7 @@ class CachedTeacher:
                 num_symbols=teacher.decoder.num_symbols if trainer.is_solver else None,
                 top_k=made_from["top_k"],
                 temperature=made_from["temperature"] or 1.0,
+                offset=trainer._label_offset,
             )
 
         layout, sizes = check_teacher(make_layout, self._ask, self._collate, checked)

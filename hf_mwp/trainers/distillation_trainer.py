@@ -16,6 +16,7 @@ from ..distillation.compatibility import (
 )
 from ..distillation.feature_matching import FeatureMatching
 from ..distillation.feature_projections import FeatureProjections
+from ..distillation.label_positions import label_mask, label_offset
 from ..losses import HiddenMSELoss, LogitDistillationLoss
 from .base_trainer import BaseTrainer
 from .cached_teacher import CACHED_OUTPUTS, CachedTeacher
@@ -150,6 +151,7 @@ class DistillationTrainer(BaseTrainer):
         self.teacher_model.requires_grad_(False).eval()
         # Whether predictions are compared position by position and averaged over all of them.
         self._per_position = False
+        self._label_offset = 0
         if self.train_dataset is not None:
             self._plan()
 
@@ -195,6 +197,8 @@ class DistillationTrainer(BaseTrainer):
         with torch.random.fork_rng(devices=[]):
             inputs = self._prepare_inputs(self._first_batch())
             student, teacher = self._forward(self.model, inputs), self._forward(self.teacher_model, inputs)
+            if self._uses_soft_labels and not self.is_solver:
+                self._label_offset = label_offset(self.model, inputs)
         self.model.train(was_training)
         check_features(student, teacher, self._uses_states, self._uses_soft_labels, self._uses_probabilities)
         config = getattr(self.accelerator.unwrap_model(self.teacher_model), "config", None)
@@ -280,12 +284,12 @@ class DistillationTrainer(BaseTrainer):
             predictions = positions.sum().to(features).expand(1)
         return torch.cat([features, predictions[:1]])
 
-    @staticmethod
-    def _predicted(batch: dict[str, Any]) -> torch.Tensor | None:
+    def _predicted(self, batch: dict[str, Any]) -> torch.Tensor | None:
         """The positions `(batch, length)` at which predictions are compared, where each position has one."""
-        labels = batch.get("labels")
+        if batch.get("labels") is None:
+            return batch.get("attention_mask")
         # Where there are labels position by position, the hard loss counts those as well.
-        return batch.get("attention_mask") if labels is None else labels != -100
+        return label_mask(batch, (), None, self._label_offset)
 
     def get_train_dataloader(self):
         """As in `Trainer`; with `cache_teacher_outputs`, batches bring the teacher's outputs along."""
@@ -338,7 +342,11 @@ class DistillationTrainer(BaseTrainer):
                     "The student computed no loss, so the batch has no labels: give labels, or set "
                     "`soft_label_weight=1`."
                 )
-            parts["loss_hard"] = outputs["loss"].mean() * share
+            hard = outputs["loss"].mean()
+            if mask is not None:
+                # Without a label a mean is NaN.
+                hard = hard.where(mask.any(), 0.0)
+            parts["loss_hard"] = hard * share
             weights["loss_hard"] = args.prediction_weight * (1 - args.soft_label_weight)
 
     def _add_feature_parts(self, parts, weights, outputs, teacher_outputs, inputs, totals) -> None:
