@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from .label_positions import label_mask, token_mask
-from .output_layout import FORBIDDEN, OutputLayout, state_named
+from .output_layout import FORBIDDEN, OutputLayout
 
 
 OFF = "set `cache_teacher_outputs=False`"
@@ -123,7 +123,7 @@ def compare(layout: OutputLayout, expected: Any, got: Any, batch: Mapping[str, A
     """Raises `ValueError`, which names the fault, unless two outputs agree where they are used."""
     pairs = []
     for name in layout.states:
-        ours, theirs = state_named(expected, name), state_named(got, name)
+        ours, theirs = expected[name], got[name]
         pairs.append((name, ours, theirs, token_mask(batch, ours.shape[:2], ours.device)))
     if layout.logits is not None:
         ours, theirs = expected["logits"], got["logits"]

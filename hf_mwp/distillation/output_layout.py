@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from .cached_output import CachedOutput
-from .feature_projections import student_states
+from .features import Features
 from .label_positions import label_mask, token_mask
 from .packed_row import PackedPart, PackedRow
 
@@ -38,7 +38,7 @@ class OutputLayout:
 
     Args:
         states (`dict[str, int]`, *optional*):
-            Width by name: `hidden_4` is `hidden_states[4]`, `bottleneck_0` the first of `bottleneck_states`.
+            Width by name, see [`~distillation.features.Features`].
         logits (`str`, *optional*):
             `"classes"`: one vector per row; `"positions"`: one per labelled position; `"nodes"`: as `"positions"`,
             with columns for the row's own numbers; `None`: no logits.
@@ -62,7 +62,7 @@ class OutputLayout:
     @classmethod
     def of(
         cls,
-        output: Any,
+        output: Features,
         names: Sequence[str],
         uses_logits: bool,
         num_symbols: int | None = None,
@@ -74,7 +74,7 @@ class OutputLayout:
         The layout for outputs like a given one.
 
         Args:
-            output (`ModelOutput`): The teacher's output for some batch.
+            output ([`Features`]): What the teacher says to some batch.
             names (`Sequence[str]`): States to keep.
             uses_logits (`bool`): Whether to keep logits.
             num_symbols (`int`, *optional*): Operators and constants, if the teacher is a solver.
@@ -84,7 +84,7 @@ class OutputLayout:
         Raises:
             ValueError: logits of another form than scores of a row or of its positions.
         """
-        layout = cls(states={name: state_named(output, name).shape[-1] for name in names})
+        layout = cls(states={name: output[name].shape[-1] for name in names})
         if not uses_logits:
             return layout
         logits = output["logits"]
@@ -106,12 +106,12 @@ class OutputLayout:
 
     # From an output to rows
 
-    def pack(self, output: Any, inputs: Mapping[str, Any]) -> list[PackedRow]:
+    def pack(self, output: Features, inputs: Mapping[str, Any]) -> list[PackedRow]:
         """
         What is kept of each row of a batch.
 
         Args:
-            output (`ModelOutput`): The teacher's.
+            output ([`Features`]): What the teacher says.
             inputs (`Mapping`): The batch that it read.
 
         Raises:
@@ -119,7 +119,7 @@ class OutputLayout:
         """
         parts, tokens, positions = [], None, None
         for name in self.states:
-            state = state_named(output, name)
+            state = output[name]
             mask = token_mask(inputs, state.shape[:2], state.device)
             tokens = mask.sum(1).tolist()
             parts.append(PackedPart(f"hidden states ({name})", state[mask], tokens))
@@ -200,7 +200,7 @@ class OutputLayout:
                 batch["indices"] = _padded([each["indices"] for each in arrays], places, shape, np.int32)
         return batch
 
-    def restore(self, batch: Mapping[str, Tensor], dtype: torch.dtype) -> CachedOutput:
+    def restore(self, batch: Mapping[str, Tensor], dtype: torch.dtype) -> Features:
         """
         The output that [`~OutputLayout.assemble`] made parts of, wherever these are now.
 
@@ -212,10 +212,13 @@ class OutputLayout:
         def number(values: Tensor) -> Tensor:
             return values.to(torch.promote_types(values.dtype, dtype))
 
-        states = {"hidden": {}, "bottleneck": {}}
+        states, recorded = {"hidden": {}, "bottleneck": {}}, {}
         for name in self.states:
             kind, _, index = name.rpartition("_")
-            states[kind][int(index)] = number(batch[name])
+            if kind in states:
+                states[kind][int(index)] = number(batch[name])
+            else:
+                recorded[name] = number(batch[name])
         hidden, narrow = (
             tuple(found.get(index) for index in range(max(found) + 1)) if found else None for found in states.values()
         )
@@ -227,7 +230,7 @@ class OutputLayout:
                 full = rest.expand(*rest.shape[:-1], self.columns).clone()
                 logits = full.scatter(-1, batch["indices"].long(), values)
             logits = logits.masked_fill(logits.isneginf(), torch.finfo(logits.dtype).min)
-        return CachedOutput(logits=logits, hidden_states=hidden, bottleneck_states=narrow)
+        return Features(CachedOutput(logits=logits, hidden_states=hidden, bottleneck_states=narrow), recorded)
 
     def _split(self, row: PackedRow) -> dict[str, np.ndarray]:
         (payload,), arrays, start = row.payload, {}, 0
@@ -241,12 +244,6 @@ class OutputLayout:
             arrays[name] = payload[start:stop].view(dtype).reshape(count, width)
             start = stop
         return arrays
-
-
-def state_named(output: Any, name: str) -> Tensor:
-    """`hidden_4`: the fifth of the (encoder's) hidden states; `bottleneck_0`: the first narrow state."""
-    kind, _, index = name.rpartition("_")
-    return (student_states(output) if kind == "hidden" else output["bottleneck_states"])[int(index)]
 
 
 def _last_numbers(positions: Tensor | None, count: int) -> list[int]:
@@ -281,4 +278,4 @@ def _padded(values: Sequence[np.ndarray], places: Sequence, shape: tuple[int, ..
     return torch.from_numpy(batch)
 
 
-__all__ = ["OutputLayout", "state_named"]
+__all__ = ["OutputLayout"]

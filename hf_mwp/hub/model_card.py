@@ -10,7 +10,7 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from transformers import PreTrainedModel
 
 from ..data.sources import LOADERS
-from ..distillation.feature_matching import PAPER_WEIGHTS
+from ..distillation.objectives.layer_objective import PAPER_WEIGHTS
 from ..losses import HiddenMSELoss
 from ..metrics import count_parameters
 from ..trainers import DistillationConfig

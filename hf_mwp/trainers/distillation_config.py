@@ -9,17 +9,18 @@ from functools import partial
 from typing import Any
 
 from ..distillation.layer_mapping import STRATEGIES, map_layers
-from ..losses import AttentionMSELoss, FSPLoss, HiddenMSELoss, NSTLoss
+from ..distillation.objectives import AttentionMaps, HiddenStates, LayerFlow
+from ..losses import AttentionMSELoss, NSTLoss
 from .base_config import BaseConfig
 
 
-# Names that `hidden_loss` may have in a config; in Python, a loss object may be given to the trainer instead.
+# Names that `hidden_loss` may have; in Python, objectives may be given to the trainer instead.
 HIDDEN_LOSSES = {
-    "mse": HiddenMSELoss,
-    "attention": AttentionMSELoss,
-    "attention_mean": partial(AttentionMSELoss, heads="mean"),
-    "fsp": FSPLoss,
-    "nst": NSTLoss,
+    "mse": HiddenStates,
+    "attention": AttentionMaps,
+    "attention_mean": partial(AttentionMaps, AttentionMSELoss(heads="mean")),
+    "fsp": LayerFlow,
+    "nst": partial(HiddenStates, NSTLoss()),
 }
 
 

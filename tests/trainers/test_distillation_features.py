@@ -42,10 +42,11 @@ def one_step(trainer):
     trainer.train()
     (entry,) = training_logs(trainer)
     batch = batch_of(trainer.processing_class)
-    attention = {"output_attentions": True} if trainer.features.reads_attention else {}
+    attention = {name: value for each in trainer.objectives for name, value in each.options.items()}
     with torch.no_grad():
         outputs = [
-            model.eval()(**batch, output_hidden_states=True, **attention) for model in (student, trainer.teacher_model)
+            model.eval()(**batch, **{"output_hidden_states": True, **attention})
+            for model in (student, trainer.teacher_model)
         ]
     return entry, *outputs, batch["attention_mask"]
 
@@ -150,7 +151,8 @@ def test_different_numbers_of_heads(others):
 def test_narrow_states_are_the_targets_where_there_are_any(solvers, processor):
     teacher = with_bottlenecks(processor, [2, 4], 16)
     trainer = solvers(tiny_solver(processor), teacher, **ONE_STEP)
-    assert trainer._teacher_states() == [(2, True), (4, True)] and not len(trainer.projections)
+    assert trainer.teacher_source.request.features == ("bottleneck_0", "bottleneck_1")
+    assert not len(trainer.projections)
     entry, ours, theirs, mask = one_step(trainer)
     for s, narrow in ((1, theirs.bottleneck_states[0]), (2, theirs.bottleneck_states[1])):
         difference = (ours.hidden_states[s] - narrow)[mask.bool()]
@@ -171,7 +173,7 @@ def test_layers_without_a_bottleneck_and_other_widths_are_projected(solvers, pro
 
 def test_bottlenecks_may_be_ignored(solvers, processor):
     trainer = solvers(tiny_solver(processor), with_bottlenecks(processor, [2, 4], 16), use_bottlenecks=False)
-    assert trainer._teacher_states() == [(2, False), (4, False), (0, False)]
+    assert trainer.teacher_source.request.features == ("hidden_0", "hidden_2", "hidden_4", "logits")
     shapes = {tuple(value.shape) for value in trainer.projections.module.state_dict().values()}
     assert shapes == {(24, 16)}
 
@@ -184,7 +186,7 @@ def test_other_knowledge_types_read_narrow_states_too(solvers, processor, name):
     if name == "nst":
         expected = NSTLoss()(ours.hidden_states[2], narrow[1], mask)
     else:
-        assert trainer._teacher_states() == [(0, False), (2, True), (2, True), (4, True)]
+        assert trainer.teacher_source.request.features == ("bottleneck_0", "bottleneck_1", "hidden_0")
         expected = FSPLoss()(ours.hidden_states[1:], narrow, mask)
     assert entry["loss_hidden_2"] == pytest.approx(expected.item(), rel=1e-4)
 

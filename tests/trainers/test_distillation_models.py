@@ -8,6 +8,7 @@ from transformers import BertForSequenceClassification
 from hf_mwp.data.mwp_processor import MwpProcessor
 from hf_mwp.data.output_vocabulary import OutputVocabulary
 from hf_mwp.distillation.compatibility import check_embeddings
+from hf_mwp.distillation.objectives import HardLabels, HiddenStates, SoftLabels
 from hf_mwp.trainers import DistillationTrainer
 from tests.tiny import (
     tiny_classifier,
@@ -147,14 +148,14 @@ def test_losses_may_be_given_as_objects(others):
         def forward(self, student, teacher, mask=None):
             return (student - teacher).square().mean()
 
-    fields = {"hidden_loss": MeanWidth(), "prediction_loss": Distance()}
-    trainer = others(keywords=fields, embedding_weight=0.0, max_steps=1)
+    objectives = [SoftLabels(loss=Distance()), HardLabels(), HiddenStates(MeanWidth())]
+    trainer = others(keywords={"objectives": objectives}, max_steps=1)
     assert len(trainer.projections) == 0
     trainer.train()
     regression = {"num_labels": 1, "problem_type": "regression"}
     rows = [{**row, "labels": float(row["labels"])} for row in tiny_classifier_rows()]
     models = tiny_classifier(**regression), tiny_classifier(1, **regression)
-    others(*models, rows, keywords={"prediction_loss": Distance()}, max_steps=1).train()
+    others(*models, rows, keywords={"objectives": [SoftLabels(loss=Distance())]}, max_steps=1).train()
     with pytest.raises(ValueError, match="single class"):
         others(*models, rows)
 
