@@ -28,7 +28,7 @@ class LayerObjective(Objective):
         layer_mapping (`str` or sequence of pairs, *optional*, defaults to `"uniform"`):
             See [`map_layers`].
         layer_weights (`list[float]`, *optional*):
-            One per part; 1.0, 0.9, 1.0 for three parts, else 1.0 each.
+            One per part; 1.0, 0.9, 1.0 for three pairs with a part each, else 1.0 each.
         weight (`float`, *optional*, defaults to 1.0), name (`str`): See [`Objective`].
     """
 
@@ -76,7 +76,7 @@ class LayerObjective(Objective):
     def _resolve_weights(self) -> list[float]:
         weights, count = self.layer_weights, len(self.groups)
         if weights is None:
-            weights = PAPER_WEIGHTS if count == len(PAPER_WEIGHTS) else [1.0] * count
+            weights = PAPER_WEIGHTS if count == len(self.layers) == len(PAPER_WEIGHTS) else [1.0] * count
         if len(weights) != count:
             what = f"{count} pairs: {self.layers}" if count == len(self.layers) else f"{count} parts: {[*self.groups]}"
             raise ValueError(f"`hidden_weights` has {len(weights)} entries, but the layer mapping has {what}.")
