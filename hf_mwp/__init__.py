@@ -41,6 +41,9 @@ _LAZY = {
     "SolverTrainer": "trainers",
 }
 
+# Packages reached as attributes.
+_PACKAGES = {"losses": ".losses", "metrics": ".metrics", "objectives": ".distillation.objectives"}
+
 __all__ = [
     "GTSConfig",
     "GTSDecoder",
@@ -51,8 +54,7 @@ __all__ = [
     "MwpStudentForPreTraining",
     "MwpStudentForSequenceClassification",
     "MwpStudentModel",
-    "losses",
-    "metrics",
+    *_PACKAGES,
     *_LAZY,
 ]
 
@@ -60,8 +62,8 @@ __all__ = [
 def __getattr__(name: str):
     if name in _LAZY:
         return getattr(import_module(f".{_LAZY[name]}", __name__), name)
-    if name in ("losses", "metrics"):
-        return import_module(f".{name}", __name__)
+    if name in _PACKAGES:
+        return import_module(_PACKAGES[name], __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -39,6 +39,7 @@ NAMES = [
     # packages reached as attributes
     "losses",
     "metrics",
+    "objectives",
 ]
 
 
