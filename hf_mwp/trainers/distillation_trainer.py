@@ -35,13 +35,13 @@ class DistillationTrainer(BaseTrainer):
 
     The loss is the weighted sum of the parts of its objectives. Those of [`DistillationConfig`], which has their
     formula, are logged as `loss_soft`, `loss_hard`, `loss_hidden_{student layer}` and `loss_embedding`, unweighted.
-    While evaluating, the loss is the student's own,
-    which compares with that of other trainers and spares the teacher's computation.
+    While evaluating, the loss is the student's own, which compares with that of other trainers and spares the
+    teacher's computation.
 
     Where the teacher has bottleneck networks, their narrow states are what the student's layers learn from
     (`use_bottlenecks`). Where widths still differ, linear maps are trained with the student, see
-    [`FeatureProjections`]. They are saved in
-    checkpoints in a file of their own and resumed from there; checkpoints and `save_model` give a plain student.
+    [`FeatureProjections`]. They are saved in checkpoints in a file of their own and resumed from there; checkpoints
+    and `save_model` give a plain student.
 
     Models, layers, widths and classes are checked with two examples before training begins.
 
