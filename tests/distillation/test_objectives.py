@@ -178,6 +178,9 @@ def test_relations_are_read_where_attention_is_made():
     torch.testing.assert_close(objective.losses(ours, theirs, inputs)["relations_2"], expected)
     for layer in (*attention_inputs(student), *attention_inputs(teacher)):
         assert not any(module._forward_hooks for module in layer.values())
+    with pytest.raises(ValueError, match="value_2 has no gradient: its layer is frozen"):
+        frozen = read_features(student.requires_grad_(False), inputs, objective.options, objective.student_reads)
+        objective.losses(frozen, theirs, inputs)
     # By default, as many heads as both widths (16 and 24) and 12 have in common.
     objective = AttentionRelations()
     planned(objective, student, teacher, inputs)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ...losses import RelationLoss
@@ -60,8 +61,9 @@ class AttentionRelations(LayerObjective):
             self.loss = RelationLoss(
                 math.gcd(MOST_HEADS, *(f[name].shape[-1] for f, names in reads for name in names))
             )
-        # Finds widths that cannot be cut.
-        self.losses(*found, inputs)
+        with torch.no_grad():
+            # Finds widths that cannot be cut.
+            self.losses(*found, inputs)
 
     def _names(self, pair: tuple[int, int]) -> tuple[list[str], list[str]]:
         if 0 in pair:
@@ -70,6 +72,15 @@ class AttentionRelations(LayerObjective):
                 "pairs of layers are counted from 1 here."
             )
         return tuple([f"{kind}_{layer}" for kind in self.kinds] for layer in pair)
+
+    def _of_student(self, student: Features, name: str) -> Tensor:
+        vectors = super()._of_student(student, name)
+        if torch.is_grad_enabled() and not vectors.requires_grad:
+            raise ValueError(
+                f"The student's {name} has no gradient: its layer is frozen, or computed again in the backward pass. "
+                'Map other layers, or set `gradient_checkpointing_kwargs={"use_reentrant": False}`.'
+            )
+        return vectors
 
     def _compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor | None) -> Tensor:
         return sum(self.loss(o, t, mask) for o, t in zip(ours, theirs, strict=True))
