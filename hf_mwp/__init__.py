@@ -1,28 +1,26 @@
 """Compact solvers of math word problems: pretrain, distil and prune them with Hugging Face Transformers.
 
 Importing the package registers its models with the Auto classes and its pipeline; everything else is loaded when it is
-first used.
+first used. The command line alone registers later.
 """
 
+import sys
 from importlib import import_module
-
-from . import pipelines  # noqa: F401 (registers the pipeline)
-from .models import (
-    GTSConfig,
-    GTSDecoder,
-    MwpSolver,
-    MwpSolverConfig,
-    MwpStudentConfig,
-    MwpStudentForMaskedLM,
-    MwpStudentForPreTraining,
-    MwpStudentForSequenceClassification,
-    MwpStudentModel,
-)
+from pathlib import Path
 
 
 __version__ = "0.1.0"
 
 _LAZY = {
+    "GTSConfig": "models",
+    "GTSDecoder": "models",
+    "MwpSolver": "models",
+    "MwpSolverConfig": "models",
+    "MwpStudentConfig": "models",
+    "MwpStudentForMaskedLM": "models",
+    "MwpStudentForPreTraining": "models",
+    "MwpStudentForSequenceClassification": "models",
+    "MwpStudentModel": "models",
     "Expression": "expressions",
     "ExpressionError": "expressions",
     "MathWordProblem": "problems",
@@ -33,6 +31,8 @@ _LAZY = {
     "OutputVocabulary": "data",
     "load_mwp_dataset": "data",
     "mix_parameters": "distillation",
+    "PlausibilityReranker": "solving.plausibility",
+    "fit_plausibility": "solving.plausibility",
     "DistillationConfig": "trainers",
     "DistillationTrainer": "trainers",
     "PreTrainingConfig": "trainers",
@@ -44,19 +44,22 @@ _LAZY = {
 # Packages reached as attributes.
 _PACKAGES = {"losses": ".losses", "metrics": ".metrics", "objectives": ".distillation.objectives"}
 
-__all__ = [
-    "GTSConfig",
-    "GTSDecoder",
-    "MwpSolver",
-    "MwpSolverConfig",
-    "MwpStudentConfig",
-    "MwpStudentForMaskedLM",
-    "MwpStudentForPreTraining",
-    "MwpStudentForSequenceClassification",
-    "MwpStudentModel",
-    *_PACKAGES,
-    *_LAZY,
-]
+__all__ = [*_LAZY, *_PACKAGES]
+
+
+def _is_command() -> bool:
+    """Whether the program that runs is `hf-mwp` or `python -m hf_mwp`."""
+    if sys.argv[:1] == ["-m"]:
+        # Python is looking for the module that it was told to run.
+        words = sys.orig_argv
+        return "-m" in words and words[words.index("-m") + 1].partition(".")[0] == __name__
+    return Path(sys.argv[0]).stem == "hf-mwp" if sys.argv else False
+
+
+# Registering needs PyTorch, whose import takes seconds: the command line registers when its arguments are read
+# (`cli.parsing`), and so shows its help at once.
+if not _is_command():
+    from . import pipelines  # noqa: F401 (registers models and pipeline)
 
 
 def __getattr__(name: str):

@@ -96,6 +96,26 @@ def test_distillation_is_measured_with_and_without_its_cache(measuring, tmp_path
     assert "| cached " in text and "in passes of the teacher" in text
 
 
+def test_solving_is_measured_in_four_ways(measuring, tmp_path):
+    import solving
+    from transformers import pipeline
+
+    from hf_mwp.solving.plausibility import FEATURES
+    from tests.tiny import tiny_processor, tiny_rows, tiny_solver
+
+    processor = tiny_processor(max_length=64)
+    tiny_solver(processor).save_pretrained(tmp_path)
+    processor.save_pretrained(tmp_path)
+    solver = pipeline("math-word-problem", model=str(tmp_path), device="cpu")
+    reranker = solving.TimedReranker("zh", {feature.name: 0.0 for feature in FEATURES}, 20)
+    texts = [row["text"] for row in tiny_rows(3)]
+    figures = solving.measure(solver, reranker, texts, [1, 2], rounds=1)
+    assert len(figures["seconds"]) == 8 and all(seconds > 0 for seconds in figures["seconds"].values())
+    # Six problems were ranked, those of the warm-up not counted.
+    assert solving.TimedReranker.clock.laps == 6
+    assert "| 20 beams, re-ranked, batch 2 |" in solving.report(figures, [1, 2])
+
+
 def test_memory_is_measured_by_size_of_data(measuring):
     import cache_memory
 

@@ -15,6 +15,8 @@ PACKAGE = Path(__file__).parents[1] / "hf_mwp"
 # smaller does not know what carries knowledge over, and the ways out of the package do not know each other.
 LAYOUT = [
     "files",
+    "process_lock",
+    "disk_full_error",
     "expressions",
     "problems",
     "data",
@@ -23,6 +25,7 @@ LAYOUT = [
     "pruning",
     "distillation",
     "metrics",
+    "solving",
     "trainers",
     "pipelines",
     "export",
@@ -170,6 +173,40 @@ def test_import_registers_and_stays_light():
         from transformers import AutoConfig
         for model_type in ("mwp_student", "mwp_gts", "mwp_solver"):
             assert AutoConfig.for_model(model_type).model_type == model_type
+    """)
+
+
+def test_help_needs_no_torch():
+    run("""
+        import sys
+        sys.argv[0] = "bin/hf-mwp"
+        from hf_mwp.cli.main import COMMANDS, main
+
+        for argv in (["--help"], ["--version"], *([command, "--help"] for command in COMMANDS)):
+            try:
+                main(argv)
+            except SystemExit as stopped:
+                assert stopped.code == 0
+            loaded = {"torch", "transformers", "datasets", "numpy", "matplotlib"} & set(sys.modules)
+            assert not loaded, (argv, loaded)
+    """)
+
+
+def test_the_command_line_registers_when_it_has_its_arguments():
+    run("""
+        import sys
+        sys.argv[0] = "bin/hf-mwp"
+        import hf_mwp
+        assert "transformers" not in sys.modules
+        from hf_mwp.cli.parsing import parse
+
+        parse("toy", "", [], [])
+        from transformers import AutoConfig, AutoModel
+        from transformers.pipelines import PIPELINE_REGISTRY
+
+        assert "math-word-problem" in PIPELINE_REGISTRY.get_supported_tasks()
+        for model_type in ("mwp_student", "mwp_gts", "mwp_solver"):
+            assert type(AutoConfig.for_model(model_type)) in AutoModel._model_mapping
     """)
 
 

@@ -29,6 +29,9 @@ NAMES = [
     "MwpStudentModel",
     # distillation
     "mix_parameters",
+    # solving
+    "PlausibilityReranker",
+    "fit_plausibility",
     # trainers
     "DistillationConfig",
     "DistillationTrainer",

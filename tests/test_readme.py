@@ -1,8 +1,9 @@
-"""Runs what README.md shows: every Python snippet as it stands, every command on tiny models; recipes and tables are
-only planned.
+"""Runs what README.md and examples/README.md show: every Python snippet as it stands, every command on tiny models;
+recipes and tables are only planned.
 
-Snippets and commands run in a folder that looks like the repository after `make demo`, except that teacher and student
-are tiny models with random weights. Commands that train get a few flags more, so that they train two steps.
+Snippets and commands run in a folder that looks like the repository after `make demo`, except that teacher, student,
+and the classifier of the Hub are tiny models with random weights. Commands that train get a few flags more, so that
+they train two steps.
 """
 
 import configparser
@@ -13,15 +14,19 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from transformers import AutoModelForSequenceClassification
 
 from hf_mwp.cli.main import main
-from tests.tiny import tiny_processor, tiny_solver
+from tests.tiny import tiny_classifier, tiny_processor, tiny_solver
 
 
 ROOT = Path(__file__).parents[1]
-BLOCKS = re.findall(
-    r"^```(\w+)\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
-)
+PAGES = [ROOT / "README.md", ROOT / "examples" / "README.md"]
+TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
+BLOCKS = [
+    block for text in TEXTS.values() for block in re.findall(r"^```(\w+)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+]
+CLASSIFIER = "textattack/bert-base-uncased-SST-2"
 PYTHON = [code for language, code in BLOCKS if language == "python"]
 COMMANDS = [line for language, code in BLOCKS if language == "bash" for line in code.splitlines() if line.strip()]
 
@@ -48,6 +53,9 @@ def workspace(tmp_path_factory) -> Path:
             part.save_pretrained(folder / "hf_mwp_quickstart" / name)
     tiny_solver(processor, layers=6).encoder.save_pretrained(folder / "tiny_encoder")
     processor.tokenizer.save_pretrained(folder / "tiny_encoder")
+    classifier = tiny_classifier(vocab_size=len(processor.tokenizer), num_hidden_layers=6)
+    classifier.save_pretrained(folder / CLASSIFIER)
+    processor.tokenizer.save_pretrained(folder / CLASSIFIER)
     return folder
 
 
@@ -79,7 +87,7 @@ def execute(words: list[str], given: str, monkeypatch, capsys) -> str:
     """Runs one command and returns what it prints."""
     program, arguments = words[0], words[1:]
     if program == "hf-mwp":
-        monkeypatch.setattr("sys.stdin", io.StringIO(given))
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
         status = main([*arguments, *smaller(arguments)])
         printed = capsys.readouterr()
         assert status == 0, printed.err
@@ -123,11 +131,13 @@ def test_python(inside):
     assert names["tree"].evaluate() == 12
     assert 0 <= names["metrics"]["eval_answer_accuracy"] <= 1
     assert (Path("runs/python") / "config.json").exists()
+    assert AutoModelForSequenceClassification.from_pretrained("runs/classifier").config.num_hidden_layers == 3
 
 
-def test_files_and_links_are_there():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_and_links_are_there(page):
+    text = TEXTS[page]
     for target in re.findall(r"]\((?!https?:)([^)#]+)\)", text):
-        assert (ROOT / target).exists(), target
+        assert (page.parent / target).exists(), target
     for folder in re.findall(r"`((?:hf_mwp|examples)/[\w/.]+)`", text):
         assert (ROOT / folder).exists(), folder

@@ -44,6 +44,12 @@ def build_solver(
         if args.dropout is not None:
             model.decoder.config.dropout = args.dropout
             _apply_dropout(model, args.dropout)
+        if args.decoder_dropout is not None:
+            model.decoder.config.dropout = args.decoder_dropout
+            _apply_dropout(model.decoder, args.decoder_dropout)
+        if args.constants:
+            processor.vocabulary = processor.vocabulary.with_constants(args.constants)
+            model.decoder.set_constants(processor.vocabulary.constants)
         return model, processor
 
     from ..data import problem_from_row
@@ -64,10 +70,12 @@ def build_solver(
         )
     except OSError as error:
         raise CommandError(f"The tokenizer {source} cannot be loaded: {error}") from error
+    processor.vocabulary = processor.vocabulary.with_constants(args.constants or ())
     encoder = _encoder(args, processor)
     decoder_fields = dict(args.decoder_config or {})
-    if args.dropout is not None:
-        decoder_fields.setdefault("dropout", args.dropout)
+    dropout = args.dropout if args.decoder_dropout is None else args.decoder_dropout
+    if dropout is not None:
+        decoder_fields.setdefault("dropout", dropout)
     solver = MwpSolver.from_encoder_decoder_pretrained(
         encoder,
         processor,
@@ -78,6 +86,7 @@ def build_solver(
 
 
 def _encoder(args: ModelArguments, processor: MwpProcessor) -> PreTrainedModel:
+    from ..data.training_lineage import inherit_training_texts
     from ..models import MwpStudentConfig, MwpStudentModel
 
     if args.encoder is None:
@@ -95,7 +104,9 @@ def _encoder(args: ModelArguments, processor: MwpProcessor) -> PreTrainedModel:
     layers = parse_layers(args.encoder_layers)
     if layers is None:
         return encoder
-    return MwpStudentModel.from_encoder(encoder, layers=layers, add_pooling_layer=False)
+    student = MwpStudentModel.from_encoder(encoder, layers=layers, add_pooling_layer=False)
+    inherit_training_texts(student, encoder)
+    return student
 
 
 def numbers_have_tokens(args: ModelArguments | StudentModelArguments) -> bool:
@@ -153,7 +164,7 @@ def set_dropout(config: Any, dropout: float | None) -> None:
         setattr(config, name, dropout)
 
 
-def _apply_dropout(model: MwpSolver, dropout: float) -> None:
+def _apply_dropout(model: PreTrainedModel, dropout: float) -> None:
     """Gives a loaded model's modules another dropout; those that read it from their config have it already."""
     from torch import nn
 

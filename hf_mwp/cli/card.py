@@ -18,6 +18,7 @@ from .console import make_console
 from .data_arguments import DataArguments
 from .errors import CommandError
 from .model_folder import load_solver
+from .output_folder import OutputFolder, check_output_folder
 from .parsing import build_parser, parse
 from .recipe import STAGE_COMMANDS
 
@@ -50,10 +51,14 @@ class CardArguments:
             Folders of `hf-mwp evaluate` for this model, or for the solver that was built on this encoder.
         teacher_evaluations (`list[str]`, *optional*):
             The same for its teacher.
+        reranker (`str`, *optional*):
+            Folder or Hub id of the re-ranker to write beside the solver; the one beside the model by default.
         summary, notes (`str`, *optional*):
             Text for the card: its first paragraph; its last section, or a Markdown file that holds it.
         license (`str`, *optional*):
             Licence identifier of the weights.
+        overwrite (`bool`, *optional*, defaults to `False`):
+            Replace the model that is in the folder.
     """
 
     model: str | None = field(default=None, metadata={"help": "Folder or Hub id of a solver (must be given)."})
@@ -69,9 +74,13 @@ class CardArguments:
     teacher_evaluations: list[str] | None = field(
         default=None, metadata={"help": "Folders of evaluations of its teacher."}
     )
+    reranker: str | None = field(
+        default=None, metadata={"help": "Re-ranker to write beside the solver; the model's own if not given."}
+    )
     summary: str = field(default="", metadata={"help": "First paragraph of the card."})
     notes: str = field(default="", metadata={"help": "Last section of the card, or a Markdown file that holds it."})
     license: str | None = field(default=None, metadata={"help": "Licence identifier of the weights."})
+    overwrite: bool = field(default=False, metadata={"help": "Replace the model that is in the folder."})
 
     def __post_init__(self):
         for name in ("model", "output_dir"):
@@ -97,12 +106,16 @@ def run(argv: list[str]) -> int:
         argument_types(),
         argv,
     )
+    check_output_folder(args.output_dir)
     from ..data import OutputVocabulary
+    from ..data.training_lineage import training_texts_of
     from ..hub import build_model_card, with_pooling_layer, write_model_folder
     from ..models.mwp_student import save_student_code
+    from ..solving.plausibility import PlausibilityReranker
 
     notes = read_notes(args.notes)
     model, processor = load_solver(args.model)
+    texts = training_texts_of(model)
     evaluated = "this model"
     if args.part == "encoder":
         kind = model.encoder.config.model_type
@@ -113,6 +126,9 @@ def run(argv: list[str]) -> int:
         model, evaluated = with_pooling_layer(model.encoder), "solver built on it"
         # As `hf-mwp pretrain` leaves it: constants are collected by the solver that is built on the encoder.
         processor.vocabulary = OutputVocabulary()
+    if texts is not None:
+        # Also of an encoder taken out of its solver.
+        model.training_texts = texts
     card = build_model_card(
         model,
         model_id=args.model_id or args.output_dir,
@@ -126,10 +142,15 @@ def run(argv: list[str]) -> int:
         license=args.license,
         summary=args.summary,
         notes=notes,
+        training_texts=texts,
     )
-    write_model_folder(model, args.output_dir, card, processor)
-    if args.part == "encoder":
-        save_student_code(args.output_dir)
+    with OutputFolder(args.output_dir) as folder:
+        folder.check_unused(args.overwrite)
+        write_model_folder(model, args.output_dir, card, processor)
+        if args.part == "solver" and (args.reranker or (Path(args.model) / PlausibilityReranker.file_name).is_file()):
+            PlausibilityReranker.from_pretrained(args.reranker or args.model).save_pretrained(args.output_dir)
+        if args.part == "encoder":
+            save_student_code(args.output_dir)
     make_console().print(f"{args.output_dir} has weights, configuration, processor and README.md.")
     return 0
 
@@ -157,10 +178,12 @@ def read_figures(folder: str, model: str) -> ModelFigures:
     return ModelFigures(
         model,
         metrics["dataset"],
-        f"{part} ({section['scheme']})",
+        f"{part} ({section['scheme']}{', re-ranked' if section.get('reranked') else ''})",
         section["num_beams"],
         section["rule"],
         section["reports"],
+        section.get("training_texts", {}).get("remark", ""),
+        section.get("calibration"),
     )
 
 

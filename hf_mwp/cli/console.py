@@ -35,24 +35,38 @@ def percent(fraction: float | None) -> str:
     return "-" if fraction is None else f"{100 * fraction:.1f}"
 
 
-def accuracy_table(title: str, reports: Mapping[str, Mapping[str, float]]) -> Table:
+def judged(report: Mapping[str, float]) -> str:
+    """How many problems the answers of a report are a share of, and how many could not be judged."""
+    left_out = int(report.get("num_unjudged", 0))
+    return f"{int(report.get('num_problems', 0))}" + (f" ({left_out} left out)" if left_out else "")
+
+
+def of_equations(report: Mapping[str, float], prefix: str = "") -> str:
+    """What to write behind an equation accuracy: its count, if that is not the count of the problems."""
+    count = report.get(f"{prefix}num_equations")
+    differs = count not in (None, 0, report.get(f"{prefix}num_problems"))
+    return f" of {int(count)}" if differs else ""
+
+
+def accuracy_table(title: str, reports: Mapping[str, Mapping[str, float]], remark: str = "") -> Table:
     """
     A table of accuracies in percent, one line per report.
 
     Args:
         title (`str`): Heading.
         reports (`Mapping[str, Mapping]`): Results of [`metrics.accuracy_report`] by the name of the line.
+        remark (`str`, *optional*): What a reader has to know, a line of its own below the heading.
     """
     levels = [
         level for level in ("low", "medium", "high") if any(f"num_problems_{level}" in r for r in reports.values())
     ]
-    table = Table(title=title, title_justify="left")
+    table = Table(title=f"{title}\n{remark}" if remark else title, title_justify="left")
     table.add_column("")
     for heading in ("problems", "answer %", "equation %", *levels):
         table.add_column(heading, justify="right")
     for name, report in reports.items():
-        cells = [str(int(report.get("num_problems", 0)))]
-        cells += [percent(report.get("answer_accuracy")), percent(report.get("equation_accuracy"))]
+        cells = [judged(report), percent(report.get("answer_accuracy"))]
+        cells.append(percent(report.get("equation_accuracy")) + of_equations(report))
         for level in levels:
             count = report.get(f"num_problems_{level}")
             cells.append(f"{percent(report.get(f'answer_accuracy_{level}'))} of {int(count)}" if count else "-")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,8 +92,8 @@ class DataArguments:
     max_eval_samples: int | None = field(default=None, metadata={"help": "Evaluate on so many problems only."})
 
     def __post_init__(self):
-        if not 0 <= self.validation_fraction < 1:
-            raise ValueError(f"`validation_fraction` must be at least 0 and below 1, not {self.validation_fraction}.")
+        check_share(self, "validation_fraction")
+        check_not_negative(self, "fold")
         check_at_least_one(self, "max_train_samples", "max_eval_samples")
 
 
@@ -102,3 +103,19 @@ def check_at_least_one(options: Any, *names: str) -> None:
         value = getattr(options, name)
         if value is not None and value < 1:
             raise ValueError(f"`{name}` must be at least 1, not {value}.")
+
+
+def check_not_negative(options: Any, *names: str) -> None:
+    """Raises `ValueError` if one of these options is given and below 0, or no number."""
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and not 0 <= value < math.inf:
+            raise ValueError(f"`{name}` must not be negative, not {value}.")
+
+
+def check_share(options: Any, *names: str) -> None:
+    """Raises `ValueError` if one of these options, shares and dropouts, is given and not at least 0 and below 1."""
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and not 0 <= value < 1:
+            raise ValueError(f"`{name}` must be at least 0 and below 1, not {value}.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .data_arguments import DataArguments
 from .model_folder import load_solver
 from .parsing import parse
@@ -11,6 +13,30 @@ from .run_arguments import RunArguments
 from .student_arguments import StudentArguments
 from .student_making import make_student
 from .training import run_command
+from .training_options import DistillationOptions
+
+
+if TYPE_CHECKING:
+    from ..trainers import DistillationTrainer
+
+COMMON = {
+    DataArguments: ("dataset", "fold", "extra_train"),
+    StudentArguments: ("teacher", "student", "student_encoder", "student_start", "student_layers"),
+    DistillationOptions: (
+        "output_dir",
+        "num_train_epochs",
+        "per_device_train_batch_size",
+        "learning_rate",
+        "temperature",
+        "soft_label_weight",
+        "hidden_loss",
+        "cache_teacher_outputs",
+        "eval_strategy",
+        "save_strategy",
+        "seed",
+    ),
+    RunArguments: ("resume", "overwrite"),
+}
 
 
 def argument_types() -> list[type]:
@@ -27,18 +53,19 @@ def run(argv: list[str]) -> int:
     """
     if is_recipe(argv):
         return run_recipe(argv)
-    from ..trainers import DistillationTrainer
-    from ..trainers.default_objectives import default_objectives
-
     (data_args, student_args, run_args, config), values = parse(
         "distill",
         "Train a student solver after a frozen teacher solver: its predictions, hidden states and embeddings. With a "
         "--config that has `stages`, run these one after another (--budget, --dry_run, --variable, --stage.option).",
-        argument_types(),
+        argument_types,
         argv,
+        common=COMMON,
     )
 
     def make_trainer(data: ProblemData) -> DistillationTrainer:
+        from ..trainers import DistillationTrainer
+        from ..trainers.default_objectives import default_objectives
+
         teacher, processor = load_solver(student_args.teacher)
         student = make_student(student_args, teacher, processor, data.train)
         objectives = default_objectives(config)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -12,6 +13,7 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from ..data.mwp_processor import MwpProcessor
+    from ..metrics import TrainingOverlap
     from ..models import MwpSolver
     from ..trainers.solver_evaluation import SolverPrediction
 
@@ -65,17 +67,21 @@ def search(
         Others: as in [`predict`].
 
     Returns:
-        `list[list[tuple[list[int], float]]]`: for each row the prefix ids and log probabilities, best first.
+        `list[list[tuple[list[int], float]]]`: for each row the prefix ids and log probabilities, best first; an empty
+        tree of probability 0 where there is nothing to solve ([`~problems.refusal`]).
     """
     from ..data import problem_from_row
+    from ..problems import refusal
 
     model.eval()
-    columns = processor.encode([problem_from_row(row, numerals=processor.numerals) for row in rows])
-    order = sorted(range(len(rows)), key=columns["length"].__getitem__, reverse=True)
+    problems = [problem_from_row(row, numerals=processor.numerals) for row in rows]
+    columns = processor.encode(problems)
+    asked = [index for index, problem in enumerate(problems) if refusal(problem) is None]
+    order = sorted(asked, key=columns["length"].__getitem__, reverse=True)
     batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
     if console is not None:
         batches = track(batches, "Solving", console=console, transient=True, disable=console.quiet)
-    found: list = [None] * len(rows)
+    found: list = [[([], -math.inf)] for _ in rows]
     for batch in batches:
         inputs = processor.pad({name: [values[index] for index in batch] for name, values in columns.items()})
         solved = model.solve(
@@ -91,25 +97,12 @@ def search(
     return found
 
 
-def overlap_reports(
-    predictions: Sequence[SolverPrediction], seen: Callable[[SolverPrediction], bool] | None
-) -> dict[str, dict[str, float]]:
-    """
-    Accuracies of all problems and, where some of them have their masked text in the training part, of the two parts.
-
-    Args:
-        predictions (`Sequence[SolverPrediction]`): All of them.
-        seen (`Callable`, *optional*): Whether the masked text of a prediction's problem is in the training part.
-    """
-    from ..metrics import accuracy_report
-
-    groups = {"all problems": list(predictions)}
-    if seen is not None:
-        known = [prediction for prediction in predictions if seen(prediction)]
-        if known:
-            groups["masked text not in train"] = [p for p in predictions if not seen(p)]
-            groups["masked text in train"] = known
-    return {name: accuracy_report([p.score for p in group]) for name, group in groups.items()}
+def group_reports(
+    predictions: Sequence[SolverPrediction], overlap: TrainingOverlap
+) -> tuple[dict[str, dict[str, float]], dict[str, Any]]:
+    """Accuracies of predictions, all and by what was trained on, and what the record says of that."""
+    problems = [prediction.problem for prediction in predictions]
+    return overlap.reports(problems, [prediction.score for prediction in predictions]), overlap.record(problems)
 
 
 def reason_table(predictions: Sequence[SolverPrediction]) -> Table:

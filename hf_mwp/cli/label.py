@@ -66,6 +66,8 @@ class LabelArguments:
             Problems solved at once.
         device (`str`, *optional*):
             Device; chosen if not given.
+        overwrite (`bool`, *optional*, defaults to `False`):
+            Replace the `labelled.jsonl` that is in the folder.
     """
 
     problems: list[str] = field(
@@ -83,6 +85,7 @@ class LabelArguments:
     min_probability: float = field(default=0.0, metadata={"help": "Least probability of a tree."})
     batch_size: int = field(default=64, metadata={"help": "Problems solved at once."})
     device: str | None = field(default=None, metadata={"help": "Device, such as cpu or cuda:0; chosen if not given."})
+    overwrite: bool = field(default=False, metadata={"help": "Replace the labelled.jsonl that is in the folder."})
 
     def __post_init__(self):
         if not self.problems or self.output_dir is None:
@@ -108,9 +111,14 @@ def run(argv: list[str]) -> int:
     )
     check_one_process("label", launches=False)
     check_device(args.device)
+    from ..data.training_lineage import ancestry_of
+
     console = make_console()
-    folder = RunFolder(args.output_dir, "label", values)
-    try:
+    with RunFolder(args.output_dir, "label", values, begin=False) as folder:
+        folder.check_record()
+        unfinished, path = folder.path / "unfinished", folder.path / "labelled.jsonl"
+        # Beside unfinished work, the file is the one that the same run had written when it was killed.
+        folder.check_unused(args.overwrite or unfinished.exists(), (path.name,))
         model, processor = load_solver(args.model)
         model.to(args.device or default_device())
         counts: Counter[str] = Counter()
@@ -118,14 +126,12 @@ def run(argv: list[str]) -> int:
         if not rows:
             fates = ", ".join(f"{count} {fate}" for fate, count in counts.items())
             raise CommandError(f"There is no problem to label{f': {fates}' if fates else ''}.")
-        unfinished = folder.path / "unfinished"
-        records = label_rows(model, processor, rows, args, counts, unfinished, console)
-        path = folder.path / "labelled.jsonl"
-        write_json_lines(path, records)
+        folder.begin()
+        write_json_lines(path, label_rows(model, processor, rows, args, counts, unfinished, console))
+        # What its labeller has seen goes to those that learn from the labels.
+        ancestry_of(model).save(folder.path)
         shutil.rmtree(unfinished)
         folder.finish({"problems": args.problems, "fates": {fate: counts[fate] for fate in FATES}})
-    finally:
-        folder.close()
     table = Table(title=", ".join(Path(source).name for source in args.problems), title_justify="left")
     for column, justify in (("problems", "right"), ("", "left"), ("meaning", "left")):
         table.add_column(column, justify=justify)
@@ -139,12 +145,13 @@ def run(argv: list[str]) -> int:
 def read_rows(args: LabelArguments, processor: MwpProcessor, counts: Counter[str]) -> list[dict[str, Any]]:
     """The problems to label, each masked text once; `counts` takes what became of the others."""
     from ..data import problem_from_row
-    from ..data.pretraining_texts import held_out_digests, masked_digest
+    from ..data.pretraining_texts import held_out_digests, loose_digest, masked_digest
     from ..data.sources import read_part
     from ..data.usability import find_answer_fault
+    from ..problems import refusal
 
     language = processor.language
-    excluded = held_out_digests(args.exclude or (), language, args.data_dir)
+    excluded = held_out_digests(args.exclude or (), args.data_dir)
     seen: set[bytes] = set()
     rows = []
     for row in (row for source in args.problems for row in read_part(source, args.data_dir, language=language)[0]):
@@ -155,10 +162,12 @@ def read_rows(args: LabelArguments, processor: MwpProcessor, counts: Counter[str
             )
         problem = problem_from_row({**row, "equation": None}, processor.numerals)
         key = masked_digest(row["text"], language)
-        if find_answer_fault(problem) is not None or not problem.numbers:
+        if find_answer_fault(problem) is not None or refusal(problem) is not None:
             counts["no answer"] += 1
-        elif key in excluded or key in seen:
-            counts["excluded" if key in excluded else "duplicate"] += 1
+        elif loose_digest(row["text"]) in excluded:
+            counts["excluded"] += 1
+        elif key in seen:
+            counts["duplicate"] += 1
         else:
             seen.add(key)
             rows.append({**row, "equation": None})

@@ -17,6 +17,7 @@ COMMANDS = {
     "train": "fine-tune a solver (teacher or student) on a data set",
     "distill": "train a student solver after a teacher solver, or run a recipe with all stages around it",
     "mix": "average a distilled solver's encoder with the pretrained one that it began as",
+    "rerank": "fit weights by which a solver's beams are ranked anew: plausible answers before absurd ones",
     "evaluate": "measure a solver on a data set, and write each prediction with the reason of its failure",
     "solve": "solve problems given as arguments, in a file, or on standard input",
     "label": "give equations to problems that have an answer and none: trees of a solver whose value is the answer",

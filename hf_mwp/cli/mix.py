@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .console import make_console
+from .encoder_names import find_encoder
 from .errors import CommandError
 from .model_folder import check_folder, load_solver
+from .output_folder import OutputFolder, check_output_folder
 from .parsing import parse
 
 
@@ -25,6 +27,7 @@ class MixArguments:
     output_dir: str | None = field(
         default=None, metadata={"help": "Folder for the mixed solver and its processor (must be given)."}
     )
+    overwrite: bool = field(default=False, metadata={"help": "Replace the model that is in the folder."})
 
     def __post_init__(self):
         for name in ("pretrained", "distilled", "output_dir"):
@@ -32,6 +35,7 @@ class MixArguments:
                 raise ValueError(f"`{name}` must be given.")
         if not 0 <= self.theta <= 1:
             raise ValueError(f"`theta` must be from 0 to 1, not {self.theta}.")
+        self.pretrained = find_encoder(self.pretrained)
 
 
 def argument_types() -> list[type]:
@@ -47,20 +51,25 @@ def run(argv: list[str]) -> int:
         argument_types(),
         argv,
     )
+    check_output_folder(args.output_dir)
     from transformers import AutoModel
 
+    from ..data.training_lineage import ancestry_of
     from ..distillation import mix_parameters
 
     check_folder(args.pretrained)
-    solver, processor = load_solver(args.distilled)
-    try:
-        pretrained = AutoModel.from_pretrained(args.pretrained, dtype=solver.dtype, use_safetensors=True)
-    except OSError as error:
-        raise CommandError(f"{args.pretrained} cannot be loaded: {error}") from error
-    # Rows of tokens that came with the solver begin in the same way each time.
-    processor.resize_embeddings(pretrained)
-    mix_parameters(pretrained, solver, args.theta, inplace=True)
-    solver.save_pretrained(args.output_dir)
-    processor.save_pretrained(args.output_dir)
+    with OutputFolder(args.output_dir) as folder:
+        folder.check_unused(args.overwrite)
+        solver, processor = load_solver(args.distilled)
+        try:
+            pretrained = AutoModel.from_pretrained(args.pretrained, dtype=solver.dtype, use_safetensors=True)
+        except OSError as error:
+            raise CommandError(f"{args.pretrained} cannot be loaded: {error}") from error
+        # Rows of tokens that came with the solver begin in the same way each time.
+        processor.resize_embeddings(pretrained)
+        mix_parameters(pretrained, solver, args.theta, inplace=True)
+        solver.training_texts = ancestry_of(solver)
+        solver.save_pretrained(args.output_dir)
+        processor.save_pretrained(args.output_dir)
     make_console().print(f"{Path(args.output_dir)} has the mixed solver, {args.theta:g} of it pretrained.")
     return 0

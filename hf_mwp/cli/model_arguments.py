@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from typing import Any
+
+from .data_arguments import check_at_least_one, check_share
+from .encoder_names import find_encoder
 
 
 # What a solver has already, and options cannot change.
@@ -26,7 +30,7 @@ class ModelArguments:
 
     Args:
         encoder (`str`, *optional*):
-            Hub id or folder of a BERT- or RoBERTa-like encoder.
+            Hub id or folder of a BERT- or RoBERTa-like encoder, or a name that [`find_encoder`] knows.
         encoder_layers (`str`, *optional*):
             Layers of the encoder to keep: a number (`"3"`: the first three) or indices (`"0,2,4"`).
         encoder_config (`dict`, *optional*):
@@ -36,7 +40,7 @@ class ModelArguments:
             Hub id or folder of the tokenizer; that of the encoder by default.
         solver (`str`, *optional*):
             Folder or Hub id of a solver to go on training, instead of all of the above. Of what is below it takes
-            `dropout` and bottleneck networks; the rest is refused.
+            dropouts, `constants` and bottleneck networks; the rest is refused.
         language (`str`, *optional*):
             Language of the problems, `"zh"` or `"en"`; that of the data by default.
         indexed_numbers (`bool`, *optional*):
@@ -46,8 +50,12 @@ class ModelArguments:
             Most tokens of a text.
         min_constant_count (`int`, *optional*, defaults to 5):
             Training problems in which a constant must occur to be an output symbol.
+        constants (`list[str]`, *optional*):
+            Numbers that are to be output symbols too, beside those counted or those that the `solver` has.
         dropout (`float`, *optional*):
             Dropout of encoder and decoder; each model's own by default.
+        decoder_dropout (`float`, *optional*):
+            Dropout of the decoder, if it is to be another.
         decoder_config (`dict`, *optional*):
             Fields of [`GTSConfig`] for the new decoder, such as `root_goal`.
         bottleneck_layers (`str`, *optional*):
@@ -94,6 +102,12 @@ class ModelArguments:
     dropout: float | None = field(
         default=None, metadata={"help": "Dropout of encoder and decoder; each model's own if not given."}
     )
+    decoder_dropout: float | None = field(
+        default=None, metadata={"help": "Dropout of the decoder, if it is to be another."}
+    )
+    constants: list[str] | None = field(
+        default=None, metadata={"help": "Numbers to be output symbols too, also of a solver that exists."}
+    )
     decoder_config: dict | str | None = field(
         default=None, metadata={"help": "Fields of GTSConfig for the new decoder, as JSON."}
     )
@@ -110,8 +124,9 @@ class ModelArguments:
     def __post_init__(self):
         self.encoder_config = parse_mapping("encoder_config", self.encoder_config)
         self.decoder_config = parse_mapping("decoder_config", self.decoder_config)
-        if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise ValueError(f"`dropout` must be at least 0 and below 1, not {self.dropout}.")
+        check_share(self, "dropout", "decoder_dropout")
+        check_at_least_one(self, "min_constant_count", "bottleneck_size")
+        check_max_length(self)
         sources = [name for name in ("encoder", "encoder_config", "solver") if getattr(self, name) is not None]
         if len(sources) != 1:
             given = f"{' and '.join(sources)} are" if sources else "none is"
@@ -125,6 +140,7 @@ class ModelArguments:
         unused = [name for name in OF_NEW_SOLVERS if self.solver is not None and getattr(self, name) is not None]
         if unused:
             raise ValueError(f"`{unused[0]}` does nothing with `solver`: leave one of them out.")
+        self.encoder, self.tokenizer = find_encoder(self.encoder), find_encoder(self.tokenizer)
         self.max_length = 512 if self.max_length is None else self.max_length
         self.min_constant_count = 5 if self.min_constant_count is None else self.min_constant_count
         parse_layers(self.encoder_layers, "encoder_layers")
@@ -143,6 +159,12 @@ class ModelArguments:
             return {}
         layers = [layers] if isinstance(layers, int) else layers
         return {"bottleneck_layers": layers, "bottleneck_size": self.bottleneck_size}
+
+
+def check_max_length(options: Any) -> None:
+    """Raises `ValueError` if `max_length` is given and has no room for a token between the two special ones."""
+    if options.max_length is not None and options.max_length < 3:
+        raise ValueError(f"`max_length` must be at least 3, not {options.max_length}.")
 
 
 def parse_mapping(name: str, value: dict | str | None) -> dict | None:
@@ -168,11 +190,15 @@ def parse_layers(text: str | int | list[int] | None, option: str = "layers") -> 
     Raises:
         ValueError: it is neither.
     """
-    if text is None or isinstance(text, int):
-        return text
+    if text is None:
+        return None
     try:
         if isinstance(text, list):
-            return [int(index) for index in text]
-        return [int(part) for part in text.split(",")] if "," in text else int(text)
+            layers = [int(index) for index in text]
+        else:
+            layers = [int(part) for part in text.split(",")] if "," in str(text) else int(text)
+        if (layers < 1) if isinstance(layers, int) else (min(layers, default=-1) < 0):
+            raise ValueError(layers)
     except ValueError:
         raise ValueError(f"`{option}` takes a number (3: the first three) or indices (0,2,4), not {text!r}.") from None
+    return layers

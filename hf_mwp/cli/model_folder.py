@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from ..models import MwpSolver
 
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+# Where the quickstart leaves its models: the default of commands that take a solver, and no name of the Hub.
+QUICKSTART = "hf_mwp_quickstart"
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 
@@ -36,6 +38,11 @@ def check_folder(name: str, model_type: str | None = None) -> None:
     """
     path = Path(name)
     if not path.exists():
+        if path.parts[:1] == (QUICKSTART,):
+            raise CommandError(
+                f"There is no folder {name}: run `hf-mwp quickstart`, which makes it, or give another, such as "
+                "`--model FOLDER_OR_HUB_ID`."
+            )
         if is_path(name):
             raise CommandError(f"There is no folder {name}.")
         return
@@ -72,14 +79,13 @@ def load_solver(name: str, **config_fields) -> tuple[MwpSolver, MwpProcessor]:
         config_fields: Fields of its config to change.
 
     Raises:
-        CommandError: see [`check_folder`]; or there is no processor beside the model, or the download failed, or a
-            file is damaged.
+        CommandError: see [`check_folder`]; or there is no processor beside the model, or it is another model's, or the
+            download failed, or a file is damaged.
     """
     check_folder(name, "mwp_solver")
-    from safetensors import SafetensorError
-
     from ..data.mwp_processor import MwpProcessor
     from ..models import MwpSolver
+    from ..models.mwp_solver import SolverFolderError
 
     if Path(name).is_dir() and not (Path(name) / MwpProcessor.file_name).exists():
         raise CommandError(
@@ -87,12 +93,16 @@ def load_solver(name: str, **config_fields) -> tuple[MwpSolver, MwpProcessor]:
         )
     try:
         model = MwpSolver.from_pretrained(name, use_safetensors=True, **config_fields)
-        return model, MwpProcessor.from_pretrained(name)
+        processor = MwpProcessor.from_pretrained(name)
+    except SolverFolderError as error:
+        raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"{name} cannot be loaded: {error}") from error
-    except (SafetensorError, json.JSONDecodeError) as error:
-        # A file that was not copied whole, or the pointer of Git LFS to it.
-        raise CommandError(f"{name} has a damaged file ({error}): fetch or train it again.") from error
+    try:
+        processor.check_model(model)
+    except ValueError as error:
+        raise CommandError(f"{name}: model and {MwpProcessor.file_name} do not belong together: {error}") from error
+    return model, processor
 
 
 def _hint(path: Path, model_type: str | None) -> str:

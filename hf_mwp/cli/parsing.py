@@ -4,35 +4,43 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import difflib
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import yaml
 
 from .errors import CommandError
+from .hints import hint
+from .option_parser import FALSE, TRUE, OptionParser, to_bool
 
 
 def parse(
     command: str,
     description: str,
-    dataclass_types: Sequence[type],
+    dataclass_types: Sequence[type] | Callable[[], Sequence[type]],
     argv: Sequence[str],
     positional: str | None = None,
+    common: Mapping[type, Sequence[str]] | None = None,
 ) -> tuple[list, dict[str, Any]]:
     """
     Reads the arguments of a command.
 
     Every field of the dataclasses is a flag (`--batch_size` and `--batch-size`) and a key of the YAML file that
-    `--config` names; flags win over the file, the file over defaults.
+    `--config` names; flags win over the file, the file over defaults. `--help` shows them and ends the program. Models
+    and pipeline are registered with Transformers once the arguments are read.
 
     Args:
         command (`str`): Name of the command, for messages.
         description (`str`): What it does, for `--help`.
-        dataclass_types (`Sequence[type]`): Dataclasses whose fields are the options.
+        dataclass_types (`Sequence[type]` or `Callable`): Dataclasses whose fields are the options, or what imports
+            them.
         argv (`Sequence[str]`): Arguments after the name of the command.
         positional (`str`, *optional*): Name of any number of arguments without a flag; their list is among the values.
+        common (`Mapping[type, Sequence[str]]`, *optional*): Dataclasses and those of their fields which `--help`
+            shows, where all of them are too many; `--help all` shows all.
 
     Returns:
         `tuple[list, dict]`: an instance of each dataclass, and the resolved values by field name: what to write to a
@@ -42,6 +50,9 @@ def parse(
         CommandError: a key or flag is unknown (the message names the file, the key and a close match), or a value has
             the wrong type.
     """
+    _show_help(command, description, dataclass_types, argv, positional, common)
+    if callable(dataclass_types):
+        dataclass_types = dataclass_types()
     parser = build_parser(command, description, dataclass_types)
     if positional is not None:
         parser.add_argument(positional, nargs="*", help="as many as you like")
@@ -57,8 +68,7 @@ def parse(
     namespace, unknown = parser.parse_known_args(argv)
     if unknown:
         flag = unknown[0].partition("=")[0]
-        names = [name for action in parser._actions for name in action.option_strings]
-        raise CommandError(f"{command}: unknown argument {flag!r}.{_hint(flag, names)}")
+        raise CommandError(f"{command}: unknown argument {flag!r}.{hint(flag, parser, '--')}")
     values = {name: value for name, value in vars(namespace).items() if name != "config"}
     instances = []
     for dataclass_type in dataclass_types:
@@ -67,21 +77,35 @@ def parse(
             instances.append(dataclass_type(**{name: values[name] for name in names}))
         except (ValueError, TypeError) as error:
             raise CommandError(f"{command}: {error}") from error
+    import_module("hf_mwp.pipelines")
     return instances, values
 
 
-def build_parser(command: str, description: str, dataclass_types: Sequence[type]) -> argparse.ArgumentParser:
+def build_parser(command: str, description: str, dataclass_types: Sequence[type], **kwargs) -> OptionParser:
     """The argument parser of a command, with a flag for each field of the dataclasses, and `--config`."""
-    from transformers import HfArgumentParser
-
-    parser = HfArgumentParser(
-        dataclass_types, prog=f"hf-mwp {command}", description=description, allow_abbrev=False, add_help=True
-    )
+    parser = OptionParser(command, description, dataclass_types, **kwargs)
     parser.add_argument("--config", metavar="FILE", help="YAML file with any of these options; flags win over it")
     return parser
 
 
-def read_config(path: Path, parser: argparse.ArgumentParser) -> dict[str, Any]:
+def _show_help(command, description, dataclass_types, argv, positional, common) -> None:
+    """Prints what `--help` asks for, and ends the program."""
+    place = next((index for index, word in enumerate(argv) if word in ("-h", "--help")), None)
+    if place is None:
+        return
+    if common is None or list(argv[place + 1 : place + 2]) == ["all"]:
+        types = dataclass_types() if callable(dataclass_types) else dataclass_types
+        parser = build_parser(command, description, types)
+    else:
+        rest = f"`hf-mwp {command} --help all` names every option, those of transformers.TrainingArguments among them."
+        parser = build_parser(command, description, list(common), shown=common, epilog=rest)
+    if positional is not None:
+        parser.usage += f" [{positional} ...]"
+    parser.print_help()
+    sys.exit(0)
+
+
+def read_config(path: Path, parser: OptionParser) -> dict[str, Any]:
     """
     Reads and checks a YAML file of options.
 
@@ -101,7 +125,7 @@ def read_config(path: Path, parser: argparse.ArgumentParser) -> dict[str, Any]:
         raise CommandError(
             f"{path} must hold a mapping of options (`key: value` lines), not a {type(content).__name__}."
         )
-    actions = {action.dest: action for action in reversed(parser._actions) if action.dest not in ("help", "config")}
+    actions = {action.dest: action for action in reversed(parser._actions) if action.dest != "config"}
     optional = {
         name
         for dataclass_type in parser.dataclass_types
@@ -112,7 +136,7 @@ def read_config(path: Path, parser: argparse.ArgumentParser) -> dict[str, Any]:
     for key, value in content.items():
         name = str(key).replace("-", "_")
         if name not in actions:
-            raise CommandError(f"{path}: unknown key {key!r}.{_hint(name, actions)}")
+            raise CommandError(f"{path}: unknown key {key!r}.{hint(name, parser)}")
         try:
             values[name] = _checked(value, actions[name], name in optional)
         except (ValueError, TypeError, argparse.ArgumentTypeError) as error:
@@ -151,16 +175,20 @@ def _scalar(value: Any, action: argparse.Action) -> Any:
     return result
 
 
-def _spelled_out(argv: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
-    """The arguments with `--flag` as `--flag=true` for yes-or-no options, so that they do not swallow what follows."""
-    from transformers.hf_argparser import string_to_bool
-
-    switches = {name for action in parser._actions if action.type is string_to_bool for name in action.option_strings}
-    words = {"true", "false", "yes", "no", "t", "f", "y", "n", "1", "0"}
-    return [
-        f"{argument}=true" if argument in switches and following.lower() not in words else argument
-        for argument, following in zip(argv, [*argv[1:], ""], strict=False)
-    ]
+def _spelled_out(argv: Sequence[str], parser: OptionParser) -> list[str]:
+    """
+    The arguments with `--a-flag` as `--a_flag`, and with a flag of yes-or-no options as `--flag=true`, so that it does
+    not swallow what follows.
+    """
+    switches = {name for action in parser._actions if action.type is to_bool for name in action.option_strings}
+    words = []
+    for word, following in zip(argv, [*argv[1:], ""], strict=False):
+        flag, equals, value = word.partition("=")
+        spelled = f"--{flag[2:].replace('-', '_')}"
+        if flag.startswith("--") and spelled in parser._option_string_actions:
+            word = spelled + equals + value
+        words.append(f"{word}=true" if word in switches and following.lower() not in TRUE + FALSE else word)
+    return words
 
 
 def _config_path(argv: Sequence[str]) -> Path | None:
@@ -168,11 +196,6 @@ def _config_path(argv: Sequence[str]) -> Path | None:
     early.add_argument("--config")
     path = early.parse_known_args(list(argv))[0].config
     return None if path is None else Path(path)
-
-
-def _hint(name: str, known) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f" Did you mean {close[0]!r}?" if close else " `--help` lists all of them."
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):

@@ -14,19 +14,36 @@ from rich.table import Table
 from .console import is_main_process, make_console, percent
 from .curve import draw_learning_curve
 from .errors import CommandError
+from .output_folder import describe_contents
 from .parsing import parse
 from .pretrain_arguments import NO_TAGGER, CorpusArguments, StudentModelArguments
-from .progress import counting_bar
+from .resuming import begin_record, begin_run
 from .run_arguments import ResumeArguments
 from .run_folder import RunFolder
 from .student_building import StudentBuilder
 from .student_making import SAMPLE_SIZE
-from .training import resume_point, train_and_save, turn_off_evaluation
+from .training import train_and_save, turn_off_evaluation
+from .training_options import PreTrainingOptions
 
 
 if TYPE_CHECKING:
     from ..trainers import PreTrainingConfig, PreTrainingTrainer
 
+COMMON = {
+    CorpusArguments: ("corpus", "exclude", "tagger"),
+    StudentModelArguments: ("encoder", "encoder_layers", "encoder_config", "tokenizer", "language"),
+    PreTrainingOptions: (
+        "output_dir",
+        "num_train_epochs",
+        "per_device_train_batch_size",
+        "learning_rate",
+        "mlm_probability",
+        "pos_loss_weight",
+        "save_strategy",
+        "seed",
+    ),
+    ResumeArguments: ("resume", "overwrite"),
+}
 PANELS = {"masked words, loss": "eval_mlm_loss", "tagging, F1": "eval_pos_f1"}
 
 
@@ -39,26 +56,28 @@ def argument_types() -> list[type]:
 
 def run(argv: list[str]) -> int:
     """Pretrains a student; see `hf-mwp pretrain --help`. Also runs under `torchrun` and `accelerate launch`."""
-    from transformers import set_seed
-
-    from ..problems.pos_tagger import load_tagger
-    from ..trainers import PreTrainingTrainer
-
     (corpus_args, model_args, resume_args, config), values = parse(
         "pretrain",
         "Pretrain a student on texts of math word problems: masked words, of which those that carry the mathematics "
         "are masked more often, and parts of speech.",
-        argument_types(),
+        argument_types,
         argv,
+        common=COMMON,
     )
+    from transformers import set_seed
+
+    from ..data.training_texts import short_name
+    from ..problems.pos_tagger import load_tagger
+    from ..trainers import PreTrainingTrainer
+    from .progress import counting_bar
+
     console = make_console()
-    checkpoint = resume_point(config, resume_args)
     check_tagging(corpus_args, model_args, config)
-    set_seed(config.seed)
-    tagger = None if corpus_args.tagger == NO_TAGGER else load_tagger(corpus_args.tagger)
-    builder = StudentBuilder(model_args, tagger.name if config.pos_loss_weight else None)
-    folder = RunFolder(config.output_dir, "pretrain", values)
-    try:
+    with RunFolder(config.output_dir, "pretrain", values, begin=False) as folder:
+        checkpoint, changes = begin_run(folder, config, resume_args, console)
+        set_seed(config.seed)
+        tagger = None if corpus_args.tagger == NO_TAGGER else load_tagger(corpus_args.tagger)
+        builder = StudentBuilder(model_args, tagger.name if config.pos_loss_weight else None)
         with config.main_process_first(local=False, desc="tagging"):
             counts: Counter = Counter()
             corpus = read_corpus(corpus_args, model_args.language, tagger, folder.path, console, counts)
@@ -74,16 +93,15 @@ def run(argv: list[str]) -> int:
                 processing_class=builder.processor,
                 progress=progress,
             )
+        trainer.text_sources = tuple(map(short_name, corpus_args.corpus))
         record = data_record(corpus_args, trainer, tagger, counts)
         console.print(
             f"{record['used']} texts to learn from, {record['held_out']} held out; {describe_counts(counts)}"
         )
+        begin_record(folder, checkpoint, changes)
         folder.write_json("data.json", record)
         folder.finish(pretrain(trainer, folder, checkpoint, console))
-    finally:
-        folder.close()
-    written = "model, processor, run_config.yaml, run.json, data.json, metrics.json, run.log, learning_curve.png"
-    console.print(f"{folder.path} has {written}")
+    console.print(describe_contents(folder.path, "model", "processor"))
     return 0
 
 
@@ -126,6 +144,7 @@ def read_corpus(
     if tagger is None:
         return list(texts)
     from ..data.tagged_corpus import tag_corpus
+    from .progress import counting_bar
 
     with counting_bar(console, f"tagging with {tagger.name}") as progress:
         return tag_corpus(texts, tagger, args.tag_cache or folder / "tags", progress=progress)

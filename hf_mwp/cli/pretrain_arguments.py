@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .data_arguments import check_at_least_one
-from .model_arguments import parse_layers, parse_mapping
+from .data_arguments import check_at_least_one, check_share
+from .encoder_names import find_encoder
+from .model_arguments import check_max_length, parse_layers, parse_mapping
 
 
 NO_TAGGER = "none"
@@ -157,8 +158,7 @@ class StudentModelArguments:
             raise ValueError("an encoder from random weights (`encoder_config`) needs a `tokenizer`.")
         if self.encoder_config is not None and self.encoder_layers is not None:
             raise ValueError("`encoder_layers` belongs to `encoder`; with random weights say `num_hidden_layers`.")
-        if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise ValueError(f"`dropout` must be at least 0 and below 1, not {self.dropout}.")
-        if self.max_length < 3:
-            raise ValueError(f"`max_length` must be at least 3, not {self.max_length}.")
+        check_share(self, "dropout")
+        check_max_length(self)
         parse_layers(self.encoder_layers, "encoder_layers")
+        self.encoder, self.tokenizer = find_encoder(self.encoder), find_encoder(self.tokenizer)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
 from rich.text import Text
 
 from .data_arguments import DataArguments
@@ -17,7 +17,8 @@ from .errors import CommandError
 if TYPE_CHECKING:
     from datasets import Dataset
 
-    from ..trainers.solver_evaluation import SolverPrediction
+    from ..metrics import TrainingOverlap
+    from ..models import MwpSolver
 
 
 @dataclass(frozen=True)
@@ -67,20 +68,26 @@ class ProblemData:
         """Language of the problems."""
         return next((rows[0]["language"] for rows in self.parts.values() if len(rows)), "zh")
 
-    def seen_in_training(self, prediction: SolverPrediction) -> bool:
-        """Whether the masked text of a solved problem is in the training part."""
-        return prediction.problem.masked_key in self._training_keys
+    def overlap(self, model: MwpSolver, split: str) -> TrainingOverlap:
+        """
+        What a model that solves a part of this data set was trained on, or else the training part.
 
-    @cached_property
-    def _training_keys(self) -> frozenset[str]:
-        from ..data import problem_from_row
+        Args:
+            model ([`MwpSolver`]): The model.
+            split (`str`): The part; the training part is not compared with itself.
+        """
+        from ..metrics import TrainingOverlap
 
-        rows = self.parts.get("train") or ()
-        return frozenset(problem_from_row(row, numerals=self.numerals).masked_key for row in rows)
+        rows = None if split == "train" else self.part("train")
+        return TrainingOverlap.of(model, None if rows is None else rows["text"])
 
     def summary(self) -> Text:
         """What was read, skipped and noticed, for the terminal."""
         return Text(str(self.report))
+
+    def tell(self, console: Console) -> None:
+        """Prints the summary; within [`keep_loaded`] the same one only once."""
+        _once(("told", str(self.report)), lambda: console.print(self.summary()))
 
     def record(self) -> dict[str, Any]:
         """The same for a run's record."""
@@ -94,8 +101,8 @@ _kept: dict[tuple, Any] | None = None
 @contextlib.contextmanager
 def keep_loaded() -> Iterator[None]:
     """
-    Within it, commands that read the same data read its files once: stages of a recipe run in one process, and
-    reading and checking a data set takes as long as training a little on it.
+    Within it, commands that read the same data read its files once, and tell of them once: stages of a recipe run in
+    one process, and reading and checking a data set takes as long as training a little on it.
     """
     global _kept
     before, _kept = _kept, {} if _kept is None else _kept

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from transformers import Trainer, TrainerCallback
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
-from .console import percent
+from .console import of_equations, percent
 
 
 # What an evaluation's line shows, of solvers and of pretraining.
@@ -101,8 +101,11 @@ class RichProgressCallback(TrainerCallback):
 
     def on_evaluate(self, args, state, control, metrics=None, **kwargs):
         metrics = metrics or {}
+        counts = {"eval_equation_accuracy": of_equations(metrics, "eval_")}
         figures = [
-            f"{label} {percent(metrics[name])} %" if label in SHARES else f"{label} {metrics[name]:.3f}"
+            f"{label} {percent(metrics[name])} %{counts.get(name, '')}"
+            if label in SHARES
+            else f"{label} {metrics[name]:.3f}"
             for name, label in FIGURES.items()
             if name in metrics
         ]

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from .console import make_console, percent
+from .console import make_console, of_equations, percent
 from .curve import draw_learning_curve
 from .data_arguments import DataArguments
 from .errors import CommandError
-from .evaluation import predict
+from .evaluation import group_reports, predict
+from .output_folder import check_output_folder, describe_contents
 from .parsing import parse
 from .problem_data import ProblemData, load_problem_data
 from .quickstart_models import (
     QuickstartArguments,
     cut_from_teacher,
     distil,
-    find_encoder,
     make_teacher,
     random_like,
     train_baseline,
     train_teacher,
 )
-from .run_folder import RunFolder
+from .run_folder import RECORD, RunFolder
 from .solve import print_solution
 
 
@@ -39,6 +39,11 @@ NUM_SHOWN = 5
 NUM_TIMED = 20
 
 
+def argument_types() -> list[type]:
+    """Dataclasses whose fields are the options."""
+    return [QuickstartArguments]
+
+
 def run(argv: list[str]) -> int:
     """Runs the quickstart; see `hf-mwp quickstart --help`."""
     started = time.perf_counter()
@@ -46,10 +51,9 @@ def run(argv: list[str]) -> int:
         "quickstart",
         "Fine-tune a pretrained encoder into a teacher on ASDiv-A, cut a 3-layer student from it, distil it, train "
         "the same student from random weights for comparison, and measure all of them on the fold held out.",
-        [QuickstartArguments],
+        argument_types(),
         argv,
     )
-    find_encoder(args.encoder)
     check_output(Path(args.output_dir))
     import torch
     from transformers import set_seed
@@ -65,8 +69,7 @@ def run(argv: list[str]) -> int:
     if args.fast:
         train, test = train[:160], test[:60]
 
-    folder = RunFolder(args.output_dir, "quickstart", values)
-    try:
+    with RunFolder(args.output_dir, "quickstart", values) as folder:
         set_seed(args.seed)
         teacher, processor = make_teacher(args, train)
         logs = {"teacher": train_teacher(args, teacher, processor, train, console)}
@@ -84,15 +87,13 @@ def run(argv: list[str]) -> int:
 
         figures = measure(models, processor, test, args.num_beams)
         console.print(figures_table(figures, args, data))
+        console.print(groups_table(figures))
         show_solutions(folder.path / "student", test, args.seed, console)
         draw_learning_curve(logs, folder.path / "learning_curve.png", title=f"quickstart on ASDiv-A, fold {args.fold}")
         seconds = time.perf_counter() - started
         folder.finish({"data": data.record(), "test": figures, "seconds": round(seconds, 1), "logs": logs})
-    finally:
-        folder.close()
     console.print(
-        f"Done in {seconds:.0f} s. {folder.path} has teacher and student, run_config.yaml, run.json, metrics.json, "
-        f"run.log and learning_curve.png. Try:\n"
+        f"Done in {seconds:.0f} s. {describe_contents(folder.path, 'teacher', 'student')}. Try:\n"
         f'  hf-mwp solve --model {folder.path / "student"} "Tom has 12 apples and eats 3. How many are left?"'
     )
     return 0
@@ -103,9 +104,13 @@ def check_output(path: Path) -> None:
     An output folder may be new, empty, or of an earlier quickstart, which is replaced.
 
     Raises:
-        CommandError: it holds something else.
+        CommandError: it holds something else, or a run of another command has been written into it.
     """
-    if path.is_dir() and any(path.iterdir()) and "hf-mwp quickstart" not in _text(path / "run.json"):
+    check_output_folder(path)
+    for part in ("teacher", "student"):
+        if (path / part / RECORD).is_file():
+            raise CommandError(f"{path / part} is of another run than a quickstart; choose another --output_dir.")
+    if path.is_dir() and any(path.iterdir()) and "hf-mwp quickstart" not in _text(path / RECORD):
         raise CommandError(f"{path} is not empty and not from an earlier quickstart; choose another --output_dir.")
 
 
@@ -118,7 +123,7 @@ def save(folder: Path, model: MwpSolver, processor: MwpProcessor) -> None:
 def measure(models: dict[str, MwpSolver], processor: MwpProcessor, rows: list[dict], num_beams: int) -> dict[str, Any]:
     """Size, accuracy, cost of one problem and, relative to the teacher, the accuracy kept by each model."""
     from ..data import problem_from_row
-    from ..metrics import accuracy_report, compare_latency, count_flops, count_parameters
+    from ..metrics import TrainingOverlap, accuracy_report, compare_latency, count_flops, count_parameters
 
     timed = [processor(problem_from_row(row, numerals=processor.numerals)) for row in rows[:NUM_TIMED]]
     names = ("input_ids", "attention_mask", "number_positions")
@@ -132,6 +137,9 @@ def measure(models: dict[str, MwpSolver], processor: MwpProcessor, rows: list[di
         predictions = predict(model, processor, rows, num_beams=num_beams)
         figures[name] = {"layers": model.config.num_hidden_layers, "parameters": count_parameters(model)}
         figures[name] |= accuracy_report([prediction.score for prediction in predictions])
+        figures[name]["reports"], figures[name]["training_texts"] = group_reports(
+            predictions, TrainingOverlap.of(model)
+        )
         figures[name]["flops"] = count_flops(solve_all(model)) / len(timed)
     latencies = compare_latency({name: solve_all(model) for name, model in models.items()}, repeats=5, warmup=1)
     teacher = figures["teacher"]["answer_accuracy"]
@@ -173,11 +181,25 @@ def figures_table(figures: dict[str, Any], args: QuickstartArguments, data: Prob
             str(figure["layers"]),
             f"{figure['parameters'] / 1e6:.1f} M",
             percent(figure["answer_accuracy"]),
-            percent(figure.get("equation_accuracy")),
+            percent(figure.get("equation_accuracy")) + of_equations(figure),
             f"{figure['milliseconds']:.1f}",
             f"{figure['speedup']:.1f} x",
             percent(figure["retention"]),
         )
+    return table
+
+
+def groups_table(figures: dict[str, Any]) -> Table:
+    """How each model does on problems that it was trained on and on those that it was not."""
+    remarks = dict.fromkeys(figure["training_texts"]["remark"] for figure in figures.values())
+    title = "\n".join(["answer %, by what was trained on", *filter(None, remarks)])
+    table = Table(title=title, title_justify="left")
+    table.add_column("")
+    for heading in ("problems", *figures):
+        table.add_column(heading, justify="right")
+    for group, report in figures["teacher"]["reports"].items():
+        answers = (figure["reports"].get(group, {}).get("answer_accuracy") for figure in figures.values())
+        table.add_row(group, str(report["num_problems"]), *map(percent, answers))
     return table
 
 

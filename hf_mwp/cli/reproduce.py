@@ -15,6 +15,7 @@ from ..reports import Arm, Reproduction, Table, TableResult, draw_table, to_mark
 from ..reports.arm_result import ArmRun
 from .console import make_console
 from .errors import CommandError
+from .output_folder import check_output_folder
 from .problem_data import keep_loaded
 from .recipe import add_launch, check_one_process, check_stage, read_changes, stage_commands
 from .run_folder import git_revision, library_versions, machine
@@ -38,6 +39,7 @@ def run(argv: list[str]) -> int:
     check_one_process("reproduce")
     table = Table.from_file(find_table(args.table, args.table_file))
     folder = Path(args.output_dir or Path("runs") / table.recipe_name)
+    check_output_folder(folder)
     reproduction = Reproduction(
         table,
         folder,
@@ -190,7 +192,7 @@ def plan_table(reproduction: Reproduction) -> RichTable:
 def result_table(result: TableResult) -> RichTable:
     """The results for the terminal, the paper's figures in brackets."""
     title = f"{result.title}, budget {result.budget} (the paper's figures in brackets)"
-    shown = RichTable(title=title, title_justify="left")
+    shown = RichTable(title=title, title_justify="left", caption=result.caution or None, caption_justify="left")
     shown.add_column("arm")
     columns = result.shown_columns
     for column in columns:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .data_arguments import check_at_least_one
+
 
 @dataclass
 class ResumeArguments:
@@ -12,16 +14,23 @@ class ResumeArguments:
 
     Args:
         resume (`bool`, *optional*, defaults to `False`):
-            Go on from the last checkpoint in the output folder.
+            Go on from the last checkpoint in the output folder, with the options that it was made with. Those on which
+            no weight depends may be others; more epochs or steps stretch the schedule of the learning rate from there.
         overwrite (`bool`, *optional*, defaults to `False`):
-            Start anew in a folder that has checkpoints of an earlier run.
+            Start anew in a folder that has checkpoints or the model of an earlier run.
     """
 
     _argument_group_name = "run"
 
-    resume: bool = field(default=False, metadata={"help": "Go on from the last checkpoint in the output folder."})
+    resume: bool = field(
+        default=False,
+        metadata={
+            "help": "Go on from the last checkpoint in the output folder, with its options; with more epochs the "
+            "schedule of the learning rate is from there on that of a run of the new length."
+        },
+    )
     overwrite: bool = field(
-        default=False, metadata={"help": "Start anew in a folder that has checkpoints of an earlier run."}
+        default=False, metadata={"help": "Start anew in a folder that has checkpoints or the model of an earlier run."}
     )
 
 
@@ -43,3 +52,6 @@ class RunArguments(ResumeArguments):
     test_num_beams: int | None = field(
         default=None, metadata={"help": "Beams for the test part; num_beams if not given."}
     )
+
+    def __post_init__(self):
+        check_at_least_one(self, "test_num_beams")

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from itertools import chain
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from .console import make_console
+from .data_arguments import check_at_least_one
 from .errors import CommandError
 from .evaluate import check_device
 from .model_folder import load_solver
 from .parsing import parse
+from .problem_input import problem_batches
+from .reranking import RERANK_HELP, RERANKER_HELP, wanted_reranker
+
+
+_NO_ANSWER = dict.fromkeys(("answer", "value", "equation", "prefix")) | {"numbers": [], "score": 0.0}
 
 
 @dataclass
@@ -30,24 +34,48 @@ class SolveArguments:
     )
     json: bool = field(default=False, metadata={"help": "Print JSON lines instead of text."})
     tree: bool = field(default=True, metadata={"help": "Draw the expression tree."})
-    num_beams: int = field(default=1, metadata={"help": "Beams of the search."})
+    num_beams: int | None = field(
+        default=None, metadata={"help": "Beams of the search, 1 if not given, or those of the re-ranker."}
+    )
+    rerank: bool = field(default=False, metadata={"help": RERANK_HELP})
+    reranker: str | None = field(default=None, metadata={"help": RERANKER_HELP})
     top_k: int = field(default=1, metadata={"help": "Equations to show for each problem."})
+    min_score: float | None = field(
+        default=None,
+        metadata={"help": 'Probability below which the answer is "unsure", with the equations of all beams.'},
+    )
     batch_size: int = field(default=16, metadata={"help": "Problems solved at once."})
     device: str | None = field(default=None, metadata={"help": "Device, such as cpu or cuda:0; chosen if not given."})
 
+    def __post_init__(self):
+        check_at_least_one(self, "num_beams", "top_k", "batch_size")
+        if self.min_score is not None:
+            from ..pipelines.math_word_problem_pipeline import check_min_score
+
+            check_min_score(self.min_score)
+
+
+def argument_types() -> list[type]:
+    """Dataclasses whose fields are the options."""
+    return [SolveArguments]
+
 
 def run(argv: list[str]) -> int:
-    """Solves and prints; see `hf-mwp solve --help`. A problem without an answer is reported in its place."""
+    """
+    Solves and prints; see `hf-mwp solve --help`. A problem without an answer, or one that cannot be read, is reported
+    in its place: the exit status is 0 when each problem has been reported on.
+    """
     (args,), values = parse(
         "solve",
-        "Solve math word problems given as arguments, in a file, or on standard input (one a line).",
-        [SolveArguments],
+        "Solve math word problems given as arguments, in a file, or on standard input (one a line, answered as it "
+        "comes). One without an answer is reported in its place with its error; the exit status is 0 all the same.",
+        argument_types(),
         argv,
         positional="problems",
     )
     check_device(args.device)
-    problems = _problems(values["problems"], args.file)
-    first = next(problems, None)
+    batches = problem_batches(values["problems"], args.file, args.batch_size)
+    first = next(batches, None)
     if first is None:
         raise CommandError("There is no problem to solve: the input is empty.")
 
@@ -55,16 +83,19 @@ def run(argv: list[str]) -> int:
     model, processor = load_solver(args.model)
     from ..pipelines import MathWordProblemPipeline
 
+    reranker, num_beams = wanted_reranker(args.rerank, args.reranker, args.model, processor, args.num_beams)
     solver = MathWordProblemPipeline(model=model, processor=processor, device=args.device)
-    typed = args.file in (None, "-") and values["problems"] in ([], ["-"]) and sys.stdin.isatty()
-    for batch in _batches(first, problems, 1 if typed else args.batch_size):
-        texts = [problem["text"] for problem in batch]
-        solved = solver(texts, num_beams=args.num_beams, top_k=args.top_k, batch_size=args.batch_size)
-        for problem, results in zip(batch, solved, strict=True):
+    options = {"num_beams": num_beams, "top_k": args.top_k, "min_score": args.min_score, "rerank": reranker}
+    for batch in chain([first], batches):
+        readable = [problem["text"] for problem in batch if "error" not in problem]
+        solved = iter(solver(readable, **options, batch_size=args.batch_size))
+        for problem in batch:
+            results = [_NO_ANSWER] if "error" in problem else next(solved)
             if args.json:
                 for result in results:
-                    print(json.dumps(problem | result, ensure_ascii=False), flush=True)
+                    print(_json_line(problem | result), flush=True)
             else:
+                results = [problem | result for result in results]
                 print_solution(console, problem["text"], results, tree=args.tree)
     return 0
 
@@ -82,10 +113,17 @@ def print_solution(console: Console, text: str, results: list[dict[str, Any]], t
     from ..expressions import Expression, draw
 
     shown = text if len(text) <= 1000 else f"{text[:1000]}... ({len(text)} characters)"
+    shown = shown.encode("utf-8", "backslashreplace").decode("utf-8")
     console.print(Text(shown, style="bold"))
     for result in results:
         if "warning" in result:
             console.print(Text(f"  {result['warning']}", style="yellow"))
+        if "candidates" in result:
+            console.print(Text(f"  {result['error']} It may be:", style="yellow"))
+            for each in result["candidates"]:
+                value = "no value" if each["value"] is None else each["value"]
+                console.print(Text(f"    {each['equation']} = {value}   (probability {each['score']:.2f})"))
+            continue
         if result["equation"] is None:
             console.print(Text(f"  no answer: {result['error']}", style="red"))
             continue
@@ -96,54 +134,25 @@ def print_solution(console: Console, text: str, results: list[dict[str, Any]], t
             rounded = "" if "/" not in value else f" = {result['answer']:.10g}"
             line = Text(f"  {result['equation']} = ").append(f"{value}{rounded}", style="bold green")
             console.print(line.append(f"   (probability {result['score']:.2f})", style="dim"))
+        if result.get("instead_of"):
+            console.print(Text(f"  {told(result['instead_of'])}", style="dim"))
         if tree:
             drawn = draw(Expression.from_prefix(result["prefix"]).bind(result["numbers"]))
             console.print(Text("\n".join(f"    {row}" for row in drawn.splitlines())))
     console.print()
 
 
-def _problems(texts: list[str], file: str | None) -> Iterator[dict[str, Any]]:
-    if texts and file is not None:
-        raise CommandError("Give problems as arguments or a --file, not both.")
-    if texts and texts != ["-"]:
-        return ({"text": text} for text in texts)
-    if file not in (None, "-"):
-        return _from_file(Path(file))
-    if not texts and file is None and sys.stdin.isatty():
-        raise CommandError('There is nothing to solve: hf-mwp solve "a problem", or --file problems.txt, or a pipe.')
-    return ({"text": line.strip()} for line in sys.stdin if line.strip())
+def told(rejected: dict[str, Any]) -> str:
+    """What the solver itself held for likelier, and what speaks against it."""
+    reasons = f": {', '.join(rejected['complaints'])}" if rejected["complaints"] else ""
+    return f"instead of {rejected['equation']} = {rejected['answer']:.10g}{reasons}"
 
 
-def _from_file(path: Path) -> Iterator[dict[str, Any]]:
-    if not path.is_file():
-        raise CommandError(f"There is no file {path}.")
-    with path.open(encoding="utf-8") as lines:
-        try:
-            for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    yield _record(line, path, number) if path.suffix in (".jsonl", ".json") else {"text": line.strip()}
-        except UnicodeDecodeError as error:
-            raise CommandError(f"{path} is not UTF-8 text: {error}") from error
-
-
-def _record(line: str, path: Path, number: int) -> dict[str, Any]:
+def _json_line(record: dict[str, Any]) -> str:
+    """One line; with escapes only where the text holds what UTF-8 cannot: half a surrogate pair."""
+    line = json.dumps(record, ensure_ascii=False)
     try:
-        record = json.loads(line)
-    except ValueError as error:
-        hint = "" if line.endswith("\n") else " (the last line is cut off)"
-        raise CommandError(f"{path}, line {number}: no JSON{hint}: {error}") from error
-    if not isinstance(record, dict) or not isinstance(record.get("text"), str):
-        raise CommandError(f"{path}, line {number}: needs an object with a field `text`.")
-    return {name: record[name] for name in ("id", "text") if name in record}
-
-
-def _batches(first: dict[str, Any], rest: Iterator[dict[str, Any]], size: int) -> Iterator[list[dict[str, Any]]]:
-    if size < 1:
-        raise CommandError(f"`batch_size` must be at least 1, not {size}.")
-    batch = [first]
-    for problem in rest:
-        if len(batch) == size:
-            yield batch
-            batch = []
-        batch.append(problem)
-    yield batch
+        line.encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(record)
+    return line

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .data_arguments import check_at_least_one, check_share
+from .encoder_names import find_encoder
 from .model_arguments import parse_layers
 
 
@@ -107,6 +109,9 @@ class StudentArguments:
     def __post_init__(self):
         if self.teacher is None:
             raise ValueError("a `teacher` must be given: the folder or Hub id of a trained solver.")
+        check_at_least_one(self, *SIZES)
+        check_share(self, "student_dropout")
+        self.student_encoder = find_encoder(self.student_encoder)
         layers = parse_layers(self.student_layers, "student_layers")
         if self.student is not None and self.student_encoder is not None:
             raise ValueError("`student` is a whole solver and `student_encoder` an encoder: give one of them.")

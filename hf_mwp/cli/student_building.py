@@ -88,6 +88,7 @@ class StudentBuilder:
 
     def _build(self, tags: Sequence[str] | None) -> PreTrainedModel:
         from ..data import pos_label_list
+        from ..data.training_lineage import inherit_training_texts
         from ..models import MwpStudentConfig, MwpStudentForMaskedLM, MwpStudentForPreTraining
 
         tagging: dict[str, Any] = {"num_pos_tags": 0, "pos_labels": None, "pos_tagger": None}
@@ -110,6 +111,7 @@ class StudentBuilder:
         model = model_class.from_encoder(
             self.encoder, layers=None if projected else parse_layers(self.args.encoder_layers), **options, **tagging
         )
+        inherit_training_texts(model, self.encoder)
         if tags is not None and tagging:
             model._init_weights(model.cls.pos_tagger)
         self.processor.resize_embeddings(model)
@@ -142,6 +144,8 @@ class StudentBuilder:
         """The encoder, with its head for masked language modelling and tagging if it has one."""
         from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoModelForPreTraining
 
+        from ..data.training_lineage import inherit_training_texts
+
         args = self.args
         config = AutoConfig.from_pretrained(args.encoder)
         architecture = (config.architectures or [""])[0]
@@ -157,7 +161,9 @@ class StudentBuilder:
             options |= {"hidden_dropout_prob": args.dropout, "attention_probs_dropout_prob": args.dropout}
         if config.model_type == "mwp_solver":
             # Dropout is a field of its encoder's configuration, and set there afterwards.
-            encoder = AutoModel.from_pretrained(args.encoder, dtype="float32", use_safetensors=True).encoder
+            solver = AutoModel.from_pretrained(args.encoder, dtype="float32", use_safetensors=True)
+            encoder = solver.encoder
+            inherit_training_texts(encoder, solver)
             set_dropout(encoder.config, args.dropout)
             if args.attn_implementation is not None:
                 encoder.set_attn_implementation(args.attn_implementation)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .building import build_solver
 from .data_arguments import DataArguments
 from .model_arguments import ModelArguments
@@ -9,6 +11,28 @@ from .parsing import parse
 from .problem_data import ProblemData
 from .run_arguments import RunArguments
 from .training import run_command
+from .training_options import TrainingOptions
+
+
+if TYPE_CHECKING:
+    from ..trainers import SolverTrainer
+
+COMMON = {
+    DataArguments: ("dataset", "fold", "extra_train"),
+    ModelArguments: ("encoder", "encoder_config", "tokenizer", "solver"),
+    TrainingOptions: (
+        "output_dir",
+        "num_train_epochs",
+        "per_device_train_batch_size",
+        "learning_rate",
+        "decoder_learning_rate",
+        "eval_strategy",
+        "save_strategy",
+        "load_best_model_at_end",
+        "seed",
+    ),
+    RunArguments: ("resume", "overwrite"),
+}
 
 
 def argument_types() -> list[type]:
@@ -20,16 +44,17 @@ def argument_types() -> list[type]:
 
 def run(argv: list[str]) -> int:
     """Trains a solver; see `hf-mwp train --help`. Also runs under `torchrun` and `accelerate launch`."""
-    from ..trainers import SolverTrainer
-
     (data_args, model_args, run_args, config), values = parse(
         "train",
         "Fine-tune a solver of math word problems: an encoder, pretrained or from random weights, and a tree decoder.",
-        argument_types(),
+        argument_types,
         argv,
+        common=COMMON,
     )
 
     def make_trainer(data: ProblemData) -> SolverTrainer:
+        from ..trainers import SolverTrainer
+
         model, processor = build_solver(model_args, data.train, data.language, data_args.numerals)
         return SolverTrainer(
             model=model,

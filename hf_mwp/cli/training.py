@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -11,11 +10,11 @@ from rich.console import Console
 from .console import accuracy_table, is_main_process, make_console
 from .curve import draw_learning_curve
 from .data_arguments import DataArguments
-from .errors import CommandError
-from .evaluation import overlap_reports, predict, reason_table
+from .evaluation import group_reports, predict, reason_table
+from .output_folder import describe_contents
 from .problem_data import ProblemData, load_problem_data
-from .progress import RichProgressCallback
-from .run_arguments import ResumeArguments, RunArguments
+from .resuming import begin_record, begin_run
+from .run_arguments import RunArguments
 from .run_folder import RunFolder
 
 
@@ -47,46 +46,20 @@ def run_command(
     from transformers import set_seed
 
     console = make_console()
-    checkpoint = resume_point(config, run_args)
-    config.disable_tqdm = True
-    set_seed(config.seed)
-    data = load_problem_data(data_args)
-    console.print(data.summary())
-    if data.validation is None:
-        turn_off_evaluation(config, console, "No validation part")
-    trainer = make_trainer(data)
-    folder = RunFolder(config.output_dir, command, values)
-    try:
+    with RunFolder(config.output_dir, command, values, begin=False) as folder:
+        checkpoint, changes = begin_run(folder, config, run_args, console)
+        config.disable_tqdm = True
+        set_seed(config.seed)
+        data = load_problem_data(data_args)
+        data.tell(console)
+        if data.validation is None:
+            turn_off_evaluation(config, console, "No validation part")
+        trainer = make_trainer(data)
+        begin_record(folder, checkpoint, changes)
         folder.write_json("data.json", data.record())
         folder.finish(run_training(trainer, data, folder, run_args, checkpoint, console, name))
-    finally:
-        folder.close()
-    written = "model, processor, run_config.yaml, run.json, metrics.json, run.log, learning_curve.png"
-    console.print(f"{folder.path} has {written}")
+    console.print(describe_contents(folder.path, "model", "processor"))
     return 0
-
-
-def resume_point(config: BaseConfig, args: ResumeArguments) -> str | None:
-    """
-    The checkpoint to go on from.
-
-    Raises:
-        CommandError: there is none although the run is to be resumed, or there are some although it is not.
-    """
-    from ..trainers.checkpoints import last_complete_checkpoint
-
-    if config.resume_from_checkpoint:
-        return config.resume_from_checkpoint
-    folder = Path(config.output_dir)
-    last = last_complete_checkpoint(folder)
-    if args.resume and last is None:
-        raise CommandError(f"There is no checkpoint in {folder} to resume from; start without --resume.")
-    if last is not None and not args.resume and not args.overwrite:
-        raise CommandError(
-            f"{folder} has checkpoints of an earlier run ({Path(last).name}): go on with --resume, start anew with "
-            "--overwrite, or choose another --output_dir."
-        )
-    return last if args.resume else None
 
 
 def turn_off_evaluation(config: BaseConfig, console: Console, reason: str) -> None:
@@ -99,8 +72,7 @@ def turn_off_evaluation(config: BaseConfig, console: Console, reason: str) -> No
 
 def train_and_save(trainer: BaseTrainer, checkpoint: str | None, console: Console, name: str) -> dict[str, Any]:
     """
-    Trains with a progress bar, and saves model and processor. Unless it goes on, checkpoints of an earlier run in the
-    folder are removed.
+    Trains with a progress bar, and saves model and processor.
 
     Args:
         trainer ([`BaseTrainer`]): Ready to train.
@@ -112,10 +84,8 @@ def train_and_save(trainer: BaseTrainer, checkpoint: str | None, console: Consol
         `dict`: parameters and training figures, as `metrics.json` holds them.
     """
     from ..metrics import count_parameters
-    from ..trainers.checkpoints import remove_checkpoints
+    from .progress import RichProgressCallback
 
-    if checkpoint is None and trainer.is_world_process_zero():
-        remove_checkpoints(trainer.args.output_dir)
     progress = RichProgressCallback.attach(trainer, console, name)
     try:
         result = trainer.train(resume_from_checkpoint=checkpoint)
@@ -171,10 +141,11 @@ def run_training(
             rule=config.answer_rule,
             console=console,
         )
-        reports = overlap_reports(predictions, data.seen_in_training)
+        reports, texts = group_reports(predictions, data.overlap(model, part))
         metrics[part] = {"scheme": data.scheme, "num_beams": beams, "rule": config.answer_rule, "reports": reports}
+        metrics[part]["training_texts"] = texts
         title = f"{name}, {part} part ({data.scheme}), {'greedy' if beams == 1 else f'{beams} beams'}"
-        console.print(accuracy_table(title, reports))
+        console.print(accuracy_table(title, reports, texts["remark"]))
         if part == "test":
             console.print(reason_table(predictions))
     curve = folder.path / "learning_curve.png"

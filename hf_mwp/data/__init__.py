@@ -15,6 +15,7 @@ _MODULES = {
     "PreTrainingCollator": "pretraining_collator",
     "PreTrainingEncoder": "pretraining_encoder",
     "TaggedCorpus": "tagged_corpus",
+    "TrainingTexts": "training_texts",
     "TreeBatch": "tree_batch",
     "dataset_report": "load_report",
     "encode_corpus": "encoded_corpus",

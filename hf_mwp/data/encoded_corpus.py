@@ -10,9 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from filelock import FileLock
-
 from ..problems.keywords import read_keywords
+from ..process_lock import ProcessLock
 from .data_error import DataError, cannot_write
 from .mwp_processor import tokenizer_settings
 from .pretraining_encoder import PreTrainingEncoder
@@ -21,7 +20,7 @@ from .pretraining_encoder import PreTrainingEncoder
 if TYPE_CHECKING:
     from datasets import Dataset
 
-VERSION = 1  # of the columns' meaning: files of another one are not read
+VERSION = 2  # of the columns' meaning: files of another one are not read
 
 
 def encode_corpus(
@@ -83,8 +82,7 @@ def read_labelling(dataset: Dataset) -> tuple[str | None, list[str] | None]:
 
 def _write_whole(path, *contents) -> None:
     """Writes the file, unless another process is doing so; then waits for it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_suffix(".lock")):
+    with ProcessLock(path.with_suffix(".lock")).held():
         if not path.exists():
             # What a killed process left behind is written over.
             unfinished = path.with_suffix(".part")

@@ -47,7 +47,8 @@ def load_mwp_dataset(
     reasons, in the report.
 
     Overlap: a held-out problem overlaps if its text with the numbers masked is that of a training problem, so that a
-    solver can know it by heart. Training problems count as read, whether they are kept or not.
+    solver can know it by heart; spaces, punctuation, case, and whether a number is in digits or words make no
+    difference ([`~problems.text_keys.TextKeys`]). Training problems count as read, whether they are kept or not.
 
     Args:
         name (`str` or `Path`):
@@ -78,7 +79,7 @@ def load_mwp_dataset(
             More problems to train on, in the data set's language: files or folders (all of it), names of data sets
             (their training part), or names and parts (`"ape210k:validation"`, `"mawps:all"`: all folds). Data sets are
             looked for beside this one and in `examples/data`. A problem is added only if its text with the numbers
-            masked stands in no split yet.
+            masked stands in no split yet, and in none that is held out by the looser comparison of overlaps.
         extra_exclude (`Sequence[str or Path]`, *optional*):
             Whose texts, whatever their numbers, are not to be added: files, data sets (what they hold out), or sets
             and parts, such as `"ape210k:test"` if the model is to be evaluated on that too.
@@ -116,7 +117,7 @@ def load_mwp_dataset(
         listed = [extra_train] if isinstance(extra_train, (str, Path)) else extra_train
         language = next((row["language"] for row in splits.get("train", ())), "en")
         extra = {str(source): _read_extra(source, splits, folder, on_error, report, language) for source in listed}
-        excluded = held_out_digests(extra_exclude, language, folder)
+        excluded = held_out_digests(extra_exclude, folder)
         rows, report.extra = select_extra_rows(extra, splits, numerals, keep_unusable, excluded)
         kept["train"] += rows
     datasets = _to_datasets(kept, report)

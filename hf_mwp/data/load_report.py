@@ -30,7 +30,8 @@ class SplitReport:
         kept_with (`dict[str, int]`): Loaded ones with a fault that keeps them from being trained on, by reason.
         examples (`dict[str, list[str]]`): For each reason the first few, with line, id and details.
         with_constants (`int`): Loaded ones whose equation uses a number that the text lacks.
-        overlap (`int`, *optional*): Held-out problems whose masked text is in the training split as read.
+        overlap (`int`, *optional*): Held-out problems whose masked text is in the training split as read, whatever
+            its spaces, punctuation and numerals.
     """
 
     read: int = 0

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AddedToken, AutoTokenizer, BatchEncoding, PreTrainedTokenizerBase
+from transformers import AddedToken, BatchEncoding, PreTrainedTokenizerBase
 from transformers.utils import PushToHubMixin, cached_file
 
 from ..expressions import Expression, ExpressionError
 from ..problems import MathWordProblem
 from .output_vocabulary import OutputVocabulary
+from .processor_file import load_tokenizer, read_fields, tokenizer_digest
 
 
 class MwpProcessor(PushToHubMixin):
@@ -57,6 +58,10 @@ class MwpProcessor(PushToHubMixin):
             raise ValueError(f"{type(tokenizer).__name__} is no fast tokenizer; MwpProcessor needs character offsets")
         if language not in ("zh", "en"):
             raise ValueError(f"`language` must be 'zh' or 'en', got {language!r}")
+        if max_length < 1 or num_index_tokens < 0:
+            raise ValueError(
+                f"`max_length` is at least 1 and `num_index_tokens` not negative, got {max_length}, {num_index_tokens}"
+            )
         self.tokenizer = tokenizer
         self.vocabulary = OutputVocabulary() if vocabulary is None else vocabulary
         self.language, self.numerals = language, numerals
@@ -82,7 +87,7 @@ class MwpProcessor(PushToHubMixin):
             kwargs: Further arguments of [`MwpProcessor`].
         """
         if not isinstance(tokenizer, PreTrainedTokenizerBase):
-            tokenizer = AutoTokenizer.from_pretrained(tokenizer)
+            tokenizer = load_tokenizer(tokenizer)
         return cls(tokenizer, OutputVocabulary.from_problems(problems, min_constant_count), **kwargs)
 
     @property
@@ -215,6 +220,17 @@ class MwpProcessor(PushToHubMixin):
                 f"{list(ours[1])}: load both from the same folder, or build the decoder from this processor"
             )
 
+    def check_model(self, model) -> None:
+        """Raises `ValueError` unless a solver has this processor's output symbols and embeds each of its tokens."""
+        self.check_symbols(model.config.decoder_config.operators, model.config.decoder_config.constants)
+        rows = model.get_input_embeddings().num_embeddings
+        if len(self.tokenizer) > rows:
+            raise ValueError(
+                f"The tokenizer has {len(self.tokenizer)} entries, the encoder embeds {rows}: load both from the same "
+                "folder; for a new model call `processor.resize_embeddings(model.encoder)`, or build it with "
+                "`MwpSolver.from_encoder_decoder_pretrained`."
+            )
+
     @torch.no_grad()
     def resize_embeddings(self, encoder) -> None:
         """Grows an encoder's word embeddings to the tokenizer; `[NUMi]` rows start as `[NUM]` with a little noise."""
@@ -242,6 +258,7 @@ class MwpProcessor(PushToHubMixin):
             "indexed_numbers": self.indexed_numbers,
             "num_index_tokens": self.num_index_tokens,
             "max_length": self.max_length,
+            "tokenizer_digest": tokenizer_digest(self.tokenizer),
         }
         (folder / self.file_name).write_text(json.dumps(fields, indent=2, ensure_ascii=False) + "\n", "utf-8")
         if push_to_hub:
@@ -253,17 +270,26 @@ class MwpProcessor(PushToHubMixin):
 
         Raises:
             `OSError`: there is no such folder or repository, or it has no `mwp_processor.json`.
-            `ValueError`: that file is damaged.
+            `ValueError`: that file or the tokenizer is damaged, or the tokenizer is another one than was saved.
         """
         if Path(name_or_path).is_absolute() and not Path(name_or_path).is_dir():
             raise FileNotFoundError(f"{name_or_path} is no folder: name a saved solver's folder or a Hub id")
         path = cached_file(str(name_or_path), cls.file_name, **kwargs)
+        fields = read_fields(path)
+        digest = fields.pop("tokenizer_digest", None)
+        tokenizer = load_tokenizer(name_or_path, **kwargs)
         try:
-            fields = json.loads(Path(path).read_text("utf-8"))
             vocabulary = OutputVocabulary(tuple(fields.pop("operators")), tuple(fields.pop("constants")))
-        except (json.JSONDecodeError, KeyError, AttributeError) as error:
-            raise ValueError(f"{path} is no file of MwpProcessor ({error}); save the processor again") from error
-        return cls(AutoTokenizer.from_pretrained(name_or_path, **kwargs), vocabulary, **fields)
+            processor = cls(tokenizer, vocabulary, **fields)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}; save the processor again") from error
+        if digest is not None and digest != tokenizer_digest(processor.tokenizer):
+            raise ValueError(
+                f"{name_or_path}: its tokenizer.json is not the tokenizer that its {cls.file_name} was saved with, so "
+                "the model would read other words: fetch the folder again, or save the processor again if the "
+                "tokenizer was changed on purpose"
+            )
+        return processor
 
 
 def tokenizer_settings(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..expressions import OPERATORS, Expression, ExpressionError
 from ..problems import MathWordProblem, ProblemError
@@ -59,6 +59,17 @@ class OutputVocabulary:
             counts.update({leaf.token for leaf in leaves if not leaf.is_slot})
         frequent = [constant for constant, count in counts.most_common() if count >= min_constant_count]
         return cls(tuple(operators), tuple(frequent))
+
+    def with_constants(self, constants: Iterable[str]) -> OutputVocabulary:
+        """The same with further constants after those it has; raises `ExpressionError` for what is no number."""
+        found = list(self.constants)
+        for constant in constants:
+            tree = Expression.from_infix(str(constant))
+            if tree.left is not None or tree.is_slot:
+                raise ExpressionError(f"{constant!r} is no number, and so no constant", token=str(constant))
+            if tree.token not in found:
+                found.append(tree.token)
+        return replace(self, constants=tuple(found))
 
     @property
     def num_operators(self) -> int:

@@ -6,9 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 
 from ..problems import MathWordProblem
+from ..problems.text_keys import TextKeys
 from .data_error import DataError
 from .file_loader import ALIASES
 from .record import Record
@@ -34,8 +36,9 @@ def read_texts(
     Texts of files and data sets, each once.
 
     Two texts are the same if nothing but their numbers and white space differs, as models see numbers masked
-    (`MathWordProblem.masked_key`). Files are read as they are needed; of each text a hash stays in
-    memory.
+    (`MathWordProblem.masked_key`). What is excluded is compared more loosely, also without punctuation and case and
+    with numerals as numbers ([`~problems.text_keys.TextKeys`]). Files are read as they are needed; of each text a hash
+    stays in memory.
 
     Args:
         paths_or_names (`list[str]`):
@@ -59,34 +62,38 @@ def read_texts(
         DataError: at once for a source that there is not; for a damaged one when it is reached, with file and line.
     """
     sources = [_Source(source, ("train",), data_dir) for source in _listed(paths_or_names)]
-    held_out = [_Source(source, HELD_OUT, data_dir) for source in _listed(exclude)]
+    held_out = _held_out(exclude, data_dir)
     if not sources:
         raise DataError("there is nothing to read texts from: name files or data sets")
     return _read(sources, held_out, language, Counter() if counts is None else counts)
 
 
-def held_out_digests(
-    exclude: Iterable[str | Path] | str | Path, language: str | None = None, data_dir: str | Path | None = None
-) -> set[bytes]:
-    """[`masked_digest`] of the texts that [`read_texts`] passes over; arguments and errors as there."""
-    return _digests([_Source(source, HELD_OUT, data_dir) for source in _listed(exclude)], language)
+def held_out_digests(exclude: Iterable[str | Path] | str | Path, data_dir: str | Path | None = None) -> set[bytes]:
+    """[`loose_digest`] of the texts that [`read_texts`] passes over; arguments and errors as there."""
+    return {loose_digest(text) for source in _held_out(exclude, data_dir) for text in source}
 
 
-def _digests(sources: Sequence[_Source], language: str | None) -> set[bytes]:
-    return {masked_digest(text, language) for source in sources for text in source}
+def all_texts(sources: Iterable[str | Path] | str | Path, data_dir: str | Path | None = None) -> Iterator[str]:
+    """All texts of sources as in [`read_texts`], also those that were there before."""
+    return chain.from_iterable([_Source(source, ("train",), data_dir) for source in _listed(sources)])
+
+
+def _held_out(exclude: Iterable[str | Path] | str | Path, data_dir: str | Path | None) -> list[_Source]:
+    return [_Source(source, HELD_OUT, data_dir) for source in _listed(exclude)]
 
 
 def _read(
     sources: Sequence[_Source], held_out: Sequence[_Source], language: str | None, counts: Counter
 ) -> Iterator[str]:
-    excluded = _digests(held_out, language)
+    excluded = {loose_digest(text) for source in held_out for text in source}
     seen: set[bytes] = set()
     for source in sources:
         for text in source:
             counts["read"] += 1
             key = masked_digest(text, language)
-            if key in excluded or key in seen:
-                counts["excluded" if key in excluded else "duplicate"] += 1
+            held_out_too = bool(excluded) and loose_digest(text) in excluded
+            if held_out_too or key in seen:
+                counts["excluded" if held_out_too else "duplicate"] += 1
                 continue
             seen.add(key)
             counts["kept"] += 1
@@ -142,6 +149,11 @@ def masked_digest(text: str, language: str | None = None) -> bytes:
     """Hash of a text, the same for texts that differ in nothing but their numbers and white space."""
     language = language or ("zh" if _CHINESE.search(text) else "en")
     return blake2b(MathWordProblem(text, language=language).masked_key.encode(), digest_size=8).digest()
+
+
+def loose_digest(text: str) -> bytes:
+    """Hash of a text's masked [`~problems.text_keys.TextKeys`], by which texts are kept out of a training."""
+    return blake2b(TextKeys.of(text).masked.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 def _listed(sources: Iterable[str | Path] | str | Path) -> list[str | Path]:

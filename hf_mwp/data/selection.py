@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from .load_report import SplitReport
 from .mwp_loader import Rows
-from .pretraining_texts import masked_digest
+from .pretraining_texts import loose_digest
 from .schema import problem_from_row
 from .usability import find_answer_fault, find_fault, uses_constants
 
@@ -25,13 +25,13 @@ def select_rows(
             Count only.
         drop_overlap (`str`, *optional*):
             `"test"` leaves out test problems with the masked text of a training problem, `"train"` training problems
-            with the masked text of a problem of another split.
+            with the masked text of a problem of another split, compared as [`loose_digest`] does.
 
     Returns:
         `tuple[dict[str, list[dict]], dict[str, SplitReport]]`: kept rows and counts, by split.
     """
     problems = {split: [problem_from_row(row, numerals) for row in rows] for split, rows in splits.items()}
-    keys = {split: [problem.masked_key for problem in part] for split, part in problems.items()}
+    keys = {split: [loose_digest(row["text"]) for row in rows] for split, rows in splits.items()}
     trained = set(keys.get("train", ()))
     held_out = {key for split, part in keys.items() if split != "train" for key in part}
     kept: dict[str, Rows] = {}
@@ -74,16 +74,18 @@ def select_extra_rows(
             Rows to add to a training split, by where they come from.
         splits (`dict[str, list[dict]]`):
             Rows of all splits as they were read: a problem with the masked text of one of them, or of one added
-            before, is left out.
+            before, is left out, and so is one with the [`loose_digest`] of one that is not in `"train"`.
         numerals (`bool`, *optional*), keep_unusable (`bool`, *optional*, defaults to `False`):
             As in [`select_rows`].
         excluded (`Collection[bytes]`, *optional*):
-            [`masked_digest`] of texts that are not to be added.
+            [`loose_digest`] of texts that are not to be added.
 
     Returns:
         `tuple[list[dict], dict[str, SplitReport]]`: rows to add, and counts by source.
     """
     seen = {problem_from_row(row, numerals).masked_key for rows in splits.values() for row in rows}
+    held_out = {loose_digest(row["text"]) for split, rows in splits.items() if split != "train" for row in rows}
+    excluded = held_out.union(excluded)
     added: Rows = []
     reports: dict[str, SplitReport] = {}
     for source, rows in sources.items():
@@ -96,7 +98,7 @@ def select_extra_rows(
                 report.count(report.dropped, fault[0], f"{place}: {fault[1]}")
             elif problem.masked_key in seen:
                 report.count(report.dropped, "known", place)
-            elif excluded and masked_digest(row["text"], row["language"]) in excluded:
+            elif loose_digest(row["text"]) in excluded:
                 report.count(report.dropped, "excluded", place)
             else:
                 if fault is not None:

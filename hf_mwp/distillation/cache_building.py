@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..disk_full_error import FULL
 from .output_layout import OutputLayout
 from .teacher_cache import TeacherCache
 
@@ -16,7 +17,6 @@ from .teacher_cache import TeacherCache
 SHARD_BYTES = 64 << 20
 MAX_SHARDS = 256
 
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 SPARE = 1.05
 
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from ..data.training_lineage import inherit_training_texts
+
 
 Weights = nn.Module | Mapping[str, Tensor]
 
@@ -71,6 +73,8 @@ def mix_parameters(
             done.add(value.data_ptr())
         else:
             distilled[name] = mixed
+    if isinstance(pretrained, nn.Module) and isinstance(distilled, nn.Module):
+        inherit_training_texts(distilled, pretrained)
     return distilled
 
 

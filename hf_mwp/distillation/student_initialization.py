@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 
+from ..data.training_lineage import inherit_training_texts
 from ..models import GTSDecoder, MwpSolver, MwpSolverConfig, MwpStudentModel
 from ..models.mwp_solver.bottlenecks import bottlenecks_apart
 from .layer_mapping import map_layers
@@ -102,4 +103,5 @@ def cut_student(
     student = MwpSolver(config, encoder=encoder, decoder=decoder).to(teacher.device, teacher.dtype)
     for layer, bottleneck in taken.items():
         student.bottlenecks[str(layer)].load_state_dict(bottleneck.state_dict())
+    inherit_training_texts(student, teacher)
     return student

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from ..data.training_lineage import inherit_training_texts
 from ..models import MwpStudentConfig, MwpStudentModel
 from ..models.mwp_solver.bottlenecks import bottlenecks_apart
 from .linear_fits import factorise, fit_linear, residual_projection
@@ -102,6 +103,7 @@ def project_student(
     batches = _read_sample(_random_tokens(source) if sample is None else sample, max_tokens, source.device)
     _Projection(source, student, batches, bottlenecks, ridge).run()
     student.set_attn_implementation(attention)
+    inherit_training_texts(student, encoder)
     return student.to(encoder.dtype).train(encoder.training)
 
 

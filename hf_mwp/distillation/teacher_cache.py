@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock, Timeout
 from torch import Tensor
 from transformers.utils import logging
 
+from ..process_lock import ProcessLock
 from .cache_shard import Shard, ShardRecord, ShardWriter
 from .output_layout import OutputLayout
 from .packed_row import PackedRow
@@ -23,7 +23,6 @@ logger = logging.get_logger(__name__)
 
 FORMAT = 1
 MANIFEST = "manifest.json"
-WAITING_SECONDS = 60
 
 
 class CacheError(ValueError):
@@ -155,18 +154,11 @@ class TeacherCache:
     @contextmanager
     def locked(self):
         """Holds the folder's lock, which is free again when a process that holds it dies."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.folder / "lock")
-        while True:
-            try:
-                lock.acquire(timeout=WAITING_SECONDS)
-                break
-            except Timeout:
-                logger.warning(f"Another process builds the teacher cache in {self.folder}; waiting for it.")
-        try:
+        with ProcessLock(self.folder / "lock").held(self._tell_waiting):
             yield
-        finally:
-            lock.release()
+
+    def _tell_waiting(self, holder: str) -> None:
+        logger.warning(f"The teacher cache in {self.folder} is being built by {holder}; waiting for it.")
 
     def begin(self, layout: OutputLayout, made_from: Mapping[str, Any]) -> None:
         """

@@ -20,7 +20,11 @@ has a finite float other than 0.
 Number = Fraction | float
 
 
-def evaluate_postfix(tokens: Sequence[str], numbers: Sequence[str | Number] | None = None) -> Number:
+def evaluate_postfix(
+    tokens: Sequence[str],
+    numbers: Sequence[str | Number] | None = None,
+    steps: list[tuple[str, Number, Number, Number]] | None = None,
+) -> Number:
     """
     The value of a postfix sequence. See [`Expression.evaluate`].
 
@@ -29,6 +33,8 @@ def evaluate_postfix(tokens: Sequence[str], numbers: Sequence[str | Number] | No
             Operators, literals and slots of one whole tree in postfix order.
         numbers (`Sequence[str | Fraction | float]`, *optional*):
             What fills the slots `N0`, `N1`, ...
+        steps (`list`, *optional*):
+            Takes operator, left operand, right operand and result of each operation in the order of the tokens.
 
     Returns:
         `Fraction` or `float`.
@@ -41,8 +47,10 @@ def evaluate_postfix(tokens: Sequence[str], numbers: Sequence[str | Number] | No
     for index, token in enumerate(tokens):
         try:
             if token in PRECEDENCE:
-                right = stack.pop()
-                stack.append(_apply(token, stack.pop(), right))
+                right, left = stack.pop(), stack.pop()
+                stack.append(_apply(token, left, right))
+                if steps is not None:
+                    steps.append((token, left, right, stack[-1]))
             elif is_slot(token):
                 stack.append(_slot_value(token, numbers))
             else:

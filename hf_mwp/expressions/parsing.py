@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from .errors import ExpressionError
-from .numbers import NUMBER_PATTERN, normalize_number, to_half_width
+from .numbers import NUMBER_PATTERN, normalize_number, parse_number, to_half_width
 from .operators import BRACKETS, OPERATOR_SPELLINGS, PRECEDENCE, RIGHT_ASSOCIATIVE, SIGN_PRECEDENCE
 
 
@@ -15,6 +15,7 @@ _SPACE = re.compile(r"\s*")
 _WORD = re.compile(r"[^\W\d]\w*")
 _OPERATOR = re.compile(r"\*\*|[-+*/^:]")
 _FRACTION = re.compile(r"\(\d+/\d+\)", flags=re.ASCII)
+_BARE_FRACTION = re.compile(r"\d+/\d+(?![\d.]|\s*%)", flags=re.ASCII)
 _POWER = re.compile(r"\s*(?:\^|\*\*)")
 _RESULT = re.compile(rf"\s*-?(?:{NUMBER_PATTERN.pattern})(?:\s*r\s*\d+)?\s*")
 _CLOSING = frozenset(BRACKETS.values())
@@ -76,7 +77,8 @@ def infix_to_postfix(
             The equation; see [`Expression.from_infix`] for the dialects.
         numbers (`Iterable[str]`, *optional*):
             Numbers of the problem text as written. A bracketed fraction `(3/8)` or a signed number `-5` is one literal
-            if it is among them; otherwise it is a division in brackets, or `0-5`.
+            if it is among them; otherwise it is a division in brackets, or `0-5`. A bare fraction `3/8` is the
+            literal `(3/8)` if it is among them as such and no `/` or `^` stands beside it.
         max_length (`int`, *optional*):
             Limit on the number of characters.
 
@@ -107,7 +109,9 @@ class _Scan:
         self.text, self.position, self.end = text, start, end
         written = {normalize_number(number) for number in numbers}
         # Only these spellings depend on the numbers of the text; every other literal is one in any case.
-        self.literals = {number for number in written if number[:1] in ("(", "-")}
+        self.fractions = {number for number in written if number[:1] == "("}
+        self.negatives = {parse_number(number) for number in written if number[:1] == "-"}
+        self.bare_fractions = {number for number in written if _BARE_FRACTION.fullmatch(number)}
         self.output: list[str] = []
         self.positions: list[int] = []
         self.stack: list[tuple[str, int, int]] = []  # operator or open bracket, precedence (0: bracket), offset
@@ -136,7 +140,7 @@ class _Scan:
         """Reads a literal, slot, sign or opening bracket; returns whether an operand is still expected after it."""
         position = self.position
         symbol = self.text[position]
-        if self.literals and symbol in "(-":
+        if symbol in "(-" and (self.fractions or self.negatives) or self.bare_fractions:
             literal = self._listed_literal()
             if literal is not None:
                 self._emit(literal, position)
@@ -156,8 +160,15 @@ class _Scan:
     def _listed_literal(self) -> str | None:
         """A bracketed fraction or signed number that the problem text holds as such."""
         position = self.position
+        if bare := _BARE_FRACTION.match(self.text, position, self.end):
+            # a/1/2 is no a/(1/2), nor is -1/2 in a/-1/2.
+            divides = bool(self.stack) and (self.stack[-1][0] in "/^" or self.stack[-1][1] == SIGN_PRECEDENCE)
+            if divides or _POWER.match(self.text, bare.end(), self.end) or bare.group() not in self.bare_fractions:
+                return None
+            self.position = bare.end()
+            return f"({bare.group()})"
         if self.text[position] == "-":
-            number = NUMBER_PATTERN.match(self.text, position + 1, self.end)
+            number = NUMBER_PATTERN.match(self.text, _SPACE.match(self.text, position + 1).end(), self.end)
             # -5^2 is 0-5^2 whatever the text says; the power of a negative number needs brackets.
             if number is None or _POWER.match(self.text, number.end(), self.end):
                 return None
@@ -166,7 +177,8 @@ class _Scan:
         if number is None:
             return None
         literal = normalize_number(self.text[position : number.end()])
-        if literal not in self.literals:
+        # A fraction is its spelling, for 3/6 is another division than 1/2; -2.0 is the -2 of the text.
+        if literal not in self.fractions and not (literal[0] == "-" and parse_number(literal) in self.negatives):
             return None
         self.position = number.end()
         return literal

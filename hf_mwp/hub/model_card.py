@@ -10,6 +10,7 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from transformers import PreTrainedModel
 
 from ..data.sources import LOADERS
+from ..data.training_texts import TrainingTexts
 from ..distillation.objectives.layer_objective import PAPER_WEIGHTS
 from ..losses import HiddenMSELoss
 from ..metrics import count_parameters
@@ -53,6 +54,8 @@ class ModelFigures:
         num_beams (`int`): Beams of the search.
         rule (`str`): What was a right answer, see [`metrics.answers_match`].
         reports (`Mapping[str, Mapping[str, float]]`): Results of [`metrics.accuracy_report`] by group of problems.
+        remark (`str`): What has to be said beside them, see [`metrics.TrainingOverlap`].
+        calibration (`Mapping[str, Any]`, *optional*): Result of [`metrics.calibration_report`] for all problems.
     """
 
     model: str
@@ -61,6 +64,8 @@ class ModelFigures:
     num_beams: int
     rule: str
     reports: Mapping[str, Mapping[str, float]]
+    remark: str = ""
+    calibration: Mapping[str, Any] | None = None
 
 
 def build_model_card(
@@ -73,6 +78,7 @@ def build_model_card(
     license: str | None = None,
     summary: str = "",
     notes: str = "",
+    training_texts: TrainingTexts | None = None,
 ) -> ModelCard:
     """
     Writes the card of a student or solver: what it is, how it is loaded, how it was made and how well it does. All
@@ -91,6 +97,7 @@ def build_model_card(
         license (`str`, *optional*): Licence identifier of the weights.
         summary (`str`, *optional*): First paragraph.
         notes (`str`, *optional*): Sources, licences and limits that the records do not know, as Markdown.
+        training_texts ([`~data.TrainingTexts`], *optional*): What it was trained on, as far as that is known.
 
     Returns:
         `ModelCard`: to be saved as `README.md`.
@@ -112,6 +119,7 @@ def build_model_card(
         f"Architecture: {_architecture(model)}. Method: {PAPER}.",
         usage_section(kind, model_id, language, indexed_numbers),
         _figures_section(figures),
+        _texts_section(training_texts),
         _stages_section(stages),
         notes,
         f"## Citation\n\n```bibtex\n{HiddenMSELoss().citation}\n```",
@@ -158,9 +166,10 @@ def _eval_results(figures: ModelFigures) -> list[EvalResult]:
             dataset_config=f"{figures.part}, {group}",
             metric_type=f"{metric}, {search}",
             metric_value=round(100 * report[metric], 2),
+            metric_args={"problems": int(report[count])} if count in report else None,
         )
         for group, report in figures.reports.items()
-        for metric in ("answer_accuracy", "equation_accuracy")
+        for metric, count in (("answer_accuracy", "num_problems"), ("equation_accuracy", "num_equations"))
         if metric in report
     ]
 
@@ -176,14 +185,57 @@ def _figures_section(figures: Sequence[ModelFigures]) -> str:
         search = "greedy" if each.num_beams == 1 else f"beam {each.num_beams}"
         for group, report in each.reports.items():
             answers, equations = (_percent(report.get(f"{name}_accuracy")) for name in ("answer", "equation"))
-            count = int(report.get("num_problems", 0))
+            count, left_out = (int(report.get(name, 0)) for name in ("num_problems", "num_unjudged"))
+            problems = f"{count:,} ({left_out:,} left out)" if left_out else f"{count:,}"
+            with_equation = report.get("num_equations") or count
+            if with_equation != count:
+                equations += f" of {with_equation:,}"
             rows.append(
-                f"| {each.model} | {each.dataset}, {each.part}: {group} | {count:,} | {search} | {answers} | "
+                f"| {each.model} | {each.dataset}, {each.part}: {group} | {problems} | {search} | {answers} | "
                 f"{equations} |"
             )
     rules = " and ".join(sorted({f'"{each.rule}"' for each in figures}))
     rule = f"An answer is right by the rule {rules} of `hf-mwp evaluate`."
-    return "## Figures\n\n" + "\n".join(rows) + f"\n\n{rule}"
+    remarks = [f"{each.model}, {each.dataset}, {each.part}: {each.remark}." for each in figures if each.remark]
+    return "\n\n".join(["## Figures", "\n".join(rows), rule, *dict.fromkeys(remarks), *_calibration(figures)])
+
+
+def _calibration(figures: Sequence[ModelFigures]) -> list[str]:
+    """What the probabilities are worth, as far as it was measured."""
+    measured = [each for each in figures if each.calibration]
+    if not measured:
+        return []
+    rows = ["| model | data | search | calibration error | AUROC | surer half right, % |"]
+    rows.append("| --- | --- | --- | ---: | ---: | ---: |")
+    for each in measured:
+        report, search = each.calibration, "greedy" if each.num_beams == 1 else f"beam {each.num_beams}"
+        auroc = "-" if report["auroc"] is None else f"{report['auroc']:.2f}"
+        rows.append(
+            f"| {each.model} | {each.dataset}, {each.part} | {search} | {report['expected_calibration_error']:.3f} | "
+            f"{auroc} | {_percent(report['surer_half_accuracy'])} of {report['num_surer_half']:,} |"
+        )
+    text = (
+        "An equation comes with its probability, `score`, and how well that tells right answers from wrong ones was "
+        f"measured: expected calibration error ({measured[0].calibration['num_bins']} bins of equal width, Guo et al. "
+        "2017), AUROC (0.5: not at all, 1: fully), and how many of the surer half are right. With `min_score` the "
+        'pipeline answers "unsure" below a probability.'
+    )
+    return [text, "\n".join(rows)]
+
+
+def _texts_section(texts: TrainingTexts | None) -> str:
+    file = f"`{TrainingTexts.file_name}`"
+    if texts is None:
+        said = f"Not known in full: {file}, which holds digests of the texts that a model was trained on, is not here."
+    else:
+        said = (
+            f"{file} holds 32-bit digests of the {len(texts):,} texts that this model was trained on, with those of "
+            f"its teachers, its start and what labelled its problems: {'; '.join(texts.sources) or 'none'}. `hf-mwp "
+            "evaluate` tells by them which problems are new to it, whatever their spaces, punctuation and numerals."
+        )
+        if texts.unknown:
+            said += f" Not known: what {' and '.join(texts.unknown)} was trained on."
+    return f"## Training texts\n\n{said}"
 
 
 def _stages_section(stages: Sequence[TrainingStage]) -> str:

@@ -12,6 +12,8 @@ import torch
 from huggingface_hub import ModelCard
 from transformers import PreTrainedModel
 
+from ..data.training_lineage import write_training_texts
+
 
 # Larger files than this are split, so that each of them stays under the limits of ordinary git hosting.
 MAX_SHARD_SIZE = "22MB"
@@ -25,8 +27,8 @@ def write_model_folder(
     dtype: torch.dtype = torch.float16,
 ) -> None:
     """
-    Writes weights, configuration, processor and card to a folder that `from_pretrained` loads and the Hub takes as it
-    is.
+    Writes weights, configuration, processor, digests of what the model was trained on (as far as that is known, see
+    [`~data.TrainingTexts`]) and card to a folder that `from_pretrained` loads and the Hub takes as it is.
 
     Args:
         model (`PreTrainedModel`):
@@ -46,6 +48,7 @@ def write_model_folder(
     # A processor comes first: its tokenizer may write files of the same names as the model's.
     if processor is not None:
         processor.save_pretrained(folder)
+    write_training_texts(model, folder)
     stored.save_pretrained(folder, max_shard_size=MAX_SHARD_SIZE)
     _set_dtype(folder / "config.json", model.dtype)
     if card is not None:

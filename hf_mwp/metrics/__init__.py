@@ -4,11 +4,13 @@ The functions import without `evaluate` and `datasets`; the two `evaluate.Metric
 """
 
 from .accuracy import PredictionScore, accuracy_report, reason_counts, score_prediction, score_predictions
+from .calibration import calibration_report
 from .efficiency import count_flops, count_parameters, peak_memory
 from .failure_reasons import FAILURE_REASONS, failure_reason
 from .latency import Latency, compare_latency, measure_latency
 from .matching import answers_match, equations_match
 from .pos_tagging import pos_report
+from .training_overlap import TrainingOverlap
 
 
 __all__ = [
@@ -17,8 +19,10 @@ __all__ = [
     "EquationAccuracy",
     "Latency",
     "PredictionScore",
+    "TrainingOverlap",
     "accuracy_report",
     "answers_match",
+    "calibration_report",
     "compare_latency",
     "count_flops",
     "count_parameters",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ..expressions import Expression, ExpressionError
-from ..problems import MathWordProblem, ProblemError
+from ..problems import MathWordProblem, ProblemError, refusal
 from .failure_reasons import failure_reason
 from .matching import answers_match, equations_match
 
@@ -67,8 +67,10 @@ def score_prediction(
     level = None if target is None else target.complexity()
     reference = _reference(problem, target, rule)
     if prediction is None:
-        judged = None if reference is None else False
-        return PredictionScore(judged, False, False, None, "unlabelled" if judged is None else "no_prediction", level)
+        if reference is None:
+            return PredictionScore(None, False, False, None, "unlabelled", level)
+        reason = "no_prediction" if refusal(problem) is None else "no_numbers"
+        return PredictionScore(False, False, False, None, reason, level)
 
     same = canonical = False
     value, detail = None, ""
@@ -113,10 +115,11 @@ def accuracy_report(scores: Sequence[PredictionScore]) -> dict[str, float]:
     Accuracies as fractions of 1, and how many problems each rests on.
 
     Returns:
-        `dict[str, float]`: `answer_accuracy`, `equation_accuracy`, `canonical_equation_accuracy` and `num_problems`
-        over all judged problems, and `answer_accuracy_low`, `num_problems_low` and so on for each level of complexity
-        of the target that occurs. `equation_accuracy` is taken over the problems with a target equation.
-        `num_unjudged` is there if some problems could not be judged. An accuracy over no problem at all is left out.
+        `dict[str, float]`: `answer_accuracy` over the `num_problems` that can be judged, and `answer_accuracy_low`,
+        `num_problems_low` and so on for each level of complexity of the target that occurs; `equation_accuracy` and
+        `canonical_equation_accuracy` over the `num_equations` with a target equation that can be read. `num_unjudged`
+        is there if some problems could not be judged: those without an answer and, under the rule `"peers"`, all
+        without a target equation that has a value. An accuracy over no problem at all is left out.
     """
     judged = [score for score in scores if score.answer_correct is not None]
     with_target = [score for score in scores if score.level is not None]
@@ -126,6 +129,7 @@ def accuracy_report(scores: Sequence[PredictionScore]) -> dict[str, float]:
     if with_target:
         report["equation_accuracy"] = sum(score.equation_correct for score in with_target) / len(with_target)
         report["canonical_equation_accuracy"] = sum(s.canonical_correct for s in with_target) / len(with_target)
+    report["num_equations"] = len(with_target)
     for level in LEVELS:
         part = [score for score in judged if score.level == level]
         if part:
@@ -151,9 +155,9 @@ def _target(problem: MathWordProblem) -> Expression | None:
         return None
 
 
-def _reference(problem: MathWordProblem, target: Expression | None, rule: str) -> Fraction | float | None:
+def _reference(problem: MathWordProblem, target: Expression | None, rule: str) -> str | Fraction | float | None:
     if rule != "peers" and problem.answer_value is not None:
-        return problem.answer_value
+        return problem.answer
     if target is None:
         return None
     try:

@@ -6,7 +6,7 @@ import datasets
 import evaluate
 
 from ..expressions import Expression, ExpressionError
-from ..problems import MathWordProblem
+from ..problems import answer_value
 from .accuracy import LEVELS
 from .matching import answers_match
 
@@ -19,7 +19,8 @@ Args:
     references (`list` of `str`): with `rule="annotated"` the annotated answers as the data set writes them
         ("6", "((7)/(4))", "10%", "9 (apples)"); with `rule="peers"` the target equations, whose value counts.
     rule (`str`, defaults to "annotated"): "annotated" or "peers"; see `hf_mwp.metrics.answers_match`.
-    tolerance (`float`, defaults to 1e-4): relative with "annotated", absolute with "peers".
+    tolerance (`float`, defaults to 1e-4): with "annotated" relative, for answers that are no whole numbers, and at
+        most half a unit of the last digit written; whole numbers must be equal. Absolute with "peers".
     levels (`list` of `str`, *optional*): level of complexity of each problem ("low", "medium", "high").
 Returns:
     `answer_accuracy`, between 0 and 1, and `answer_accuracy_low` and so on for the levels that occur.
@@ -61,7 +62,7 @@ class AnswerAccuracy(evaluate.Metric):
             raise ValueError(f"`levels` has {len(levels)} entries for {len(predictions)} predictions.")
         correct = []
         for row, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
-            answer = _reference_value(reference, rule, row)
+            answer = _reference(reference, rule, row)
             correct.append(answers_match(_value(prediction), answer, rule=rule, tolerance=tolerance))
         result = {"answer_accuracy": sum(correct) / len(correct)}
         for level in LEVELS if levels else ():
@@ -78,13 +79,12 @@ def _value(prediction):
         return None
 
 
-def _reference_value(reference, rule, row):
+def _reference(reference, rule, row):
     if rule == "peers":
         try:
             return Expression.from_infix(reference).evaluate()
         except ExpressionError as error:
             raise ValueError(f"References, row {row}: the equation {reference!r} has no value ({error}).") from error
-    value = MathWordProblem(text="", answer=reference).answer_value
-    if value is None:
-        raise ValueError(f"References, row {row}: no number in the annotated answer {reference!r}.")
-    return value
+    if answer_value(reference) is None:
+        raise ValueError(f"References, row {row}: no number in the annotated answer {reference!r} that can be read.")
+    return reference

@@ -6,15 +6,17 @@ import math
 from fractions import Fraction
 
 from ..expressions import Expression
+from ..problems import answer_half_unit, answer_value
 
 
 RULES = ("annotated", "peers")
-ZERO = Fraction(1, 10**9)
+# Relative, and absolute at 0: what rounded powers may differ by, and answers that were computed in doubles.
+ROUNDING = Fraction(1, 10**9)
 
 
 def answers_match(
     prediction: Fraction | float | None,
-    answer: Fraction | float,
+    answer: str | Fraction | float,
     rule: str = "annotated",
     tolerance: float = 1e-4,
 ) -> bool:
@@ -23,11 +25,12 @@ def answers_match(
 
     Two rules are in use. They differ in the value compared with and in the tolerance:
 
-    - `"annotated"` (default): `answer` is the value `a` of the data set's annotated answer, and the prediction `p` is
-      right when `|p - a| <= tolerance * |a|`; an answer 0 wants `|p| <= 1e-9`, which allows for rounded powers only.
-      A relative tolerance neither asks for more digits of a large answer than annotators write nor lets any map scale
-      pass for 1/6000000. All equations of Math23k, Ape210k (valid, test) and ASDiv-A that agree with their answers
-      within an absolute 1e-4 do so within a relative 1e-4 too.
+    - `"annotated"` (default): `answer` is the data set's annotated answer, as written or its value `a`, and `p` is the
+      prediction. If `a` is a whole number (`20`, also written `880.0` or `100%`), `p` has to be equal to it; floats,
+      which only powers give, up to 1e-9 of it. Of another `a`, `|p - a| <= tolerance * |a|`, and if the answer is
+      given as it is written, not more than half a unit of its last digit ([`~problems.answer_half_unit`]) either: 0.05
+      for `12345.6`; that unit is at least 1e-9 of `a`, since some data sets write out all digits of a double. A
+      relative tolerance neither asks for more digits than annotators write nor lets any map scale pass for 1/6000000.
     - `"peers"`: `answer` is the value of the *target equation*, and the prediction is right when
       `|p - a| < tolerance`, absolute. This is what the programs of GTS, MWPToolkit and MWP-BERT compute. It never
       notices a wrong annotation, and is loose for small values and strict for large ones.
@@ -35,8 +38,8 @@ def answers_match(
     Args:
         prediction (`Fraction`, `float` or `None`):
             Value of the predicted expression. `None` (no answer), infinities and NaN are wrong.
-        answer (`Fraction` or `float`):
-            The value compared with, see the rules.
+        answer (`str`, `Fraction` or `float`):
+            What is compared with, see the rules.
         rule (`str`, *optional*, defaults to `"annotated"`):
             `"annotated"` or `"peers"`.
         tolerance (`float`, *optional*, defaults to 1e-4):
@@ -46,23 +49,23 @@ def answers_match(
         `bool`: whether the two match. Fractions are compared exactly, however large.
 
     Raises:
-        ValueError: if `rule` is unknown or `answer` is not a finite number.
+        ValueError: if `rule` is unknown, or `answer` is not a finite number or has none that can be read.
 
     Examples:
 
     ```python
     >>> from fractions import Fraction
-    >>> answers_match(Fraction(1, 3), Fraction("0.33333"))
+    >>> answers_match(Fraction(1, 3), "0.33333")
     True
-    >>> answers_match(Fraction(100001), Fraction(100000))
-    True
-    >>> answers_match(Fraction(100001), Fraction(100000), rule="peers")
+    >>> answers_match(Fraction("12345.7"), "12345.6")
+    False
+    >>> answers_match(Fraction(100001), "100000")
     False
     ```
     """
     if rule not in RULES:
         raise ValueError(f"The rule {rule!r} is unknown; use one of {', '.join(map(repr, RULES))}.")
-    target = _exact(answer)
+    target = _exact(answer_value(answer) if isinstance(answer, str) else answer)
     if target is None:
         raise ValueError(f"The answer to compare with must be a finite number, not {answer!r}.")
     value = _exact(prediction)
@@ -72,7 +75,11 @@ def answers_match(
     limit = Fraction(str(tolerance))
     if rule == "peers":
         return difference < limit
-    return difference <= (limit * abs(target) if target else ZERO)
+    if target.denominator == 1:
+        return difference <= (ROUNDING * max(abs(target), 1) if isinstance(prediction, float) else 0)
+    half_unit = answer_half_unit(answer) if isinstance(answer, str) else None
+    limit *= abs(target)
+    return difference <= (limit if half_unit is None else min(limit, max(half_unit, ROUNDING * abs(target))))
 
 
 def equations_match(prediction: Expression, target: Expression, canonical: bool = False) -> bool:

@@ -3,11 +3,16 @@
 from transformers.pipelines import PIPELINE_REGISTRY
 
 from ..models import MwpSolver
+from .default_model import DefaultModel
 from .math_word_problem_pipeline import MathWordProblemPipeline
 
 
 PIPELINE_REGISTRY.register_pipeline(
-    "math-word-problem", pipeline_class=MathWordProblemPipeline, pt_model=MwpSolver, type="text"
+    "math-word-problem",
+    pipeline_class=MathWordProblemPipeline,
+    pt_model=MwpSolver,
+    default=DefaultModel(),
+    type="text",
 )
 
 __all__ = ["MathWordProblemPipeline"]

@@ -14,7 +14,10 @@ from transformers.pipelines.pt_utils import PipelineDataset, PipelineIterator
 from ..data.mwp_processor import MwpProcessor
 from ..expressions import Expression, ExpressionError
 from ..models import MwpSolver
-from ..problems import MathWordProblem
+from ..problems import MathWordProblem, refusal
+from ..solving import read_beam
+from ..solving.plausibility import PlausibilityReranker
+from .unknown_share import WARN_ABOVE, unknown_shares
 
 
 class MathWordProblemPipeline(Pipeline):
@@ -28,12 +31,23 @@ class MathWordProblemPipeline(Pipeline):
     - `equation` (`str` or `None`): the equation in infix notation, numbers put in as the text writes them;
     - `prefix` (`list[str]` or `None`): its prefix, with slots `N0`, `N1`, ... for the numbers;
     - `numbers` (`list[str]`): the numbers found in the text;
-    - `score` (`float`): probability that the model gives to the equation, 0 where there is none;
+    - `score` (`float`): probability that the model gives to the equation, the product of those of its symbols, with
+      beams too (not normalised by length or over the beams); 0 where there is no equation;
+    - `unknown_share` (`float`): share of the text's tokens that the vocabulary lacks, only where the text was encoded;
     - `error` (`str`), only where `answer` is `None`: why there is no answer;
-    - `warning` (`str`), only where the text was cut off and numbers beyond the cut could not be used.
+    - `plausibility` (`float`), only with `rerank`: share of the answer among those of the beams, all equations with
+      its value voting together; the answers of `top_k` then have different values;
+    - `instead_of` (`dict`), only where re-ranking put another answer first than the solver: `equation`, `answer` and
+      `complaints` (`list[str]`: "negative length", "2.4 people") of the one that the solver held for likelier;
+    - `status` (`"unsure"`) and `candidates` (`list[dict]`), only where `score`, or with `rerank` `plausibility`, is
+      below `min_score`: the equations that were found, best first, each with `equation`, `answer`, `value` and
+      `score`, the score of the best one being that of the result;
+    - `warning` (`str`), only where the text was cut off and numbers beyond the cut could not be used, or where more
+      than a fifth of its tokens are unknown, as of a text in a language that the solver was not trained on.
 
-    What has no answer, and says so in `error` instead of raising: an empty text, a text without numbers, an equation
-    without a value (division by zero, too large), no finished tree. A text of any length is cut at the processor's
+    What has no answer, and says so in `error` instead of raising: an empty text, one without numbers, with a number of
+    hundreds of digits (or `1e999`), or with half a surrogate pair; an equation without a value (division by zero, too
+    large); no finished tree. A text of any length is cut at the processor's
     `max_length` tokens. An input that is no text raises `TypeError`.
 
     Args:
@@ -42,12 +56,19 @@ class MathWordProblemPipeline(Pipeline):
         processor ([`MwpProcessor`], *optional*):
             Loaded from the model's folder or repository if not given.
         num_beams (`int`, *optional*, defaults to 1):
-            Beams of the search; also an argument of the call.
+            Beams of the search; also an argument of the call. With `rerank` those that the re-ranker was fitted with.
+        rerank (`bool`, `str` or [`PlausibilityReranker`], *optional*, defaults to `False`):
+            Whether to rank the answers of the beams by how plausible they are; `True` takes `plausibility.json` beside
+            the model, a text names the folder of another. Also an argument of the call.
         top_k (`int`, *optional*):
             Return a list of the `top_k` best equations for each text (the beams are raised to at least `top_k`); also
             an argument of the call. By default the best one.
         max_decode_length (`int`, *optional*):
             Most symbols of an equation; the decoder's own limit by default. Also an argument of the call.
+        min_score (`float`, *optional*):
+            Probability, with `rerank` plausibility, from 0 to 1, below which there is no answer but `"unsure"`, with
+            the equations of all beams as candidates, even where `top_k` asks for several; also an argument of the
+            call. `hf-mwp evaluate` measures what the probabilities of a model are worth.
         batch_size (`int`, *optional*, defaults to 1):
             Texts solved at once; also an argument of the call.
         kwargs:
@@ -57,7 +78,10 @@ class MathWordProblemPipeline(Pipeline):
     (of dictionaries, or of lists of `top_k`), with a generator or data set an iterator over the same.
 
     Raises:
-        ValueError: the model is no [`MwpSolver`], has no processor beside it, or one with other output symbols.
+        ValueError: the model is no [`MwpSolver`], has no processor beside it, or one with other output symbols or more
+            tokens than the encoder embeds; it has no re-ranker beside it and one is asked for, or that does not suit
+            its language or the beams; an argument is out of its range.
+        SolverFolderError: the folder is not one of a whole solver; or none is given and the quickstart has made none.
 
     Examples:
 
@@ -85,24 +109,47 @@ class MathWordProblemPipeline(Pipeline):
             )
         if not isinstance(processor, MwpProcessor):
             processor = _load_processor(model, processor)
-        processor.check_symbols(model.config.decoder_config.operators, model.config.decoder_config.constants)
+        try:
+            processor.check_model(model)
+        except ValueError as error:
+            raise ValueError(f"{model.name_or_path or 'This model'} and its processor do not fit: {error}") from error
+        self._rerankers: dict[str, PlausibilityReranker] = {}
         super().__init__(model=model, processor=processor, **kwargs)
 
     def save_pretrained(self, save_directory: str | PathLike, **kwargs) -> None:
-        """Saves model and processor to one folder; `kwargs` are those of the model's `save_pretrained`."""
+        """
+        Saves model, processor and the re-ranker that it was made with, if any, to one folder; `kwargs` are those of
+        the model's `save_pretrained`.
+        """
         self.model.save_pretrained(save_directory, **kwargs)
         self.processor.save_pretrained(save_directory)
+        if reranker := self._forward_params.get("rerank"):
+            reranker.save_pretrained(save_directory)
 
-    def _sanitize_parameters(self, num_beams=None, top_k=None, max_decode_length=None):
+    def _sanitize_parameters(self, num_beams=None, top_k=None, max_decode_length=None, min_score=None, rerank=None):
         for name, value in (("num_beams", num_beams), ("top_k", top_k), ("max_decode_length", max_decode_length)):
             if value is not None and (not isinstance(value, int) or value < 1):
                 raise ValueError(f"`{name}` must be a whole number of at least 1, not {value!r}.")
-        forward = {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length}
+        if min_score is not None:
+            check_min_score(min_score)
+        if rerank is not None:
+            rerank = self._reranker(rerank)
+        forward = {"num_beams": num_beams, "max_decode_length": max_decode_length, "rerank": rerank}
+        both = {"top_k": top_k, "min_score": min_score}
         return (
             {},
-            {name: value for name, value in forward.items() if value is not None},
-            {} if top_k is None else {"top_k": top_k},
+            {name: value for name, value in (forward | both).items() if value is not None},
+            {name: value for name, value in both.items() if value is not None},
         )
+
+    def _reranker(self, wanted: bool | str | PathLike | PlausibilityReranker) -> PlausibilityReranker | bool:
+        """The re-ranker that is asked for, read once; `False` for none."""
+        if isinstance(wanted, PlausibilityReranker) or wanted is False:
+            return wanted
+        place = self.model.name_or_path if wanted is True else str(wanted)
+        if place not in self._rerankers:
+            self._rerankers[place] = PlausibilityReranker.from_pretrained(place)
+        return self._rerankers[place]
 
     def get_iterator(self, inputs, num_workers, batch_size, preprocess_params, forward_params, postprocess_params):
         if isinstance(inputs, list) or (hasattr(inputs, "__len__") and hasattr(inputs, "__getitem__")):
@@ -135,64 +182,111 @@ class MathWordProblemPipeline(Pipeline):
         problem.numbers  # noqa: B018 (found here, where workers can do it)
         return problem
 
-    def _forward(self, problems, num_beams=1, top_k=1, max_decode_length=None):
+    def _forward(self, problems, num_beams=None, top_k=1, max_decode_length=None, min_score=None, rerank=False):
+        num_beams = rerank.check(self.processor.language, num_beams) if rerank else num_beams or 1
+        num_beams = max(num_beams, top_k)
         outputs = [{"problem": problem} for problem in problems]
         for output in outputs:
-            if not output["problem"].text.strip():
-                output["error"] = "The text is empty."
-            elif not output["problem"].numbers:
-                output["error"] = "No number was found in the text, so there is nothing to calculate with."
+            if error := refusal(output["problem"]):
+                output["error"] = error
         open_outputs = [output for output in outputs if "error" not in output]
         if not open_outputs:
             return outputs
         columns = self.processor.encode([output["problem"] for output in open_outputs])
+        unknown = unknown_shares(self.processor, columns["input_ids"])
         inputs = self.processor.pad(columns)
         solved = self.model.solve(
             input_ids=inputs["input_ids"].to(self.device),
             attention_mask=inputs["attention_mask"].to(self.device),
             number_positions=inputs["number_positions"].to(self.device),
-            num_beams=max(num_beams, top_k),
+            num_beams=num_beams,
             max_length=max_decode_length,
-            num_return_sequences=top_k,
+            num_return_sequences=num_beams if rerank or min_score is not None else top_k,
         )
         for row, output in enumerate(open_outputs):
+            output["unknown_share"] = unknown[row]
             output["lost"] = sum(position < 0 for position in columns["number_positions"][row])
             output["sequences"] = solved.sequences[row].tolist()
             output["scores"] = solved.scores[row].tolist()
             output["finished"] = solved.finished[row].tolist()
+            output["reranker"] = rerank
         return outputs
 
-    def postprocess(self, outputs: dict, top_k: int | None = None) -> dict | list[dict]:
+    def postprocess(
+        self, outputs: dict, top_k: int | None = None, min_score: float | None = None
+    ) -> dict | list[dict]:
         problem = outputs["problem"]
         if "error" in outputs:
             results = [_no_answer(problem, outputs["error"])]
         else:
             rows = zip(outputs["sequences"], outputs["scores"], outputs["finished"], strict=True)
-            results = [self._result(problem, *row) for row in rows if row[2]] or [
-                _no_answer(problem, "The search ended without a finished equation; allow a longer one.")
-            ]
-            if outputs["lost"]:
-                message = (
-                    f"The text was cut at {self.processor.max_length} tokens; {outputs['lost']} of its "
-                    f"{len(problem.numbers)} numbers lie beyond and could not be used."
-                )
-                results = [result | {"warning": message} for result in results]
+            rows = [row[:2] for row in rows if row[2]]
+            count = None if min_score is not None else top_k or 1
+            results = self._reranked(problem, rows, outputs["reranker"], count) if outputs["reranker"] else []
+            results = (
+                results
+                or [self._result(problem, *row) for row in rows[:count]]
+                or [_no_answer(problem, "The search ended without a finished equation; allow a longer one.")]
+            )
+            if min_score is not None and results[0]["equation"] is not None and _certainty(results[0]) < min_score:
+                results = [_unsure(problem, results, min_score)]
+            known: dict = {"unknown_share": outputs["unknown_share"]}
+            if warning := self._warning(problem, outputs["lost"], outputs["unknown_share"]):
+                known["warning"] = warning
+            results = [result | known for result in results[: top_k or 1]]
         return results[0] if top_k is None else results
 
-    def _result(self, problem: MathWordProblem, ids: list[int], score: float, finished: bool) -> dict:
+    def _warning(self, problem: MathWordProblem, lost: int, unknown_share: float) -> str:
+        warnings = []
+        if lost:
+            warnings.append(
+                f"The text was cut at {self.processor.max_length} tokens; {lost} of its {len(problem.numbers)} "
+                "numbers lie beyond and could not be used."
+            )
+        if unknown_share > WARN_ABOVE:
+            warnings.append(
+                f"{unknown_share:.0%} of the text's tokens are not in the solver's vocabulary: it may be in a "
+                "language that the solver was not trained on, and the answer a guess."
+            )
+        return " ".join(warnings)
+
+    def _reranked(
+        self, problem: MathWordProblem, rows: list, reranker: PlausibilityReranker, count: int | None
+    ) -> list[dict]:
+        """The most plausible answers; none if no equation has a value."""
+        ranked = reranker.rerank(problem, read_beam(rows, self.processor))
+        results = [
+            _described(answer.expression, problem, answer.log_probability)
+            | {"plausibility": round(answer.plausibility, 4)}
+            for answer in ranked[:count]
+        ]
+        first = min(ranked, key=lambda answer: answer.rank, default=None)
+        if ranked and first is not ranked[0]:
+            results[0]["instead_of"] = {
+                "equation": first.expression.bind(problem.numbers).to_infix(),
+                "answer": float(first.value),
+                "complaints": list(first.complaints),
+            }
+        return results
+
+    def _result(self, problem: MathWordProblem, ids: list[int], score: float) -> dict:
         try:
             expression = self.processor.decode([symbol for symbol in ids if symbol >= 0])
         except ExpressionError as error:
             return _no_answer(problem, str(error))
-        result = {
-            "answer": None,
-            "value": None,
-            "equation": expression.bind(problem.numbers).to_infix(),
-            "prefix": expression.to_prefix(),
-            "numbers": list(problem.numbers),
-            "score": math.exp(score),
-        }
-        return result | _value(expression, problem)
+        return _described(expression, problem, score)
+
+
+def _described(expression: Expression, problem: MathWordProblem, score: float) -> dict:
+    result = {
+        "answer": None,
+        "value": None,
+        "equation": expression.bind(problem.numbers).to_infix(),
+        "prefix": expression.to_prefix(),
+        "numbers": list(problem.numbers),
+        "score": math.exp(score),
+    }
+    return result | _value(expression, problem)
 
 
 def _value(expression: Expression, problem: MathWordProblem) -> dict:
@@ -206,6 +300,26 @@ def _value(expression: Expression, problem: MathWordProblem) -> dict:
 def _no_answer(problem: MathWordProblem, error: str) -> dict:
     empty = dict.fromkeys(("answer", "value", "equation", "prefix"))
     return empty | {"numbers": list(problem.numbers), "score": 0.0, "error": error}
+
+
+def _certainty(result: dict) -> float:
+    """What `min_score` is compared with: of a re-ranked answer its plausibility."""
+    return result.get("plausibility", result["score"])
+
+
+def _unsure(problem: MathWordProblem, results: list[dict], min_score: float) -> dict:
+    best, names = results[0], ("equation", "answer", "value", "score", "plausibility")
+    kind = "answer has the plausibility" if "plausibility" in best else "equation has the probability"
+    message = f"Unsure: the best {kind} {_certainty(best):.3g}, below {min_score:g}."
+    found = [result for result in results if result["equation"] is not None]
+    candidates = [{name: result[name] for name in names if name in result} for result in found]
+    return _no_answer(problem, message) | {"score": best["score"], "status": "unsure", "candidates": candidates}
+
+
+def check_min_score(value: float) -> None:
+    """Raises `ValueError` if a value is no probability."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise ValueError(f"`min_score` is a probability, a number from 0 to 1, not {value!r}.")
 
 
 def _load_processor(model: MwpSolver, source: str | PathLike | None) -> MwpProcessor:

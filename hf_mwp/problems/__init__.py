@@ -3,7 +3,7 @@ Math word problems: their numbers found and masked, their equations aligned with
 torch.
 """
 
-from .answer import answer_value
+from .answer import answer_half_unit, answer_value
 from .errors import ProblemError
 from .jieba_tagger import JiebaTagger
 from .keywords import KeywordGroup, find_keywords, keyword_groups
@@ -13,6 +13,7 @@ from .math_word_problem import MathWordProblem
 from .number_finding import find_numbers
 from .number_mention import NumberMention
 from .pos_tagger import PosTagger, load_tagger
+from .refusal import refusal
 from .tagged_word import TaggedWord
 
 
@@ -26,10 +27,12 @@ __all__ = [
     "PosTagger",
     "ProblemError",
     "TaggedWord",
+    "answer_half_unit",
     "answer_value",
     "find_keywords",
     "find_numbers",
     "keyword_groups",
     "load_tagger",
     "mask_numbers",
+    "refusal",
 ]

@@ -1,4 +1,4 @@
-"""The value of an answer as the data sets write it."""
+"""The value of an answer as the data sets write it, and how finely it is written."""
 
 import re
 from fractions import Fraction
@@ -7,11 +7,16 @@ from ..expressions import NUMBER_PATTERN, Expression, ExpressionError, parse_num
 from ..expressions.numbers import to_half_width
 
 
-# Math23k writes fractions ((7)/(4)) and mixed numbers 7((2)/(3)).
+# Math23k writes fractions ((7)/(4)) and mixed numbers 7((2)/(3)), others 7_2/3 and 7 2/3.
 _MATH23K_FRACTION = re.compile(r"\(\((\d+)\)/\((\d+)\)\)", flags=re.ASCII)
+_SPACED_MIXED = re.compile(r"(?<![\d./])(\d+)[ _]+(\d+/0*[1-9]\d*)(?![\d./])", flags=re.ASCII)
 _MIXED = re.compile(r"-?\d+\(\d+/\d+\)", flags=re.ASCII)
 _ARITHMETIC = re.compile(r"[-+*/^:().%\d\s]+", flags=re.ASCII)
 _NUMBER = re.compile(rf"(-?)(?:(\d+/0*[1-9]\d*)|({NUMBER_PATTERN.pattern}))", flags=re.ASCII)
+# What may follow the number that counts: a remark in brackets, a remainder, further answers.
+_REMARK = re.compile(r"(?<=\S)\s*\([^()]*[^\W\d_][^()]*\)\Z")
+_REMAINDER = re.compile(r"\s*(?:r|R|余|…+|\.{3,})\s*\d+\s*\Z")
+_FURTHER = re.compile(r"[;,，、\n]")
 _MAX_LENGTH = 1000
 
 
@@ -20,29 +25,56 @@ def answer_value(answer: str) -> Fraction | float | None:
     The value of an annotated answer.
 
     Read as a whole if it is arithmetic: `20`, `880.0`, `10%`, `(11/20)`, `((7)/(4))`, `1/2`, the ratio `3:2`, and the
-    mixed numbers `7((2)/(3))` and `23(1/3)`. Otherwise the first number in it counts: 9 in `9 (apples)`, 7 in `7 r4`,
-    5 in `[5, 3]`, `5;3` and `x=5`.
+    mixed numbers `7((2)/(3))`, `23(1/3)`, `2_1/5` and `2 1/5`. Otherwise the number in it counts: 9 in `9 (apples)`, 7
+    in `7 r4`, 5 in `5千克`, in `x=5`, and, as the first of several answers, in `[5, 3]` and `5;3`. Two numbers that
+    make up one answer are not read: `2小时30分`, `1.2e3`, `5元3角`.
 
     Args:
         answer (`str`):
             The answer as written; what comes after 1,000 characters is not read.
 
     Returns:
-        `Fraction` or `float`, or `None` if there is no number in it.
+        `Fraction` or `float`, or `None` if there is no number in it, or more than one for one answer.
     """
+    return _read(answer)[0]
+
+
+def answer_half_unit(answer: str) -> Fraction | None:
+    """
+    Half a unit of the last digit that an answer is written with: 0.005 for `3.14` and `20%`, 1/6 for `2/3` and
+    `7((2)/(3))`, whose last digit counts thirds.
+
+    Returns:
+        `Fraction`, or `None` if the answer is not one written number, as `1200/(1+5%)` is not.
+    """
+    literal = _read(answer)[1]
+    if literal is None:
+        return None
+    if "/" in literal:
+        return Fraction(1, 2 * int(literal.rpartition("/")[2].rstrip(")")))
+    decimals = len(literal.rstrip("%").partition(".")[2]) + 2 * literal.endswith("%")
+    return Fraction(1, 2 * 10**decimals)
+
+
+def _read(answer: str) -> tuple[Fraction | float | None, str | None]:
+    """The value, and the literal without sign that it is written with, if it is."""
     text = _MATH23K_FRACTION.sub(r"(\1/\2)", to_half_width(answer[:_MAX_LENGTH])).strip()
+    text = _REMARK.sub("", _SPACED_MIXED.sub(r"\1(\2)", text))
+    number = _NUMBER.search(text)
+    if number is None:
+        return None, None
+    sign, fraction, literal = number.groups()
     # Only a literal puts a number before a bracket; the expression parser wants an operator there.
     if _ARITHMETIC.fullmatch(text) and not _MIXED.fullmatch(text):
         try:
-            return Expression.from_infix(text).evaluate()
+            return Expression.from_infix(text).evaluate(), (fraction or literal) if number.group() == text else None
         except ExpressionError:
             pass
-    number = _NUMBER.search(text)
-    if number is None:
-        return None
-    sign, fraction, literal = number.groups()
+    rest = _FURTHER.split(_REMAINDER.sub("", text[number.end() :]))[0]
+    if any(character.isdecimal() for character in rest):
+        return None, None
     try:
         value = Fraction(fraction) if fraction else parse_number(literal)
     except ExpressionError:
-        return None
-    return -value if sign else value
+        return None, None
+    return -value if sign else value, fraction or literal

@@ -15,6 +15,10 @@ _UNITS = {"十": 10, "百": 100, "千": 1000}
 _SCALES = {"万": 10**4, "亿": 10**8}
 _NUMERAL = f"[{''.join(_DIGITS)}十百千][{''.join(_DIGITS)}十百千万亿]*"
 _PATTERN = re.compile(rf"一?半|(?P<denominator>{_NUMERAL})分之(?P<numerator>{_NUMERAL})|(?P<numeral>{_NUMERAL})")
+# 千 before a unit belongs to that: 三百千米 are 300 of them.
+_NUMERALS = re.compile(f"(?:[{''.join(_DIGITS)}十]|[百千](?=分之))(?:[{''.join(_DIGITS)}十百万亿]|千(?![米克瓦]))*")
+_AS_DIGITS = {ord(character): str(digit) for character, digit in _DIGITS.items()}
+_MAX_LENGTH = 24  # of a numeral, in characters; longer ones are no numbers that a problem has
 
 # Words in which the character counts nothing.
 _NO_NUMBERS = re.compile(
@@ -47,6 +51,20 @@ def find_chinese_numerals(text: str) -> Iterator[tuple[int, int, Fraction]]:
         value = _value_of(match)
         if value is not None and not (follows_digit and text[start] in _UNITS):
             yield start, position, value
+
+
+def numerals_in_digits(text: str) -> str:
+    """
+    A text with all numerals in digits, also those in words like 一共, which become 1共: for comparing texts with each
+    other, not for reading. Numerals that are no single number are read digit by digit, 二〇二四 as 2024.
+    """
+    return _NUMERALS.sub(_in_digits, text)
+
+
+def _in_digits(match: re.Match) -> str:
+    numeral = match.group()
+    value = _integer(numeral) if len(numeral) <= _MAX_LENGTH else None
+    return numeral.translate(_AS_DIGITS) if value is None else str(value)
 
 
 def _word_without_number(text: str, start: int) -> int | None:

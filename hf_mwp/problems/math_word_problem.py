@@ -11,6 +11,7 @@ from .alignment import align_literals, group_numbers
 from .answer import answer_value
 from .errors import ProblemError
 from .masked_text import MaskedText, mask_numbers
+from .number_finding import unreadable_numbers
 
 
 _SPACE = re.compile(r"\s+")
@@ -62,8 +63,14 @@ class MathWordProblem:
 
     @cached_property
     def numbers(self) -> tuple[str, ...]:
-        """The numbers as literals: as written if in digits (`"80%"`), in digits if in words (`"7"` for "seven")."""
+        """The numbers as literals: as written (`"80%"`, `"-5"`), in digits if in words (`"7"` for "seven"), and in
+        brackets if a bare fraction (`"(1/2)"`)."""
         return tuple(mention.literal for mention in self.masked.mentions)
+
+    @cached_property
+    def unreadable_numbers(self) -> tuple[str, ...]:
+        """Numbers in digits that are left in the text since they are too long or too large."""
+        return tuple(unreadable_numbers(self.text, self.language))
 
     @cached_property
     def values(self) -> tuple[Fraction, ...]:
@@ -100,7 +107,8 @@ class MathWordProblem:
         """
         if self.equation is None or not self.equation.strip():
             raise ProblemError(f"problem {self.id!r} has no equation: an expression needs one")
-        written = Expression.from_infix(self.equation, self.numbers)
+        bare = (mention.text for mention in self.masked.mentions if mention.is_bare_fraction)
+        written = Expression.from_infix(self.equation, (*self.numbers, *bare))
         return align_literals(written, self.masked.mentions)
 
     @cached_property
@@ -110,7 +118,10 @@ class MathWordProblem:
 
     def agrees(self, tolerance: float = 1e-4) -> bool:
         """
-        Whether the equation gives the annotated answer.
+        Whether the equation gives the annotated answer, as far as an example to learn from needs it.
+
+        Annotators round: 1010000 is taken for 1009899 here. What counts as a right answer when a solver is scored is
+        finer, see [`~hf_mwp.metrics.answers_match`].
 
         Args:
             tolerance (`float`, *optional*, defaults to 1e-4):

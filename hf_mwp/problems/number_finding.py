@@ -1,7 +1,7 @@
 """Where the numbers of a problem text stand and what they are worth."""
 
-from ..expressions import NUMBER_PATTERN, ExpressionError, parse_number
 from .chinese_numerals import find_chinese_numerals
+from .digit_numbers import find_digit_numbers
 from .english_numerals import find_english_numerals
 from .number_mention import NumberMention
 
@@ -15,14 +15,21 @@ def find_numbers(text: str, language: str = "zh", numerals: bool | None = None) 
     """
     The numbers of a text, from left to right.
 
-    - Digits, half or full width: integers, decimals with `.` or `．`, thousands commas (`3,409`, but not `2,5,11`),
-      percentages, bracketed fractions `(3/8)`, mixed numbers `1(3/4)`. A full stop or comma that no digit follows ends
-      the sentence, not the number; a list written with full-width commas is a list.
-    - What is not written as one number is not one: `3/8` without brackets is two numbers, `(1/6)0` and `12:30` too;
-      in `x2` or `l4小时` the digit alone counts; signs belong to no number.
+    - Digits, half or full width or of another script: integers, decimals with `.` or `．`, thousands commas (`3,409`,
+      but not `2,5,11`), percentages, bracketed fractions `(3/8)`, mixed numbers `1(3/4)`, scientific notation `1.2e3`.
+      A full stop or comma that no digit follows ends the sentence, not the number; a list written with full-width
+      commas is a list.
+    - A bare fraction `3/8`, `1 3/8` or `1½` is one number. It is two, a division, beside an operator or an equals sign
+      (`2*3/8`, `6/3=2`), beside words of division (`6/3的商`, `算式6/3`, "the quotient of 6/3"), in `3/8/2024`, and
+      beyond three digits over four.
+    - A minus sign is the number's where no operand can stand before it: at the start of the text or a line, after an
+      opening bracket, a comma, a colon, an operator, or a word like 是, 得, 气温, "is", "of", "and". `5-3`, `10-15`
+      and `x-5` hold none.
+    - What is not written as one number is not one: `12:30` and `3:2` are two numbers, `(1/6)0` too; in `x2` or
+      `l4小时` the digit alone counts.
     - Numerals in words, if asked for. See the two modules of this folder for what counts as one.
     - Numbers longer than what a literal may have (`hf_mwp.expressions.numbers.MAX_NUMBER_LENGTH`, 256 characters) are
-      left in the text.
+      left in the text; [`unreadable_numbers`] names them.
 
     Args:
         text (`str`):
@@ -47,12 +54,7 @@ def find_numbers(text: str, language: str = "zh", numerals: bool | None = None) 
     """
     if language not in LANGUAGES:
         raise ValueError(f"language must be one of {', '.join(LANGUAGES)}, not {language!r}")
-    mentions = []
-    for match in NUMBER_PATTERN.finditer(text):
-        try:
-            mentions.append(NumberMention(match.group(), *match.span(), parse_number(match.group())))
-        except ExpressionError:
-            continue
+    mentions, _ = find_digit_numbers(text, language)
     if language == "en" if numerals is None else numerals:
         mentions += [
             NumberMention(text[start:end], start, end, value)
@@ -61,3 +63,17 @@ def find_numbers(text: str, language: str = "zh", numerals: bool | None = None) 
         ]
         mentions.sort(key=lambda mention: mention.start)
     return mentions
+
+
+def unreadable_numbers(text: str, language: str = "zh") -> list[str]:
+    """
+    Numbers in digits that [`find_numbers`] leaves in the text since they have no value within its bounds: those with
+    hundreds of digits, and `1e999`.
+
+    Args:
+        text (`str`):
+            The problem text.
+        language (`str`, *optional*, defaults to `"zh"`):
+            As in [`find_numbers`].
+    """
+    return find_digit_numbers(text, language)[1]

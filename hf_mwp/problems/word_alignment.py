@@ -55,7 +55,7 @@ def join_numbers(text: str, words: list[TaggedWord]) -> list[TaggedWord]:
     joined: list[TaggedWord] = []
     rest = list(reversed(words))
     for number in find_numbers(text):
-        first_digit = next(index for index in range(number.start, number.end) if text[index].isdecimal())
+        first_digit = next(index for index in range(number.start, number.end) if text[index].isnumeric())
         tag = None
         while rest and rest[-1].start < number.end:
             word = rest.pop()

@@ -58,6 +58,8 @@ def folder_layers(model: str | Path, online: bool = False) -> int | None:
     """Layers of the encoder of a model in a folder, or of the Hub; see [`source_layers`]."""
     from transformers import AutoConfig
 
+    from .. import models  # noqa: F401 (registers the package's own types)
+
     try:
         config = AutoConfig.from_pretrained(str(model), local_files_only=not online)
     except (OSError, ValueError):

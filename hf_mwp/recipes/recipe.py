@@ -215,6 +215,11 @@ class Recipe:
             raise RecipeError(f"{where}: unknown {kind} {name!r}.{hint}")
 
 
+def caution(budget: str | None) -> str:
+    """What a reader of figures has to know of their budget; empty if nothing."""
+    return "budget quick: only to see it run, these figures say nothing" if budget == "quick" else ""
+
+
 def read_recipe(path: str | Path) -> Any:
     """
     What a recipe's file holds, merged into its base if it has one.

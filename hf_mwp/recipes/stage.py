@@ -13,20 +13,23 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from filelock import FileLock, Timeout
 
 from .. import __version__
 from ..data.sources import DEFAULT_DATASET, data_set_name, locate_dataset, locate_part
 from ..files import content_digest, write_whole
+from ..process_lock import ProcessLock
 
 
 # Commands that train, and may be started in several processes.
 TRAINING_COMMANDS = ("pretrain", "train", "distill")
+# Commands that refuse to replace finished work unless they are told to.
+OVERWRITING = (*TRAINING_COMMANDS, "mix", "label", "card")
 # Commands that read problems.
-PROBLEM_COMMANDS = ("train", "distill", "evaluate")
+PROBLEM_COMMANDS = ("train", "distill", "rerank", "evaluate")
 RECORD, OPTIONS, LOCK, START = "stage.json", "stage.yaml", "stage.lock", "stage.start.json"
+OWN = (RECORD, OPTIONS, LOCK, f"{LOCK}.holder", START)
 # Options that say where something is kept for other runs to use, on which no result depends.
-PLACES = ("tag_cache", "teacher_cache_dir")
+PLACES = ("tag_cache", "teacher_cache_dir", "beams_dir")
 # Options that say what is told of a run, on which no result depends either.
 TOLD = ("disable_tqdm", "logging_first_step", "report_to", "run_name")
 # Options that name data sets and files of problems and texts, which `data_dir` helps to find.
@@ -126,26 +129,22 @@ class Stage:
             commands (`Mapping[str, Callable]`): Functions that take arguments as the command line gives them.
         """
         if not self.is_done:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.folder / LOCK)
-            try:
-                lock.acquire(timeout=0)
-            except Timeout:
-                logging.getLogger(__name__).warning("another run is busy with %s: waiting for it", self.folder)
-                lock.acquire()
-            try:
+            with ProcessLock(self.folder / LOCK).held(self._tell_waiting):
                 if not self.is_done:
                     return self._run(commands)
-            finally:
-                lock.release()
         return StageResult(self, self.record["seconds"], skipped=True, metrics=self.metrics)
+
+    def _tell_waiting(self, holder: str) -> None:
+        logging.getLogger(__name__).warning("another run is busy with %s: waiting for %s", self.folder, holder)
 
     def _run(self, commands: Mapping[str, Callable[[list[str]], int]]) -> StageResult:
         arguments = ["--config", str(self.write_options())]
         checkpoint = self.checkpoint
-        if any(self.folder.glob("checkpoint-*")):
-            # A run that was killed while it wrote its first checkpoint has none to go on from.
-            arguments.append("--overwrite" if checkpoint is None else "--resume")
+        if checkpoint is not None:
+            arguments.append("--resume")
+        elif self.command in OVERWRITING and any(each.name not in OWN for each in self.folder.iterdir()):
+            # What a start that did not come to its end has left: the folder is the stage's alone.
+            arguments.append("--overwrite")
         before, started = self._seconds_until(checkpoint), time.time()
         write_whole(self.folder / START, json.dumps({"started": started, "seconds_before": before}) + "\n")
         commands[self.command](arguments)

@@ -13,9 +13,8 @@ def to_markdown(result: TableResult, picture: str | None = None) -> str:
         result ([`TableResult`]): The results.
         picture (`str`, *optional*): Path of the picture, relative to the Markdown file.
     """
-    quick = " (budget quick: only to see it run, these figures say nothing)" if result.budget == "quick" else ""
     lines = [
-        f"# {result.title}{quick}",
+        f"# {result.title} ({result.caution})" if result.caution else f"# {result.title}",
         "",
         f"{result.paper}, and what `hf-mwp reproduce {result.table}` measured.",
         "",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..files import write_whole
+from ..recipes.recipe import caution
 from .arm_result import ArmResult
 from .column import Column
 from .report_error import ReportError
@@ -54,6 +55,7 @@ class TableResult:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
             if content.pop("version") != VERSION:
                 raise ReportError(f"{path} was written by another version of this package; run the table again.")
+            content.pop("caution", None)
             return cls(**{**content, "arms": [ArmResult.from_dict(arm) for arm in content["arms"]]})
         except FileNotFoundError:
             raise ReportError(f"There is no file {path}.") from None
@@ -64,8 +66,14 @@ class TableResult:
 
     def save(self, path: str | Path) -> None:
         """Writes the results as JSON; the file is never half written."""
-        text = json.dumps({"version": VERSION, **dataclasses.asdict(self)}, indent=2, ensure_ascii=False, default=str)
-        write_whole(path, text + "\n")
+        told = {"caution": self.caution} if self.caution else {}
+        content = {"version": VERSION, **told, **dataclasses.asdict(self)}
+        write_whole(path, json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n")
+
+    @property
+    def caution(self) -> str:
+        """What a reader has to know of the budget; empty if nothing. Markdown, JSON, picture and terminal say it."""
+        return caution(self.budget)
 
     @property
     def shown_columns(self) -> list[Column]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import torch
 from transformers import TrainingArguments
 
+from .argument_checks import check_packages, check_types, check_values
+
 
 ANSWER_RULES = ("annotated", "peers")
 
@@ -82,8 +84,8 @@ class BaseConfig(TrainingArguments):
     answer_rule: str = field(
         default="annotated",
         metadata={
-            "help": "What counts as a right answer: the annotated answer with a relative tolerance, or, as the peers "
-            "have it, the value of the target equation with an absolute one.",
+            "help": "What counts as a right answer: the annotated answer (whole numbers equal, others up to a "
+            "relative 1e-4), or, as the peers have it, the value of the target equation with an absolute one.",
             "choices": list(ANSWER_RULES),
         },
     )
@@ -100,6 +102,8 @@ class BaseConfig(TrainingArguments):
     )
 
     def __post_init__(self):
+        check_types(self)
+        check_packages(self)
         metric, greater_is_better = self.metric_for_best_model, self.greater_is_better
         super().__post_init__()
         if not torch.accelerator.is_available():
@@ -109,14 +113,7 @@ class BaseConfig(TrainingArguments):
             # The parent's answer would be the loss; which metric there is depends on the model, so the trainer
             # chooses.
             self.metric_for_best_model, self.greater_is_better = None, greater_is_better
-        for name in ("decoder_learning_rate", "decoder_weight_decay", "early_stopping_threshold"):
-            value = getattr(self, name)
-            if value is not None and value < 0:
-                raise ValueError(f"`{name}` must not be negative, got {value}.")
-        for name in ("num_beams", "max_decode_length", "early_stopping_patience"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"`{name}` must be at least 1, got {value}.")
+        check_values(self)
         if self.answer_rule not in ANSWER_RULES:
             raise ValueError(f"`answer_rule` must be one of {list(ANSWER_RULES)}, got {self.answer_rule!r}.")
         if self.early_stopping_patience is not None and self.eval_strategy == "no":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property, reduce
+from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -9,23 +11,26 @@ import numpy as np
 import torch
 from torch import nn
 from transformers import Trainer
-from transformers.trainer_utils import EvalLoopOutput, has_length
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, EvalLoopOutput, has_length
 
 from ..data.collator import MwpCollator
 from ..data.mwp_processor import MwpProcessor
+from ..data.training_lineage import ancestry_of, texts_of_rows, write_training_texts
+from ..data.training_texts import TrainingTexts
 from ..files import write_json_lines
 from .base_config import BaseConfig
-from .checkpoints import last_complete_checkpoint
+from .checkpoints import forget_state, full_disk_named, last_complete_checkpoint
 from .early_stopping import ResumableEarlyStopping
 from .length_grouped_sampler import LengthGroupedSampler
 from .solver_dataset import (
     LABELLED_ROWS,
     ROW_INDEX,
     EvaluationCollator,
+    check_not_empty,
     prepare_evaluation_rows,
     prepare_training_rows,
 )
-from .solver_evaluation import read_predictions, summarise
+from .solver_evaluation import figure_names, read_predictions, summarise
 
 
 SOLVER_COLUMNS = ("input_ids", "number_positions", "number_groups", "labels", ROW_INDEX)
@@ -41,6 +46,7 @@ class BaseTrainer(Trainer):
     - takes the rows of [`load_mwp_dataset`] as they are and encodes them with `processing_class`, an [`MwpProcessor`];
       the default collator is an [`MwpCollator`];
     - gives encoder and decoder their own learning rate and weight decay;
+    - notes in the model, and in each folder that it writes, what the model was trained on ([`~data.TrainingTexts`]);
     - decodes while evaluating and reports `answer_accuracy`, `equation_accuracy`, `answer_accuracy_low`, `_medium` and
       `_high` (as far as the level occurs) and the other figures of [`metrics.accuracy_report`], beside the loss.
       `prediction_loss_only=True` leaves out the decoding. `compute_metrics`, if given, receives the tuple (sequences,
@@ -67,10 +73,12 @@ class BaseTrainer(Trainer):
     ) -> None:
         args = self.config_class(output_dir="trainer_output") if args is None else args
         if not isinstance(args, BaseConfig):
+            name = self.config_class.__name__
             raise TypeError(
-                f"`args` must be a `{self.config_class.__name__}`, got `{type(args).__name__}`: it says how solvers "
-                "are trained and evaluated."
+                f"`args` must be a `{name}`, got `{type(args).__name__}`: make a `{name}(output_dir=...)`, which "
+                f"takes all arguments of `TrainingArguments` and those of `{type(self).__name__}`."
             )
+        check_not_empty(train_dataset, eval_dataset)
         self.is_solver = isinstance(processing_class, MwpProcessor) if model is None else hasattr(model, "solve")
         self._check_models(model)
         if args.metric_for_best_model is None:
@@ -101,12 +109,40 @@ class BaseTrainer(Trainer):
         )
         if self.is_solver:
             self._check_solver(self.model)
+        self._check_metric()
+        # Read now: a run may write over the folder that its model comes from.
+        self._ancestry = reduce(or_, map(ancestry_of, self._ancestors())) if self._notes_texts else None
         self._loss_parts: dict[str, torch.Tensor] = {}
         self._num_loss_parts = 0
         self._evaluated: Any = None
 
     def _check_models(self, model: nn.Module | None) -> None:
         """For derived trainers: raises an error if they cannot train this model."""
+
+    def _check_metric(self) -> None:
+        """Raises `ValueError` if `metric_for_best_model` is none of the figures that an evaluation gives."""
+        metric = self.args.metric_for_best_model
+        if self.args.eval_strategy == "no" or metric is None:
+            return
+        known = self._evaluation_names()
+        if known is not None and metric.removeprefix("eval_") not in known:
+            raise ValueError(
+                f"`metric_for_best_model`: evaluations give no {metric!r}, but {', '.join(sorted(known))}."
+            )
+
+    def _evaluation_names(self) -> set[str] | None:
+        """The figures that an evaluation gives; `None` if only the evaluation knows."""
+        if self.compute_metrics is not None or self.eval_dataset is None:
+            return None
+        parts = self.eval_dataset if isinstance(self.eval_dataset, dict) else {"": self.eval_dataset}
+        names = {prefix: self._figures_of(rows) for prefix, rows in parts.items()}
+        return {f"{prefix}_{name}" if prefix else name for prefix, each in names.items() for name in each}
+
+    def _figures_of(self, rows: Any) -> set[str]:
+        """The figures that an evaluation of these rows gives."""
+        if not self._decodes:
+            return {"loss"}
+        return {"loss"} | figure_names(list(rows), self.processing_class, self.args.answer_rule)
 
     def _default_metric(self, args: BaseConfig) -> str | None:
         if self.is_solver and not args.prediction_loss_only:
@@ -120,7 +156,33 @@ class BaseTrainer(Trainer):
             resume_from_checkpoint = last_complete_checkpoint(self.args.output_dir)
             if resume_from_checkpoint is None:
                 raise ValueError(f"There is no complete checkpoint in {self.args.output_dir} to resume from.")
-        return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
+        try:
+            return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
+        finally:
+            self._note_training_texts()
+
+    def _save_checkpoint(self, model, trial):
+        # What is written over, as by a run that was begun again at an older checkpoint, is not complete meanwhile.
+        folder = Path(self._get_output_dir(trial=trial)) / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
+        if self.args.should_save:
+            forget_state(folder)
+        with full_disk_named(folder, self.args.output_dir):
+            super()._save_checkpoint(model, trial)
+
+    def save_model(self, output_dir=None, _internal_call=False):
+        """As in `Trainer`; a full disk is named."""
+        with full_disk_named(output_dir or self.args.output_dir, self.args.output_dir):
+            super().save_model(output_dir, _internal_call)
+
+    def init_hf_repo(self, *args, **kwargs):
+        """As in `Trainer`; what is wrong is told before the training."""
+        try:
+            super().init_hf_repo(*args, **kwargs)
+        except Exception as error:
+            raise ConnectionError(
+                f"`push_to_hub`: the repository on the Hub cannot be made ({error}): log in with `hf auth login`, or "
+                "leave `push_to_hub` away."
+            ) from error
 
     def _run_epoch(self, *args, **kwargs):
         # A run that had stopped early takes no further step.
@@ -147,14 +209,7 @@ class BaseTrainer(Trainer):
 
     def _check_solver(self, model: nn.Module) -> None:
         """Raises `ValueError` unless model and processor belong together."""
-        decoder, processor = model.config.decoder_config, self.processing_class
-        processor.check_symbols(decoder.operators, decoder.constants)
-        if len(processor.tokenizer) > model.config.vocab_size:
-            raise ValueError(
-                f"The tokenizer has {len(processor.tokenizer)} entries, the encoder embeds "
-                f"{model.config.vocab_size}: call `processor.resize_embeddings(model.encoder)`, or build the model "
-                "with `MwpSolver.from_encoder_decoder_pretrained`."
-            )
+        self.processing_class.check_model(model)
 
     def _set_signature_columns_if_needed(self) -> None:
         if self._signature_columns is None and self.is_solver:
@@ -186,6 +241,33 @@ class BaseTrainer(Trainer):
             seed=args.seed if args.data_seed is None else args.data_seed,
             first_epoch=lambda: int(self.state.epoch or 0),
         )
+
+    # What was trained on
+
+    @property
+    def _notes_texts(self) -> bool:
+        """Whether the model's folder tells what it was trained on, see [`~data.TrainingTexts`]."""
+        return self.is_solver
+
+    def _ancestors(self) -> list[nn.Module]:
+        """Models whose training texts are those of the trained model as well."""
+        return [] if self.model is None else [self.accelerator.unwrap_model(self.model)]
+
+    @cached_property
+    def _own_texts(self) -> TrainingTexts:
+        return TrainingTexts() if self.train_dataset is None else texts_of_rows(self.train_dataset)
+
+    def _note_training_texts(self) -> None:
+        """Notes in the model what it has been trained on, once it has been trained."""
+        if self._notes_texts and self.state.global_step:
+            model = self.accelerator.unwrap_model(self.model)
+            model.training_texts = ancestry_of(model) | self._ancestry | self._own_texts
+
+    def _save(self, output_dir=None, state_dict=None) -> None:
+        self._note_training_texts()
+        super()._save(output_dir, state_dict)
+        if self._notes_texts and self.args.should_save:
+            write_training_texts(self.accelerator.unwrap_model(self.model), output_dir or self.args.output_dir)
 
     # Optimiser
 

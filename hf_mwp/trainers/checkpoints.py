@@ -6,30 +6,53 @@ import json
 import os
 import re
 import shutil
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
+
+from ..disk_full_error import DiskFullError, means_full_disk
 
 
 def last_complete_checkpoint(folder: str | os.PathLike) -> str | None:
     """
     The newest checkpoint in a run's folder that was written to its end, or `None`.
 
-    `Trainer` writes its state after everything else: a checkpoint in which that file is missing or cut off belongs to
-    a run that was killed while it saved, and the one before it is taken.
+    One that is not [`is_complete`] is passed over.
 
     Args:
         folder (`str` or `PathLike`): Output folder of a trainer.
     """
     steps = _checkpoints(folder)
-    for step in sorted(steps, reverse=True):
-        try:
-            json.loads((steps[step] / TRAINER_STATE_NAME).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            continue
-        return str(steps[step])
-    return None
+    return next((str(steps[step]) for step in sorted(steps, reverse=True) if is_complete(steps[step])), None)
+
+
+def is_complete(checkpoint: str | os.PathLike) -> bool:
+    """
+    Whether a checkpoint was written to its end.
+
+    `Trainer` writes its state after everything else: a checkpoint in which that file is missing or cut off belongs to
+    a run that was killed, or met a full disk, while it saved. Files whose end never reached the disk, as after a loss
+    of power, are known by their length.
+
+    Args:
+        checkpoint (`str` or `PathLike`): Folder of the checkpoint.
+    """
+    checkpoint = Path(checkpoint)
+    try:
+        json.loads((checkpoint / TRAINER_STATE_NAME).read_text(encoding="utf-8"))
+        tensors = all(_ends_as_said(path) for path in checkpoint.glob("*.safetensors"))
+    except (OSError, ValueError):
+        return False
+    return tensors and all(zipfile.is_zipfile(path) for path in checkpoint.glob("*.pt"))
+
+
+def forget_state(checkpoint: str | os.PathLike) -> None:
+    """Makes a checkpoint incomplete before another one is written over it."""
+    (Path(checkpoint) / TRAINER_STATE_NAME).unlink(missing_ok=True)
 
 
 def remove_checkpoints(folder: str | os.PathLike) -> None:
@@ -43,3 +66,36 @@ def _checkpoints(folder: str | os.PathLike) -> dict[int, Path]:
     paths = [path for path in Path(folder).glob(f"{PREFIX_CHECKPOINT_DIR}-*") if path.is_dir()]
     matches = {path: re.fullmatch(rf"{PREFIX_CHECKPOINT_DIR}-(\d+)", path.name) for path in paths}
     return {int(match[1]): path for path, match in matches.items() if match}
+
+
+def _ends_as_said(path: Path) -> bool:
+    """Whether a safetensors file is as long as its header says."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        tensors = json.loads(file.read(length))
+    ends = [tensor["data_offsets"][1] for name, tensor in tensors.items() if name != "__metadata__"]
+    return path.stat().st_size == 8 + length + max(ends, default=0)
+
+
+@contextmanager
+def full_disk_named(folder: str | os.PathLike, output_dir: str | os.PathLike) -> Iterator[None]:
+    """
+    Within it, what fails for lack of room raises `DiskFullError`, which says where a run can go on.
+
+    Args:
+        folder (`str` or `PathLike`): Where is written.
+        output_dir (`str` or `PathLike`): Output folder of the trainer, with its checkpoints.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not means_full_disk(error):
+            raise
+        last = last_complete_checkpoint(output_dir)
+        remedy = "There is no complete checkpoint: make room, and start again."
+        if last is not None:
+            remedy = (
+                f"{Path(last).name} is complete: make room, and go on from it with --resume "
+                "(`resume_from_checkpoint=True` in Python)."
+            )
+        raise DiskFullError(folder, remedy) from error

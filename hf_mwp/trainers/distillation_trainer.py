@@ -142,6 +142,9 @@ class DistillationTrainer(BaseTrainer):
             elif not self._reads_alike:
                 check_embeddings(model, self.teacher_model)
 
+    def _ancestors(self) -> list[nn.Module]:
+        return [*super()._ancestors(), self.teacher_model]
+
     # Planning
 
     @property

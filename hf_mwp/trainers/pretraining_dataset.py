@@ -13,6 +13,7 @@ from ..data.data_error import DataError
 from ..data.encoded_corpus import encode_corpus, read_labelling
 from ..data.mwp_processor import MwpProcessor
 from ..data.pretraining_encoder import PreTrainingEncoder, pos_label_list
+from ..data.training_texts import TrainingTexts
 
 
 ENCODED_COLUMNS = ("input_ids", "mask_class", "mask_unit", "text_key")
@@ -157,6 +158,26 @@ def check_encoded_labels(config: Any, dataset: Any) -> None:
             f"the data set has the label {largest}, the model's tagging head has {len(config.pos_labels)}: it was "
             "encoded with the tags of another tagger"
         )
+
+
+def texts_of_corpus(corpus: Any, encoded: Any, learned: Any, sources: Sequence[str]) -> TrainingTexts:
+    """
+    Digests of the texts of a corpus that are learned from.
+
+    Args:
+        corpus ([`TaggedCorpus`], `Sequence` or `datasets.Dataset`): The corpus as it was given.
+        encoded (`datasets.Dataset`): All of it, in the same order, as [`prepare_texts`] returns it.
+        learned (`datasets.Dataset`): Those rows of it that are not held out.
+        sources (`Sequence[str]`): Where it is from.
+    """
+    if corpus is None:
+        return TrainingTexts()
+    if getattr(corpus, "column_names", None) is not None:
+        return TrainingTexts(unknown=("encoded texts",))
+    keys, kept = (np.asarray(part.with_format("numpy")["text_key"][:]) for part in (encoded, learned))
+    pairs = corpus if hasattr(corpus, "tagger") else TextPairs(corpus)
+    texts = (text for (text, _), is_kept in zip(pairs, np.isin(keys, kept), strict=True) if is_kept)
+    return TrainingTexts.from_texts(texts, sources)
 
 
 def split_texts(dataset: Any, fraction: float, seed: int) -> tuple[Any, Any]:

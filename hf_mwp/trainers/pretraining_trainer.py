@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ from transformers.trainer_utils import EvalLoopOutput
 
 from ..data.mwp_processor import MwpProcessor
 from ..data.pretraining_collator import PreTrainingCollator
+from ..data.training_texts import TrainingTexts
 from ..problems.pos_classes import tag_classes
 from .base_trainer import BaseTrainer
 from .pretraining_config import PreTrainingConfig
-from .pretraining_dataset import prepare_texts, split_texts
+from .pretraining_dataset import prepare_texts, split_texts, texts_of_corpus
 from .pretraining_evaluation import (
     STATISTICS,
     masking_statistics,
@@ -95,6 +97,8 @@ class PreTrainingTrainer(BaseTrainer):
     """
 
     config_class = PreTrainingConfig
+    # Where the texts come from, for the record of what the model was trained on.
+    text_sources = ("a corpus",)
 
     def __init__(
         self,
@@ -119,6 +123,7 @@ class PreTrainingTrainer(BaseTrainer):
             )
         self._check(model, args, processing_class)
         self._masks, self._tags = args.mlm_loss_weight > 0, args.pos_loss_weight > 0
+        self._corpus = train_dataset
         seed = args.seed if args.data_seed is None else args.data_seed
         encoding = (model.config, processing_class, Path(args.output_dir) / "encoded", self._tags, progress)
         with args.main_process_first(local=False, desc="encoding of the texts"):
@@ -126,6 +131,7 @@ class PreTrainingTrainer(BaseTrainer):
                 train_dataset = prepare_texts(train_dataset, *encoding)
             if eval_dataset is not None:
                 eval_dataset = prepare_texts(eval_dataset, *encoding)
+        self._encoded = train_dataset
         if train_dataset is not None and eval_dataset is None and args.validation_fraction:
             train_dataset, eval_dataset = split_texts(train_dataset, args.validation_fraction, seed)
         if eval_dataset is not None:
@@ -195,6 +201,14 @@ class PreTrainingTrainer(BaseTrainer):
     def _set_signature_columns_if_needed(self) -> None:
         if self._signature_columns is None:
             self._signature_columns = [*COLUMNS, self.args.length_column_name]
+
+    @property
+    def _notes_texts(self) -> bool:
+        return True
+
+    @cached_property
+    def _own_texts(self) -> TrainingTexts:
+        return texts_of_corpus(self._corpus, self._encoded, self.train_dataset, self.text_sources)
 
     # Loss
 
@@ -316,6 +330,14 @@ class PreTrainingTrainer(BaseTrainer):
     def _weighted(self, means: dict[str, float]) -> float:
         weights = {"mlm_loss": self.args.mlm_loss_weight, "pos_loss": self.args.pos_loss_weight}
         return sum(weight * means[name] for name, weight in weights.items() if name in means)
+
+    def _figures_of(self, rows: Any) -> set[str]:
+        names = {"loss"}
+        if self.args.prediction_loss_only:
+            return names
+        if self._masks:
+            names |= {"mlm_loss", "mlm_accuracy", "mlm_loss_keywords", "mlm_loss_numbers"}
+        return names | ({"pos_loss", "pos_accuracy", "pos_f1", "pos_precision", "pos_recall"} if self._tags else set())
 
     def evaluation_loop(
         self, dataloader, description, prediction_loss_only=None, ignore_keys=None, metric_key_prefix="eval"

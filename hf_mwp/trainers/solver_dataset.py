@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from transformers.trainer_utils import has_length
 from transformers.utils import logging
 
 from ..data.load import problem_from_row
@@ -15,6 +16,15 @@ logger = logging.get_logger(__name__)
 
 ROW_INDEX = "row_index"
 LABELLED_ROWS = "labelled_rows"
+
+
+def check_not_empty(train_dataset: Any, eval_dataset: Any) -> None:
+    """Raises `ValueError` if there are data sets, whose lengths are known, without a row."""
+    parts = eval_dataset if isinstance(eval_dataset, dict) else {"": eval_dataset}
+    given = {"train_dataset": train_dataset} | {f"eval_dataset {name}".strip(): rows for name, rows in parts.items()}
+    for name, rows in given.items():
+        if has_length(rows) and len(rows) == 0:
+            raise ValueError(f"`{name}` has no row: give at least one, or leave it away.")
 
 
 def prepare_training_rows(dataset: Any, processor: MwpProcessor) -> Any:

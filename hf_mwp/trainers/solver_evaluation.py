@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from ..data.load import problem_from_row
 from ..data.mwp_processor import MwpProcessor
 from ..expressions import Expression, ExpressionError
 from ..metrics import PredictionScore, accuracy_report, score_prediction
-from ..problems import MathWordProblem
+from ..problems import MathWordProblem, refusal
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def read_predictions(
     rule: str = "annotated",
 ) -> list[SolverPrediction]:
     """
-    Decodes and checks one prediction for each row.
+    Decodes and checks one prediction for each row; what is no problem to solve ([`~problems.refusal`]) has none.
 
     Args:
         rows (`Sequence[dict]`): Raw columns of the problems.
@@ -71,10 +72,10 @@ def read_predictions(
     predictions = []
     for row, ids, log_probability in zip(rows, sequences, log_probabilities, strict=True):
         problem = problem_from_row(row, numerals=processor.numerals)
-        try:
-            expression = processor.decode(ids)
-        except ExpressionError:
-            expression = None
+        expression = None
+        if refusal(problem) is None:
+            with contextlib.suppress(ExpressionError):
+                expression = processor.decode(ids)
         score = score_prediction(problem, expression, rule=rule)
         predictions.append(SolverPrediction(problem, expression, float(log_probability), score))
     return predictions
@@ -83,3 +84,9 @@ def read_predictions(
 def summarise(predictions: Sequence[SolverPrediction]) -> dict[str, float]:
     """Accuracies, overall and per level of complexity; see [`metrics.accuracy_report`]."""
     return accuracy_report([prediction.score for prediction in predictions])
+
+
+def figure_names(rows: Sequence[dict[str, Any]], processor: MwpProcessor, rule: str) -> set[str]:
+    """What [`summarise`] tells of these rows, whatever is predicted."""
+    problems = [problem_from_row(row, numerals=processor.numerals) for row in rows]
+    return set(accuracy_report([score_prediction(problem, None, rule=rule) for problem in problems]))

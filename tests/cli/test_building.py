@@ -1,11 +1,13 @@
 """Solvers and students from the options of the command line."""
 
 import pytest
+import torch
 from transformers import DistilBertConfig, DistilBertModel, GPT2Config, GPT2Model
 
 from hf_mwp.cli.building import build_solver
 from hf_mwp.cli.errors import CommandError
 from hf_mwp.cli.model_arguments import ModelArguments
+from hf_mwp.cli.model_folder import load_solver
 from hf_mwp.cli.student_arguments import StudentArguments
 from hf_mwp.cli.student_making import make_student
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
@@ -53,3 +55,18 @@ def test_an_encoder_whose_dropout_is_not_known(tmp_path):
 def test_options_of_a_new_solver_by_default():
     args = ModelArguments(encoder="encoder")
     assert (args.max_length, args.min_constant_count) == (512, 5)
+
+
+def test_a_solver_gets_further_constants_and_another_dropout_of_its_decoder(tmp_path):
+    processor = tiny_processor()
+    for part in (tiny_solver(processor), processor):
+        part.save_pretrained(tmp_path)
+    args = ModelArguments(solver=str(tmp_path), constants=["60", "3.5"], decoder_dropout=0.25)
+    solver, again = build_solver(args, [], "zh")
+    assert again.vocabulary.constants == (*processor.vocabulary.constants, "60", "3.5")
+    again.check_symbols(solver.config.decoder_config.operators, solver.config.decoder_config.constants)
+    assert solver.decoder.dropout.p == solver.config.decoder_config.dropout == 0.25
+    for part in (solver, again):
+        part.save_pretrained(tmp_path / "again")
+    saved, _ = load_solver(str(tmp_path / "again"))
+    assert torch.equal(saved.decoder.constant_embedding, solver.decoder.constant_embedding)

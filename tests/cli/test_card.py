@@ -263,8 +263,11 @@ def test_notes_are_a_text_or_a_file_that_is_there(solver, tmp_path, capsys):
     assert not (tmp_path / "card").exists()
     (tmp_path / "notes.md").write_text("## Limits\n\nMany.", encoding="utf-8")
     for notes, shown in ((str(tmp_path / "notes.md"), "## Limits\n\nMany."), ("See notes.md", "\nSee notes.md\n")):
-        assert main([*argv, notes]) == 0
+        assert main([*argv, notes, "--overwrite"]) == 0
         assert shown in ModelCard.load(tmp_path / "card" / "README.md").text
+    assert main([*argv, "Other notes"]) == 1
+    assert "finished work of an earlier run (config.json" in capsys.readouterr().err
+    assert "See notes.md" in ModelCard.load(tmp_path / "card" / "README.md").text
     # What YAML takes for a mapping.
     (tmp_path / "card.yaml").write_text(f"{{model: '{solver}', output_dir: card, notes: {{Limits: none}}}}")
     assert main(["card", "--config", str(tmp_path / "card.yaml")]) == 1

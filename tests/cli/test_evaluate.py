@@ -1,13 +1,19 @@
+import io
 import json
 import logging
+import math
 
 import pytest
 import torch
+from rich.console import Console
 
+from hf_mwp.cli import evaluate
+from hf_mwp.cli.data_arguments import DataArguments
 from hf_mwp.cli.errors import CommandError
 from hf_mwp.cli.evaluate import check_device, default_device
 from hf_mwp.cli.main import main
-from hf_mwp.metrics import FAILURE_REASONS
+from hf_mwp.cli.problem_data import keep_loaded, load_problem_data
+from hf_mwp.metrics import FAILURE_REASONS, calibration_report
 
 
 def test_tables_and_predictions(solver_folder, problems, tmp_path, capsys):
@@ -15,14 +21,20 @@ def test_tables_and_predictions(solver_folder, problems, tmp_path, capsys):
     argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems), "--predictions", str(path)]
     assert main(argv) == 0
     shown = " ".join(capsys.readouterr().out.split())  # a title with long paths is wrapped
-    for part in ("all problems", "masked text in train", "Why answers are wrong", "rule 'annotated'"):
+    for part in (
+        "all problems",
+        "masked text not in training part",
+        "Not known: what",
+        "Why answers are wrong",
+        "rule 'annotated'",
+    ):
         assert part in shown
     records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert len(records) == 9
     assert all(record["reason"] == "correct" or record["reason"] in FAILURE_REASONS for record in records)
-    assert {"text", "equation", "answer", "prediction", "value", "masked_text_in_train"} <= records[0].keys()
+    assert {"text", "equation", "answer", "prediction", "value", "masked_text_in_training_part"} <= records[0].keys()
     # All tiny problems come from six templates, so every masked text occurs in the training part.
-    assert all(record["masked_text_in_train"] for record in records)
+    assert all(record["masked_text_in_training_part"] for record in records)
 
 
 def test_json_agrees_with_the_records(solver_folder, problems, tmp_path, capsys):
@@ -55,6 +67,41 @@ def test_a_part_that_is_not_there(solver_folder, problems, tmp_path, capsys):
     assert "has no 'validation' part" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "evaluate: a `model` and a `dataset` must be given"),
+        (["--dataset=math23k"], "evaluate: a `model` and a `dataset` must be given"),
+        (["--model=none"], "evaluate: a `dataset` must be given"),
+        (["--model=none", "--dataset=math23k", "--predictions=."], "`predictions` takes a file, and . is a folder"),
+    ],
+)
+def test_what_must_be_given(argv, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["evaluate", *argv]) == 1
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_data_set_in_another_language_is_refused(solver_folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "test.jsonl"
+    path.write_text('{"text": "Ann has 3 pens and buys 4. How many has she?", "equation": "3+4", "answer": "7"}\n')
+    assert main(["evaluate", "--model", str(solver_folder), "--dataset", str(path)]) == 1
+    error = capsys.readouterr().err
+    assert f"{solver_folder} solves problems in Chinese, and those of {path} are in English" in error
+    assert [each.name for each in tmp_path.iterdir()] == ["test.jsonl"]
+
+
+def test_predictions_go_to_a_folder_of_their_own(solver_folder, problems, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["evaluate", "--model", str(solver_folder), "--dataset", str(problems), "--batch_size=9"]) == 0
+    expected = f"runs/predictions_{solver_folder.name}_{problems.name}_test.jsonl"
+    assert [str(each.relative_to(tmp_path)) for each in tmp_path.rglob("*.*")] == [expected]
+    assert f"Predictions: {expected}" in capsys.readouterr().out
+
+
 def test_damaged_data_is_named(solver_folder, tmp_path, capsys):
     path = tmp_path / "test.jsonl"
     path.write_text('{"text": "1 和 2", "answer": "3"}\n{"text": "1 和', encoding="utf-8")
@@ -82,7 +129,7 @@ def test_the_log_of_a_run_that_failed_is_closed(solver_folder, tmp_path, capsys)
 @pytest.mark.parametrize(
     "argv",
     [
-        ["evaluate", "--model=none", "--output_dir={folder}"],
+        ["evaluate", "--model=none", "--dataset=none", "--output_dir={folder}"],
         ["label", "--model=none", "--output_dir={folder}", "--problems=p.jsonl"],
         ["solve", "--model=none", "1 and 2"],
     ],
@@ -107,3 +154,53 @@ def test_devices_that_are_there(monkeypatch):
     for device in ("gpu", "cuda:2", "mps"):
         with pytest.raises(CommandError, match=f"no '{device}'; it has cpu, cuda:0, cuda:1"):
             check_device(device)
+
+
+def test_a_text_without_numbers_is_refused_as_the_pipeline_refuses_it(solver_folder, tmp_path, capsys):
+    path = tmp_path / "test.jsonl"
+    rows = [{"text": "小明有4个苹果和2个梨", "answer": "6"}, {"text": "没有数字", "equation": "1", "answer": "1"}]
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    records = tmp_path / "p.jsonl"
+    argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(path), "--predictions", str(records)]
+    assert main([*argv, "--json", "--num_beams=3"]) == 0
+    report = json.loads(capsys.readouterr().out)["reports"]["all problems"]
+    assert report["num_problems"] == 2
+    second = json.loads(records.read_text(encoding="utf-8").splitlines()[1])
+    assert (second["prediction"], second["value"], second["log_probability"]) == ("", None, None)
+    assert (second["answer_correct"], second["reason"]) == (False, "no_numbers")
+
+
+def test_calibration_is_measured_shown_and_drawn(solver_folder, problems, tmp_path, capsys):
+    argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems), "--output_dir", str(tmp_path)]
+    assert main(argv) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Whether its probability says what is right" in shown and "surest of 9" in shown
+    report = json.loads((tmp_path / "metrics.json").read_text())["test"]["calibration"]
+    (path,) = tmp_path.glob("predictions_*.jsonl")
+    records = [json.loads(line) for line in path.open(encoding="utf-8")]
+    probabilities = [0.0 if each["log_probability"] is None else math.exp(each["log_probability"]) for each in records]
+    assert report == calibration_report(probabilities, [each["answer_correct"] for each in records])
+    assert (tmp_path / "reliability.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_weights_can_be_rounded_as_they_are_published(solver_folder, problems, tmp_path, monkeypatch):
+    loaded = evaluate.load_solver(str(solver_folder))
+    weight = next(loaded[0].parameters())
+    before = weight.detach().clone()
+    monkeypatch.setattr(evaluate, "load_solver", lambda _: loaded)
+    argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems)]
+    argv += ["--predictions", str(tmp_path / "p.jsonl")]
+    assert main(argv) == 0
+    assert torch.equal(weight, before)
+    assert main([*argv, "--half_precision"]) == 0
+    assert torch.equal(weight, before.half().float()) and not torch.equal(weight, before)
+
+
+def test_the_same_data_are_told_of_once(problems):
+    console = Console(width=100, record=True, file=io.StringIO())
+    with keep_loaded():
+        for options in ({}, {"max_train_samples": 3}, {"drop_overlap": "test"}):
+            load_problem_data(DataArguments(dataset=str(problems), **options)).tell(console)
+    load_problem_data(DataArguments(dataset=str(problems))).tell(console)
+    told = console.export_text().splitlines()
+    assert [line.partition(",")[0] for line in told if "split" in line] == [problems.name] * 3

@@ -68,9 +68,13 @@ def test_excluded_texts_are_not_labelled(solver_folder, tmp_path, found):
     write(tmp_path / "answers.jsonl", [{"text": t, "answer": str(v[0])} for t, v in zip(TEXTS, found, strict=True)])
     assert [each["text"] for each in label(solver_folder, tmp_path)] == TEXTS
     write(tmp_path / "held_out.jsonl", [{"text": TEXTS[0].replace("4", "9")}])
-    rest = label(solver_folder, tmp_path, "--exclude", str(tmp_path / "held_out.jsonl"))
+    rest = label(solver_folder, tmp_path, "--overwrite", "--exclude", str(tmp_path / "held_out.jsonl"))
     assert [each["text"] for each in rest] == TEXTS[1:]
-    assert label(solver_folder, tmp_path, "--min_probability=0.99999") == []
+    # Another way to write it is no way around.
+    write(tmp_path / "held_out.jsonl", [{"text": TEXTS[0].replace("4", "四").replace("？", " ?").replace("，", "")}])
+    rest = label(solver_folder, tmp_path, "--overwrite", "--exclude", str(tmp_path / "held_out.jsonl"))
+    assert [each["text"] for each in rest] == TEXTS[1:]
+    assert label(solver_folder, tmp_path, "--overwrite", "--min_probability=0.99999") == []
 
 
 def test_what_was_tried_before_a_kill_is_not_tried_again(solver_folder, tmp_path, found, monkeypatch):
@@ -89,7 +93,8 @@ def test_what_was_tried_before_a_kill_is_not_tried_again(solver_folder, tmp_path
     monkeypatch.setattr(labelling, "search", killed)
     argv = ["label", "--model", str(solver_folder), "--problems", str(tmp_path / "answers.jsonl"), "--num_beams=8"]
     with contextlib.suppress(KeyboardInterrupt):
-        main([*argv, "--output_dir", str(tmp_path / "run")])
+        main([*argv, "--output_dir", str(tmp_path / "run"), "--overwrite"])
+    # The file of the finished run is still there, and that of this one is to replace it.
     resumed = label(solver_folder, tmp_path)
     assert tried == [TEXTS[0], TEXTS[1], TEXTS[1]]
     for one, other in zip(resumed, whole, strict=True):
@@ -125,3 +130,16 @@ def test_one_process_labels(solver_folder, tmp_path, monkeypatch, capsys):
     assert main(argv) == 1
     assert "label: start it in one process, not in 2: hf-mwp label ...\n" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+def test_labelled_problems_are_not_written_over(solver_folder, tmp_path, found, capsys):
+    write(tmp_path / "answers.jsonl", [{"text": TEXTS[0], "answer": str(found[0][0])}])
+    before = label(solver_folder, tmp_path)
+    argv = ["label", "--model", str(solver_folder), "--problems", str(tmp_path / "answers.jsonl"), "--num_beams=1"]
+    assert main([*argv, "--output_dir", str(tmp_path / "run")]) == 1
+    assert "finished work of an earlier run (labelled.jsonl)" in capsys.readouterr().err
+    assert label(solver_folder, tmp_path, "--overwrite") == before
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "run.json").write_text('{"command": "hf-mwp train"}')
+    assert main([*argv, "--output_dir", str(tmp_path / "model")]) == 1
+    assert "has the record of `hf-mwp train`" in capsys.readouterr().err

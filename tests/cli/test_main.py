@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 
@@ -32,7 +33,7 @@ def test_each_command_has_help(command, capsys):
     assert "--config" in capsys.readouterr().out
 
 
-def test_train_help_names_every_field(capsys):
+def test_help_all_of_train_names_every_field(capsys):
     import dataclasses
 
     from hf_mwp.cli.data_arguments import DataArguments
@@ -41,7 +42,7 @@ def test_train_help_names_every_field(capsys):
     from hf_mwp.trainers import SolverConfig
 
     with pytest.raises(SystemExit):
-        main(["train", "--help"])
+        main(["train", "--help", "all"])
     shown = capsys.readouterr().out
     for dataclass_type in (DataArguments, ModelArguments, RunArguments, SolverConfig):
         for field in dataclasses.fields(dataclass_type):
@@ -60,7 +61,20 @@ def test_errors_can_show_where_they_come_from(monkeypatch):
         main(["solve", "--model", "nowhere/at/all", "1 and 2"])
 
 
-@pytest.mark.slow
 def test_as_a_module():
-    result = subprocess.run([sys.executable, "-m", "hf_mwp", "--version"], capture_output=True, text=True)
+    argv = [sys.executable, "-X", "importtime", "-m", "hf_mwp", "--version"]
+    result = subprocess.run(argv, capture_output=True, text=True)
     assert result.stdout == f"hf-mwp {__version__}\n"
+    imported = {line.rpartition("|")[2].strip() for line in result.stderr.splitlines()}
+    assert "hf_mwp" in imported and not {"torch", "transformers"} & imported
+
+
+@pytest.mark.parametrize("command", ["train", "distill", "pretrain"])
+def test_help_of_training_begins_with_what_most_runs_set(command, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main([command, "--help"])
+    assert stopped.value.code == 0
+    shown = capsys.readouterr().out
+    assert "--output_dir" in shown and "--num_train_epochs" in shown and "--adam_beta1" not in shown
+    assert f"`hf-mwp {command} --help all` names every option" in " ".join(shown.split())
+    assert 12 <= len(re.findall(r"^  --", shown, re.MULTILINE)) <= 24

@@ -18,9 +18,11 @@ def folders(tmp_path_factory):
     return folder
 
 
-def test_encoders_are_mixed_and_the_decoder_stays(folders, tmp_path):
+def test_encoders_are_mixed_and_the_decoder_stays(folders, tmp_path, capsys):
     argv = ["mix", "--pretrained", str(folders / "pretrained"), "--distilled", str(folders / "distilled")]
     assert main([*argv, "--output_dir", str(tmp_path), "--theta=0.25"]) == 0
+    assert main([*argv, "--output_dir", str(tmp_path)]) == 1
+    assert "finished work of an earlier run (config.json" in capsys.readouterr().err
     before = AutoModel.from_pretrained(folders / "pretrained", add_pooling_layer=False).state_dict()
     distilled, mixed = (MwpSolver.from_pretrained(each) for each in (folders / "distilled", tmp_path))
     for name, value in mixed.encoder.state_dict().items():

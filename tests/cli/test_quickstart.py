@@ -62,4 +62,5 @@ def test_without_the_package_the_error_says_what_to_install(monkeypatch, capsys,
 
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert main(["quickstart", "--output_dir", str(tmp_path)]) == 1
-    assert "pip install 'hf-mwp[demo]'" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "pip install 'hf-mwp[demo]'" in error and error.count("\n") == 1

@@ -80,12 +80,15 @@ def test_a_table_from_its_file_to_its_picture(quick, capsys):
     assert main(argv) == 0
     shown = capsys.readouterr().out
     assert "arm 1 of 8: 1, seed 42, stage 1 of 2: teacher" in shown and "(60.52)" in shown
+    assert "these figures say nothing" in shown.partition("(60.52)")[2]
+    # Two arms of two stages read the same data.
+    assert shown.count("split files") == 1
 
     files = {path.suffix: path for path in folder.glob("compact-table4-quick.*")}
     assert sorted(files) == [".json", ".md", ".png"]
     result = TableResult.load(files[".json"])
     assert [arm.runs[0].state for arm in result.arms] == ["done"] * 2 + ["waiting"] * 6
-    assert result.arms[1].runs[0].counts == {"answer": 9} and result.environment["libraries"]["torch"]
+    assert result.arms[1].runs[0].counts == {"equation": 9, "answer": 9} and result.environment["libraries"]["torch"]
     teacher = result.arms[1].runs[0].teacher
     assert teacher.startswith("random weights, 2 x 48, problems") and teacher.endswith(", 1 epoch")
     text = files[".md"].read_text(encoding="utf-8")

@@ -6,10 +6,12 @@ from enum import Enum
 import pytest
 import yaml
 from rich.console import Console
+from transformers import TrainerState
 
 from hf_mwp.cli.console import accuracy_table, make_console, percent
 from hf_mwp.cli.curve import draw_learning_curve
 from hf_mwp.cli.errors import CommandError
+from hf_mwp.cli.progress import RichProgressCallback
 from hf_mwp.cli.run_folder import RunFolder, git_revision
 
 
@@ -66,12 +68,29 @@ def test_curve(tmp_path):
 def test_accuracy_table():
     reports = {
         "all": {"num_problems": 4, "answer_accuracy": 0.5, "num_problems_low": 3, "answer_accuracy_low": 2 / 3},
-        "none": {"num_problems": 0},
+        "some": {
+            "num_problems": 1704,
+            "answer_accuracy": 0.125,
+            "num_equations": 619,
+            "equation_accuracy": 104 / 619,
+            "num_unjudged": 36,
+        },
+        "none": {"num_problems": 0, "num_equations": 0},
     }
     console = Console(width=100, record=True, file=io.StringIO())
     console.print(accuracy_table("A title", reports))
     text = console.export_text()
-    for part in ("A title", "50.0", "66.7 of 3"):
+    for part in ("A title", "50.0", "66.7 of 3", "1704 (36 left out)", "16.8 of 619"):
         assert part in text
     assert "high" not in text
     assert percent(None) == "-"
+
+
+def test_the_line_of_an_evaluation_names_the_count_of_its_equations():
+    console = Console(width=200, record=True, file=io.StringIO())
+    metrics = {"eval_answer_accuracy": 0.125, "eval_equation_accuracy": 104 / 619, "eval_num_problems": 1704}
+    progress = RichProgressCallback(console, "a model")
+    for count in (619, 1704):
+        progress.on_evaluate(None, TrainerState(epoch=1.0), None, metrics | {"eval_num_equations": count})
+    first, second = console.export_text().splitlines()
+    assert "equations 16.8 % of 619" in first and " of " not in second and "equations 16.8 %" in second

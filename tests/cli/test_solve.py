@@ -1,6 +1,8 @@
 import io
 import json
+import os
 import shutil
+import subprocess
 import sys
 
 import pytest
@@ -50,12 +52,84 @@ def test_text_file(solver_folder, tmp_path, capsys):
     assert len(shown.splitlines()) == 2
 
 
+def give(monkeypatch, content):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
+
+
 def test_standard_input(solver_folder, capsys, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{TEXT}\n{TEXT}\n"))
+    give(monkeypatch, f"{TEXT}\n{TEXT}\n".encode())
     _, shown, _ = run(capsys, "--model", solver_folder, "--json")
     assert len(shown.splitlines()) == 2
-    monkeypatch.setattr(sys, "stdin", io.StringIO("\n"))
+    give(monkeypatch, b"\n")
     assert "the input is empty" in run(capsys, "--model", solver_folder)[2]
+
+
+def test_a_line_that_is_not_utf_8_is_reported_in_its_place(solver_folder, tmp_path, capsys, monkeypatch):
+    lines = [TEXT.encode(), "有4个\xff".encode("latin-1", "replace") + b"\xff", TEXT.encode()]
+    give(monkeypatch, b"\n".join(lines))
+    status, shown, _ = run(capsys, "--model", solver_folder, "--json")
+    first, broken, last = (json.loads(line) for line in shown.splitlines())
+    assert status == 0
+    assert first["numbers"] == last["numbers"] == ["4", "2"]
+    assert (broken["answer"], broken["equation"]) == (None, None)
+    assert broken["error"] == "Line 2 is not UTF-8 text: byte 0xff at position 3."
+
+    path = tmp_path / "problems.jsonl"
+    path.write_bytes(b'{"text": "4 \xff"}\n{"id": "b", "text": "\\ud800 4"}\n{"text": "3 + 4"}\n')
+    status, shown, _ = run(capsys, "--model", solver_folder, "--json", "--file", path)
+    first, second, last = (json.loads(line) for line in shown.splitlines())
+    assert first["error"] == f"{path}, line 1 is not UTF-8 text: byte 0xff at position 12."
+    assert (second["id"], second["text"]) == ("b", "\ud800 4") and "half a surrogate pair" in second["error"]
+    assert last["numbers"] == ["3", "4"]
+
+    _, shown, _ = run(capsys, "--model", solver_folder, "--file", path)
+    assert shown.count("no answer: ") == 2 and "\\ud800 4" in shown and "line 1 is not UTF-8" in shown
+
+
+def test_a_pipe_is_answered_line_by_line(solver_folder):
+    command = [sys.executable, "-m", "hf_mwp.cli.main", "solve", "--model", str(solver_folder), "--json"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": ""}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8", env=environment
+    ) as process:
+        for number in (3, 4):
+            process.stdin.write(f"每盒{number}个苹果，5盒一共有几个？\n")
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["numbers"] == [str(number), "5"]
+        # What waits is solved together, a last line without its end included.
+        process.stdin.write("6个和7个\n8个和9个")
+        process.stdin.close()
+        assert [json.loads(line)["numbers"] for line in process.stdout] == [["6", "7"], ["8", "9"]]
+    assert process.returncode == 0
+
+
+def test_batches_are_the_lines_that_wait():
+    from hf_mwp.cli.problem_input import _waiting_batches
+
+    class Pipe:
+        def __init__(self, *pieces):
+            self.pieces = list(pieces)
+
+        def read1(self, size):
+            return self.pieces.pop(0) if self.pieces else b""
+
+    def texts(*pieces):
+        return [[problem["text"] for problem in batch] for batch in _waiting_batches(Pipe(*pieces), 2)]
+
+    assert texts(b"a\n", b"b\nc\nd\ne", b"f\n\n", b"g") == [["a"], ["b", "c"], ["d"], ["ef"], ["g"]]
+    assert texts("每".encode()[:1], "每".encode()[1:] + b"\r\n") == [["每"]]
+    assert texts(b"\xef\xbb\xbfa\n") == [["a"]]
+
+
+def test_a_folder_is_no_file_of_problems(tmp_path, capsys):
+    error = f"hf-mwp: --file: {tmp_path} is a folder; name a file of problems in it.\n"
+    assert run(capsys, "--file", tmp_path) == (1, "", error)
+
+
+@pytest.mark.parametrize("option", ["num_beams", "top_k", "batch_size"])
+def test_counts_are_at_least_one(option, capsys):
+    error = f"hf-mwp: solve: `{option}` must be at least 1, not 0.\n"
+    assert run(capsys, f"--{option}=0", TEXT) == (1, "", error)
 
 
 def test_jsonl_file_keeps_ids(solver_folder, tmp_path, capsys):
@@ -121,3 +195,20 @@ def test_folders_that_are_no_solver(solver_folder, encoder, tmp_path, capsys):
     (nested / "student" / "config.json").write_text("{", encoding="utf-8")
     assert "cannot be read as a model's configuration" in error(nested / "student")
     assert "is a file" in error(nested / "student" / "config.json")
+
+
+def test_below_min_score_the_candidates_are_shown(solver_folder, capsys):
+    argv = ("--model", solver_folder, "--num_beams", 3, "--min_score", 1, TEXT)
+    status, shown, _ = run(capsys, *argv)
+    assert status == 0 and "Unsure: the best equation has the probability" in shown and "below 1. It may be:" in shown
+    _, line, _ = run(capsys, *argv, "--json")
+    record = json.loads(line)
+    assert (record["text"], record["status"], record["answer"]) == (TEXT, "unsure", None)
+    assert [candidate["equation"] in shown for candidate in record["candidates"]] == [True] * 3
+    assert run(capsys, "--model", solver_folder, "--min_score", 0, TEXT)[1].count("probability") == 1
+
+
+@pytest.mark.parametrize("value", ["1.5", "-1", "nan"])
+def test_min_score_is_a_probability(solver_folder, capsys, value):
+    status, _, error = run(capsys, "--model", solver_folder, f"--min_score={value}", TEXT)
+    assert status == 1 and "`min_score` is a probability, a number from 0 to 1" in error

@@ -1,6 +1,7 @@
 import json
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -72,6 +73,41 @@ def test_an_earlier_run_is_not_overwritten(trained, problems, encoder, tmp_path,
     assert "no checkpoint" in capsys.readouterr().err
 
 
+def test_a_finished_model_without_checkpoints_is_not_written_over(problems, solver_folder, tmp_path, capsys):
+    for path in solver_folder.iterdir():
+        shutil.copy(path, tmp_path)
+    before = (tmp_path / "model.safetensors").read_bytes()
+    argv = ["train", "--dataset", str(problems), "--solver", str(solver_folder), "--output_dir", str(tmp_path), *SMALL]
+    argv += ["--save_strategy=no", "--no_test", "--max_steps=3"]
+    assert main(argv) == 1
+    assert "finished work of an earlier run (config.json, model.safetensors)" in capsys.readouterr().err
+    assert (tmp_path / "model.safetensors").read_bytes() == before and not (tmp_path / "run.json").exists()
+    assert main([*argv, "--overwrite"]) == 0
+    assert (tmp_path / "model.safetensors").read_bytes() != before
+
+
+def test_a_full_disk_is_named_and_the_checkpoint_before_kept(problems, solver_folder, tmp_path, capsys, monkeypatch):
+    save = torch.save
+
+    def full(content, file, *args, **kwargs):
+        if "checkpoint-2" in str(file):
+            Path(file).write_bytes(b"PK")
+            raise RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 576 vs 534")
+        return save(content, file, *args, **kwargs)
+
+    monkeypatch.setattr(torch, "save", full)
+    argv = ["train", "--dataset", str(problems), "--solver", str(solver_folder), "--output_dir", str(tmp_path), *SMALL]
+    argv += ["--save_steps=1", "--save_strategy=steps", "--no_test", "--max_steps=2"]
+    assert main(argv) == 1
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("hf-mwp")]
+    assert re.match(rf"hf-mwp: The disk is full: [\d,]+ bytes are free at {tmp_path}/checkpoint-2. ", line)
+    assert "checkpoint-1 is complete: make room, and go on from it with --resume" in line
+    monkeypatch.undo()
+    assert main([*argv, "--resume"]) == 0
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert record["resumed_from"].endswith("checkpoint-1") and len(record["earlier_starts"]) == 1
+
+
 def test_a_run_that_starts_anew_leaves_no_checkpoint_of_the_old_one(trained, tmp_path):
     shutil.copytree(trained / "checkpoint-10", tmp_path / "checkpoint-990")
     argv = ["train", "--config", str(trained / "run_config.yaml"), "--output_dir", str(tmp_path), "--no-test"]
@@ -86,6 +122,18 @@ def test_resuming_goes_on(trained, capsys):
     state = json.loads((trained / "trainer_state.json").read_text())
     assert state["epoch"] == 3.0
     assert before.keys() == load_file(trained / "model.safetensors").keys()
+
+
+def test_resuming_with_other_options_is_refused(trained, capsys):
+    before = [(trained / name).read_bytes() for name in ("run_config.yaml", "run.json", "model.safetensors")]
+    argv = ["train", "--config", str(trained / "run_config.yaml"), "--resume", "--no-test"]
+    assert main([*argv, "--seed=7", "--learning_rate=0.01"]) == 1
+    assert "learning_rate: 0.001 -> 0.01, seed: 42 -> 7" in ", ".join(sorted(_told(capsys.readouterr().err)))
+    assert [(trained / name).read_bytes() for name in ("run_config.yaml", "run.json", "model.safetensors")] == before
+
+
+def _told(message):
+    return re.search(r"\((learning_rate.*|seed.*?)\), which", message)[1].split(", ")
 
 
 def test_distill(trained, problems, tmp_path, capsys):
@@ -119,11 +167,29 @@ def test_distill_needs_a_teacher(problems, capsys):
     assert "a `teacher` must be given" in capsys.readouterr().err
 
 
-def test_random_weights(problems, encoder, tmp_path):
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--student_heads=0", "`student_heads` must be at least 1, not 0."),
+        ("--student_dropout=1", "`student_dropout` must be at least 0 and below 1, not 1.0."),
+        ("--student_layers=0", "`student_layers` takes a number (3: the first three)"),
+        ("--encoder_config={}", "It is an option of `hf-mwp pretrain` and `hf-mwp train`."),
+    ],
+)
+def test_wrong_options_of_distill_are_named(option, message, capsys):
+    assert main(["distill", "--teacher=a", "--student_start=random", option]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_random_weights(problems, encoder, tmp_path, capsys):
     sizes = {"num_hidden_layers": 1, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 16}
     argv = ["train", "--encoder_config", json.dumps(sizes), "--tokenizer", str(encoder), "--dataset", str(problems)]
     argv += ["--indexed_numbers", "--decoder_config", '{"operator_embedding_size": 8}', "--max_steps=1", "--no_test"]
     assert main([*argv, "--use_cpu", "--output_dir", str(tmp_path)]) == 0
+    # Of one step there is no curve.
+    left = "model, processor, run_config.yaml, run.json, data.json, metrics.json, run.log"
+    assert " ".join(f"{tmp_path} has {left}".split()) in " ".join(capsys.readouterr().out.split())
+    assert not (tmp_path / "learning_curve.png").exists()
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["encoder_config"]["model_type"] == "mwp_student"
     assert config["decoder_config"]["operator_embedding_size"] == 8
@@ -145,6 +211,17 @@ def test_random_weights(problems, encoder, tmp_path):
             ["--encoder_config={}", "--tokenizer=a", "--encoder_layers=2"],
             "`encoder_layers` belongs to `encoder`; with random weights say `num_hidden_layers`.",
         ),
+        (["--encoder=a", "--max_length=0"], "`max_length` must be at least 3, not 0."),
+        (["--encoder=a", "--min_constant_count=0"], "`min_constant_count` must be at least 1, not 0."),
+        (["--encoder=a", "--encoder_layers=0"], "`encoder_layers` takes a number (3: the first three)"),
+        (["--encoder=a", "--bottleneck_layers=0,2", "--bottleneck_size=0"], "`bottleneck_size` must be at least 1"),
+        (["--encoder=a", "--test_num_beams=0"], "`test_num_beams` must be at least 1, not 0."),
+        (["--encoder=a", "--fold=-1"], "`fold` must not be negative, not -1."),
+        (["--encoder=a", "--per_device_train_batch_size=0"], "`per_device_train_batch_size` must be at least 1"),
+        (["--encoder=a", "--num_train_epochs=0"], "`num_train_epochs` must be greater than 0, got 0.0"),
+        (["--encoder=a", "--learning_rate=nan"], "`learning_rate` must be finite, got nan"),
+        (["--encoder=a", "--student_layers=2"], "It is an option of `hf-mwp quickstart` and `hf-mwp distill`."),
+        (["--encoder=a", "--output_dir=setup.cfg"], "hf-mwp: setup.cfg is a file; choose another output folder."),
         (["--solver=a", "--encoder_layers=2"], "`encoder_layers` does nothing with `solver`: leave one of them out"),
         (["--solver=a", "--tokenizer=b"], "`tokenizer` does nothing with `solver`"),
         (["--solver=a", "--language=zh"], "`language` does nothing with `solver`"),
@@ -155,7 +232,9 @@ def test_random_weights(problems, encoder, tmp_path):
         (["--solver=a", "--attn_implementation=sdpa"], "`attn_implementation` does nothing with `solver`"),
     ],
 )
-def test_wrong_options_are_named(argv, message, tmp_path, capsys, problems):
+def test_wrong_options_are_named(argv, message, tmp_path, capsys, problems, monkeypatch):
     given = [] if any("dataset" in argument for argument in argv) else ["--dataset", str(problems)]
+    (tmp_path / "setup.cfg").touch()
+    monkeypatch.chdir(tmp_path)
     assert main(["train", "--output_dir", str(tmp_path / "out"), *given, *argv]) == 1
     assert message in capsys.readouterr().err

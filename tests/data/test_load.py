@@ -272,6 +272,15 @@ def test_overlap_is_dropped_from_test(overlapping, side):
     assert "2 have the masked text of a training problem; left out" in str(report)
 
 
+def test_overlap_is_seen_through_punctuation_and_numerals(tmp_path):
+    for split, text in (("train", "小明有3个苹果，吃了２个．"), ("test", "小明有三个苹果，吃了两个 ？")):
+        write_lines(tmp_path / f"{split}.jsonl", [{"text": text, "equation": "x=3-2", "answer": "1"}])
+    assert load_mwp_dataset(tmp_path, return_report=True)[1].splits["test"].overlap == 1
+    more = write_lines(tmp_path / "more.jsonl", [{"text": "小明有7个苹果，吃了五个", "equation": "x=7"}])
+    _, report = load_mwp_dataset(tmp_path, extra_train=[more], return_report=True)
+    assert report.extra[str(more)].dropped == {"excluded": 1}
+
+
 def test_overlap_is_dropped_from_train(overlapping):
     dataset, report = load_mwp_dataset(overlapping, drop_overlap="train", return_report=True)
     assert dataset["train"]["text"] == ["有3个"]

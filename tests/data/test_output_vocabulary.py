@@ -31,6 +31,17 @@ def test_unknown_symbols_are_named():
         OutputVocabulary(constants=("1", "1"))
 
 
+def test_further_constants_go_after_the_known_ones():
+    vocabulary = OutputVocabulary(constants=("3.14", "1")).with_constants(["60", "1", "0.5", "100%"])
+    assert vocabulary.constants == ("3.14", "1", "60", "0.5", "100%")
+
+
+@pytest.mark.parametrize("wrong", ["N0", "1+2", "eleven", ""])
+def test_what_is_no_number_is_no_constant(wrong):
+    with pytest.raises(ExpressionError):
+        OutputVocabulary().with_constants([wrong])
+
+
 def test_constants_must_occur_often_enough():
     often = MathWordProblem("种了2米和3棵", equation="x=2*3-1")
     seldom = MathWordProblem("种了2米和3棵", equation="x=2*3*3.14")

@@ -216,8 +216,7 @@ def test_a_disk_that_is_full_at_the_start_is_named(tmp_path):
     check(build(tmp_path))
 
 
-def test_writers_take_turns(tmp_path, monkeypatch):
-    monkeypatch.setattr("hf_mwp.distillation.teacher_cache.WAITING_SECONDS", 0.05)
+def test_writers_take_turns(tmp_path):
     cache, order = TeacherCache(tmp_path, "f"), []
 
     def other():

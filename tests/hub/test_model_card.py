@@ -1,3 +1,4 @@
+import dataclasses
 import re
 
 import pytest
@@ -5,6 +6,7 @@ from huggingface_hub import ModelCard
 
 from hf_mwp.hub import ModelFigures, TrainingStage, build_model_card
 from hf_mwp.losses import HiddenMSELoss
+from hf_mwp.metrics import calibration_report
 from tests.tiny import tiny_processor, tiny_solver
 
 
@@ -77,6 +79,31 @@ def test_only_the_models_own_figures_are_in_the_metadata(solver, tmp_path):
         (f"{part}, all problems", "equation_accuracy, beam 5", 50.0),
         (f"{part}, masked text not in train", "answer_accuracy, beam 5", 59.0),
     }
+
+
+def test_equations_and_what_is_left_out_have_their_own_counts(solver, tmp_path):
+    report = {"answer_accuracy": 0.125, "equation_accuracy": 104 / 619, "num_problems": 1704, "num_equations": 619}
+    reports = {"all problems": report | {"num_unjudged": 36}, "others": report | {"num_equations": 1704}}
+    card = build_model_card(solver, "tiny", [ModelFigures("this model", "cm17k", "test", 1, "peers", reports)])
+    assert "| cm17k, test: all problems | 1,704 (36 left out) | greedy | 12.5 | 16.8 of 619 |" in card.text
+    assert "| cm17k, test: others | 1,704 | greedy | 12.5 | 16.8 |" in card.text
+    card.save(tmp_path / "README.md")
+    results = ModelCard.load(tmp_path / "README.md").data.eval_results
+    assert [each.metric_args for each in results] == [{"problems": each} for each in (1704, 619, 1704, 1704)]
+
+
+def test_the_card_says_what_the_probabilities_are_worth(solver):
+    assert "min_score" not in build_model_card(solver, "tiny", [FIGURES, TEACHER]).text
+    report = calibration_report([0.9, 0.2, 0.6, 0.4, 0.9], [True, False, False, True, True], num_bins=2)
+    measured = dataclasses.replace(FIGURES, calibration=report)
+    text = build_model_card(solver, "tiny", [measured, TEACHER]).text
+    assert "| this model | math23k, test (public) | beam 5 | 0.160 | 0.83 | 66.7 of 3 |" in text
+    assert "expected calibration error (2 bins of equal width, Guo et al. 2017)" in text and "`min_score`" in text
+    right = dataclasses.replace(TEACHER, calibration=calibration_report([0.5], [True]))
+    assert (
+        "| teacher | math23k, test (public) | greedy | 0.500 | - | 100.0 of 1 |"
+        in build_model_card(solver, "tiny", [right]).text
+    )
 
 
 def test_an_encoders_card(solver):

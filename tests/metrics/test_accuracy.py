@@ -83,6 +83,7 @@ def test_report():
         "answer_accuracy": 0.5,
         "equation_accuracy": 0.25,
         "canonical_equation_accuracy": 0.5,
+        "num_equations": 4,
         "answer_accuracy_low": 2 / 3,
         "num_problems_low": 3,
         "answer_accuracy_high": 0.0,
@@ -94,8 +95,35 @@ def test_report():
 
 def test_report_of_unjudged_problems():
     scores = score_predictions([MathWordProblem(text="4 and 2", language="en")], [None])
-    assert accuracy_report(scores) == {"num_problems": 0, "num_unjudged": 1}
-    assert accuracy_report([]) == {"num_problems": 0}
+    assert accuracy_report(scores) == {"num_equations": 0, "num_problems": 0, "num_unjudged": 1}
+    assert accuracy_report([]) == {"num_equations": 0, "num_problems": 0}
+
+
+def test_equations_have_a_count_of_their_own():
+    system = MathWordProblem(text="4 and 2", equation="x+y=4 ; x-y=2", answer="3", language="en")
+    scores = score_predictions([APPLES, system, system], [expression("N0+N1"), expression("N0-1"), None])
+    assert accuracy_report(scores) == {
+        "answer_accuracy": 2 / 3,
+        "equation_accuracy": 1.0,
+        "canonical_equation_accuracy": 1.0,
+        "num_equations": 1,
+        "answer_accuracy_low": 1.0,
+        "num_problems_low": 1,
+        "num_problems": 3,
+    }
+
+
+def test_the_peers_rule_leaves_out_what_has_no_readable_target():
+    system = MathWordProblem(text="4 and 2", equation="x+y=4 ; x-y=2", answer="3", language="en")
+    report = accuracy_report(score_predictions([APPLES, system, system], [expression("N0+N1")] * 3, rule="peers"))
+    assert (report["num_problems"], report["num_equations"], report["num_unjudged"]) == (1, 1, 2)
+
+
+def test_a_text_without_numbers_is_wrong_for_a_reason_of_its_own():
+    problem = MathWordProblem(text="没有数字", answer="3")
+    score = score_prediction(problem, None)
+    assert (score.answer_correct, score.reason) == (False, "no_numbers")
+    assert accuracy_report([score])["num_problems"] == 1
 
 
 def test_lengths_must_agree():

@@ -11,6 +11,14 @@ def test_answer_accuracy_against_annotations():
     assert result == {"answer_accuracy": 4 / 8}
 
 
+def test_answer_accuracy_of_whole_numbers_and_of_written_digits():
+    result = AnswerAccuracy(keep_in_memory=True).compute(
+        predictions=["1538910", "1538832", "12345.66", "12345.64", "10/3"],
+        references=["1538832", "1538832", "12345.6", "12345.6", "3.3333"],
+    )
+    assert result == {"answer_accuracy": 3 / 5}
+
+
 def test_answer_accuracy_by_the_peers_rule():
     metric = AnswerAccuracy(keep_in_memory=True)
     predictions, references = ["2+4", "10/3"], ["x=4+2", "x=3.333"]

@@ -10,8 +10,8 @@ from hf_mwp.metrics.matching import answers_match, equations_match
 
 
 def obvious_annotated(prediction, answer):
-    if answer == 0:
-        return abs(prediction) <= Fraction("0.000000001")
+    if answer == int(answer):
+        return prediction == answer
     return abs(prediction / answer - 1) <= Fraction("0.0001")
 
 
@@ -21,23 +21,60 @@ def obvious_annotated(prediction, answer):
         (Fraction(6), Fraction(6), True),
         (Fraction(1, 3), Fraction("0.33333"), True),
         (Fraction(1, 3), Fraction("0.3333"), False),
-        (Fraction(10_001), Fraction(10_000), True),
-        (Fraction(10_002), Fraction(10_000), False),
+        (Fraction(1_538_910), Fraction(1_538_832), False),
+        (Fraction(1_538_832), Fraction(1_538_832), True),
+        (Fraction("10000.5"), Fraction(10_000), False),
+        (Fraction("10001.5"), Fraction("10000.5"), True),
+        (Fraction("10002.5"), Fraction("10000.5"), False),
         (Fraction(0), Fraction(0), True),
         (1e-12, Fraction(0), True),
         (Fraction(1, 10_000), Fraction(0), False),
         (Fraction(1, 6_000_000), Fraction(1, 6_000_000), True),
         (Fraction(1, 60_000_000), Fraction(1, 6_000_000), False),
         (-6.0, Fraction(6), False),
-        (6.00001, 6, True),
+        (6.00001, 6, False),
+        (6.000000001, 6, True),
+        (1000.0000001, Fraction(1000), True),
+        (1000.00001, Fraction(1000), False),
         (None, Fraction(6), False),
         (math.nan, Fraction(6), False),
         (math.inf, Fraction(6), False),
-        (Fraction(10**400 + 1), Fraction(10**400), True),
+        (Fraction(10**400 + 1), Fraction(10**400), False),
+        (Fraction(10**400 + 1, 3), Fraction(10**400 + 3, 3), True),
     ],
 )
 def test_annotated_rule(prediction, answer, right):
     assert answers_match(prediction, answer) is right
+
+
+@pytest.mark.parametrize(
+    ("prediction", "answer", "right"),
+    [
+        ("1538910", "1538832", False),
+        ("1538832", "1538832", True),
+        ("1538832.1", "1538832.0", False),
+        ("880.04", "880.0", False),
+        ("9", "9 (apples)", True),
+        ("1.00001", "100%", False),
+        ("3.1403", "3.14", True),
+        ("3.1404", "3.14", False),
+        ("12345.64", "12345.6", True),
+        ("12345.66", "12345.6", False),
+        ("0.333333", "1/3", True),
+        ("0.3334", "1/3", False),
+        ("33333.49", "100000/3", True),
+        ("33333.51", "100000/3", False),
+        ("7.6667", "7((2)/(3))", True),
+        ("7.668", "7((2)/(3))", False),
+        ("0.20001", "20%", True),
+        ("0.2001", "20%", False),
+        ("0.83333333333333333333", "0.8333333333333334", True),
+        ("0.833333", "0.8333333333333334", False),
+        ("22222.5", "1200000/(2*3*3*3)", True),
+    ],
+)
+def test_an_answer_as_it_is_written(prediction, answer, right):
+    assert answers_match(Fraction(prediction), answer) is right
 
 
 @pytest.mark.parametrize(
@@ -59,6 +96,16 @@ def test_annotated_rule_equals_the_obvious_one(prediction, answer):
     assert answers_match(prediction, answer) is obvious_annotated(prediction, answer)
 
 
+@given(st.fractions(max_denominator=1000), st.integers(0, 6), st.integers(-(10**9), 10**9))
+def test_writing_an_answer_only_makes_the_rule_finer(difference, decimals, digits):
+    answer = Fraction(digits, 10**decimals)
+    written = f"{digits / 10**decimals:.{decimals}f}"
+    assert Fraction(written) == answer
+    right = answers_match(answer + difference, written)
+    finer = abs(difference) <= Fraction(1, 2 * 10**decimals)
+    assert right is (finer and answers_match(answer + difference, answer))
+
+
 @given(st.fractions())
 def test_a_value_matches_itself(value):
     assert answers_match(value, value)
@@ -70,6 +117,8 @@ def test_wrong_use_is_named():
         answers_match(1, 1, rule="exact")
     with pytest.raises(ValueError, match="finite number"):
         answers_match(1, math.nan)
+    with pytest.raises(ValueError, match="finite number, not '2小时30分'"):
+        answers_match(2, "2小时30分")
 
 
 def test_equations():

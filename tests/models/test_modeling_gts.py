@@ -218,3 +218,24 @@ def test_save_and_load(tmp_path):
     for name, parameter in decoder.named_parameters():
         assert torch.equal(parameter, loaded.get_parameter(name))
     torch.testing.assert_close(loaded(states, mask, positions, labels=labels).logits, expected)
+
+
+def test_further_constants_leave_the_known_ones_as_they_were():
+    decoder, *_ = make_case(3)
+    known = decoder.constant_embedding.detach().clone()
+    constants = [*decoder.config.constants, "60", "0.5"]
+    decoder.set_constants(constants)
+    assert decoder.config.constants == constants
+    assert decoder.num_symbols == len(decoder.config.operators) + len(constants)
+    assert torch.equal(decoder.constant_embedding[: len(known)], known)
+    assert decoder.constant_embedding.requires_grad
+    assert not torch.equal(decoder.constant_embedding[-1], decoder.constant_embedding[-2])
+    with pytest.raises(ValueError, match="do not begin with those that the decoder has"):
+        decoder.set_constants(["60"])
+
+
+def test_a_decoder_without_constants_gets_some():
+    decoder, *_ = make_case(3, constants=0)
+    decoder.set_constants(["1", "2"])
+    assert decoder.constant_embedding.shape == (2, 12)
+    assert decoder.constant_embedding.isfinite().all()

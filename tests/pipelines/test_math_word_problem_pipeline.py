@@ -1,16 +1,19 @@
+import math
 import shutil
 from fractions import Fraction
 
 import pytest
 import torch
 from datasets import Dataset
-from transformers import AutoConfig, BertModel, pipeline
+from transformers import AutoConfig, AutoModel, BertModel, pipeline
 
 import hf_mwp  # noqa: F401 (registers the task)
 from hf_mwp.expressions import Expression
 from hf_mwp.models.gts import SolveOutput
+from hf_mwp.models.mwp_solver import SolverFolderError
 from hf_mwp.pipelines import MathWordProblemPipeline
 from hf_mwp.problems import MathWordProblem
+from tests.damage import cut, drop_weights
 from tests.tiny import tiny_bert_config, tiny_processor, tiny_rows, tiny_solver
 
 
@@ -63,6 +66,7 @@ def test_output(solver, monkeypatch):
             "prefix": ["+", "N0", "N1"],
             "numbers": ["4", "2"],
             "score": pytest.approx(0.60653, abs=1e-5),
+            "unknown_share": 0.0,
         }
     ]
 
@@ -119,6 +123,33 @@ def test_a_batch_goes_on_past_what_cannot_be_solved(solver):
     first, empty, last = solver([TEXT, "", TEXT], batch_size=3)
     assert first == last and first["numbers"] == ["4", "2"]
     assert "error" in empty
+
+
+def test_half_a_surrogate_pair_is_told_and_the_others_are_answered(solver):
+    first, broken, last = solver([TEXT, "4个\ud800和2个", TEXT], batch_size=3)
+    assert first == last and first["numbers"] == ["4", "2"]
+    assert broken["error"] == "The text is no valid Unicode: half a surrogate pair (U+D800) at position 2."
+
+
+@pytest.mark.parametrize("number", ["1e999", "7" * 400])
+def test_a_number_that_is_too_large_is_told(solver, number):
+    (result,) = solver(f"有{number}个苹果和2个梨")
+    assert result["answer"] is None
+    assert f"cannot be read: {number[:20]}" in result["error"]
+
+
+def test_bare_fractions_and_signs_reach_the_answer(solver, monkeypatch):
+    always(solver, monkeypatch, "N0-N1")
+    (result,) = solver("最高气温是1/2℃，最低气温是-5℃，相差多少℃？")
+    assert (result["equation"], result["value"]) == ("(1/2)-(-5)", "11/2")
+    assert result["numbers"] == ["(1/2)", "-5"]
+
+
+def test_a_text_of_another_language_comes_with_a_warning(solver):
+    (result,) = solver("Q4 鑫 7 鑫鑫鑫 有 2 个")
+    assert 0.2 < result["unknown_share"] < 1
+    assert "of the text's tokens are not in the solver's vocabulary" in result["warning"]
+    assert "warning" not in solver(TEXT)[0]
 
 
 def test_division_by_zero_is_told(solver, monkeypatch):
@@ -200,3 +231,77 @@ def test_a_folder_that_is_no_solver(tmp_path):
     with pytest.raises((OSError, ValueError), match="config.json|nothing_here"):
         pipeline("math-word-problem", model=str(tmp_path / "nothing_here"))
     assert AutoConfig.from_pretrained(tmp_path).model_type == "bert"
+
+
+@pytest.mark.parametrize("kind", ["encoder", "no tokenizer", "missing weights", "cut off", "small encoder"])
+def test_what_is_wrong_with_a_folder_is_one_line(folder, tmp_path, kind):
+    path = shutil.copytree(folder, tmp_path / "copy")
+    if kind == "encoder":
+        AutoModel.from_pretrained(path).encoder.save_pretrained(path)
+    elif kind == "no tokenizer":
+        (path / "tokenizer.json").unlink()
+    elif kind == "missing weights":
+        drop_weights(path, "decoder.merge")
+    elif kind == "cut off":
+        cut(path / "model.safetensors")
+    else:
+        tiny_processor(indexed_numbers=True).save_pretrained(path)
+    message = {
+        "encoder": "holds a model of type 'mwp_student', but a solver (type 'mwp_solver') is needed",
+        "no tokenizer": "tokenizer.json is missing",
+        "missing weights": "model.safetensors lacks 2 weights of the solver",
+        "cut off": "has a damaged file (model.safetensors: ",
+        "small encoder": "load both from the same folder",
+    }[kind]
+    with pytest.raises((ValueError, SolverFolderError)) as error:
+        pipeline("math-word-problem", model=str(path), device="cpu")
+    assert message in str(error.value) and str(path) in str(error.value) and "\n" not in str(error.value)
+
+
+def test_below_min_score_it_is_unsure_and_names_the_candidates(solver, monkeypatch):
+    scores = [-1.0, -2.0, -3.0]
+    always(solver, monkeypatch, "N0+N1", "N0-N1", "N0/(N1-N1)", scores=scores)
+    (result,) = solver(TEXT, num_beams=3, min_score=0.5)
+    first, second, third = (pytest.approx(math.exp(score)) for score in scores)
+    assert result == {
+        "answer": None,
+        "value": None,
+        "equation": None,
+        "prefix": None,
+        "numbers": ["4", "2"],
+        "score": first,
+        "unknown_share": 0.0,
+        "error": "Unsure: the best equation has the probability 0.368, below 0.5.",
+        "status": "unsure",
+        "candidates": [
+            {"equation": "4+2", "answer": 6.0, "value": "6", "score": first},
+            {"equation": "4-2", "answer": 2.0, "value": "2", "score": second},
+            {"equation": "4/(2-2)", "answer": None, "value": None, "score": third},
+        ],
+    }
+    (results,) = [solver(TEXT, num_beams=3, top_k=2, min_score=0.5)]
+    assert [each.get("status") for each in results] == ["unsure"] and len(results[0]["candidates"]) == 3
+    (greedy,) = solver(TEXT, min_score=0.5)
+    assert [each["equation"] for each in greedy["candidates"]] == ["4+2"]
+
+
+def test_from_min_score_on_it_answers_as_ever(solver, monkeypatch):
+    always(solver, monkeypatch, "N0+N1", "N0-N1", "N0*N1", scores=[-0.5, -2.0, -3.0])
+    plain = solver(TEXT, num_beams=3, top_k=2)
+    assert solver(TEXT, num_beams=3, top_k=2, min_score=0.6) == plain and len(plain) == 2
+    assert solver([TEXT], num_beams=3, min_score=0) == solver([TEXT], num_beams=3)
+    assert solver(TEXT, min_score=math.exp(-0.5))[0]["equation"] == "4+2"
+    assert "status" not in solver("没有数字", min_score=1)[0]
+
+
+def test_min_score_of_the_pipeline_itself(folder, monkeypatch):
+    solver = pipeline("math-word-problem", model=str(folder), device="cpu", min_score=0.9)
+    always(solver, monkeypatch, "N0+N1")
+    assert solver(TEXT)[0]["status"] == "unsure"
+    assert solver(TEXT, min_score=0.1)[0]["answer"] == 6
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.5, math.nan, "0.5", True])
+def test_min_score_is_a_probability(solver, value):
+    with pytest.raises(ValueError, match="`min_score` is a probability, a number from 0 to 1, not"):
+        solver(TEXT, min_score=value)

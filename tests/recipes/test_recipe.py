@@ -338,6 +338,16 @@ def test_an_interrupted_stage_goes_on_from_a_complete_checkpoint_only(tmp_path, 
     assert commands.calls[0][1][2:] == [flag]
 
 
+def test_what_an_interrupted_stage_without_checkpoints_has_written_is_replaced(tmp_path):
+    stage, commands = recipe(tmp_path).stages["teacher"], Commands(fail=["train"])
+    with pytest.raises(ValueError, match="out of luck"):
+        stage.run(commands)
+    (stage.folder / "model.safetensors").touch()
+    commands = Commands()
+    stage.run(commands)
+    assert commands.calls[0][1][2:] == ["--overwrite"]
+
+
 def test_seconds_count_earlier_starts_up_to_the_checkpoint_that_was_gone_on_from(tmp_path, monkeypatch):
     teacher, now = recipe(tmp_path).stages["teacher"], 1000.0
     monkeypatch.setattr(stage, "time", SimpleNamespace(time=lambda: now))

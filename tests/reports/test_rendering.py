@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from hf_mwp.cli.reproduce import result_table
 from hf_mwp.reports import ReportError, Reproduction, Table, TableResult, draw_table, to_markdown
 from hf_mwp.reports.arm_result import ArmResult, ArmRun
 from tests.reports.grids import Commands, write_table
@@ -88,6 +89,17 @@ def test_quick_results_say_so_in_the_first_line():
     first = to_markdown(result("quick")).splitlines()[0]
     assert first == "# A title (budget quick: only to see it run, these figures say nothing)"
     assert "quick" not in to_markdown(result())
+
+
+def test_quick_results_say_so_in_json_and_on_the_terminal(tmp_path):
+    path = tmp_path / "r.json"
+    result("quick").save(path)
+    told = "budget quick: only to see it run, these figures say nothing"
+    assert json.loads(path.read_text())["caution"] == told
+    assert TableResult.load(path) == result("quick")
+    assert (result_table(result("quick")).caption, result_table(result()).caption) == (told, None)
+    result().save(path)
+    assert "caution" not in json.loads(path.read_text())
 
 
 def test_json_comes_back_as_it_was(tmp_path):

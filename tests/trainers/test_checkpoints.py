@@ -1,6 +1,8 @@
 import pytest
+import torch
+from safetensors.torch import save_file
 
-from hf_mwp.trainers.checkpoints import last_complete_checkpoint, remove_checkpoints
+from hf_mwp.trainers.checkpoints import forget_state, is_complete, last_complete_checkpoint, remove_checkpoints
 
 
 @pytest.mark.parametrize(
@@ -21,6 +23,23 @@ def test_the_newest_complete_checkpoint(tmp_path, checkpoints, expected):
         if state is not None:
             (tmp_path / name / "trainer_state.json").write_text(state)
     assert last_complete_checkpoint(tmp_path) == (None if expected is None else str(tmp_path / expected))
+
+
+def test_a_checkpoint_whose_files_are_cut_off_is_not_complete(tmp_path):
+    (tmp_path / "trainer_state.json").write_text("{}")
+    save_file({"a": torch.zeros(3)}, tmp_path / "model.safetensors")
+    torch.save({"a": torch.zeros(3)}, tmp_path / "optimizer.pt")
+    assert is_complete(tmp_path)
+    for name in ("model.safetensors", "optimizer.pt"):
+        whole = (tmp_path / name).read_bytes()
+        for part in (b"", whole[:4], whole[:-1]):
+            (tmp_path / name).write_bytes(part)
+            assert not is_complete(tmp_path)
+        (tmp_path / name).write_bytes(whole)
+    assert is_complete(tmp_path)
+    forget_state(tmp_path)
+    assert not is_complete(tmp_path)
+    forget_state(tmp_path / "missing")
 
 
 def test_a_folder_that_does_not_exist_has_none(tmp_path):

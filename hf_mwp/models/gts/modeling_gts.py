@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -131,6 +132,30 @@ class GTSDecoder(GTSPreTrainedModel):
     def num_symbols(self) -> int:
         """Operators and constants; numbers have the ids that follow."""
         return len(self.config.operators) + len(self.config.constants)
+
+    @torch.no_grad()
+    def set_constants(self, constants: Sequence[str]) -> None:
+        """
+        Gives the decoder further constants. Their embeddings start about the mean of the known ones, or where there is
+        none as in a new decoder.
+
+        Args:
+            constants (`Sequence[str]`): All constants, those that it has first and in their order.
+
+        Raises:
+            `ValueError`: a constant that it has is left out or has moved.
+        """
+        known = list(self.config.constants)
+        if list(constants)[: len(known)] != known:
+            raise ValueError(f"the constants {list(constants)} do not begin with those that the decoder has: {known}")
+        old = self.constant_embedding
+        rows = torch.randn(len(constants), old.shape[1], generator=torch.Generator().manual_seed(0)).to(old)
+        if known:
+            spread = old.std() / 2 if old.numel() > 1 else 1.0
+            rows = old.mean(0) + spread * rows
+            rows[: len(known)] = old
+        self.constant_embedding = nn.Parameter(rows, requires_grad=old.requires_grad)
+        self.config.constants = list(constants)
 
     def encode(self, encoder_hidden_states: Tensor, attention_mask: Tensor | None, number_positions: Tensor | None):
         """Everything a batch needs whatever is decoded: a [`DecoderMemory`]."""

@@ -2,9 +2,11 @@ from transformers import AutoConfig, AutoModel
 
 from .configuration_mwp_solver import MwpSolverConfig
 from .modeling_mwp_solver import MwpSolver, MwpSolverOutput
+from .solver_code import save_solver_code
+from .solver_folder_error import SolverFolderError
 
 
 AutoConfig.register(MwpSolverConfig.model_type, MwpSolverConfig)
 AutoModel.register(MwpSolverConfig, MwpSolver)
 
-__all__ = ["MwpSolver", "MwpSolverConfig", "MwpSolverOutput"]
+__all__ = ["MwpSolver", "MwpSolverConfig", "MwpSolverOutput", "SolverFolderError", "save_solver_code"]

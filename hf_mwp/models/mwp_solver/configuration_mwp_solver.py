@@ -1,10 +1,13 @@
 """Configuration of a math-word-problem solver: an encoder and a tree decoder."""
 
 import copy
+from os import PathLike
 from typing import Any
 
 from huggingface_hub.dataclasses import strict
 from transformers import AutoConfig, PreTrainedConfig
+
+from .solver_code import save_solver_code
 
 
 @strict
@@ -45,6 +48,8 @@ class MwpSolverConfig(PreTrainedConfig):
     bottleneck_size: int | None = None
 
     def __post_init__(self, **kwargs):
+        # Of the folder, not of the model: it is written anew with each folder.
+        kwargs.pop("auto_map", None)
         self.bottleneck_layers = sorted(self.bottleneck_layers)
         for name, default in (("encoder_config", "mwp_student"), ("decoder_config", "mwp_gts")):
             value = getattr(self, name)
@@ -74,6 +79,15 @@ class MwpSolverConfig(PreTrainedConfig):
             raise ValueError(f"`bottleneck_layers` are different layers from 1 to {count}, got {layers}")
         if self.bottleneck_size is not None and self.bottleneck_size < 1:
             raise ValueError(f"`bottleneck_size` must be at least 1, got {self.bottleneck_size}")
+
+    def save_pretrained(self, save_directory: str | PathLike, **kwargs) -> None:
+        """As in `PreTrainedConfig`, with the file of [`save_solver_code`]."""
+        super().save_pretrained(save_directory, **kwargs)
+        save_solver_code(save_directory)
+
+    @classmethod
+    def register_for_auto_class(cls, auto_class: str = "AutoConfig") -> None:
+        """Does nothing: transformers calls it after loading by that file, to copy more code when saving."""
 
     def to_diff_dict(self) -> dict[str, Any]:
         """What is saved: not where the encoder was loaded from, a path of the machine that it was trained on."""

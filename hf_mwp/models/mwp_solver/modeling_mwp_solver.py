@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -13,11 +14,13 @@ from transformers import AutoModel, PreTrainedModel
 from transformers.utils import ModelOutput
 
 from ...data.mwp_processor import MwpProcessor
+from ...data.training_lineage import inherit_training_texts, write_training_texts
 from ...data.tree_batch import TreeBatch
 from ..gts import GTSConfig, GTSDecoder, SolveOutput
 from ..positions import count_positions
 from .bottlenecks import Bottleneck, Bottlenecks, check_no_bottlenecks
 from .configuration_mwp_solver import MwpSolverConfig
+from .whole_loading import load_whole
 
 
 @dataclass
@@ -92,6 +95,11 @@ class MwpSolver(PreTrainedModel):
             module.init_weights()
 
     @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path, *model_args, **kwargs):
+        """As in `PreTrainedModel`, but what does not hold the whole solver raises [`SolverFolderError`]."""
+        return load_whole(super().from_pretrained, pretrained_model_name_or_path, *model_args, **kwargs)
+
+    @classmethod
     def from_encoder_decoder_pretrained(
         cls,
         encoder: str | PathLike | PreTrainedModel,
@@ -144,7 +152,16 @@ class MwpSolver(PreTrainedModel):
             bottleneck_size=bottleneck_size,
         )
         decoder = decoder if isinstance(decoder, GTSDecoder) else GTSDecoder(decoder)
-        return cls(config, encoder=encoder, decoder=decoder)
+        solver = cls(config, encoder=encoder, decoder=decoder)
+        inherit_training_texts(solver, encoder)
+        return solver
+
+    def save_pretrained(self, save_directory: str | PathLike, is_main_process: bool = True, **kwargs) -> None:
+        """As in `PreTrainedModel`; beside the weights goes what they were trained on, see [`data.TrainingTexts`]."""
+        if is_main_process and not Path(save_directory).is_file():
+            # First, for what is pushed to the Hub is what lies in the folder when the weights are written.
+            write_training_texts(self, save_directory)
+        super().save_pretrained(save_directory, is_main_process=is_main_process, **kwargs)
 
     def get_input_embeddings(self) -> nn.Module:
         return self.encoder.get_input_embeddings()

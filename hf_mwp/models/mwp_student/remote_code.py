@@ -54,5 +54,11 @@ def save_student_code(folder):
         )
     for name in FILES:
         shutil.copyfile(Path(__file__).with_name(name), folder / name)
-    config["auto_map"] = {**config.get("auto_map", {}), **AUTO_MAP}
+    name_code(path, AUTO_MAP)
+
+
+def name_code(path, auto_map):
+    """Enters in a `config.json` (`pathlib.Path`) which file and class each Auto class finds beside it (`dict`)."""
+    config = json.loads(path.read_text(encoding="utf-8"))
+    config["auto_map"] = {**config.get("auto_map", {}), **auto_map}
     path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")

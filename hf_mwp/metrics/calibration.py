@@ -1,0 +1,88 @@
+"""How far the probabilities that a solver gives to its equations say which answers are right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+def calibration_report(probabilities: Sequence[float], correct: Sequence[bool], num_bins: int = 15) -> dict[str, Any]:
+    """
+    Measures the probabilities of answers against whether these are right.
+
+    - Expected calibration error: the mean distance, over all answers, between the mean probability and the accuracy of
+      the bin of an answer. The bins are of equal width and closed above, `((k-1)/num_bins, k/num_bins]`, 0 belonging
+      to the first one; 15 of them, as in the experiments of Guo et al., On Calibration of Modern Neural Networks (ICML
+      2017), equation 3.
+    - AUROC: how often a right answer has a higher probability than a wrong one, equal ones counted half (Hendrycks and
+      Gimpel, ICLR 2017). 0.5 says nothing, 1 separates them.
+    - The surer half: accuracy of the half of the answers with the highest probabilities (the larger half of an odd
+      number). Of answers that are as sure as the last one of them, the mean counts.
+
+    Args:
+        probabilities (`Sequence[float]`): Probability of each answer, 0 where there is none.
+        correct (`Sequence[bool]`): Whether it is right.
+        num_bins (`int`, *optional*, defaults to 15): Number of bins.
+
+    Returns:
+        `dict`: `num_problems`, `num_bins`, `expected_calibration_error`, `auroc` (`None` if all answers are right or
+        all wrong), `surer_half_accuracy`, `num_surer_half`, and `bins`, those with an answer from low to high:
+        `from`, `to`, `num_problems`, `probability` (mean) and `answer_accuracy`.
+
+    Raises:
+        ValueError: there are no answers or not as many of both, a probability is not between 0 and 1, or there is no
+            bin.
+    """
+    scores, right = np.asarray(probabilities, dtype=float), np.asarray(correct, dtype=bool)
+    if scores.ndim != 1 or scores.shape != right.shape or not len(scores):
+        raise ValueError(f"Each answer needs a probability: {len(right)} answers have {len(scores)} probabilities.")
+    outside = scores[~((scores >= 0) & (scores <= 1))]
+    if len(outside):
+        raise ValueError(f"Probabilities must be between 0 and 1; one is {outside[0]}.")
+    if num_bins < 1:
+        raise ValueError(f"`num_bins` must be at least 1, not {num_bins}.")
+    edges = np.arange(num_bins + 1) / num_bins
+    places = np.digitize(scores, edges[1:-1], right=True)
+    bins, error = [], 0.0
+    for place in np.unique(places):
+        inside = places == place
+        probability, accuracy = float(scores[inside].mean()), float(right[inside].mean())
+        error += inside.mean() * abs(probability - accuracy)
+        bins.append(
+            {
+                "from": float(edges[place]),
+                "to": float(edges[place + 1]),
+                "num_problems": int(inside.sum()),
+                "probability": probability,
+                "answer_accuracy": accuracy,
+            }
+        )
+    half = (len(scores) + 1) // 2
+    return {
+        "num_problems": len(scores),
+        "num_bins": num_bins,
+        "expected_calibration_error": float(error),
+        "auroc": _auroc(scores, right),
+        "surer_half_accuracy": _accuracy_of_surest(scores, right, half),
+        "num_surer_half": half,
+        "bins": bins,
+    }
+
+
+def _auroc(scores: np.ndarray, right: np.ndarray) -> float | None:
+    positives, negatives = int(right.sum()), int((~right).sum())
+    if not positives or not negatives:
+        return None
+    # The sum of the ranks of the right answers, equal probabilities sharing theirs (Mann and Whitney).
+    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = np.cumsum(counts) - (counts - 1) / 2
+    above = ranks[place][right].sum() - positives * (positives + 1) / 2
+    return float(above / (positives * negatives))
+
+
+def _accuracy_of_surest(scores: np.ndarray, right: np.ndarray, count: int) -> float:
+    last = np.sort(scores)[-count]
+    surer, tied = scores > last, scores == last
+    return float((right[surer].sum() + (count - surer.sum()) * right[tied].mean()) / count)

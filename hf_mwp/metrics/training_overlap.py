@@ -1,0 +1,93 @@
+"""Accuracies of problems that a model was trained on and of those that it was not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..data.training_lineage import training_texts_of
+from ..data.training_texts import TrainingTexts
+from ..problems import MathWordProblem
+from .accuracy import PredictionScore, accuracy_report
+
+
+class TrainingOverlap:
+    """
+    Tells problems that a model was trained on from those that it was not, so that an accuracy says what was learned
+    and not what was known. Texts are compared by [`~problems.text_keys.TextKeys`]: spaces, punctuation, case and
+    numerals make no difference.
+
+    Args:
+        texts ([`~data.TrainingTexts`], *optional*):
+            What the model was trained on, as its folder says ([`~TrainingOverlap.of`] looks it up). `None` if nobody
+            knows.
+        part (`Iterable[str]`, *optional*):
+            The texts of the training part of the data set that the problems are of. They stand in where `texts` is
+            `None`; all groups are then named after them.
+
+    Example:
+
+    ```python
+    >>> solver = pipeline("math-word-problem", model="my-solver")
+    >>> overlap = TrainingOverlap.of(solver.model)
+    >>> trees = [result["prefix"] and Expression.from_prefix(result["prefix"]) for result in solver(problems)]
+    >>> overlap.reports(problems, score_predictions(problems, trees))["exact text not in training data"]
+    {'answer_accuracy': 0.708, ...}
+    ```
+    """
+
+    def __init__(self, texts: TrainingTexts | None, part: Iterable[str] | None = None) -> None:
+        self.texts, self.known = texts, texts is not None
+        self.data = "training data" if self.known else "training part"
+        if texts is None and part is not None:
+            self.texts = TrainingTexts.from_texts(part)
+
+    @classmethod
+    def of(cls, model: Any, part: Iterable[str] | None = None) -> TrainingOverlap:
+        """Of a model that was loaded from its folder or the Hub, or has been trained."""
+        return cls(training_texts_of(model), part)
+
+    def flags(self, text: str) -> dict[str, bool | None]:
+        """Whether a text was trained on, as it is and with other numbers; `None` if that is not known."""
+        exact, masked = (None, None) if self.texts is None else self.texts.seen(text)
+        data = self.data.replace(" ", "_")
+        return {f"exact_text_in_{data}": exact, f"masked_text_in_{data}": masked}
+
+    def reports(
+        self, problems: Sequence[MathWordProblem], scores: Sequence[PredictionScore]
+    ) -> dict[str, dict[str, float]]:
+        """
+        [`accuracy_report`] of all problems; of those whose text was not trained on with any numbers; of those whose
+        text was not trained on with these numbers; and of those whose text was. All but the first are left out if
+        nothing is known; a group of no problem is there, with `num_problems` 0.
+
+        Args:
+            problems (`Sequence[MathWordProblem]`), scores (`Sequence[PredictionScore]`): Of a model's answers.
+        """
+        groups: dict[str, list[PredictionScore]] = {"all problems": list(scores)}
+        if self.texts is not None:
+            seen = [self.texts.seen(problem.text) for problem in problems]
+            pairs = list(zip(seen, scores, strict=True))
+            groups[f"masked text not in {self.data}"] = [score for (_, masked), score in pairs if not masked]
+            groups[f"exact text not in {self.data}"] = [score for (exact, _), score in pairs if not exact]
+            groups[f"exact text in {self.data}"] = [score for (exact, _), score in pairs if exact]
+        return {name: accuracy_report(group) for name, group in groups.items()}
+
+    def remark(self, problems: Sequence[MathWordProblem]) -> str:
+        """What has to be said beside the accuracies of these problems; empty if all is known and none trained on."""
+        said = []
+        if not self.known:
+            compared = "" if self.texts is None else "; compared with the data set's own training part instead"
+            said.append(
+                f"Not known: what the model was trained on (its folder has no {TrainingTexts.file_name}){compared}"
+            )
+        elif count := sum(self.texts.seen(problem.text)[0] for problem in problems):
+            said.append(f"WARNING: the model was trained on {count:,} of these {len(problems):,} problems")
+        if self.known and self.texts.unknown:
+            said.append(f"Not known: what {' and '.join(self.texts.unknown)} was trained on")
+        return ". ".join(said)
+
+    def record(self, problems: Sequence[MathWordProblem]) -> Mapping[str, Any]:
+        """The same for a run's record, with how many texts of which sources were trained on."""
+        facts = self.texts.to_dict() if self.known else {}
+        return {"known": self.known, "compared_with": self.data, "remark": self.remark(problems), **facts}

@@ -1,0 +1,34 @@
+"""What no solver is asked."""
+
+from ..expressions.numbers import MAX_NUMBER_LENGTH
+from .math_word_problem import MathWordProblem
+
+
+def refusal(problem: MathWordProblem) -> str | None:
+    """
+    Why a problem gets no answer, whoever solves it: pipeline, command line, evaluation and labelling ask here.
+
+    Without a number in the text there is nothing to calculate with; an equation of constants alone would be a guess.
+
+    Args:
+        problem ([`MathWordProblem`]):
+            The problem.
+
+    Returns:
+        `str`, a sentence for the reader, or `None` if the problem can be solved.
+    """
+    try:
+        problem.text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        code = ord(problem.text[error.start])
+        return f"The text is no valid Unicode: half a surrogate pair (U+{code:04X}) at position {error.start}."
+    if not problem.text.strip():
+        return "The text is empty."
+    if problem.unreadable_numbers:
+        listed = ", ".join(
+            number if len(number) <= 20 else f"{number[:20]}..." for number in problem.unreadable_numbers
+        )
+        return f"The text has a number that cannot be read: {listed}. One of up to {MAX_NUMBER_LENGTH} digits can."
+    if not problem.numbers:
+        return "No number was found in the text, so there is nothing to calculate with."
+    return None

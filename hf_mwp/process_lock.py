@@ -1,0 +1,91 @@
+"""A lock of one process, with a note on which one."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from .files import write_whole
+
+
+class ProcessLock:
+    """
+    A file that one process at a time holds. The system takes it back when that process ends, also by `kill -9`; a note
+    beside it says who holds it.
+
+    Args:
+        path (`str` or `Path`): The file; made with the folders above it.
+    """
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        self._lock = FileLock(self.path)
+        self._note = self.path.with_name(f"{self.path.name}.holder")
+
+    def acquire(self) -> bool:
+        """Takes the lock unless somebody holds it; whether it did."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            return False
+        self._write_note()
+        return True
+
+    def release(self, remove: bool = False) -> None:
+        """
+        Gives the lock back.
+
+        Args:
+            remove (`bool`, *optional*, defaults to `False`): Take its file away, for which nobody may be waiting.
+        """
+        self._note.unlink(missing_ok=True)
+        if remove:
+            # Before it is free: nobody can have taken it. Windows takes it away by itself.
+            with suppress(OSError):
+                self.path.unlink()
+        self._lock.release()
+
+    @property
+    def holder(self) -> str:
+        """Who holds it, in words: process, machine, since when."""
+        try:
+            note = json.loads(self._note.read_text(encoding="utf-8"))
+            return f"process {note['pid']} on {note['host']}, since {note['since']}"
+        except (OSError, ValueError, LookupError, TypeError):
+            # It is held before the note is written.
+            return "another process"
+
+    @contextmanager
+    def held(self, waiting: Callable[[str], None] | None = None) -> Iterator[None]:
+        """
+        Holds the lock, and waits for it as long as it takes.
+
+        Args:
+            waiting (`Callable[[str], None]`, *optional*): Called with the [`holder`] if there is one to wait for.
+        """
+        if not self.acquire():
+            if waiting is not None:
+                waiting(self.holder)
+            self._lock.acquire()
+            self._write_note()
+        try:
+            yield
+        finally:
+            self.release()
+
+    def _write_note(self) -> None:
+        note = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
+        # On a full disk the lock is as good without it.
+        with suppress(OSError):
+            write_whole(self._note, json.dumps(note))
+
+
+__all__ = ["ProcessLock"]

@@ -1,0 +1,5 @@
+"""What goes wrong with a re-ranker."""
+
+
+class PlausibilityError(ValueError):
+    """A re-ranker that cannot be read, fitted, or used for what it is asked to rank."""

@@ -1,0 +1,60 @@
+"""Why an answer was put behind another one, in a few words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from .candidate_answer import CandidateAnswer
+from .features import FEATURES
+
+
+MOST_COMPLAINTS = 2
+LEAST_WEIGHT = 0.2
+"""Share of the score by which two answers differ that a reason must have to be told."""
+
+
+def complaints(
+    answer: CandidateAnswer, row: Sequence[float], better: Sequence[float], weights: Sequence[float]
+) -> tuple[str, ...]:
+    """
+    What speaks against an answer: the features whose weights make most of the difference to a better one.
+
+    Args:
+        answer ([`CandidateAnswer`]): The answer.
+        row, better (`Sequence[float]`): Its features, and those of the better answer.
+        weights (`Sequence[float]`): The weights, in the order of [`FEATURES`].
+
+    Returns:
+        `tuple[str, ...]`: at most two, the heaviest first: `"2.4 人"`, `"negative length"`.
+    """
+    losses = [weight * (theirs - ours) for weight, theirs, ours in zip(weights, better, row, strict=True)]
+    total = sum(loss for loss in losses if loss > 0)
+    value = _short(answer.value)
+    told: list[str] = []
+    for loss, ours, theirs, feature in sorted(
+        zip(losses, row, better, FEATURES, strict=True), key=lambda each: -each[0]
+    ):
+        if len(told) == MOST_COMPLAINTS or loss <= 0 or loss < LEAST_WEIGHT * total:
+            break
+        # What lets the better answer win by having it, such as a share below 1, is no fault of this one.
+        if (ours > theirs) != feature.larger_is_worse:
+            continue
+        complaint = feature.complaint.format(value=value, unit=_unit(answer), kind=_kind(answer))
+        # The value itself is shown once.
+        if complaint and complaint not in told and not (value in complaint and any(value in each for each in told)):
+            told.append(complaint)
+    return tuple(told)
+
+
+def _short(value: Fraction | float) -> str:
+    return f"{float(value):.6g}"
+
+
+def _unit(answer: CandidateAnswer) -> str:
+    return answer.question.unit or _kind(answer)
+
+
+def _kind(answer: CandidateAnswer) -> str:
+    kinds = sorted(answer.question.kinds)
+    return {"counted": "count"}.get(kinds[0], kinds[0]) if len(kinds) == 1 else "answer"

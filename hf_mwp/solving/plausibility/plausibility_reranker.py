@@ -1,0 +1,197 @@
+"""The re-ranker: weights of named features, and the answers of a beam in their order."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from ...expressions import Expression
+from ...expressions.evaluation import Number
+from ...files import write_whole
+from ...problems import MathWordProblem
+from .candidate_answer import CandidateAnswer, candidate_answers
+from .errors import PlausibilityError
+from .explanation import complaints
+from .features import FEATURE_LIST, FEATURES, feature_row
+from .question import Question
+
+
+@dataclass(frozen=True)
+class RankedAnswer:
+    """
+    An answer in the order of a re-ranker.
+
+    Attributes:
+        value (`Fraction` or `float`): The value.
+        expression ([`Expression`]): Its most probable tree, over number slots.
+        log_probability (`float`): Of that tree, as the solver gives it.
+        rank (`int`): Place of that tree in the beam, from 0.
+        plausibility (`float`): Share of this answer: the softmax of the weighted features over the values of the beam.
+        complaints (`tuple[str, ...]`): What speaks against it, compared with the first answer, the heaviest reason
+            first; empty for the first itself.
+    """
+
+    value: Number
+    expression: Expression
+    log_probability: float
+    rank: int
+    plausibility: float
+    complaints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PlausibilityReranker:
+    """
+    Orders the answers of a beam by how plausible they are: a linear score over named features of value, tree and
+    question. A solver whose encoder sees no number cannot know that its answer is a negative length or 2.4 people.
+
+    Saved beside the model as `plausibility.json`; [`fit_plausibility`] makes one.
+
+    Args:
+        language (`str`): Language of the problems, `"zh"` or `"en"`.
+        weights (`Mapping[str, float]`): Weight of each of [`FEATURES`] by its name.
+        num_beams (`int`): Beams that it was fitted with, the least that it ranks.
+        fitted_on (`Mapping`, *optional*): Model, data and counts of the fit.
+        measured (`Mapping`, *optional*): Accuracies with and without, by part of the data.
+        feature_list (`str`, *optional*): Version of the features that the weights are for.
+
+    Raises:
+        PlausibilityError: the weights are for another list of features, or are no finite numbers.
+    """
+
+    language: str
+    weights: Mapping[str, float]
+    num_beams: int
+    fitted_on: Mapping[str, Any] = field(default_factory=dict)
+    measured: Mapping[str, Any] = field(default_factory=dict)
+    feature_list: str = FEATURE_LIST
+
+    file_name = "plausibility.json"
+
+    def __post_init__(self) -> None:
+        if self.feature_list != FEATURE_LIST:
+            raise PlausibilityError(
+                f"the weights are for feature list {self.feature_list!r}, this version of hf_mwp has "
+                f"{FEATURE_LIST!r}: fit them again with `hf-mwp rerank`"
+            )
+        names = [feature.name for feature in FEATURES]
+        different = sorted(set(names).symmetric_difference(self.weights))
+        if different:
+            raise PlausibilityError(
+                f"the weights are not those of feature list {FEATURE_LIST!r}; missing or unknown: "
+                f"{', '.join(different)}: fit them again with `hf-mwp rerank`"
+            )
+        for name, weight in self.weights.items():
+            if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not math.isfinite(weight):
+                raise PlausibilityError(f"the weight of {name!r} must be a finite number, not {weight!r}")
+        if isinstance(self.num_beams, bool) or not isinstance(self.num_beams, int) or self.num_beams < 2:
+            raise PlausibilityError(f"`num_beams` must be a whole number of at least 2, not {self.num_beams!r}")
+
+    def check(self, language: str, num_beams: int | None = None) -> int:
+        """
+        Looks whether the re-ranker suits a solver's language and a number of beams.
+
+        Args:
+            language (`str`): The solver's language.
+            num_beams (`int`, *optional*): Beams of the search; those of the fit by default.
+
+        Returns:
+            `int`: the number of beams to search with.
+
+        Raises:
+            PlausibilityError: it does not.
+        """
+        if language != self.language:
+            raise PlausibilityError(
+                f"the re-ranker was fitted to problems in language {self.language!r}, not in {language!r}: "
+                "fit one on problems of that language with `hf-mwp rerank`"
+            )
+        if num_beams is not None and num_beams < self.num_beams:
+            raise PlausibilityError(
+                f"the re-ranker was fitted to {self.num_beams} beams and cannot rank {num_beams}: search with "
+                f"num_beams={self.num_beams}, or fit one with `hf-mwp rerank --num_beams {num_beams}`"
+            )
+        return self.num_beams if num_beams is None else num_beams
+
+    def rerank(self, problem: MathWordProblem, trees: Sequence[tuple[Expression, float]]) -> list[RankedAnswer]:
+        """
+        The answers of a beam, the most plausible one first.
+
+        Args:
+            problem ([`MathWordProblem`]): The problem; neither its equation nor its answer is looked at.
+            trees (`Sequence[tuple[Expression, float]]`): Trees over its slots and their log probabilities, best first.
+
+        Returns:
+            `list[RankedAnswer]`: one for each value; empty if no tree has one.
+
+        Raises:
+            PlausibilityError: the problem is in another language.
+        """
+        self.check(problem.language)
+        answers = candidate_answers(Question.read(problem), trees)
+        if not answers:
+            return []
+        rows = [feature_row(answer) for answer in answers]
+        weights = [self.weights[feature.name] for feature in FEATURES]
+        scores = [math.fsum(map(float.__mul__, row, map(float, weights))) for row in rows]
+        top = max(scores)
+        total = math.fsum(math.exp(score - top) for score in scores)
+        order = sorted(range(len(answers)), key=lambda index: (-scores[index], answers[index].best.rank))
+        return [
+            _ranked(
+                answers[index],
+                math.exp(scores[index] - top) / total,
+                complaints(answers[index], rows[index], rows[order[0]], weights) if place else (),
+            )
+            for place, index in enumerate(order)
+        ]
+
+    def save_pretrained(self, save_directory: str | PathLike) -> None:
+        """Writes `plausibility.json` to a folder, such as that of the model."""
+        content = {
+            "feature_list": self.feature_list,
+            "language": self.language,
+            "num_beams": self.num_beams,
+            "weights": {feature.name: round(float(self.weights[feature.name]), 4) for feature in FEATURES},
+            "fitted_on": dict(self.fitted_on),
+            "measured": dict(self.measured),
+        }
+        write_whole(Path(save_directory) / self.file_name, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+    @classmethod
+    def from_pretrained(cls, name_or_path: str | PathLike, **kwargs) -> PlausibilityReranker:
+        """
+        Reads a re-ranker from a model's folder or repository; `kwargs` (`revision`, `token`, ...) go to the download.
+
+        Raises:
+            PlausibilityError: there is none, or its file is damaged or of another version.
+        """
+        from transformers.utils import cached_file
+
+        remedy = "fit one with `hf-mwp rerank --model FOLDER`"
+        if Path(name_or_path).is_dir():
+            path = Path(name_or_path) / cls.file_name
+            if not path.is_file():
+                raise PlausibilityError(f"{name_or_path} has no {cls.file_name}: {remedy}")
+        else:
+            try:
+                path = Path(cached_file(str(name_or_path), cls.file_name, **kwargs))
+            except OSError as error:
+                raise PlausibilityError(f"{name_or_path} has no {cls.file_name} ({error}): {remedy}") from error
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            return cls(**content)
+        except PlausibilityError as error:
+            raise PlausibilityError(f"{path}: {error}") from error
+        except (ValueError, TypeError, AttributeError) as error:
+            raise PlausibilityError(f"{path} is damaged, or no file of a re-ranker ({error}): {remedy}") from error
+
+
+def _ranked(answer: CandidateAnswer, plausibility: float, against: tuple[str, ...]) -> RankedAnswer:
+    best = answer.best
+    return RankedAnswer(answer.value, best.expression, best.log_probability, best.rank, plausibility, against)

@@ -1,0 +1,144 @@
+"""Mistakes in the arguments of a training, found before its work begins."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import fields
+from functools import lru_cache
+from numbers import Integral, Real
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Union, get_args, get_origin, get_type_hints
+
+import torch
+from transformers import Trainer, get_scheduler
+from transformers.integrations import get_available_reporting_integrations
+from transformers.utils import is_liger_kernel_available
+
+
+if TYPE_CHECKING:
+    from .base_config import BaseConfig
+
+AT_LEAST_ONE = (
+    *("per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps"),
+    *("save_total_limit", "eval_accumulation_steps", "num_beams", "max_decode_length", "early_stopping_patience"),
+)
+NOT_NEGATIVE = (
+    *("learning_rate", "weight_decay", "max_grad_norm", "neftune_noise_alpha", "adam_epsilon", "data_seed"),
+    *("dataloader_num_workers", "eval_delay", "decoder_learning_rate", "decoder_weight_decay"),
+    *("early_stopping_threshold", "warmup_steps", "seed"),
+)
+BELOW_ONE = ("adam_beta1", "adam_beta2", "label_smoothing_factor")
+# Kinds of values by the types that a field takes, with what they are called.
+KINDS = {
+    (int,): (Integral, "a whole number"),
+    (float,): (Real, "a number"),
+    (bool,): ((bool, Integral), "True or False"),
+}
+
+
+def check_types(args: BaseConfig) -> None:
+    """
+    Looks at fields that take one kind of value: numbers, and yes or no.
+
+    Raises:
+        TypeError: names the first that is of another type.
+    """
+    for name, (types, optional) in _types(type(args)).items():
+        value = getattr(args, name)
+        kind, title = KINDS.get(types, (object, ""))
+        if value is None and optional or isinstance(value, kind):
+            continue
+        # `IntervalStrategy` and the like are no plain types, and a whole number may be written as 1e3.
+        if not (types == (int,) and isinstance(value, float) and value.is_integer()):
+            raise TypeError(f"`{name}` must be {title}, got {value!r}.")
+
+
+def check_packages(args: BaseConfig) -> None:
+    """
+    Looks for packages that arguments need.
+
+    Raises:
+        ValueError: one is not installed; names the argument.
+    """
+    if args.deepspeed:
+        from transformers.integrations import is_deepspeed_available
+
+        if not is_deepspeed_available():
+            raise ValueError("`deepspeed` needs the package deepspeed, which is not installed: pip install deepspeed.")
+    if args.use_liger_kernel and not is_liger_kernel_available():
+        raise ValueError("`use_liger_kernel` needs the package liger-kernel: pip install liger-kernel.")
+
+
+def check_values(args: BaseConfig) -> None:
+    """
+    Looks at values that the libraries would refuse only when training has begun, or would take and do nothing.
+
+    Raises:
+        ValueError: names the argument.
+    """
+    for name in AT_LEAST_ONE:
+        if (value := getattr(args, name)) is not None and value < 1:
+            raise ValueError(f"`{name}` must be at least 1, got {value}.")
+    for name in NOT_NEGATIVE:
+        if (value := getattr(args, name)) is not None and not 0 <= value < math.inf:
+            raise ValueError(f"`{name}` must {'not be negative' if value < 0 else 'be finite'}, got {value}.")
+    for name in BELOW_ONE:
+        if not 0 <= (value := getattr(args, name)) < 1:
+            raise ValueError(f"`{name}` must be at least 0 and below 1, got {value}.")
+    if args.max_steps != -1 and args.max_steps < 1:
+        raise ValueError(f"`max_steps` must be at least 1, or -1 for those of all epochs, got {args.max_steps}.")
+    if args.max_steps < 1 and not 0 < args.num_train_epochs < math.inf:
+        raise ValueError(f"`num_train_epochs` must be greater than 0, got {args.num_train_epochs}.")
+    for name in ("logging", "eval", "save"):
+        steps = getattr(args, f"{name}_steps")
+        if getattr(args, f"{name}_strategy") == "steps" and not (steps or 0) > 0:
+            raise ValueError(f"`{name}_steps` must be greater than 0, got {steps}.")
+    # What is asked for by name; `"all"` has become the names of those that are there.
+    known = {*get_available_reporting_integrations(), "flyte", "azure_ml"}  # these two it does not always list
+    missing = [name for name in args.report_to if name not in known]
+    if missing:
+        raise ValueError(
+            f"`report_to`: the package of {missing[0]} is not installed, or there is no such reporter: install it, or "
+            'take `report_to="none"`.'
+        )
+    _check_optimizer(args)
+
+
+def _check_optimizer(args: BaseConfig) -> None:
+    for setting in (args.optim_args or "").split(","):
+        if setting.strip() and "=" not in setting:
+            raise ValueError(f"`optim_args` takes settings such as 'rank=4,scale=2', got {args.optim_args!r}.")
+    try:
+        # What it says of the model's layers is nothing to go by: there is no model yet.
+        with suppress(ValueError):
+            Trainer.get_optimizer_cls_and_kwargs(args, torch.nn.Linear(1, 1))
+    except ImportError as error:
+        raise ValueError(f"`optim`: {error}") from error
+    weights = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1e-3)
+    steps = args.max_steps if args.max_steps > 0 else 100
+    kind = {
+        "num_warmup_steps": args.get_warmup_steps(steps),
+        "num_training_steps": steps,
+        "scheduler_specific_kwargs": args.lr_scheduler_kwargs,
+    }
+    try:
+        get_scheduler(args.lr_scheduler_type, weights, **kind)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"`lr_scheduler_type`, `lr_scheduler_kwargs`: {error}") from error
+
+
+@lru_cache
+def _types(config_class: type) -> dict[str, tuple[tuple[type, ...], bool]]:
+    """Of the fields that take one kind of value: which, and whether `None` as well."""
+    hints, found = get_type_hints(config_class), {}
+    for each in fields(config_class):
+        hint = hints[each.name]
+        parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        types = tuple(part for part in parts if part is not NoneType)
+        if types in KINDS:
+            found[each.name] = types, NoneType in parts
+    return found
+
+
+__all__ = ["check_packages", "check_types", "check_values"]

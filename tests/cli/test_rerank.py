@@ -1,0 +1,163 @@
+"""A re-ranker fitted, saved beside its model, and used by the other commands."""
+
+import json
+import shutil
+
+import pytest
+import yaml
+
+from hf_mwp import MathWordProblem, MwpProcessor, MwpSolver
+from hf_mwp.cli.evaluation import search
+from hf_mwp.cli.main import main
+from hf_mwp.solving import read_beam
+from hf_mwp.solving.plausibility import PlausibilityReranker, Question, candidate_answers
+from tests.tiny import tiny_rows
+
+
+@pytest.fixture(scope="module")
+def problems(solver_folder, tmp_path_factory):
+    """Problems of which an untrained solver has the right value in its beam, at the second place."""
+    folder = tmp_path_factory.mktemp("second_place")
+    model, processor = MwpSolver.from_pretrained(solver_folder), MwpProcessor.from_pretrained(solver_folder)
+    parts = {"train": tiny_rows(36, 1), "valid": tiny_rows(8, 2), "test": tiny_rows(9, 3)}
+    for part, rows in parts.items():
+        lines = []
+        for row, trees in zip(rows, search(model, processor, rows, 8, 6, None, 6), strict=True):
+            problem = MathWordProblem(row["text"])
+            answers = candidate_answers(Question.read(problem), read_beam(trees, processor))
+            right = answers[1]
+            equation = right.best.expression.bind(problem.numbers).to_infix()
+            record = {"id": row["id"], "text": row["text"], "equation": equation, "answer": str(right.value)}
+            lines.append(json.dumps(record, ensure_ascii=False) + "\n")
+        (folder / f"{part}.jsonl").write_text("".join(lines), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(solver_folder, problems, tmp_path_factory):
+    """A solver with its re-ranker."""
+    folder = tmp_path_factory.mktemp("reranked") / "model"
+    shutil.copytree(solver_folder, folder)
+    argv = ["rerank", "--model", str(folder), "--dataset", str(problems), "--num_beams=6"]
+    assert main([*argv, "--beams_dir", str(folder.parent / "beams")]) == 0
+    return folder
+
+
+def test_the_file_beside_the_model(model):
+    reranker = PlausibilityReranker.from_pretrained(model)
+    assert (reranker.language, reranker.num_beams) == ("zh", 6)
+    assert (reranker.fitted_on["model"], reranker.fitted_on["num_problems"]) == ("model", 36)
+    assert reranker.fitted_on["part"] == "train"
+    measured = reranker.measured["validation"]
+    # All right answers stand at the second place of the beam.
+    assert measured["num_problems"] == 8 and (measured["without"], measured["in_beam"]) == (0, 1)
+    assert reranker.measured["train"]["with"] > 0
+    assert not (model / "run.json").exists()
+
+
+def test_beams_that_are_kept_are_not_searched_for_again(model, problems, tmp_path, monkeypatch, capsys):
+    from hf_mwp.cli import rerank
+
+    monkeypatch.setattr(rerank, "search", None)
+    beams = str(model.parent / "beams")
+    argv = ["rerank", "--model", str(model), "--dataset", str(problems), "--num_beams=6", "--beams_dir", beams]
+    assert main([*argv, "--output_dir", str(tmp_path)]) == 0
+    assert (tmp_path / "plausibility.json").read_text("utf-8") == (model / "plausibility.json").read_text("utf-8")
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Re-ranking 6 beams" in shown and "log_mass" in shown
+    assert json.loads((tmp_path / "metrics.json").read_text("utf-8"))["reranking"]["train"]["num_problems"] == 36
+
+
+def test_evaluate_shows_both(model, problems, tmp_path, capsys):
+    argv = ["evaluate", "--model", str(model), "--dataset", str(problems), "--rerank", "--output_dir", str(tmp_path)]
+    assert main(argv) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "all problems, without re-ranking" in shown and "all problems, with re-ranking" in shown
+    test = json.loads((tmp_path / "metrics.json").read_text("utf-8"))["test"]
+    assert test["num_beams"] == 6 and test["reranked"] is True
+    (path,) = tmp_path.glob("predictions_*.jsonl")
+    records = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    right = sum(record["answer_correct"] for record in records) / len(records)
+    assert test["reports"]["all problems"]["answer_accuracy"] == pytest.approx(right)
+    moved = [record for record in records if record["instead_of"]]
+    for record in moved:
+        assert record["instead_of"]["value"] != record["value"]
+    # Without re-ranking it is the search of as many beams.
+    argv = ["evaluate", "--model", str(model), "--dataset", str(problems), "--num_beams=6", "--json"]
+    capsys.readouterr()
+    assert main([*argv, "--predictions", str(tmp_path / "p.jsonl")]) == 0
+    assert json.loads(capsys.readouterr().out)["reports"] == test["reports_without_reranking"]
+
+
+def test_solve_tells_what_was_rejected(model, tmp_path, capsys):
+    reranker = PlausibilityReranker.from_pretrained(model)
+    weights = dict.fromkeys(reranker.weights, 0.0) | {"rank": 99.0, "negative": 0.0}
+    PlausibilityReranker("zh", weights, 6).save_pretrained(tmp_path)
+    text = "小明有5个苹果，吃了2个，还有几个？"
+    assert main(["solve", "--model", str(model), "--reranker", str(tmp_path), text]) == 0
+    assert "instead of" in capsys.readouterr().out
+    assert main(["solve", "--model", str(model), "--reranker", str(tmp_path), "--json", text]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert set(result["instead_of"]) == {"equation", "answer", "complaints"} and 0 < result["plausibility"] <= 1
+
+
+@pytest.mark.parametrize("command", ["solve", "evaluate"])
+def test_bad_rerankers_are_named(command, model, solver_folder, problems, tmp_path, capsys):
+    more = ["1和2？"] if command == "solve" else ["--dataset", str(problems)]
+    assert main([command, "--model", str(solver_folder), "--rerank", *more]) == 1
+    assert "has no plausibility.json: fit one with `hf-mwp rerank" in capsys.readouterr().err
+    assert main([command, "--model", str(model), "--rerank", "--num_beams=5", *more]) == 1
+    assert "fitted to 6 beams and cannot rank 5" in capsys.readouterr().err
+    weights = PlausibilityReranker.from_pretrained(model).weights
+    PlausibilityReranker("en", weights, 6).save_pretrained(tmp_path)
+    assert main([command, "--model", str(model), "--reranker", str(tmp_path), *more]) == 1
+    assert "language 'en', not in 'zh'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("option", "fault"), [("--num_beams=1", "at least 2"), ("--regularization=0", "more than 0")])
+def test_bad_options_are_named(option, fault, capsys):
+    assert main(["rerank", option]) == 1
+    assert fault in capsys.readouterr().err
+
+
+def test_a_hub_id_needs_a_folder(capsys):
+    assert main(["rerank", "--model", "someone/solver"]) == 1
+    assert "give --output_dir" in capsys.readouterr().err
+
+
+def test_data_of_another_language_are_named(solver_folder, tmp_path, capsys):
+    path = tmp_path / "train.jsonl"
+    path.write_text('{"text": "2 and 3?", "equation": "2+3", "answer": "5", "language": "en"}\n' * 9, "utf-8")
+    assert main(["rerank", "--model", str(solver_folder), "--dataset", str(path), "--output_dir", str(tmp_path)]) == 1
+    assert "language 'en'" in capsys.readouterr().err
+
+
+def test_as_a_stage_of_a_recipe(solver_folder, problems, tmp_path, capsys):
+    stages = {
+        "plausible": {"command": "rerank", "model": str(solver_folder), "dataset": str(problems), "num_beams": 6},
+        "evaluate": {
+            "command": "evaluate",
+            "model": str(solver_folder),
+            "reranker": "${plausible}",
+            "dataset": str(problems),
+        },
+        "card": {
+            "command": "card",
+            "model": str(solver_folder),
+            "reranker": "${plausible}",
+            "evaluations": ["${evaluate}"],
+        },
+    }
+    path = tmp_path / "recipe.yaml"
+    path.write_text(yaml.safe_dump({"recipe": "Tiny", "stages": stages, "targets": ["card"]}), encoding="utf-8")
+    assert main(["distill", "--config", str(path), "--output_dir", str(tmp_path / "run")]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "train 0.0 to " in shown and "all problems, with re-ranking" in shown
+    (folder,) = (tmp_path / "run").glob("card-*")
+    assert PlausibilityReranker.from_pretrained(folder).num_beams == 6
+    assert ", re-ranked)" in (folder / "README.md").read_text("utf-8")
+
+
+def test_the_card_brings_the_reranker_along(model, tmp_path):
+    assert main(["card", "--model", str(model), "--output_dir", str(tmp_path)]) == 0
+    assert PlausibilityReranker.from_pretrained(tmp_path) == PlausibilityReranker.from_pretrained(model)

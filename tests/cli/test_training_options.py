@@ -1,0 +1,23 @@
+from dataclasses import fields
+
+import pytest
+
+from hf_mwp.cli import distill, pretrain, train
+from hf_mwp.trainers import DistillationConfig, PreTrainingConfig, SolverConfig
+
+
+@pytest.mark.parametrize(
+    ("command", "config"), [(train, SolverConfig), (distill, DistillationConfig), (pretrain, PreTrainingConfig)]
+)
+def test_what_the_short_help_shows_is_so(command, config):
+    """Each option stands in one of the command's dataclasses, with this default."""
+    real = {field.name: field for kind in command.argument_types() for field in fields(kind)}
+    assert config in command.argument_types()
+    for kind, names in command.COMMON.items():
+        assert names and set(names) <= {field.name for field in fields(kind)}
+        for field in fields(kind):
+            if field.name in names:
+                default = real[field.name].default
+                assert field.default == getattr(default, "value", default), field.name
+                choices = real[field.name].metadata.get("choices")
+                assert choices is None or list(field.metadata["choices"]) == list(choices)

@@ -1,0 +1,107 @@
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModel
+
+from hf_mwp.models import MwpSolver, MwpSolverConfig
+from hf_mwp.models.mwp_solver import save_solver_code
+from tests.tiny import tiny_processor, tiny_solver
+
+
+HIDE = """
+import sys
+
+class NoHfMwp:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "hf_mwp":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, NoHfMwp())
+"""
+# Loads with an Auto class, without `import hf_mwp`; says what came of it, and saves it again.
+LOAD = """
+import sys
+import transformers
+
+folder, target, *names = sys.argv[1:]
+for name in names:
+    try:
+        loaded = getattr(transformers, name).from_pretrained(folder, trust_remote_code=True)
+    except ImportError as error:
+        print(f"{name}: {error}")
+    else:
+        print(f"{name}: {type(loaded).__module__}.{type(loaded).__name__}")
+        loaded.save_pretrained(target)
+"""
+SOLVE = """
+import sys
+from transformers import pipeline
+
+solver = pipeline("math-word-problem", model=sys.argv[1], trust_remote_code=True, device="cpu")
+print(solver(sys.argv[2])[0]["numbers"])
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("solver")
+    processor = tiny_processor(max_length=64)
+    tiny_solver(processor).save_pretrained(path)
+    processor.save_pretrained(path)
+    return path
+
+
+def run(code, cache, *argv):
+    environment = {**os.environ, "HF_HOME": str(cache), "HF_HUB_OFFLINE": "1"}
+    process = subprocess.run(
+        [sys.executable, "-c", code, *map(str, argv)], env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert process.returncode == 0, process.stderr
+    return process.stdout.splitlines(), process.stderr
+
+
+def test_where_hf_mwp_is_installed_no_import_is_needed(folder, tmp_path):
+    shown, errors = run(
+        LOAD, tmp_path / "cache", folder, tmp_path / "again", "AutoConfig", "AutoTokenizer", "AutoModel"
+    )
+    assert shown[0] == "AutoConfig: hf_mwp.models.mwp_solver.configuration_mwp_solver.MwpSolverConfig"
+    assert shown[2] == "AutoModel: hf_mwp.models.mwp_solver.modeling_mwp_solver.MwpSolver"
+    assert "using a model of type" not in errors
+    # The second folder is as the first: one file of code, and the same weights.
+    assert [path.name for path in (tmp_path / "again").glob("*.py")] == ["use_hf_mwp.py"]
+    loaded = AutoModel.from_pretrained(tmp_path / "again")
+    for name, value in AutoModel.from_pretrained(folder).state_dict().items():
+        assert torch.equal(loaded.state_dict()[name], value)
+
+
+def test_the_pipeline_needs_no_import_either(folder, tmp_path):
+    shown, _ = run(SOLVE, tmp_path / "cache", folder, "小明有4个苹果，又买了2个，一共有几个？")
+    assert shown == ["['4', '2']"]
+
+
+def test_where_it_is_not_installed_the_error_says_so(folder, tmp_path):
+    shown, _ = run(HIDE + LOAD, tmp_path / "cache", folder, tmp_path / "again", "AutoConfig", "AutoModel")
+    assert len(shown) == 2
+    assert all("`pip install hf-mwp`, then `import hf_mwp`" in line for line in shown)
+
+
+def test_a_folder_of_a_solver_names_its_code(folder, tmp_path):
+    first = (folder / "config.json").read_text("utf-8")
+    assert json.loads(first)["auto_map"] == {
+        "AutoConfig": "use_hf_mwp.MwpSolverConfig",
+        "AutoModel": "use_hf_mwp.MwpSolver",
+    }
+    config = AutoConfig.from_pretrained(folder)
+    # Where a model was loaded from does not change what it is.
+    assert not hasattr(config, "auto_map") and "auto_map" not in config.to_dict()
+    MwpSolver.from_pretrained(folder).save_pretrained(tmp_path)
+    again = (tmp_path / "config.json").read_text("utf-8")
+    assert json.loads(again)["auto_map"] == json.loads(first)["auto_map"]
+    save_solver_code(tmp_path)
+    assert (tmp_path / "config.json").read_text("utf-8") == again
+    MwpSolverConfig.register_for_auto_class()
+    assert MwpSolverConfig._auto_class is None

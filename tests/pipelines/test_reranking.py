@@ -1,0 +1,114 @@
+"""The pipeline with `rerank`."""
+
+import math
+
+import pytest
+import torch
+from transformers import pipeline
+
+import hf_mwp
+from hf_mwp.expressions import Expression
+from hf_mwp.models.gts import SolveOutput
+from hf_mwp.solving.plausibility import FEATURES, PlausibilityError, PlausibilityReranker
+from tests.tiny import tiny_processor, tiny_solver
+
+
+TEXT = "小明有5个苹果，分给2人，每人分几个？"
+
+
+def reranker(num_beams=4, language="zh", **weights):
+    zero = {feature.name: 0.0 for feature in FEATURES}
+    return PlausibilityReranker(language, zero | {"log_mass": 1.0} | weights, num_beams)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("solver")
+    processor = tiny_processor(max_length=64)
+    tiny_solver(processor).save_pretrained(path)
+    processor.save_pretrained(path)
+    reranker(negative=-9.0, not_whole_counted=-9.0).save_pretrained(path)
+    return path
+
+
+@pytest.fixture
+def solver(folder, monkeypatch):
+    """A pipeline whose model finds four equations for everything, and says how many beams it was asked for."""
+    solver = pipeline("math-word-problem", model=str(folder), device="cpu")
+    rows = [solver.processor.vocabulary.encode(Expression.from_infix(text)) for text in EQUATIONS]
+    longest = max(map(len, rows))
+    solver.asked = []
+
+    def solve(input_ids, num_beams=1, num_return_sequences=1, **kwargs):
+        solver.asked.append((num_beams, num_return_sequences))
+        sequences = torch.tensor([row + [-100] * (longest - len(row)) for row in rows[:num_return_sequences]])
+        scores = torch.tensor([0.4, 0.3, 0.2, 0.0]).log()[: len(sequences)]
+        batch = len(input_ids)
+        return SolveOutput(
+            sequences=sequences.expand(batch, -1, -1),
+            scores=scores.expand(batch, -1),
+            finished=scores.isfinite().expand(batch, -1),
+        )
+
+    monkeypatch.setattr(solver.model, "solve", solve)
+    return solver
+
+
+EQUATIONS = ["N1-N0", "N0/N1", "N0-N1", "N0+N1"]
+
+
+def test_a_plausible_answer_comes_first(solver):
+    (result,) = solver(TEXT, rerank=True)
+    assert (result["answer"], result["equation"], result["prefix"]) == (3.0, "5-2", ["-", "N0", "N1"])
+    assert result["score"] == pytest.approx(0.2)  # the solver's own
+    assert result["plausibility"] == pytest.approx(0.2 / (0.2 + 0.7 * math.exp(-9)), abs=1e-3)
+    assert result["instead_of"] == {"equation": "2-5", "answer": -3.0, "complaints": ["negative count"]}
+    assert solver.asked == [(4, 4)]
+
+
+def test_without_it_nothing_is_different(solver):
+    (result,) = solver(TEXT)
+    assert result["answer"] == -3.0 and not {"plausibility", "instead_of"} & result.keys()
+    assert solver(TEXT, rerank=False) == [result]
+    assert solver.asked == [(1, 1), (1, 1)]
+
+
+def test_the_best_values(solver):
+    (results,) = [solver(TEXT, rerank=True, top_k=3)]
+    assert [result["answer"] for result in results] == [3.0, -3.0, 2.5]
+    assert ["instead_of" in result for result in results] == [True, False, False]
+    assert sum(result["plausibility"] for result in results) == pytest.approx(1, abs=1e-3)
+
+
+def test_lists_and_batches(solver):
+    results = solver([TEXT, "", TEXT], rerank=True, batch_size=2, num_beams=6)
+    assert [result["answer"] for result in results] == [3.0, None, 3.0]
+    assert solver.asked == [(6, 6), (6, 6)]
+
+
+def test_equations_without_a_value_come_back_as_before(solver, monkeypatch):
+    monkeypatch.setattr(solver.processor, "decode", lambda ids: Expression.from_infix("N0/(N1-N1)"))
+    (result,) = solver(TEXT, rerank=True)
+    assert result["answer"] is None and "division by zero" in result["error"]
+
+
+def test_one_given_by_hand_or_by_folder(solver, tmp_path):
+    assert solver(TEXT, rerank=reranker(2))[0]["answer"] == -3.0
+    reranker(2, not_whole_counted=9.0).save_pretrained(tmp_path)
+    assert solver(TEXT, rerank=str(tmp_path))[0]["answer"] == 2.5
+
+
+def test_as_an_option_of_the_pipeline(folder, tmp_path):
+    solver = pipeline("math-word-problem", model=str(folder), device="cpu", rerank=True)
+    assert "plausibility" in solver(TEXT)[0]
+    solver.save_pretrained(tmp_path)
+    assert hf_mwp.PlausibilityReranker.from_pretrained(tmp_path).num_beams == 4
+
+
+def test_what_does_not_suit_is_refused(solver, tmp_path):
+    with pytest.raises(PlausibilityError, match="fitted to 4 beams and cannot rank 3"):
+        solver(TEXT, rerank=True, num_beams=3)
+    with pytest.raises(PlausibilityError, match="language 'en', not in 'zh'"):
+        solver(TEXT, rerank=reranker(language="en"))
+    with pytest.raises(PlausibilityError, match="has no plausibility.json"):
+        solver(TEXT, rerank=str(tmp_path))

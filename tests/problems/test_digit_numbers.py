@@ -1,0 +1,116 @@
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hf_mwp.expressions import parse_number
+from hf_mwp.problems import MathWordProblem, find_numbers
+from hf_mwp.problems.number_finding import unreadable_numbers
+
+
+def read(text, language="en"):
+    return [(mention.text, mention.literal) for mention in find_numbers(text, language)]
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("He ate 1/2 of 12", [("1/2", "(1/2)"), ("12", "12")]),
+        ("1 1/2 pies, 3½ cakes, ¼ tart", [("1 1/2", "1(1/2)"), ("3½", "3(1/2)"), ("¼", "(1/4)")]),
+        ("a 3/4-inch pipe, 1/2kg", [("3/4", "(3/4)"), ("1/2", "(1/2)")]),
+        ("In 2004 1/2 of them", [("2004", "2004"), ("1/2", "(1/2)")]),
+        ("3 5/4", [("3", "3"), ("5/4", "(5/4)")]),
+        ("2 + 1/2 and 1/2=", [("2", "2"), ("1", "1"), ("2", "2"), ("1", "1"), ("2", "2")]),
+        ("on 3/4/2020, 05/04, 5/0", [(n, n) for n in ("3", "4", "2020", "05", "04", "5", "0")]),
+        ("the quotient of 12/4", [("12", "12"), ("4", "4")]),
+        ("10 / 2, 1/2x, 33333/66666", [(n, n) for n in ("10", "2", "1", "2", "33333", "66666")]),
+        ("3:45 and 3:2", [(n, n) for n in ("3", "45", "3", "2")]),
+    ],
+)
+def test_bare_fractions(text, numbers):
+    assert read(text) == numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("已卖的是剩下的2/3，还剩全程的9/16", ["(2/3)", "(9/16)"]),
+        ("占 总数 的 1 / 3 ，", ["(1/3)"]),
+        ("用去1 1/2小时，比面粉的３／４少", ["1(1/2)", "(3/4)"]),
+        ("404/2的商，12/4得多少，594/5商是118", ["404", "2", "12", "4", "594", "5", "118"]),
+        ("62与5的差乘8/4的商，口算300/6时", ["62", "5", "8", "4", "300", "6"]),
+        ("155/20与18的差，商=", ["155", "20", "18"]),
+        ("150/(7-90/15)", ["150", "7", "90", "15"]),
+        ("（58+16）-24/6", ["58", "16", "24", "6"]),
+    ],
+)
+def test_bare_fractions_and_divisions_in_chinese(text, numbers):
+    assert [literal for _, literal in read(text, "zh")] == numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "numbers"),
+    [
+        ("-5 degrees\n-6 degrees", "en", ["-5", "-6"]),
+        ("The temperature is −5, (-3) or between -11 and 2", "en", ["-5", "-3", "-11", "2"]),
+        ("the sum of -1/2, -1 1/2 and -20%", "en", ["-(1/2)", "-1(1/2)", "-20%"]),
+        ("5-3, pages 10-15, x-5, Covid-19, 75%-80%", "en", ["5", "3", "10", "15", "5", "19", "75%", "80%"]),
+        ("- 5 apples, 3 - 2", "en", ["5", "3", "2"]),
+        ("最低气温-5℃，最高－２℃，成绩记作：-3分", "zh", ["-5", "-2", "-3"]),
+        ("气温 是 - 4 ℃ ，和 为 -60", "zh", ["-4", "-60"]),
+        ("3与5的和-2，它的3倍-5，1-6月，(-1)^6*(-24)", "zh", ["3", "5", "2", "3", "5", "1", "6", "-1", "6", "-24"]),
+    ],
+)
+def test_signs(text, language, numbers):
+    assert [literal for _, literal in read(text, language)] == numbers
+
+
+def test_scientific_notation_and_what_is_too_large():
+    text = "1e3 and 1.5E-2, 2e+2 but 1e999 and " + "7" * 400
+    assert [literal for _, literal in read(text)] == ["1000", "0.015", "200"]
+    assert unreadable_numbers(text, "en") == ["1e999", "7" * 400]
+    assert MathWordProblem(text, language="en").unreadable_numbers == ("1e999", "7" * 400)
+    assert unreadable_numbers("3个", "zh") == []
+
+
+def test_digits_of_other_scripts_keep_their_offsets():
+    mentions = find_numbers("كم ٣ و ١٢٫٥ و ٣٤٪ و ४५", "en")
+    assert [(mention.start, mention.end, mention.literal) for mention in mentions] == [
+        (3, 4, "3"),
+        (7, 11, "12.5"),
+        (14, 17, "34%"),
+        (20, 22, "45"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "equation", "prefix"),
+    [
+        ("He ate 1/2 of 12", "12*1/2", ["*", "N1", "N0"]),
+        ("He ate 1/2 of 12", "12*(1/2)", ["*", "N1", "N0"]),
+        ("He ate 1/2 of 12", "12/2", ["*", "N1", "N0"]),
+        ("He ate 1/2 of 12", "12/1/2", ["*", "/", "N1", "1", "N0"]),
+        ("It was -5, now it is 8 more, then 2", "8-(-5)", ["-", "N1", "N0"]),
+        ("It was -5, now it is 8 more, then 2", "8+5", ["-", "N1", "N0"]),
+        ("It was -5, now it is 8 more, then 2", "5+8*2", ["-", "*", "N1", "N2", "N0"]),
+        ("It was -5, now it is 8 more, then 2", "8-5", ["+", "N1", "N0"]),
+        ("It was -5 and 5, then 8", "8+5", ["+", "N2", "N1"]),
+        ("The product of -2 and -15", "(-2.0)*(-15.0)", ["*", "N0", "N1"]),
+    ],
+)
+def test_equations_find_fractions_and_negative_numbers(text, equation, prefix):
+    problem = MathWordProblem(text, equation, language="en")
+    assert problem.expression.to_prefix() == prefix
+    plain = MathWordProblem("no numbers", equation, language="en")
+    assert problem.expression.evaluate(problem.values) == plain.expression.evaluate()
+
+
+@given(st.text(alphabet="0123456789-−/ .eE+%,:½(xX是商of１٣", max_size=25), st.sampled_from(["zh", "en"]))
+def test_every_number_is_a_literal_of_its_value(text, language):
+    end = 0
+    for mention in find_numbers(text, language):
+        assert end <= mention.start and text[mention.start : mention.end] == mention.text
+        end = mention.end
+        assert parse_number(mention.literal) == mention.value
+        assert isinstance(mention.value, Fraction)
