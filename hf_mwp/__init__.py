@@ -41,7 +41,10 @@ _LAZY = {
     "SolverTrainer": "trainers",
 }
 
-__all__ = [*_LAZY, "losses", "metrics"]
+# Packages reached as attributes.
+_PACKAGES = {"losses": ".losses", "metrics": ".metrics", "objectives": ".distillation.objectives"}
+
+__all__ = [*_LAZY, *_PACKAGES]
 
 
 def _is_command() -> bool:
@@ -62,8 +65,8 @@ if not _is_command():
 def __getattr__(name: str):
     if name in _LAZY:
         return getattr(import_module(f".{_LAZY[name]}", __name__), name)
-    if name in ("losses", "metrics"):
-        return import_module(f".{name}", __name__)
+    if name in _PACKAGES:
+        return import_module(_PACKAGES[name], __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

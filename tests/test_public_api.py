@@ -42,6 +42,7 @@ NAMES = [
     # packages reached as attributes
     "losses",
     "metrics",
+    "objectives",
 ]
 
 

@@ -53,7 +53,7 @@ def measure(problems: int, steps: int, student_fields: dict | None = None, teach
         watch = Watch(Clock())
         trainer.add_callback(watch)
         trainer.train()
-        cache = trainer._cached_teacher.cache.nbytes
+        cache = trainer.teacher_source.cache.nbytes
     return {"anonymous": watch.anonymous, "mapped": watch.mapped, "cache": cache}
 
 

@@ -181,8 +181,8 @@ def measure_teacher(args, processor, rows, student_config, teacher) -> dict:
             trainer.get_train_dataloader()
         figures["open"] = clock.cpu
         figures["pass"] = teacher_pass(trainer, loader.dataset)
-        figures["bytes"] = trainer._cached_teacher.cache.nbytes
-        figures["rows"] = len(trainer._cached_teacher.cache)
+        figures["bytes"] = trainer.teacher_source.cache.nbytes
+        figures["rows"] = len(trainer.teacher_source.cache)
         clocks = {kind: Clock() for kind in ("fine-tuning", "cached", "uncached")}
         memory = dict.fromkeys(clocks, (0, 0))
         for _ in range(args.rounds):
@@ -214,7 +214,7 @@ def teacher_pass(trainer, rows) -> float:
 
 def report(figures: dict) -> str:
     """Everything measured, as Markdown."""
-    from hf_mwp.trainers.cached_teacher import NUM_CHECKED
+    from hf_mwp.distillation.teachers.cached_teacher import NUM_CHECKED
 
     parts = [
         f"{figures['problems']} problems in batches of {figures['batch_size']}, mean of {figures['rounds']} epochs, "

@@ -64,11 +64,12 @@ def run(argv: list[str]) -> int:
 
     def make_trainer(data: ProblemData) -> DistillationTrainer:
         from ..trainers import DistillationTrainer
-        from ..trainers.distillation_config import HIDDEN_LOSSES
+        from ..trainers.default_objectives import default_objectives
 
         teacher, processor = load_solver(student_args.teacher)
         student = make_student(student_args, teacher, processor, data.train)
-        if config.hidden_loss is not None and getattr(HIDDEN_LOSSES[config.hidden_loss](), "reads", "") == "attention":
+        objectives = default_objectives(config)
+        if any("output_attentions" in objective.options for objective in objectives):
             for model in (teacher, student):
                 # No other attention gives matrices.
                 model.set_attn_implementation("eager")
@@ -76,6 +77,7 @@ def run(argv: list[str]) -> int:
             model=student,
             teacher_model=teacher,
             args=config,
+            objectives=objectives,
             train_dataset=data.train,
             eval_dataset=data.validation,
             processing_class=processor,

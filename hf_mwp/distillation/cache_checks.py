@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .output_layout import FORBIDDEN, OutputLayout, label_mask, state_named, token_mask
+from .label_positions import label_mask, token_mask
+from .output_layout import FORBIDDEN, OutputLayout
 
 
 OFF = "set `cache_teacher_outputs=False`"
@@ -122,11 +123,11 @@ def compare(layout: OutputLayout, expected: Any, got: Any, batch: Mapping[str, A
     """Raises `ValueError`, which names the fault, unless two outputs agree where they are used."""
     pairs = []
     for name in layout.states:
-        ours, theirs = state_named(expected, name), state_named(got, name)
+        ours, theirs = expected[name], got[name]
         pairs.append((name, ours, theirs, token_mask(batch, ours.shape[:2], ours.device)))
     if layout.logits is not None:
         ours, theirs = expected["logits"], got["logits"]
-        mask = None if ours.dim() == 2 else label_mask(batch, ours.shape[:2], ours.device)
+        mask = None if ours.dim() == 2 else label_mask(batch, ours.shape[:2], ours.device, layout.offset)
         if layout.top_k is not None:
             ours, chosen = ours.topk(layout.top_k, dim=-1)
             theirs = theirs.to(chosen.device).gather(-1, chosen)

@@ -6,8 +6,6 @@ from typing import Any
 
 from torch import nn
 
-from .feature_projections import student_states
-
 
 def check_frozen_teacher(student: nn.Module, teacher: nn.Module) -> None:
     """Raises `ValueError` if teacher and student share weights: training the one would change the other."""
@@ -88,43 +86,8 @@ def check_reading(processing: Any, teacher_processing: Any) -> None:
             )
 
 
-def check_features(
-    student: Any, teacher: Any, uses_states: bool, uses_logits: bool, uses_probabilities: bool = True
-) -> None:
-    """
-    Raises `ValueError` unless the outputs of both models for the same batch can be compared.
-
-    Args:
-        student (`ModelOutput`), teacher (`ModelOutput`): Outputs for the same inputs.
-        uses_states (`bool`): Whether hidden states are compared.
-        uses_logits (`bool`): Whether logits are compared.
-        uses_probabilities (`bool`, *optional*, defaults to `True`): Whether these are taken as probabilities of
-        classes.
-    """
+def check_outputs(student: Any, teacher: Any) -> None:
+    """Raises `ValueError` unless the outputs of both models have names."""
     for who, output in (("student", student), ("teacher", teacher)):
         if not hasattr(output, "get"):
             raise ValueError(f"The {who} returns a {type(output).__name__}; distillation needs outputs with names.")
-        if uses_states and not student_states(output):
-            raise ValueError(f"The {who} returns no hidden states: set `hidden_loss=None` and `embedding_weight=0`.")
-        if uses_logits and output.get("logits") is None:
-            raise ValueError(f"The {who} returns no logits: set `soft_label_weight=0`.")
-    if uses_logits:
-        ours, theirs = student["logits"].shape, teacher["logits"].shape
-        if ours != theirs:
-            raise ValueError(
-                f"For the same batch the student's logits have the shape {tuple(ours)}, the teacher's "
-                f"{tuple(theirs)}: they must have the same classes (`num_labels`) or vocabulary, or set "
-                "`soft_label_weight=0`."
-            )
-        if uses_probabilities and ours[-1] < 2:
-            raise ValueError(
-                "With a single class there are no probabilities to follow: give a `prediction_loss` for regression, "
-                "or set `soft_label_weight=0`."
-            )
-    if uses_states:
-        ours, theirs = student_states(student)[0].shape, student_states(teacher)[0].shape
-        if ours[:2] != theirs[:2]:
-            raise ValueError(
-                f"For the same batch the student has states for {tuple(ours[:2])} tokens, the teacher for "
-                f"{tuple(theirs[:2])}: token by token they can only be compared for the same inputs."
-            )

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import os
+from dataclasses import make_dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
+from transformers.utils import ModelOutput
+
+from .features import hidden_states
+
+
+PROJECTED = "projected_states"
 
 
 class FeatureProjections:
     """
     Maps features of a student to the width of its teacher's. While attached, the maps are the student's submodule
-    `distillation_projections`, and in training mode their results follow its hidden states in its outputs
-    ([`~FeatureProjections.split`] takes them out), so that optimisers, gradient clipping and
+    `distillation_projections`, and in training mode their results are in its outputs, beside the hidden states
+    ([`~FeatureProjections.read`] has them by name), so that optimisers, gradient clipping and
     `DistributedDataParallel` see them like any other layer. They never get into `save_pretrained`, and detaching
     leaves the student as it was.
 
@@ -95,25 +104,25 @@ class FeatureProjections:
             )
         self.module.load_state_dict(state)
 
-    def split(self, output) -> tuple[tuple[torch.Tensor, ...], dict[str, torch.Tensor]]:
-        """The hidden states of an output of the student, and by name what the maps made of them."""
-        states = student_states(output)
-        if self._undo is None or not len(self):
-            return states, {}
-        return states[: -len(self)], dict(zip(self.layers, states[-len(self) :], strict=True))
+    def read(self, output: Any) -> dict[str, torch.Tensor]:
+        """By name what the maps made of the hidden states of the student whose output this is."""
+        projected = output.get(PROJECTED) if self._undo is not None else None
+        return {} if projected is None else dict(zip(self.layers, projected, strict=True))
 
-    def _add_projected(self, student: nn.Module, args: tuple, output) -> None:
-        # Not under a key of their own: distributed training takes outputs apart and makes them anew of known keys.
-        states = student_states(output)
-        if states is not None and student.training:
-            projected = [self.module[name](states[layer]) for name, layer in self.layers.items()]
-            output[_states_key(output)] = (*states, *projected)
-
-
-def student_states(output) -> tuple[torch.Tensor, ...] | None:
-    """Hidden states of a model's output, embedding output first; those of the encoder if it has a decoder as well."""
-    return output.get(_states_key(output)) if hasattr(output, "get") else None
+    def _add_projected(self, student: nn.Module, args: tuple, output: Any) -> Any:
+        states = hidden_states(output)
+        if states is None or not student.training:
+            return output
+        projected = tuple(self.module[name](states[layer]) for name, layer in self.layers.items())
+        if not isinstance(output, ModelOutput):
+            return {**output, PROJECTED: projected}
+        return _with_projected(type(output))(**output, **{PROJECTED: projected})
 
 
-def _states_key(output) -> str:
-    return "encoder_hidden_states" if output.get("hidden_states") is None else "hidden_states"
+@cache
+def _with_projected(kind: type[ModelOutput]) -> type[ModelOutput]:
+    """
+    Outputs of a kind with one more field: distributed training takes outputs apart and makes them anew of the fields
+    that they are known to have.
+    """
+    return make_dataclass(f"Projected{kind.__name__}", [(PROJECTED, Any, None)], bases=(kind,))

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from .cached_output import CachedOutput
-from .feature_projections import student_states
+from .features import Features
+from .label_positions import label_mask, token_mask
 from .packed_row import PackedPart, PackedRow
 
 
@@ -37,7 +38,7 @@ class OutputLayout:
 
     Args:
         states (`dict[str, int]`, *optional*):
-            Width by name: `hidden_4` is `hidden_states[4]`, `bottleneck_0` the first of `bottleneck_states`.
+            Width by name, see [`~distillation.features.Features`].
         logits (`str`, *optional*):
             `"classes"`: one vector per row; `"positions"`: one per labelled position; `"nodes"`: as `"positions"`,
             with columns for the row's own numbers; `None`: no logits.
@@ -47,6 +48,8 @@ class OutputLayout:
             Classes kept per position; all if `None`.
         temperature (`float`, *optional*, defaults to 1.0):
             At which `top_k` is exact.
+        offset (`int`, *optional*, defaults to 0):
+            How many positions before its label a prediction stands, see [`label_offset`].
     """
 
     states: Mapping[str, int] = field(default_factory=dict)
@@ -54,31 +57,34 @@ class OutputLayout:
     columns: int = 0
     top_k: int | None = None
     temperature: float = 1.0
+    offset: int = 0
 
     @classmethod
     def of(
         cls,
-        output: Any,
+        output: Features,
         names: Sequence[str],
         uses_logits: bool,
         num_symbols: int | None = None,
         top_k: int | None = None,
         temperature: float = 1.0,
+        offset: int = 0,
     ) -> OutputLayout:
         """
         The layout for outputs like a given one.
 
         Args:
-            output (`ModelOutput`): The teacher's output for some batch.
+            output ([`Features`]): What the teacher says to some batch.
             names (`Sequence[str]`): States to keep.
             uses_logits (`bool`): Whether to keep logits.
             num_symbols (`int`, *optional*): Operators and constants, if the teacher is a solver.
-            top_k (`int`, *optional*), temperature (`float`, *optional*): See [`OutputLayout`].
+            top_k (`int`, *optional*), temperature (`float`, *optional*), offset (`int`, *optional*):
+                See [`OutputLayout`].
 
         Raises:
             ValueError: logits of another form than scores of a row or of its positions.
         """
-        layout = cls(states={name: state_named(output, name).shape[-1] for name in names})
+        layout = cls(states={name: output[name].shape[-1] for name in names})
         if not uses_logits:
             return layout
         logits = output["logits"]
@@ -89,7 +95,8 @@ class OutputLayout:
             )
         if num_symbols is not None:
             return replace(layout, logits=NODES, columns=num_symbols)
-        layout = replace(layout, logits=CLASSES if logits.dim() == 2 else POSITIONS, columns=logits.shape[-1])
+        kind = CLASSES if logits.dim() == 2 else POSITIONS
+        layout = replace(layout, logits=kind, columns=logits.shape[-1], offset=offset)
         keeps_all = top_k is None or top_k >= layout.columns
         return layout if keeps_all else replace(layout, top_k=top_k, temperature=temperature)
 
@@ -99,12 +106,12 @@ class OutputLayout:
 
     # From an output to rows
 
-    def pack(self, output: Any, inputs: Mapping[str, Any]) -> list[PackedRow]:
+    def pack(self, output: Features, inputs: Mapping[str, Any]) -> list[PackedRow]:
         """
         What is kept of each row of a batch.
 
         Args:
-            output (`ModelOutput`): The teacher's.
+            output ([`Features`]): What the teacher says.
             inputs (`Mapping`): The batch that it read.
 
         Raises:
@@ -112,7 +119,7 @@ class OutputLayout:
         """
         parts, tokens, positions = [], None, None
         for name in self.states:
-            state = state_named(output, name)
+            state = output[name]
             mask = token_mask(inputs, state.shape[:2], state.device)
             tokens = mask.sum(1).tolist()
             parts.append(PackedPart(f"hidden states ({name})", state[mask], tokens))
@@ -122,7 +129,7 @@ class OutputLayout:
             if self.logits == CLASSES:
                 logits, positions = logits, [1] * len(logits)
             else:
-                mask = label_mask(inputs, logits.shape[:2], logits.device)
+                mask = label_mask(inputs, logits.shape[:2], logits.device, self.offset)
                 logits, positions = logits[mask], mask.sum(1).tolist()
             logits = logits.masked_fill(logits <= FORBIDDEN, -math.inf)
             if self.top_k is not None:
@@ -182,7 +189,7 @@ class OutputLayout:
                 batch["indices"] = torch.from_numpy(np.concatenate([each["indices"] for each in arrays]))
         elif self.logits is not None:
             counts, width = [row.positions for row in rows], max(row.columns for row in rows)
-            mask = label_mask(inputs, (len(rows), max(counts)), None).numpy()
+            mask = label_mask(inputs, (len(rows), max(counts)), None, self.offset).numpy()
             places = _places(mask, counts, "labels")
             if self.logits == NODES:
                 numbers = inputs.get("number_positions")
@@ -193,7 +200,7 @@ class OutputLayout:
                 batch["indices"] = _padded([each["indices"] for each in arrays], places, shape, np.int32)
         return batch
 
-    def restore(self, batch: Mapping[str, Tensor], dtype: torch.dtype) -> CachedOutput:
+    def restore(self, batch: Mapping[str, Tensor], dtype: torch.dtype) -> Features:
         """
         The output that [`~OutputLayout.assemble`] made parts of, wherever these are now.
 
@@ -205,10 +212,13 @@ class OutputLayout:
         def number(values: Tensor) -> Tensor:
             return values.to(torch.promote_types(values.dtype, dtype))
 
-        states = {"hidden": {}, "bottleneck": {}}
+        states, recorded = {"hidden": {}, "bottleneck": {}}, {}
         for name in self.states:
             kind, _, index = name.rpartition("_")
-            states[kind][int(index)] = number(batch[name])
+            if kind in states:
+                states[kind][int(index)] = number(batch[name])
+            else:
+                recorded[name] = number(batch[name])
         hidden, narrow = (
             tuple(found.get(index) for index in range(max(found) + 1)) if found else None for found in states.values()
         )
@@ -220,7 +230,7 @@ class OutputLayout:
                 full = rest.expand(*rest.shape[:-1], self.columns).clone()
                 logits = full.scatter(-1, batch["indices"].long(), values)
             logits = logits.masked_fill(logits.isneginf(), torch.finfo(logits.dtype).min)
-        return CachedOutput(logits=logits, hidden_states=hidden, bottleneck_states=narrow)
+        return Features(CachedOutput(logits=logits, hidden_states=hidden, bottleneck_states=narrow), recorded)
 
     def _split(self, row: PackedRow) -> dict[str, np.ndarray]:
         (payload,), arrays, start = row.payload, {}, 0
@@ -234,26 +244,6 @@ class OutputLayout:
             arrays[name] = payload[start:stop].view(dtype).reshape(count, width)
             start = stop
         return arrays
-
-
-def state_named(output: Any, name: str) -> Tensor:
-    """`hidden_4`: the fifth of the (encoder's) hidden states; `bottleneck_0`: the first narrow state."""
-    kind, _, index = name.rpartition("_")
-    return (student_states(output) if kind == "hidden" else output["bottleneck_states"])[int(index)]
-
-
-def token_mask(inputs: Mapping[str, Any], shape: Sequence[int], device: Any) -> Tensor:
-    """`(batch, tokens)`, true at tokens; everywhere where the batch has no attention mask."""
-    mask = inputs.get("attention_mask")
-    if mask is None or mask.dim() != 2:
-        return torch.ones(tuple(shape), dtype=torch.bool, device=device)
-    return mask.bool()
-
-
-def label_mask(inputs: Mapping[str, Any], shape: Sequence[int], device: Any) -> Tensor:
-    """`(batch, positions)`, true where logits count: at labels, else at tokens."""
-    labels = inputs.get("labels")
-    return token_mask(inputs, shape, device) if labels is None else labels != -100
 
 
 def _last_numbers(positions: Tensor | None, count: int) -> list[int]:
@@ -288,4 +278,4 @@ def _padded(values: Sequence[np.ndarray], places: Sequence, shape: tuple[int, ..
     return torch.from_numpy(batch)
 
 
-__all__ = ["OutputLayout", "label_mask", "state_named", "token_mask"]
+__all__ = ["OutputLayout"]

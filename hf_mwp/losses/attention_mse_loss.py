@@ -46,8 +46,6 @@ class AttentionMSELoss(nn.Module):
     """
 
     needs_equal_width = False
-    reads = "attention"
-    """What trainers give to the loss: `"state"`, `"states"` (of two layers) or `"attention"`."""
 
     def __init__(self, heads: str = "each") -> None:
         super().__init__()

@@ -46,8 +46,6 @@ class FSPLoss(nn.Module):
     """
 
     needs_equal_width = True
-    reads = "states"
-    """What trainers give to the loss: `"state"`, `"states"` (of two layers) or `"attention"`."""
 
     def forward(
         self,

@@ -41,8 +41,6 @@ class HiddenMSELoss(nn.Module):
 
     needs_equal_width = True
     """Whether student and teacher must have the same width; trainers put a projection in front if they do not."""
-    reads = "state"
-    """What trainers give to the loss: `"state"`, `"states"` (of two layers) or `"attention"`."""
 
     def forward(
         self, student_hidden: torch.Tensor, teacher_hidden: torch.Tensor, mask: torch.Tensor | None = None

@@ -45,8 +45,6 @@ class NSTLoss(nn.Module):
     """
 
     needs_equal_width = False
-    reads = "state"
-    """What trainers give to the loss: `"state"`, `"states"` (of two layers) or `"attention"`."""
 
     def forward(
         self,

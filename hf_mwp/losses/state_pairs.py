@@ -1,4 +1,4 @@
-"""Checks of losses that read the states of two layers."""
+"""Checks of losses that read states of layers."""
 
 from __future__ import annotations
 
@@ -22,6 +22,18 @@ def check_pairs(student: Sequence[torch.Tensor], teacher: Sequence[torch.Tensor]
         raise ValueError(
             f"The student has states for {tuple(ours[:2])} tokens, the teacher for {tuple(theirs[:2])}: both must "
             "read the same tokens."
+        )
+
+
+def check_layers(student: Sequence[torch.Tensor], teacher: Sequence[torch.Tensor]) -> None:
+    """Raises `ValueError` unless both are equally many states `(batch, tokens, width)` for the same tokens."""
+    if not student or len(student) != len(teacher):
+        raise ValueError(f"The student's states are of {len(student)} layers, the teacher's of {len(teacher)}.")
+    shapes = {tuple(state.shape[:2]) if state.dim() == 3 else tuple(state.shape) for state in (*student, *teacher)}
+    if len(shapes) > 1 or any(state.dim() != 3 for state in student):
+        raise ValueError(
+            f"Student and teacher have states for tokens of the shapes {sorted(shapes)}: states (batch, tokens, "
+            "width) for the same tokens are needed."
         )
 
 

@@ -9,17 +9,31 @@ from functools import partial
 from typing import Any
 
 from ..distillation.layer_mapping import STRATEGIES, map_layers
-from ..losses import AttentionMSELoss, FSPLoss, HiddenMSELoss, NSTLoss
+from ..distillation.objectives import (
+    AttentionMaps,
+    AttentionRelations,
+    ContextRelations,
+    DecoupledLabels,
+    HiddenStates,
+    LayerFlow,
+    PatientStates,
+    SoftLabels,
+)
+from ..losses import AttentionMSELoss, NSTLoss
 from .base_config import BaseConfig
 
 
-# Names that `hidden_loss` may have in a config; in Python, a loss object may be given to the trainer instead.
+# Names that `prediction_loss` and `hidden_loss` may have; in Python, objectives may be given to the trainer instead.
+PREDICTION_LOSSES = {"kd": SoftLabels, "dkd": DecoupledLabels}
 HIDDEN_LOSSES = {
-    "mse": HiddenMSELoss,
-    "attention": AttentionMSELoss,
-    "attention_mean": partial(AttentionMSELoss, heads="mean"),
-    "fsp": FSPLoss,
-    "nst": NSTLoss,
+    "mse": HiddenStates,
+    "attention": AttentionMaps,
+    "attention_mean": partial(AttentionMaps, AttentionMSELoss(heads="mean")),
+    "fsp": LayerFlow,
+    "nst": partial(HiddenStates, NSTLoss()),
+    "pkd": PatientStates,
+    "ckd": ContextRelations,
+    "minilm": AttentionRelations,
 }
 
 
@@ -45,6 +59,9 @@ class DistillationConfig(BaseConfig):
         scale_by_square (`bool`, *optional*, defaults to `True`):
             Multiply the soft part by `temperature²` (Hinton et al.), so that its gradients keep their size. The
             paper's formula has no such factor; with its temperature of 4 the soft part then is 16 times smaller.
+        prediction_loss (`str`, *optional*, defaults to `"kd"`):
+            How the student follows the teacher's probabilities: `"kd"`, as they are; `"dkd"`, the right class apart
+            from the others, which needs labels ([`DKDLoss`]).
         prediction_weight (`float`, *optional*, defaults to 1.0):
             Weight of both parts together; 0 trains on features alone.
 
@@ -54,8 +71,12 @@ class DistillationConfig(BaseConfig):
             What the student's layers learn: `"mse"`, hidden states ([`HiddenMSELoss`]); `"attention"`, attention
             matrices head by head, or `"attention_mean"`, their means over heads ([`AttentionMSELoss`]; both models
             need `attn_implementation="eager"`); `"fsp"`, the flow from the pair of layers before, the embedding
-            output being the first ([`FSPLoss`]); `"nst"`, similarities between tokens ([`NSTLoss`]). `None` or
-            `"none"` for no such loss. Ming et al. compare the four in table 6; hidden states are the best.
+            output being the first ([`FSPLoss`]); `"nst"`, similarities between tokens ([`NSTLoss`]); `"pkd"`, the
+            first token's states of all mapped layers together ([`PKDLoss`]); `"ckd"`, how tokens and how the layers of
+            a token lie to each other ([`~objectives.ContextRelations`]); `"minilm"`, relations between queries, keys
+            and values ([`RelationLoss`]; MiniLM has the last pair alone, `layer_mapping="3:12"`). Several are joined
+            by `+`, such as `"mse+attention"`, and logged under their names. `None` or `"none"` for no such loss. Ming
+            et al. compare the first four in table 6; hidden states are the best.
         layer_mapping (`str` or list of pairs, *optional*, defaults to `"uniform"`):
             Which layer learns from which, see [`~distillation.map_layers`]: `"uniform"`, `"first"`, `"last"`, pairs
             student:teacher such as `"1:4,2:8,3:12"`, or `[[1, 4], [2, 8], [3, 12]]` in Python and YAML.
@@ -104,13 +125,20 @@ class DistillationConfig(BaseConfig):
     scale_by_square: bool = field(
         default=True, metadata={"help": "Multiply the loss on the teacher's probabilities by the squared temperature."}
     )
+    prediction_loss: str = field(
+        default="kd",
+        metadata={"help": "kd, the teacher's probabilities, or dkd, the right class apart from the others."},
+    )
     prediction_weight: float = field(
         default=1.0, metadata={"help": "Weight of the prediction loss, soft and hard labels together."}
     )
 
     hidden_loss: str | None = field(
         default="mse",
-        metadata={"help": "What layers learn: mse (hidden states), attention, attention_mean, fsp, nst, or none."},
+        metadata={
+            "help": "What layers learn: mse (hidden states), attention, attention_mean, fsp, nst, pkd, ckd, minilm, "
+            "several joined by +, or none."
+        },
     )
     layer_mapping: str = field(
         default="uniform",
@@ -165,8 +193,16 @@ class DistillationConfig(BaseConfig):
         for name in ("prediction_weight", "embedding_weight", "projection_learning_rate"):
             if getattr(self, name) is not None and getattr(self, name) < 0:
                 raise ValueError(f"`{name}` must not be negative, got {getattr(self, name)}.")
-        if self.hidden_loss is not None and self.hidden_loss not in HIDDEN_LOSSES:
-            raise ValueError(f"`hidden_loss` must be one of {list(HIDDEN_LOSSES)} or None, got {self.hidden_loss!r}.")
+        if self.prediction_loss not in PREDICTION_LOSSES:
+            raise ValueError(
+                f"`prediction_loss` must be one of {list(PREDICTION_LOSSES)}, got {self.prediction_loss!r}."
+            )
+        names = [] if self.hidden_loss is None else str(self.hidden_loss).split("+")
+        if not {*names} <= {*HIDDEN_LOSSES} or len({*names}) < len(names):
+            raise ValueError(
+                f"`hidden_loss` must be one of {list(HIDDEN_LOSSES)}, several joined by +, or None, got "
+                f"{self.hidden_loss!r}."
+            )
         if self.hidden_weights is not None and not _is_list_of_weights(self.hidden_weights):
             raise ValueError(f"`hidden_weights` must be a list of numbers from 0 on, got {self.hidden_weights!r}.")
         if self.label_smoothing_factor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -9,17 +11,18 @@ from torch import nn
 
 from ..distillation.compatibility import (
     check_embeddings,
-    check_features,
     check_frozen_teacher,
+    check_outputs,
     check_reading,
     check_solvers,
 )
-from ..distillation.feature_matching import FeatureMatching
 from ..distillation.feature_projections import FeatureProjections
-from ..losses import HiddenMSELoss, LogitDistillationLoss
+from ..distillation.features import Features, read_features
+from ..distillation.objectives import Objective
+from ..distillation.teachers import CachedTeacher, LiveTeacher, TeacherRequest
 from .base_trainer import BaseTrainer
-from .cached_teacher import CACHED_OUTPUTS, CachedTeacher
-from .distillation_config import HIDDEN_LOSSES, DistillationConfig
+from .default_objectives import default_objectives
+from .distillation_config import DistillationConfig
 
 
 class DistillationTrainer(BaseTrainer):
@@ -30,14 +33,15 @@ class DistillationTrainer(BaseTrainer):
     solvers of math word problems, classifiers, masked language models, encoder-decoder models (of whose states the
     encoder's are compared). With solvers, data and evaluation are as in [`SolverTrainer`].
 
-    The parts of the loss ([`DistillationConfig`] has the formula) are logged as `loss_soft`, `loss_hard`,
-    `loss_hidden_{student layer}` and `loss_embedding`, unweighted. While evaluating, the loss is the student's own,
-    which compares with that of other trainers and spares the teacher's computation.
+    The loss is the weighted sum of the parts of its objectives. Those of [`DistillationConfig`], which has their
+    formula, are logged as `loss_soft`, `loss_hard`, `loss_hidden_{student layer}` and `loss_embedding`, unweighted.
+    While evaluating, the loss is the student's own, which compares with that of other trainers and spares the
+    teacher's computation.
 
     Where the teacher has bottleneck networks, their narrow states are what the student's layers learn from
     (`use_bottlenecks`). Where widths still differ, linear maps are trained with the student, see
-    [`FeatureProjections`]. They are saved in
-    checkpoints in a file of their own and resumed from there; checkpoints and `save_model` give a plain student.
+    [`FeatureProjections`]. They are saved in checkpoints in a file of their own and resumed from there; checkpoints
+    and `save_model` give a plain student.
 
     Models, layers, widths and classes are checked with two examples before training begins.
 
@@ -56,13 +60,10 @@ class DistillationTrainer(BaseTrainer):
         teacher_processing_class ([`MwpProcessor`] or tokenizer, *optional*):
             Only to check that the teacher reads texts as the student does. Without it, models that are no solvers
             must embed equally many tokens.
-        prediction_loss (`nn.Module`, *optional*):
-            In place of [`LogitDistillationLoss`]: called with student logits, teacher logits and, where there are
-            logits for each position, a mask of those that count; it returns their mean.
-        hidden_loss (`nn.Module`, *optional*):
-            In place of `args.hidden_loss`: called with student states, teacher states and a mask. If it has
-            `needs_equal_width = False`, it gets states of different width without a linear map. Its attribute `reads`
-            says what it gets, see [`~distillation.feature_matching.FeatureMatching`].
+        objectives (`Sequence[Objective]`, *optional*):
+            What the student is asked for, see [`~distillation.objectives.Objective`]; several of a kind may stand side
+            by side under different names. The fields of `args` under "Prediction" and "Features" then do nothing, but
+            for `projection_learning_rate`. By default, what these fields say.
 
     Raises:
         ValueError: models that do not fit: other symbols, vocabulary, classes, shared weights, a mapping beyond the
@@ -100,16 +101,13 @@ class DistillationTrainer(BaseTrainer):
         processing_class: Any = None,
         *,
         teacher_processing_class: Any = None,
-        prediction_loss: nn.Module | None = None,
-        hidden_loss: nn.Module | None = None,
+        objectives: Sequence[Objective] | None = None,
         **kwargs,
     ) -> None:
         if not isinstance(teacher_model, nn.Module):
             raise TypeError(f"`teacher_model` must be a model, got `{type(teacher_model).__name__}`.")
         if kwargs.get("compute_loss_func") is not None:
-            raise ValueError(
-                "`compute_loss_func` is not used in distillation: give `prediction_loss` or `hidden_loss`."
-            )
+            raise ValueError("`compute_loss_func` is not used in distillation: give `objectives`.")
         if teacher_processing_class is not None:
             check_reading(processing_class, teacher_processing_class)
         self.teacher_model = teacher_model
@@ -123,33 +121,16 @@ class DistillationTrainer(BaseTrainer):
             processing_class=processing_class,
             **kwargs,
         )
-        args = self.args
         # The loss is a mean over a batch, whatever the student's `forward` could do with `num_items_in_batch`.
         self.model_accepts_loss_kwargs = False
-        # A solver's own loss sums over the nodes of a tree and averages over problems: so must what is added to it.
-        reduction = "batchmean" if self.is_solver else "mean"
-        self._uses_probabilities = prediction_loss is None
-        if prediction_loss is None:
-            prediction_loss = LogitDistillationLoss(args.temperature, args.scale_by_square, reduction)
-        if hidden_loss is None and args.hidden_loss is not None:
-            hidden_loss = HIDDEN_LOSSES[args.hidden_loss]()
-        self.prediction_loss = prediction_loss
-        self.features = FeatureMatching(
-            hidden_loss,
-            HiddenMSELoss() if args.embedding_weight else None,
-            args.layer_mapping,
-            args.hidden_weights,
-            args.embedding_weight,
-            args.use_bottlenecks,
-        )
-        if not args.prediction_weight and not self._uses_states:
+        self.objectives = default_objectives(self.args) if objectives is None else list(objectives)
+        if not self.objectives:
             raise ValueError("Nothing to learn from: all weights of the loss are 0.")
+        self.projections = FeatureProjections({})
         self.teacher_model = self.accelerator.prepare_model(teacher_model, evaluation_mode=True)
         # Only the student counts as prepared: `Trainer` looks at that when it evaluates before training.
         self.accelerator.free_memory()
         self.teacher_model.requires_grad_(False).eval()
-        # Whether predictions are compared position by position and averaged over all of them.
-        self._per_position = False
         if self.train_dataset is not None:
             self._plan()
 
@@ -164,50 +145,48 @@ class DistillationTrainer(BaseTrainer):
     def _ancestors(self) -> list[nn.Module]:
         return [*super()._ancestors(), self.teacher_model]
 
-    # Features
-
-    @property
-    def projections(self) -> FeatureProjections:
-        """The linear maps between different widths."""
-        return self.features.projections
+    # Planning
 
     @property
     def layers(self) -> list[tuple[int, int]]:
         """Pairs (student layer, teacher layer) that are compared."""
-        return self.features.layers
+        return [pair for each in self.objectives for pair in each.layers]
 
     @property
     def hidden_weights(self) -> list[float]:
-        """The weight of each pair."""
-        return self.features.weights
-
-    @property
-    def _uses_states(self) -> bool:
-        return bool(self.features)
+        """The weight of each part of the loss that compares layers."""
+        return [weight for each in self.objectives if each.layers for weight in each.parts.values()]
 
     @torch.no_grad()
     def _plan(self) -> None:
-        """Runs both models on two examples, checks that they fit, and decides what is compared with what."""
-        if self.features.reads_attention and self.args.cache_teacher_outputs:
+        """Runs both models on two examples, and lets the objectives decide what is compared with what."""
+        if self.args.cache_teacher_outputs and not all(each.cacheable for each in self.objectives):
             raise ValueError(
                 "Attention matrices of the teacher are not cached: set `cache_teacher_outputs=False`, or compare "
                 "something else (`hidden_loss`)."
             )
+        self._options = {name: value for each in self.objectives for name, value in each.options.items()}
         was_training = self.model.training
         self.model.eval()
         with torch.random.fork_rng(devices=[]):
             inputs = self._prepare_inputs(self._first_batch())
-            student, teacher = self._forward(self.model, inputs), self._forward(self.teacher_model, inputs)
+            models = [self.model, self.teacher_model]
+            outputs = [model(**inputs, **self._options) for model in models]
+            check_outputs(*outputs)
+            models = [self.accelerator.unwrap_model(model) for model in models]
+            student, teacher = (Features(o, model=model) for o, model in zip(outputs, models, strict=True))
+            for objective in self.objectives:
+                objective.plan(student, teacher, inputs)
         self.model.train(was_training)
-        check_features(student, teacher, self._uses_states, self._uses_soft_labels, self._uses_probabilities)
-        config = getattr(self.accelerator.unwrap_model(self.teacher_model), "config", None)
-        self.features.plan(student, teacher, getattr(config, "bottleneck_layers", ()))
-        logits = student.get("logits")
-        self._per_position = not self.is_solver and logits is not None and logits.dim() > 2
-
-    def _teacher_states(self) -> list[tuple[int, bool]]:
-        """As [`~FeatureMatching.teacher_states`]."""
-        return self.features.teacher_states()
+        parts = [part for each in self.objectives for part in each.parts]
+        if len({*parts}) < len(parts):
+            raise ValueError(f"Parts of the loss have the names {parts}: give each objective its own (`name=`).")
+        self.projections = FeatureProjections(
+            {name: widths for each in self.objectives for name, widths in each.projections.items()}
+        )
+        self._reads = [name for each in self.objectives for name in each.student_reads]
+        request = TeacherRequest.of(self.objectives, self.args.cache_top_k)
+        self._live_teacher = self.teacher_source = LiveTeacher(self.teacher_model, request)
 
     def _first_batch(self) -> dict[str, Any]:
         rows = []
@@ -250,104 +229,84 @@ class DistillationTrainer(BaseTrainer):
 
     # Loss
 
-    @property
-    def _uses_soft_labels(self) -> bool:
-        return self.args.prediction_weight > 0 and self.args.soft_label_weight > 0
-
-    @property
-    def _uses_hard_labels(self) -> bool:
-        return self.args.prediction_weight > 0 and self.args.soft_label_weight < 1
-
-    def _forward(self, model: nn.Module, inputs: dict[str, Any]):
-        extras = {"output_hidden_states": True} if self._uses_states else {}
-        if self.features.reads_attention:
-            extras["output_attentions"] = True
-        return model(**inputs, **extras)
-
     def get_batch_samples(self, epoch_iterator, num_batches, device):
         """As in `Trainer`; counts over what a step averages its parts, in all its batches and processes."""
         batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
-        if not batches or not (self._uses_states or self._per_position):
+        if not batches:
             return batches, None
         counts = torch.stack([self._count(batch) for batch in batches]).sum(0, keepdim=True)
         return batches, self.accelerator.gather(counts).sum(0)
 
     def _count(self, batch: dict[str, Any]) -> torch.Tensor:
-        """Over how many items the parts of a batch are means: embeddings, hidden states, predictions; 0 if unknown."""
-        mask, positions = batch.get("attention_mask"), self._predicted(batch)
-        # Made where they are used: a step waits for no device.
-        features = predictions = torch.zeros(2, device=self.args.device)
-        if self._uses_states and mask is not None:
-            features = self.features.count(mask).to(features)
-        if self._per_position and positions is not None:
-            predictions = positions.sum().to(features).expand(1)
-        return torch.cat([features, predictions[:1]])
-
-    @staticmethod
-    def _predicted(batch: dict[str, Any]) -> torch.Tensor | None:
-        """The positions `(batch, length)` at which predictions are compared, where each position has one."""
-        labels = batch.get("labels")
-        # Where there are labels position by position, the hard loss counts those as well.
-        return batch.get("attention_mask") if labels is None else labels != -100
+        """Over how many items each part of a batch is a mean; 1 if nobody knows."""
+        device, counts = self.args.device, []
+        for objective in self.objectives:
+            for count in objective.counts(batch).values():
+                # Made where they are used: a step waits for no device.
+                known = isinstance(count, torch.Tensor)
+                counts.append(count.to(device, torch.float) if known else torch.full((), count or 1.0, device=device))
+        return torch.stack(counts)
 
     def get_train_dataloader(self):
         """As in `Trainer`; with `cache_teacher_outputs`, batches bring the teacher's outputs along."""
-        if not self.args.cache_teacher_outputs:
+        if not (self.args.cache_teacher_outputs and self._live_teacher.request.features):
             return super().get_train_dataloader()
         own = self.data_collator
-        self._cached_teacher = CachedTeacher(self)
-        self.data_collator = self._cached_teacher.prepare()
+        self.teacher_source = self._cache_teacher()
+        self.data_collator = self.teacher_source.collator
         try:
             return super().get_train_dataloader()
         finally:
             self.data_collator = own
 
+    def _cache_teacher(self) -> CachedTeacher:
+        args, main = self.args, self.model.main_input_name
+
+        def length(row: Any) -> int:
+            if not isinstance(row, dict):
+                return 0
+            return row.get(args.length_column_name) or (len(row[main]) if hasattr(row.get(main), "__len__") else 0)
+
+        return CachedTeacher(
+            self._live_teacher,
+            self.train_dataset,
+            self.data_collator,
+            Path(args.teacher_cache_dir or Path(args.output_dir) / "teacher_cache"),
+            trim=self._get_collator_with_removed_columns(list),
+            prepare=self._prepare_inputs,
+            context=self.compute_loss_context_manager,
+            length=length,
+            batch_size=args.per_device_eval_batch_size,
+            processing=self.processing_class,
+            mixed_precision=self.accelerator.mixed_precision,
+            dtype=next(self.model.parameters()).dtype,
+            progress=self._report_teacher_cache,
+        )
+
+    def _report_teacher_cache(self, done: int, total: int) -> bool:
+        """Tells callbacks that have a method `on_teacher_cache`; whether any has."""
+        watching = [each for each in self.callback_handler.callbacks if hasattr(each, "on_teacher_cache")]
+        for callback in watching:
+            callback.on_teacher_cache(self.args, self.state, self.control, done=done, total=total)
+        return bool(watching)
+
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         """The weighted sum of all parts while training, the student's own loss while evaluating."""
         if not model.training:
             return super().compute_loss(model, inputs, return_outputs=return_outputs)
-        cached = inputs.pop(CACHED_OUTPUTS, None)
-        outputs = self._forward(model, inputs)
-        teacher_outputs = self._teacher_outputs(inputs) if cached is None else self._cached_teacher.outputs(cached)
+        teacher = self.teacher_source.outputs(inputs)
+        student = read_features(model, inputs, self._options, self._reads)
+        student.projected = self.projections.read(student.output)
         parts: dict[str, torch.Tensor] = {}
         weights: dict[str, float] = {}
-        totals = None
+        for objective in self.objectives:
+            parts |= objective.losses(student, teacher, inputs)
+            weights |= objective.parts
         if num_items_in_batch is not None:
             # `Trainer` takes the mean over batches and processes.
-            totals = num_items_in_batch / (self.current_gradient_accumulation_steps * self.accelerator.num_processes)
-        self._add_prediction_parts(parts, weights, outputs, teacher_outputs, inputs, totals)
-        self._add_feature_parts(parts, weights, outputs, teacher_outputs, inputs, totals)
-        self.record_loss_parts(parts)
+            mean = num_items_in_batch / (self.current_gradient_accumulation_steps * self.accelerator.num_processes)
+            shares = self._count(inputs) / mean.clamp(min=1e-9)
+            parts = {name: part * share for (name, part), share in zip(parts.items(), shares, strict=True)}
+        self.record_loss_parts({f"loss_{name}": part for name, part in parts.items()})
         loss = sum(weights[name] * part for name, part in parts.items())
-        return (loss, outputs) if return_outputs else loss
-
-    def _teacher_outputs(self, inputs: dict[str, Any]):
-        """What the teacher says to a batch."""
-        with torch.no_grad():
-            return self._forward(self.teacher_model.eval(), inputs)
-
-    def _add_prediction_parts(self, parts, weights, outputs, teacher_outputs, inputs, totals) -> None:
-        args, share = self.args, 1.0
-        logits = outputs.get("logits")
-        mask = self._predicted(inputs) if logits is not None and logits.dim() > 2 else None
-        if self._per_position and mask is not None and totals is not None:
-            share = mask.sum() / totals[2].clamp(min=1e-9)
-        if self._uses_soft_labels:
-            parts["loss_soft"] = self.prediction_loss(logits, teacher_outputs["logits"], mask) * share
-            weights["loss_soft"] = args.prediction_weight * args.soft_label_weight
-        if self._uses_hard_labels:
-            if outputs.get("loss") is None:
-                raise ValueError(
-                    "The student computed no loss, so the batch has no labels: give labels, or set "
-                    "`soft_label_weight=1`."
-                )
-            parts["loss_hard"] = outputs["loss"].mean() * share
-            weights["loss_hard"] = args.prediction_weight * (1 - args.soft_label_weight)
-
-    def _add_feature_parts(self, parts, weights, outputs, teacher_outputs, inputs, totals) -> None:
-        if not self._uses_states:
-            return
-        mask = inputs.get("attention_mask")
-        totals = None if mask is None else totals
-        for name, (part, weight) in self.features.losses(outputs, teacher_outputs, mask, totals).items():
-            parts[f"loss_{name}"], weights[f"loss_{name}"] = part, weight
+        return (loss, student.output) if return_outputs else loss

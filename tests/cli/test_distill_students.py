@@ -77,9 +77,12 @@ def test_a_pretrained_encoder_with_another_tokenizer(teacher, problems, tmp_path
     assert "another tokenizer than the teacher (1 tokens differ, for example '鸡')" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["attention", "attention_mean", "fsp", "nst"])
+@pytest.mark.parametrize(
+    "name", ["attention", "attention_mean", "fsp", "nst", "pkd", "ckd", "minilm", "mse+attention"]
+)
 def test_knowledge_types(teacher, problems, tmp_path, name):
-    assert distil(teacher, problems, tmp_path, f"--hidden_loss={name}", "--student_layers=2") == 0
+    options = ["--student_layers=2", "--prediction_loss=dkd"] if name in ("pkd", "ckd") else ["--student_layers=2"]
+    assert distil(teacher, problems, tmp_path, f"--hidden_loss={name}", *options) == 0
     assert MwpSolver.from_pretrained(tmp_path).encoder.config._attn_implementation == "sdpa"
 
 

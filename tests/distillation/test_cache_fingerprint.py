@@ -238,3 +238,14 @@ def test_rows_are_recognised_by_their_numbers():
     assert row_key({"pixels": np.zeros((2, 3))}) != row_key({"pixels": np.zeros((3, 2))})
     with pytest.raises(TypeError, match="`object`.*cache_teacher_outputs=False"):
         row_key({"input_ids": object()})
+
+
+def test_gates_in_buffers_are_part_of_a_model():
+    """Those in buffers that are not saved as well; what a hook holds for itself is not seen."""
+    model = tiny_classifier()
+    model.register_buffer("head_gates", torch.ones(2, 2), persistent=False)
+    model.register_forward_hook(lambda module, args, output: None)
+    before = hash_model(model)
+    assert "head_gates" not in model.state_dict() and hash_model(model) == before
+    model.head_gates[1, 0] = 0.0
+    assert hash_model(model) != before

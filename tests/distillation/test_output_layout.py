@@ -5,6 +5,7 @@ import pytest
 import torch
 from transformers.modeling_outputs import MaskedLMOutput, SequenceClassifierOutput
 
+from hf_mwp.distillation.features import Features
 from hf_mwp.distillation.output_layout import OutputLayout
 from hf_mwp.distillation.packed_row import PackedRow
 
@@ -28,16 +29,16 @@ def stored(rows):
 
 def through(layout, output, inputs, rows=None, **other):
     """What comes back of an output; `rows` and `other` choose another batch of the same rows."""
-    packed = stored(layout.pack(output, inputs))
+    packed = stored(layout.pack(Features(output), inputs))
     packed = packed if rows is None else [packed[row] for row in rows]
-    return layout.restore(layout.assemble(packed, other or inputs), torch.float32)
+    return layout.restore(layout.assemble(packed, other or inputs), torch.float32).output
 
 
 def test_states_come_back_where_tokens_are():
     states = torch.arange(24.0).view(2, 3, 4)
     output = MaskedLMOutput(hidden_states=(states, states + 100, states + 200))
     mask = torch.tensor([[1, 1, 0], [1, 1, 1]])
-    layout = OutputLayout.of(output, ["hidden_0", "hidden_2"], uses_logits=False)
+    layout = OutputLayout.of(Features(output), ["hidden_0", "hidden_2"], uses_logits=False)
     assert layout.to_json()["states"] == {"hidden_0": 4, "hidden_2": 4}
     back = through(layout, output, {"attention_mask": mask})
     assert back.hidden_states[1] is None and back.logits is None and back.bottleneck_states is None
@@ -52,14 +53,14 @@ def test_states_come_back_where_tokens_are():
 def test_logits_of_rows_and_of_labelled_positions():
     logits = torch.tensor([[0.5, -1.25, 3.0], [1.0, 2.0, -4.0]])
     output = SequenceClassifierOutput(logits=logits)
-    layout = OutputLayout.of(output, [], uses_logits=True)
+    layout = OutputLayout.of(Features(output), [], uses_logits=True)
     back = through(layout, output, {"labels": torch.tensor([0, 2])})
     assert torch.equal(back.logits, logits)
 
     labels = torch.tensor([[-100, 3, -100], [2, -100, 4]])
     output = MaskedLMOutput(logits=torch.arange(30.0).view(2, 3, 5))
-    layout = OutputLayout.of(output, [], uses_logits=True)
-    packed = layout.pack(output, {"labels": labels})
+    layout = OutputLayout.of(Features(output), [], uses_logits=True)
+    packed = layout.pack(Features(output), {"labels": labels})
     assert [row.positions for row in packed] == [1, 2] and packed[0].nbytes == 10
     back = through(layout, output, {"labels": labels})
     assert torch.equal(back.logits, output.logits * (labels != -100).unsqueeze(-1))
@@ -68,7 +69,7 @@ def test_logits_of_rows_and_of_labelled_positions():
     with pytest.raises(ValueError, match="collator is not the one"):
         through(layout, output, {"labels": labels}, labels=torch.tensor([[1, 1, 1], [1, -100, 1]]))
     with pytest.raises(ValueError, match="only scores of a row"):
-        OutputLayout.of(MaskedLMOutput(logits=torch.zeros(1, 2, 3, 4)), [], uses_logits=True)
+        OutputLayout.of(Features(MaskedLMOutput(logits=torch.zeros(1, 2, 3, 4))), [], uses_logits=True)
 
 
 def test_numbers_that_a_problem_lacks_are_forbidden():
@@ -78,7 +79,7 @@ def test_numbers_that_a_problem_lacks_are_forbidden():
         "labels": torch.tensor([[0, 1], [1, -100]]),
         "number_positions": torch.tensor([[4, -1, -1], [2, -1, 3]]),
     }
-    layout = OutputLayout.of(MaskedLMOutput(logits=logits), [], uses_logits=True, num_symbols=2)
+    layout = OutputLayout.of(Features(MaskedLMOutput(logits=logits)), [], uses_logits=True, num_symbols=2)
     packed = layout.pack(MaskedLMOutput(logits=logits), inputs)
     assert [row.columns for row in packed] == [3, 5]
     assert torch.equal(through(layout, MaskedLMOutput(logits=logits), inputs).logits, logits)
@@ -89,8 +90,8 @@ def test_numbers_that_a_problem_lacks_are_forbidden():
 
 def test_rows_beyond_fp16_are_kept_in_fp32():
     states = torch.tensor([[[1.0, 2.0]], [[70000.123, -3.0]], [[0.1, 65504.0]]])
-    layout = OutputLayout.of(MaskedLMOutput(hidden_states=(states,)), ["hidden_0"], uses_logits=False)
-    packed = layout.pack(MaskedLMOutput(hidden_states=(states,)), {})
+    layout = OutputLayout.of(Features(MaskedLMOutput(hidden_states=(states,))), ["hidden_0"], uses_logits=False)
+    packed = layout.pack(Features(MaskedLMOutput(hidden_states=(states,))), {})
     assert [row.wide for row in packed] == [False, True, False] and packed[1].nbytes == 8
     back = through(layout, MaskedLMOutput(hidden_states=(states,)), {}).hidden_states[0]
     assert torch.equal(back[1], states[1])
@@ -98,15 +99,15 @@ def test_rows_beyond_fp16_are_kept_in_fp32():
     for broken in (math.nan, math.inf):
         states[0, 0, 0] = broken
         with pytest.raises(ValueError, match="NaN or infinite"):
-            layout.pack(MaskedLMOutput(hidden_states=(states,)), {})
+            layout.pack(Features(MaskedLMOutput(hidden_states=(states,))), {})
 
 
 @pytest.mark.parametrize("temperature", [1.0, 4.0])
 def test_the_likeliest_classes_and_the_rest_keep_their_probabilities(temperature):
     torch.manual_seed(0)
     output = MaskedLMOutput(logits=3 * torch.randn(2, 3, 50))
-    layout = OutputLayout.of(output, [], True, top_k=4, temperature=temperature)
-    packed = layout.pack(output, {})
+    layout = OutputLayout.of(Features(output), [], True, top_k=4, temperature=temperature)
+    packed = layout.pack(Features(output), {})
     assert packed[0].nbytes == 3 * (5 * 2 + 4 * 4)
     back = through(layout, output, {}).logits
     expected, got = ((each / temperature).softmax(-1) for each in (output.logits, back))
@@ -117,14 +118,14 @@ def test_the_likeliest_classes_and_the_rest_keep_their_probabilities(temperature
     # Spread evenly.
     torch.testing.assert_close(rest.amax(-1), rest.sum(-1) / 46)
     # Nothing is left out where there are not more classes.
-    assert OutputLayout.of(output, [], True, top_k=50).top_k is None
+    assert OutputLayout.of(Features(output), [], True, top_k=50).top_k is None
 
 
 def test_numbers_come_in_the_students_dtype():
     output = SequenceClassifierOutput(logits=torch.tensor([[0.1, 0.2]]))
-    layout = OutputLayout.of(output, [], uses_logits=True)
-    parts = layout.assemble(stored(layout.pack(output, {})), {})
+    layout = OutputLayout.of(Features(output), [], uses_logits=True)
+    parts = layout.assemble(stored(layout.pack(Features(output), {})), {})
     assert parts["logits"].dtype == torch.float16
-    assert layout.restore(parts, torch.float16).logits.dtype == torch.float16
+    assert layout.restore(parts, torch.float16)["logits"].dtype == torch.float16
     # bf16 would be less exact than what is stored.
-    assert layout.restore(parts, torch.bfloat16).logits.dtype == torch.float32
+    assert layout.restore(parts, torch.bfloat16)["logits"].dtype == torch.float32

@@ -15,6 +15,7 @@ from transformers.utils import logging
 
 from hf_mwp.distillation import CacheError, TeacherCache, cache_building
 from hf_mwp.distillation.cache_building import build_cache, check_space
+from hf_mwp.distillation.features import Features
 from hf_mwp.distillation.output_layout import OutputLayout
 
 
@@ -33,7 +34,8 @@ def collate(rows):
 def ask(batch):
     rows = batch["rows"].float()
     places = torch.arange(batch["attention_mask"].shape[1] * 3.0).view(1, -1, 3)
-    return MaskedLMOutput(logits=torch.stack([rows, -rows], -1), hidden_states=(rows.view(-1, 1, 1) + places,))
+    states = (rows.view(-1, 1, 1) + places,)
+    return Features(MaskedLMOutput(logits=torch.stack([rows, -rows], -1), hidden_states=states))
 
 
 def build(folder, rows=range(10), fingerprint="f", ask=ask, **fields):
@@ -49,9 +51,9 @@ def check(cache, rows=range(10)):
     batch = collate(rows)
     back = cache.layout.restore(cache.assemble([KEYS[row] for row in rows], batch), torch.float32)
     expected = ask(batch)
-    assert torch.equal(back.logits, expected.logits)
+    assert torch.equal(back["logits"], expected["logits"])
     mask = batch["attention_mask"].unsqueeze(-1)
-    assert torch.equal(back.hidden_states[0], expected.hidden_states[0] * mask)
+    assert torch.equal(back["hidden_0"], expected["hidden_0"] * mask)
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from hf_mwp.losses import AttentionMSELoss, FSPLoss, HiddenMSELoss, NSTLoss
+from hf_mwp.losses import HiddenMSELoss
 
 
 def test_value_worked_out_by_hand():
@@ -61,14 +61,6 @@ def test_wrong_use_is_named():
         HiddenMSELoss()(torch.zeros(1, 2, 3), torch.zeros(1, 2, 4))
     with pytest.raises(ValueError, match="mask"):
         HiddenMSELoss()(torch.zeros(1, 2, 3), torch.zeros(1, 2, 3), torch.ones(1, 3))
-
-
-@pytest.mark.parametrize(
-    ("loss", "reads"),
-    [(AttentionMSELoss, "attention"), (FSPLoss, "states"), (HiddenMSELoss, "state"), (NSTLoss, "state")],
-)
-def test_each_feature_loss_says_what_it_reads(loss, reads):
-    assert loss.reads == reads
 
 
 def test_citation():

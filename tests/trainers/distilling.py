@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from transformers import BartConfig, BartForConditionalGeneration
+from transformers import BartConfig, BartForConditionalGeneration, GPT2Config, GPT2LMHeadModel
 
 from tests.tiny import TEMPLATES, tiny_rows
 
@@ -53,3 +53,10 @@ def distinct_rows(count=24, seed=0):
     """Rows of problems that stay different from each other when their numbers are masked."""
     rows = enumerate(tiny_rows(count, seed))
     return [{**row, "text": row["text"] + "？" * (index // len(TEMPLATES))} for index, row in rows]
+
+
+def gpt2(width, seed):
+    torch.manual_seed(seed)
+    dropouts = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+    sizes = {"n_embd": width, "n_layer": 2, "n_head": 2, "n_positions": 32, "n_inner": 24, "vocab_size": 40}
+    return GPT2LMHeadModel(GPT2Config(**sizes, **dropouts, initializer_range=0.5))

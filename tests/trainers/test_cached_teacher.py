@@ -16,8 +16,8 @@ from transformers import (
 
 from hf_mwp.cli.progress import RichProgressCallback
 from hf_mwp.distillation import CacheError, cache_building
+from hf_mwp.distillation.teachers import cached_teacher
 from hf_mwp.models import MwpSolver, MwpSolverConfig
-from hf_mwp.trainers import cached_teacher
 from tests.tiny import (
     tiny_classifier,
     tiny_classifier_rows,
@@ -131,20 +131,20 @@ def test_training_is_the_same_up_to_fp16(kind, solvers, others, processor):
 def test_only_what_is_compared_is_kept(solvers, processor):
     trainer = solvers(cache_teacher_outputs=True, layer_mapping="2:4", embedding_weight=0.0, max_steps=1)
     trainer.train()
-    layout = trainer._cached_teacher.cache.layout
+    layout = trainer.teacher_source.cache.layout
     assert dict(layout.states) == {"hidden_4": 24} and layout.logits == "nodes"
     trainer = solvers(
         cache_teacher_outputs=True, hidden_loss=None, embedding_weight=0.0, keywords={"train_dataset": tiny_dataset()}
     )
     trainer.train()
-    assert not trainer._cached_teacher.cache.layout.states
+    assert not trainer.teacher_source.cache.layout.states
     trainer = solvers(cache_teacher_outputs=True, soft_label_weight=0.0, max_steps=1)
     trainer.train()
-    assert trainer._cached_teacher.cache.layout.logits is None
+    assert trainer.teacher_source.cache.layout.logits is None
     teacher = with_bottlenecks(tiny_solver(processor, layers=4, hidden_size=24, seed=1), [2, 4], 16)
     trainer = solvers(teacher=teacher, cache_teacher_outputs=True, max_steps=1)
     trainer.train()
-    assert dict(trainer._cached_teacher.cache.layout.states) == {
+    assert dict(trainer.teacher_source.cache.layout.states) == {
         "bottleneck_0": 16,
         "bottleneck_1": 16,
         "hidden_0": 24,
@@ -182,13 +182,13 @@ def test_likeliest_classes(others):
         trainer = others(copy.deepcopy(models[0]), models[1], rows, rows, **fields, **cached)
         trainer.train()
         logs.append(training_logs(trainer))
-    assert trainer._cached_teacher.cache.layout.top_k == 20
+    assert trainer.teacher_source.cache.layout.top_k == 20
     assert logs[1][0]["loss_soft"] == pytest.approx(logs[0][0]["loss_soft"], rel=0.05)
     # Another temperature needs another cache, as the rest of the probability is that of a temperature.
-    first = trainer._cached_teacher.cache.folder
+    first = trainer.teacher_source.cache.folder
     trainer = others(copy.deepcopy(models[0]), models[1], rows, rows, **(fields | cached | {"temperature": 3.0}))
     trainer.train()
-    assert trainer._cached_teacher.cache.folder != first
+    assert trainer.teacher_source.cache.folder != first
 
 
 def test_a_cache_is_found_again_and_extended(solvers, tmp_path):
@@ -204,7 +204,7 @@ def test_a_cache_is_found_again_and_extended(solvers, tmp_path):
         keywords = {"train_dataset": rows, "callbacks": [Watch()]}
         trainer = solvers(keywords=keywords, **(fields | changes))
         trainer.train()
-        return trainer._cached_teacher.cache.folder
+        return trainer.teacher_source.cache.folder
 
     first = train(distinct_rows(10), per_device_eval_batch_size=4)
     assert progress == [(4, 10), (8, 10), (10, 10)]
@@ -221,15 +221,15 @@ def test_another_teacher_has_another_cache(solvers, processor, tmp_path):
     for _ in range(2):
         trainer = solvers(teacher=copy.deepcopy(teacher), **fields)
         trainer.train()
-        folders.add(trainer._cached_teacher.cache.folder)
-        assert folders == {trainer._cached_teacher.cache.folder} or len(folders) == 2
+        folders.add(trainer.teacher_source.cache.folder)
+        assert folders == {trainer.teacher_source.cache.folder} or len(folders) == 2
         with torch.no_grad():
             teacher.decoder.operator_scorer.bias[0] += 1
     assert len(folders) == 2 and all(folder.parent == tmp_path / "teacher_cache" for folder in folders)
     # A folder under the name that belongs to another one.
     (tmp_path / "teacher_cache").rename(tmp_path / "mine")
     (tmp_path / "teacher_cache").mkdir()
-    last = trainer._cached_teacher.cache.folder.name
+    last = trainer.teacher_source.cache.folder.name
     other = next(folder.name for folder in folders if folder.name != last)
     (tmp_path / "mine" / other).rename(tmp_path / "teacher_cache" / last)
     with pytest.raises(CacheError, match="belongs to another teacher"):
@@ -244,7 +244,7 @@ def test_another_collation_has_another_cache(others):
             name: value if value.dim() == 1 else value[:, :limit] for name, value in pad(rows).items()
         }
         trainer.train()
-        folders.add(trainer._cached_teacher.cache.folder)
+        folders.add(trainer.teacher_source.cache.folder)
     assert len(folders) == 2
 
 
@@ -361,7 +361,7 @@ def test_no_room(solvers, monkeypatch, tmp_path):
     trainer = solvers(cache_teacher_outputs=True, max_steps=1, keywords={"train_dataset": rows})
     trainer.train()
     # Estimated from eight rows.
-    assert sizes[0] == pytest.approx(trainer._cached_teacher.cache.nbytes, rel=0.1)
+    assert sizes[0] == pytest.approx(trainer.teacher_source.cache.nbytes, rel=0.1)
     monkeypatch.setattr(cached_teacher, "check_space", none)
     with pytest.raises(OSError, match="no room"):
         solvers(cache_teacher_outputs=True, teacher_cache_dir=str(tmp_path / "other")).train()

@@ -9,7 +9,6 @@ from hf_mwp.data.collator import MwpCollator
 from hf_mwp.losses import AttentionMSELoss, FSPLoss, NSTLoss
 from hf_mwp.models import MwpSolver, MwpSolverConfig
 from hf_mwp.trainers import ParameterMixingCallback
-from hf_mwp.trainers.distillation_config import HIDDEN_LOSSES
 from tests.tiny import tiny_classifier, tiny_problems, tiny_solver
 from tests.trainers.distilling import assert_same_training, copy_of, training_logs, unchanged
 
@@ -42,13 +41,16 @@ def one_step(trainer):
     trainer.train()
     (entry,) = training_logs(trainer)
     batch = batch_of(trainer.processing_class)
-    attention = {"output_attentions": True} if trainer.features.reads_attention else {}
+    attention = {name: value for each in trainer.objectives for name, value in each.options.items()}
     with torch.no_grad():
         outputs = [
-            model.eval()(**batch, output_hidden_states=True, **attention) for model in (student, trainer.teacher_model)
+            model.eval()(**batch, **{"output_hidden_states": True, **attention})
+            for model in (student, trainer.teacher_model)
         ]
     return entry, *outputs, batch["attention_mask"]
 
+
+KNOWLEDGE = ["mse", "attention", "attention_mean", "fsp", "nst", "minilm"]  # with a part for each mapped layer
 
 ONE_STEP = {
     "learning_rate": 0.0,
@@ -64,7 +66,7 @@ ONE_STEP = {
 # Knowledge types
 
 
-@pytest.mark.parametrize("name", HIDDEN_LOSSES)
+@pytest.mark.parametrize("name", KNOWLEDGE)
 def test_each_knowledge_type_trains_student_and_projections(solvers, processor, name):
     student, teacher = tiny_solver(processor), tiny_solver(processor, layers=4, hidden_size=24, seed=1)
     trainer = solvers(eager(student), eager(teacher), hidden_loss=name, max_steps=2, warmup_steps=0)
@@ -111,7 +113,7 @@ def test_nst_compares_one_layer_and_fsp_the_flow_between_mapped_layers(solvers, 
     assert entry["loss_hidden_2"] == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize("name", HIDDEN_LOSSES)
+@pytest.mark.parametrize("name", KNOWLEDGE)
 def test_accumulation_changes_nothing(others, name):
     runs = []
     for size, steps in ((8, 1), (4, 2)):
@@ -150,7 +152,8 @@ def test_different_numbers_of_heads(others):
 def test_narrow_states_are_the_targets_where_there_are_any(solvers, processor):
     teacher = with_bottlenecks(processor, [2, 4], 16)
     trainer = solvers(tiny_solver(processor), teacher, **ONE_STEP)
-    assert trainer._teacher_states() == [(2, True), (4, True)] and not len(trainer.projections)
+    assert trainer.teacher_source.request.features == ("bottleneck_0", "bottleneck_1")
+    assert not len(trainer.projections)
     entry, ours, theirs, mask = one_step(trainer)
     for s, narrow in ((1, theirs.bottleneck_states[0]), (2, theirs.bottleneck_states[1])):
         difference = (ours.hidden_states[s] - narrow)[mask.bool()]
@@ -171,7 +174,7 @@ def test_layers_without_a_bottleneck_and_other_widths_are_projected(solvers, pro
 
 def test_bottlenecks_may_be_ignored(solvers, processor):
     trainer = solvers(tiny_solver(processor), with_bottlenecks(processor, [2, 4], 16), use_bottlenecks=False)
-    assert trainer._teacher_states() == [(2, False), (4, False), (0, False)]
+    assert trainer.teacher_source.request.features == ("hidden_0", "hidden_2", "hidden_4", "logits")
     shapes = {tuple(value.shape) for value in trainer.projections.module.state_dict().values()}
     assert shapes == {(24, 16)}
 
@@ -184,7 +187,7 @@ def test_other_knowledge_types_read_narrow_states_too(solvers, processor, name):
     if name == "nst":
         expected = NSTLoss()(ours.hidden_states[2], narrow[1], mask)
     else:
-        assert trainer._teacher_states() == [(0, False), (2, True), (2, True), (4, True)]
+        assert trainer.teacher_source.request.features == ("bottleneck_0", "bottleneck_1", "hidden_0")
         expected = FSPLoss()(ours.hidden_states[1:], narrow, mask)
     assert entry["loss_hidden_2"] == pytest.approx(expected.item(), rel=1e-4)
 

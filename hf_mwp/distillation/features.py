@@ -1,0 +1,98 @@
+"""What a model says to a batch, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from accelerate.utils import extract_model_from_parallel
+from torch import Tensor, nn
+
+from .attention_inputs import recorded_inputs
+
+
+def hidden_states(output: Any) -> tuple[Tensor, ...] | None:
+    """Hidden states of a model's output, embedding output first; those of the encoder if it has a decoder as well."""
+    return output.get(states_key(output)) if hasattr(output, "get") else None
+
+
+def states_key(output: Any) -> str:
+    """Under which name an output has what [`hidden_states`] returns."""
+    return "encoder_hidden_states" if output.get("hidden_states") is None else "hidden_states"
+
+
+def attention_maps(output: Any) -> tuple[Tensor, ...] | None:
+    """Attention matrices of a model's output, one per layer; those of the encoder if it has a decoder as well."""
+    maps = output.get("attentions")
+    return output.get("encoder_attentions") if maps is None else maps
+
+
+# Layers are counted from 1; before them there is the embedding output, which has no attention.
+LISTS = {
+    "hidden": hidden_states,
+    "bottleneck": lambda output: output["bottleneck_states"],
+    "attention": lambda output: (None, *attention_maps(output)),
+}
+
+
+class Features:
+    """
+    What an objective may read of a model: `features["hidden_4"]` is the output of its fourth layer (0: the embedding
+    output), `"bottleneck_0"` the first narrow state, `"attention_4"` the fourth layer's attention matrices,
+    `"query_4"`, `"key_4"` and `"value_4"` what it attends with, all other names what the output calls so.
+
+    Args:
+        output (`ModelOutput`): Of the model.
+        recorded (`Mapping[str, Tensor]`, *optional*): Queries, keys and values.
+        projected (`Mapping[str, Tensor]`, *optional*): What [`FeatureProjections`] made of hidden states.
+        model (`nn.Module`, *optional*): The model itself; given while objectives are planned.
+    """
+
+    def __init__(
+        self,
+        output: Any,
+        recorded: Mapping[str, Tensor] | None = None,
+        projected: Mapping[str, Tensor] | None = None,
+        model: nn.Module | None = None,
+    ) -> None:
+        self.output, self.model = output, model
+        self.recorded, self.projected = recorded or {}, projected or {}
+
+    @property
+    def states(self) -> tuple[Tensor, ...]:
+        """Hidden states, embedding output first; none if the model gave none."""
+        return hidden_states(self.output) or ()
+
+    @property
+    def attentions(self) -> tuple[Tensor, ...]:
+        """Attention matrices, one per layer; none if the model gave none."""
+        return attention_maps(self.output) or ()
+
+    def get(self, name: str) -> Tensor | None:
+        """Something that the output may lack, such as `"loss"`."""
+        return self.output.get(name)
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name in self.recorded:
+            return self.recorded[name]
+        kind, _, index = name.rpartition("_")
+        return LISTS[kind](self.output)[int(index)] if kind in LISTS else self.output[name]
+
+
+def read_features(
+    model: nn.Module, inputs: Mapping[str, Any], options: Mapping[str, bool], names: Iterable[str] = ()
+) -> Features:
+    """
+    Runs a model.
+
+    Args:
+        model (`nn.Module`): Perhaps wrapped for distributed training.
+        inputs (`Mapping`): The batch.
+        options (`Mapping[str, bool]`): Further arguments, such as `output_hidden_states`.
+        names (`Iterable[str]`, *optional*): What will be read of it.
+    """
+    with recorded_inputs(extract_model_from_parallel(model), names) as recorded:
+        return Features(model(**inputs, **options), recorded)
+
+
+__all__ = ["Features", "attention_maps", "hidden_states", "read_features", "states_key"]

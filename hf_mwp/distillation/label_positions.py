@@ -1,0 +1,84 @@
+"""At which positions of a sequence predictions count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+def token_mask(inputs: Mapping[str, Any], shape: Sequence[int], device: Any) -> Tensor:
+    """`(batch, tokens)`, true at tokens; everywhere where the batch has no attention mask."""
+    mask = inputs.get("attention_mask")
+    if mask is None or mask.dim() != 2:
+        return torch.ones(tuple(shape), dtype=torch.bool, device=device)
+    return mask.bool()
+
+
+def label_mask(inputs: Mapping[str, Any], shape: Sequence[int], device: Any, offset: int = 0) -> Tensor:
+    """
+    `(batch, positions)`, true where logits count: `offset` positions before a label, without labels at tokens.
+
+    Args:
+        inputs (`Mapping`): The batch.
+        shape (`Sequence[int]`), device: Of the mask, where the batch has none.
+        offset (`int`, *optional*, defaults to 0): See [`label_offset`].
+    """
+    labels = inputs.get("labels")
+    if labels is None:
+        return token_mask(inputs, shape, device)
+    return nn.functional.pad(labels[:, offset:] != -100, (0, offset)) if offset else labels != -100
+
+
+def label_offset(model: nn.Module, inputs: Mapping[str, Any]) -> int:
+    """
+    How many positions before a label stand the logits that a model's own loss compares with it: 1 for the causal
+    language models that shift labels inside, 0 for all other models.
+
+    Names and types of models do not tell (`BartForCausalLM` does not shift), so the loss itself is asked: all labels
+    but those at one place are taken away, and where its gradient with respect to the logits is not zero, it looks.
+
+    Args:
+        model (`nn.Module`): A model whose outputs have `loss` and `logits`.
+        inputs (`Mapping`): A batch; one without a label for each position has the offset 0.
+
+    Raises:
+        ValueError: a loss that looks elsewhere, or that is not computed from the logits.
+    """
+    labels = inputs.get("labels")
+    if labels is None or labels.dim() != 2 or labels.is_floating_point():
+        return 0
+    # The last place with most labels, not the first of all, where shifted ones are cut off.
+    counts = (labels != -100).sum(0)
+    counts[:1] = 0
+    last = labels.shape[1] - 1
+    elsewhere = torch.arange(last + 1, device=labels.device) != last - counts.flip(0).argmax()
+    probe = labels.masked_fill(elsewhere, -100)
+    gradient = None
+    with torch.enable_grad():
+        output = model(**{**inputs, "labels": probe})
+        loss, logits = output.get("loss"), output.get("logits")
+        if loss is None or logits is None or logits.dim() != 3 or not loss.requires_grad:
+            return 0
+        if logits.requires_grad:
+            (gradient,) = torch.autograd.grad(loss.sum(), logits, allow_unused=True)
+    if gradient is None:
+        raise ValueError(
+            f"`{type(model).__name__}` does not compute its loss from the logits that it returns, so nobody can tell "
+            "which of them belong to which label: set `soft_label_weight=0`, or give rows without labels and "
+            "`soft_label_weight=1`."
+        )
+    seen = gradient.abs().sum(-1) > 0
+    for offset in (0, 1):
+        expected = label_mask({"labels": probe}, (), None, offset)
+        if seen.shape == expected.shape and not (seen & ~expected).any():
+            return offset
+    raise ValueError(
+        f"`{type(model).__name__}` compares labels with logits at other positions than their own and the one before: "
+        "set `soft_label_weight=0`, or give rows without labels and `soft_label_weight=1`."
+    )
+
+
+__all__ = ["label_mask", "label_offset", "token_mask"]

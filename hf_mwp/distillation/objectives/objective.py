@@ -1,0 +1,71 @@
+"""What a student may be asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from ..features import Features
+
+
+class Objective:
+    """
+    One thing that a student is asked for while it is distilled; [`DistillationTrainer`] adds up a list of them.
+
+    A derived class says in `options` which arguments both models need to show what it reads, decides in `plan`, from
+    two examples, what is compared with what, and gives its parts of the loss in `losses`. Of each part it says in
+    `counts` over how many items it is a mean, so that the trainer can weigh batches: accumulated, and on several
+    processes, they give what one large batch would.
+
+    Args:
+        name (`str`): Its parts are logged as `loss_{name}` or begin so. No two objectives have the same.
+        weight (`float`, *optional*, defaults to 1.0): Of all its parts.
+
+    Attributes:
+        layers (`list[tuple[int, int]]`): Pairs (student layer, teacher layer) that are compared.
+        parts (`dict[str, float]`): Names and weights of the parts.
+        student_reads (`tuple[str, ...]`), teacher_reads (`tuple[str, ...]`):
+            Names of what it reads, see [`~distillation.features.Features`]; a teacher cache keeps the latter.
+        projections (`dict[str, tuple[int, int, int]]`): The linear maps it needs, see [`FeatureProjections`].
+        temperature (`float`, *optional*), offset (`int`): How it reads logits, see [`TeacherRequest`].
+    """
+
+    options: Mapping[str, bool] = {}
+    cacheable = True
+    """Whether a teacher cache can keep what it reads."""
+    temperature: float | None = None
+    offset = 0
+
+    def __init__(self, name: str, weight: float = 1.0) -> None:
+        self.name, self.weight = name, weight
+        self.layers: list[tuple[int, int]] = []
+        self.parts: dict[str, float] = {}
+        self.student_reads: tuple[str, ...] = ()
+        self.teacher_reads: tuple[str, ...] = ()
+        self.projections: dict[str, tuple[int, int, int]] = {}
+
+    def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
+        """
+        Decides what is compared; called once, before training.
+
+        Args:
+            student ([`Features`]), teacher ([`Features`]): What both say to two examples.
+            inputs (`Mapping`): These examples.
+
+        Raises:
+            ValueError: models that do not fit.
+        """
+        raise NotImplementedError
+
+    def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+        """The parts of the loss by name, scalars without their weights."""
+        raise NotImplementedError
+
+    def counts(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
+        """Over how many items of a batch each part is a mean; `None` if nobody knows: all batches weigh the same."""
+        return dict.fromkeys(self.parts)
+
+
+__all__ = ["Objective"]

@@ -1,0 +1,64 @@
+"""What is asked of a teacher."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ..objectives.objective import Objective
+
+
+@dataclass(frozen=True)
+class TeacherRequest:
+    """
+    What a teacher is asked about each batch.
+
+    Args:
+        features (`tuple[str, ...]`): What is read of it, see [`~distillation.features.Features`].
+        options (`Mapping[str, bool]`): Arguments of its `forward` that make it show them.
+        top_k (`int`, *optional*): Classes of which a cache keeps the scores, see [`OutputLayout`]; all if `None`.
+        temperature (`float`, *optional*): At which these are exact.
+        offset (`int`, *optional*, defaults to 0): How many positions before its label a prediction stands.
+    """
+
+    features: tuple[str, ...]
+    options: Mapping[str, bool] = field(default_factory=dict)
+    top_k: int | None = None
+    temperature: float | None = None
+    offset: int = 0
+
+    @classmethod
+    def of(cls, objectives: Iterable[Objective], top_k: int | None = None) -> TeacherRequest:
+        """
+        What planned objectives read together.
+
+        Raises:
+            ValueError: they read logits at different temperatures, and not all classes are to be kept.
+        """
+        readers = [each for each in objectives if each.teacher_reads]
+        features = sorted({name for each in readers for name in each.teacher_reads})
+        options = {name: value for each in readers for name, value in each.options.items()}
+        if "logits" not in features:
+            return cls(tuple(features), options)
+        predicting = [each for each in readers if "logits" in each.teacher_reads]
+        temperatures = {each.temperature for each in predicting}
+        if top_k is not None and len(temperatures) > 1:
+            raise ValueError(
+                f"Objectives read the teacher's scores at temperatures {sorted(temperatures)}; those of the likeliest "
+                "classes can be kept at one only: leave out `cache_top_k`."
+            )
+        temperature = None if top_k is None else temperatures.pop()
+        return cls(tuple(features), options, top_k, temperature, max(each.offset for each in predicting))
+
+    @property
+    def states(self) -> list[str]:
+        """The features that are one vector for each token."""
+        return [name for name in self.features if name != "logits"]
+
+    @property
+    def logits(self) -> bool:
+        """Whether logits are read."""
+        return "logits" in self.features
+
+
+__all__ = ["TeacherRequest"]

@@ -1,0 +1,95 @@
+"""Distillation of how triples of representations lie to each other."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from .ckd_pair_loss import CKDPairLoss
+from .state_pairs import check_layers, check_mask
+
+
+class CKDTripleLoss(nn.Module):
+    r"""
+    Purpose: draws relations of triples in the student towards the teacher's: squared difference of the cosines of the
+    angle at one item between two others, averaged over the triples of different valid items; computed in fp32. The
+    items are tokens of a layer (word relation) or a token's layers (layer transforming relation).
+
+    Args:
+        window (`int`, *optional*):
+            The two others stand at most so many places from the item at which the angle is; anywhere if `None`. For
+            tokens give one: memory grows with its square.
+
+    References:
+        - Distilling Linguistic Context for Language Model Compression: https://huggingface.co/papers/2109.08359
+          (contextual knowledge distillation, the triple-wise part)
+
+    Requirements:
+        1. Widths may differ: no projection is needed.
+
+    Inputs:
+        - student (`torch.Tensor`): `(batch, items, width)`.
+        - teacher (`torch.Tensor`): the same but for the width; receives no gradient.
+        - mask (`torch.Tensor`, *optional*): `(batch, items)`, true or non-zero where an item counts.
+
+    Relations:
+        - [`CKDPairLoss`] is its other part.
+
+    Example:
+
+    ```python
+    >>> loss = CKDTripleLoss(window=2)
+    >>> loss(student_states[1], teacher_states[4], mask=batch["attention_mask"])
+    ```
+    """
+
+    needs_equal_width = False
+
+    def __init__(self, window: int | None = None) -> None:
+        super().__init__()
+        if window is not None and window < 1:
+            raise ValueError(f"`window` must be at least 1, got {window}.")
+        self.window = window
+
+    def forward(self, student: torch.Tensor, teacher: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+        """Scalar fp32 loss; zero, with a zero gradient, if there is no triple."""
+        check_layers([student], [teacher])
+        if mask is None:
+            mask = student.new_ones(student.shape[:2])
+        check_mask(mask, student)
+        places, near = self._neighbours(mask)
+        difference = _angles(student, mask, places) - _angles(teacher.detach(), mask, places)
+        # Each triple stands there twice; a neighbour with itself adds nothing.
+        counted = near.unsqueeze(-1) & near.unsqueeze(-2)
+        counted = counted & ~torch.eye(near.shape[-1], dtype=torch.bool, device=mask.device)
+        return torch.where(counted, difference, 0.0).square().sum() / (2 * self.count(mask)).clamp(min=1)
+
+    def count(self, mask: torch.Tensor) -> torch.Tensor:
+        """Over how many triples a batch is averaged; batches of one step are weighted by it."""
+        near = self._neighbours(mask)[1].sum(-1)
+        return (near * (near - 1) // 2).sum()
+
+    def _neighbours(self, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Places `(items, neighbours)` near each item, and whether both are valid, `(batch, items, neighbours)`."""
+        count = mask.shape[1]
+        reach = max(count - 1, 1) if self.window is None else self.window
+        steps = torch.arange(-reach, reach, device=mask.device)
+        places = torch.arange(count, device=mask.device).unsqueeze(1) + steps + (steps >= 0)
+        inside = (places >= 0) & (places < count)
+        places = places.clamp(0, count - 1)
+        mask = mask.bool()
+        return places, mask[:, places] & mask.unsqueeze(-1) & inside
+
+    def extra_repr(self) -> str:
+        return f"window={self.window}"
+
+    @property
+    def citation(self) -> str:
+        """BibTeX entry for model cards."""
+        return CKDPairLoss().citation
+
+
+def _angles(vectors: torch.Tensor, mask: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    vectors = torch.where(mask.bool().unsqueeze(-1), vectors.float(), 0.0)
+    edges = nn.functional.normalize(vectors[:, places] - vectors.unsqueeze(2), dim=-1)
+    return edges @ edges.transpose(-1, -2)

@@ -1,0 +1,127 @@
+"""Distillation of a classifier's logits, the right class apart from the others."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+
+FLOOR = -1e30  # of log-probabilities: forbidden classes stay finite, and so do gradients
+
+
+class DKDLoss(nn.Module):
+    r"""
+    Purpose: makes the student's class probabilities follow the teacher's in two parts with weights of their own: how
+    much goes to the right class, `b = (p_y, 1 - p_y)`, and how the rest is spread over the others, `q` (the
+    probabilities without `p_y`, renormalised): `T² · (alpha · KL(b_T || b_S) + beta · KL(q_T || q_S))`, computed in
+    fp32.
+
+    Args:
+        temperature (`float`, *optional*, defaults to 4.0):
+            Softens all probabilities.
+        alpha (`float`, *optional*, defaults to 1.0), beta (`float`, *optional*, defaults to 8.0):
+            Weights of the two parts (the paper's).
+        scale_by_square (`bool`, *optional*, defaults to `True`), reduction (`str`, *optional*, defaults to `"mean"`):
+            As in [`LogitDistillationLoss`].
+
+    References:
+        - Decoupled Knowledge Distillation: https://huggingface.co/papers/2203.08679 (equation 7)
+
+    Requirements:
+        1. As in [`LogitDistillationLoss`]: the same classes in the same order; forbidden ones stay out of both parts.
+
+    Inputs:
+        - student_logits (`torch.Tensor`): `(..., classes)`.
+        - teacher_logits (`torch.Tensor`): the same shape; receives no gradient.
+        - targets (`torch.Tensor`): the right class, `(...)`, or which classes are right, `(..., classes)` boolean.
+        - mask (`torch.Tensor`, *optional*): the shape without the classes; true or non-zero where a position counts.
+
+    Relations:
+        - [`LogitDistillationLoss`] is the case `alpha = 1`, `beta = 1 - p_y` of the teacher: the surer the teacher,
+          the less counts what it thinks of the other classes.
+
+    Example:
+
+    ```python
+    >>> loss = DKDLoss()
+    >>> loss(student(**batch).logits, teacher(**batch).logits, batch["labels"])
+    ```
+    """
+
+    def __init__(
+        self,
+        temperature: float = 4.0,
+        alpha: float = 1.0,
+        beta: float = 8.0,
+        scale_by_square: bool = True,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__()
+        if not temperature > 0:
+            raise ValueError(f"`temperature` must be greater than 0, got {temperature}.")
+        if min(alpha, beta) < 0:
+            raise ValueError(f"`alpha` and `beta` must not be negative, got {alpha} and {beta}.")
+        if reduction not in ("mean", "batchmean"):
+            raise ValueError(f'`reduction` must be "mean" or "batchmean", got {reduction!r}.')
+        self.temperature, self.alpha, self.beta = temperature, alpha, beta
+        self.scale_by_square, self.reduction = scale_by_square, reduction
+
+    def forward(
+        self,
+        student_logits: torch.Tensor,
+        teacher_logits: torch.Tensor,
+        targets: torch.Tensor,
+        mask: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Scalar fp32 loss; zero, with a zero gradient, if nothing is valid."""
+        if student_logits.shape != teacher_logits.shape:
+            raise ValueError(
+                f"The student's logits have the shape {tuple(student_logits.shape)}, the teacher's "
+                f"{tuple(teacher_logits.shape)}: they must classify the same positions into the same classes."
+            )
+        if targets.shape == student_logits.shape[:-1]:
+            targets = nn.functional.one_hot(targets.clamp(min=0), student_logits.shape[-1])
+        if targets.shape != student_logits.shape:
+            raise ValueError(
+                f"The targets have the shape {tuple(targets.shape)}, but the logits {tuple(student_logits.shape)}."
+            )
+        rows = mask.bool() if mask is not None else targets.new_ones(targets.shape[:-1], dtype=torch.bool)
+        student, teacher = (
+            # Padding is the same in both, whatever it holds (NaN included), and adds nothing.
+            torch.where(rows.unsqueeze(-1), logits, 0.0).float().div(self.temperature).log_softmax(-1).clamp(min=FLOOR)
+            for logits in (student_logits, teacher_logits.detach())
+        )
+        others = torch.where(targets.bool(), FLOOR, 0.0)
+        binary, spread = zip(*(_split(log_probs, others) for log_probs in (student, teacher)), strict=True)
+        total = self.alpha * _divergence(*binary) + self.beta * _divergence(*spread)
+        count = max(student_logits.shape[0], 1) if self.reduction == "batchmean" else rows.sum().clamp(min=1)
+        loss = total / count
+        return loss * self.temperature**2 if self.scale_by_square else loss
+
+    def extra_repr(self) -> str:
+        return f"temperature={self.temperature}, alpha={self.alpha}, beta={self.beta}, reduction={self.reduction!r}"
+
+    @property
+    def citation(self) -> str:
+        """BibTeX entry for model cards."""
+        return """
+@inproceedings{zhao2022decoupled,
+    title = {Decoupled Knowledge Distillation},
+    author = {Borui Zhao and Quan Cui and Renjie Song and Yiyu Qiu and Jiajun Liang},
+    booktitle = {IEEE/CVF Conference on Computer Vision and Pattern Recognition},
+    year = {2022}
+}
+""".strip()
+
+
+def _split(log_probs: torch.Tensor, others: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Logarithms of `b` and of `q`; `others` is 0 at all classes but the right ones."""
+    right = log_probs.masked_fill(others == 0, FLOOR).logsumexp(-1, keepdim=True)
+    left = (log_probs + others).clamp(min=FLOOR)
+    rest = left.logsumexp(-1, keepdim=True)
+    return torch.cat([right, rest], -1), left - rest
+
+
+def _divergence(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+    probabilities = teacher.exp()
+    return torch.where(probabilities > 0, probabilities * (teacher - student), 0.0).sum()

@@ -1,0 +1,39 @@
+"""The objectives that a [`DistillationConfig`] names."""
+
+from __future__ import annotations
+
+from ..distillation.objectives import EmbeddingOutputs, HardLabels, Objective
+from .distillation_config import HIDDEN_LOSSES, PREDICTION_LOSSES, DistillationConfig
+
+
+def default_objectives(config: DistillationConfig) -> list[Objective]:
+    """
+    The objectives that make up the loss of a config, those without weight left out.
+
+    Args:
+        config ([`DistillationConfig`]): Its fields under "Prediction" and "Features".
+    """
+    objectives: list[Objective] = []
+    soft = config.prediction_weight * config.soft_label_weight
+    hard = config.prediction_weight * (1 - config.soft_label_weight)
+    if soft:
+        make = PREDICTION_LOSSES[config.prediction_loss]
+        objectives.append(make(config.temperature, config.scale_by_square, soft))
+    if hard:
+        objectives.append(HardLabels(hard))
+    names = [] if config.hidden_loss is None else config.hidden_loss.split("+")
+    for name in names:
+        objective = HIDDEN_LOSSES[name](
+            name="hidden" if len(names) == 1 else name,
+            layer_mapping=config.layer_mapping,
+            layer_weights=config.hidden_weights,
+        )
+        # Of those that read no states this says nothing.
+        objective.use_bottlenecks = config.use_bottlenecks
+        objectives.append(objective)
+    if config.embedding_weight:
+        objectives.append(EmbeddingOutputs(weight=config.embedding_weight))
+    return objectives
+
+
+__all__ = ["default_objectives"]

@@ -1,0 +1,321 @@
+"""One training step of each setting of `DistillationConfig`: losses and gradients, recorded before objectives were."""
+
+import pytest
+import torch
+from transformers import TrainerCallback
+
+from hf_mwp.models import MwpSolver, MwpSolverConfig
+from hf_mwp.trainers import DistillationConfig, DistillationTrainer
+from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_masked_lm, tiny_processor, tiny_solver
+from tests.trainers.distilling import distinct_rows, pad, training_logs
+
+
+def solvers():
+    processor = tiny_processor()
+    teacher = tiny_solver(processor, layers=4, hidden_size=24, seed=1)
+    keywords = {"processing_class": processor, "train_dataset": distinct_rows(8)}
+    return {"model": tiny_solver(processor), "teacher_model": teacher, **keywords}
+
+
+def bottlenecks():
+    keywords = solvers()
+    plain = keywords["teacher_model"]
+    fields = {"bottleneck_layers": [2, 4], "bottleneck_size": 16}
+    config = MwpSolverConfig(encoder_config=plain.encoder.config, decoder_config=plain.decoder.config, **fields)
+    torch.manual_seed(2)
+    return keywords | {"teacher_model": MwpSolver(config, encoder=plain.encoder, decoder=plain.decoder)}
+
+
+def classifiers():
+    teacher = tiny_classifier(1, hidden_size=24, num_hidden_layers=4)
+    rows = tiny_classifier_rows(8)
+    return {"model": tiny_classifier(), "teacher_model": teacher, "train_dataset": rows, "data_collator": pad}
+
+
+def masked_lms():
+    rows = tiny_classifier_rows(8)
+    for index, row in enumerate(rows):
+        row["labels"] = row["input_ids"][: 1 + index % 4] + [-100] * (len(row["input_ids"]) - 1 - index % 4)
+    teacher = tiny_masked_lm(1, hidden_size=24, num_hidden_layers=4)
+    return {"model": tiny_masked_lm(), "teacher_model": teacher, "train_dataset": rows, "data_collator": pad}
+
+
+SETTINGS = {
+    "default": (solvers, {}),
+    "paper's formula": (solvers, {"temperature": 2.0, "scale_by_square": False, "soft_label_weight": 0.3}),
+    "soft": (solvers, {"soft_label_weight": 1.0, "embedding_weight": 0.0}),
+    "hard": (solvers, {"soft_label_weight": 0.0, "hidden_loss": "none"}),
+    "features alone": (solvers, {"prediction_weight": 0.0, "embedding_weight": 0.5}),
+    "weighted pairs": (solvers, {"layer_mapping": "1:3,2:4", "hidden_weights": [2.0, 0.5], "prediction_weight": 0.9}),
+    "first": (solvers, {"layer_mapping": "first"}),
+    "embedding output": (solvers, {"layer_mapping": [[0, 1], [2, 4]]}),
+    "attention": (solvers, {"hidden_loss": "attention"}),
+    "attention_mean": (solvers, {"hidden_loss": "attention_mean", "layer_mapping": "last"}),
+    "fsp": (solvers, {"hidden_loss": "fsp"}),
+    "fsp of pairs": (solvers, {"hidden_loss": "fsp", "layer_mapping": "2:3,0:1"}),
+    "nst": (solvers, {"hidden_loss": "nst"}),
+    "none": (solvers, {"hidden_loss": None, "embedding_weight": 0.0}),
+    "bottlenecks": (bottlenecks, {}),
+    "bottlenecks ignored": (bottlenecks, {"use_bottlenecks": False}),
+    "bottlenecks, fsp": (bottlenecks, {"hidden_loss": "fsp"}),
+    "classifiers": (classifiers, {}),
+    "classifiers, attention": (classifiers, {"hidden_loss": "attention"}),
+    "masked language models": (masked_lms, {}),
+    "masked language models, fsp": (masked_lms, {"hidden_loss": "fsp"}),
+    "masked language models, nst": (masked_lms, {"hidden_loss": "nst"}),
+}
+
+RECORDED = {
+    "default": {
+        "loss": 8.443642,
+        "loss_soft": 0.4191466,
+        "loss_hard": 8.00912,
+        "loss_hidden_1": 1.433517,
+        "loss_hidden_2": 1.398916,
+        "loss_embedding": 1.397075,
+        "student": -7.065257,
+        "projections": -0.801921,
+    },
+    "paper's formula": {
+        "loss": 9.866256,
+        "loss_soft": 0.1012155,
+        "loss_hard": 8.00912,
+        "loss_hidden_1": 1.433517,
+        "loss_hidden_2": 1.398916,
+        "loss_embedding": 1.397075,
+        "student": -12.39466,
+        "projections": -0.801921,
+    },
+    "soft": {
+        "loss": 3.25158,
+        "loss_soft": 0.4191466,
+        "loss_hidden_1": 1.433517,
+        "loss_hidden_2": 1.398916,
+        "student": 3.941014,
+        "projections": -0.5055082,
+    },
+    "hard": {
+        "loss": 9.441767,
+        "loss_hard": 8.00912,
+        "loss_embedding": 1.432647,
+        "student": -24.42721,
+        "projections": -0.3380491,
+    },
+    "features alone": {
+        "loss": 3.530971,
+        "loss_hidden_1": 1.433517,
+        "loss_hidden_2": 1.398916,
+        "loss_embedding": 1.397075,
+        "student": 1.706342,
+        "projections": -0.6537146,
+    },
+    "weighted pairs": {
+        "loss": 8.756968,
+        "loss_soft": 0.4191466,
+        "loss_hard": 8.00912,
+        "loss_hidden_1": 1.433857,
+        "loss_hidden_2": 1.398916,
+        "loss_embedding": 1.397075,
+        "student": -12.5249,
+        "projections": -1.057043,
+    },
+    "first": {
+        "loss": 8.44154,
+        "loss_soft": 0.4191466,
+        "loss_hard": 8.00912,
+        "loss_hidden_1": 1.433509,
+        "loss_hidden_2": 1.396822,
+        "loss_embedding": 1.397075,
+        "student": -7.115356,
+        "projections": -0.7997844,
+    },
+    "embedding output": {
+        "loss": 8.442503,
+        "loss_soft": 0.4191466,
+        "loss_hard": 8.00912,
+        "loss_hidden_0": 1.432379,
+        "loss_hidden_2": 1.398916,
+        "loss_embedding": 1.397075,
+        "student": -6.649717,
+        "projections": -0.8055412,
+    },
+    "attention": {
+        "loss": 5.64678,
+        "loss_soft": 0.4191466,
+        "loss_hard": 8.00912,
+        "loss_hidden_1": 2.15471e-07,
+        "loss_hidden_2": 1.368355e-07,
+        "loss_embedding": 1.432647,
+        "student": -12.62044,
+        "projections": -0.3380491,
+    },
+    "attention_mean": {
+        "loss": 5.64678,
+        "loss_soft": 0.4191466,
+        "loss_hard": 8.00912,
+        "loss_hidden_1": 6.550645e-08,
+        "loss_hidden_2": 6.599267e-08,
+        "loss_embedding": 1.432647,
+        "student": -12.62044,
+        "projections": -0.3380491,
+    },
+    "fsp": {
+        "loss": 6.167889,
+        "loss_soft": 0.4191466,
+        "loss_hard": 8.00912,
+        "loss_hidden_1": 0.2160735,
+        "loss_hidden_2": 0.2236075,
+        "loss_embedding": 1.514074,
+        "student": -2.869259,
+        "projections": -0.1849383,
+    },
+    "fsp of pairs": {
+        "loss": 6.005399,
+        "loss_soft": 0.4191466,
+        "loss_hard": 8.00912,
+        "loss_hidden_2": 0.2157311,
+        "loss_hidden_0": 0.1784592,
+        "loss_embedding": 1.397075,
+        "student": -8.249268,
+        "projections": -0.3219995,
+    },
+    "nst": {
+        "loss": 5.792531,
+        "loss_soft": 0.4191466,
+        "loss_hard": 8.00912,
+        "loss_hidden_1": 0.07287782,
+        "loss_hidden_2": 0.07287306,
+        "loss_embedding": 1.432647,
+        "student": -14.5945,
+        "projections": -0.3380491,
+    },
+    "none": {"loss": 4.214133, "loss_soft": 0.4191466, "loss_hard": 8.00912, "student": -9.171853, "projections": 0.0},
+    "bottlenecks": {
+        "loss": 9.594893,
+        "loss_soft": 0.3192731,
+        "loss_hard": 8.00912,
+        "loss_hidden_1": 2.050273,
+        "loss_hidden_2": 1.947777,
+        "loss_embedding": 1.432647,
+        "student": -3.634587,
+        "projections": -0.3380491,
+    },
+    "bottlenecks ignored": {
+        "loss": 7.784423,
+        "loss_soft": 0.3192731,
+        "loss_hard": 8.00912,
+        "loss_hidden_1": 1.154272,
+        "loss_hidden_2": 1.068879,
+        "loss_embedding": 1.397075,
+        "student": -6.531907,
+        "projections": -1.099964,
+    },
+    "bottlenecks, fsp": {
+        "loss": 6.236634,
+        "loss_soft": 0.3192731,
+        "loss_hard": 8.00912,
+        "loss_hidden_1": 0.2655423,
+        "loss_hidden_2": 0.4092392,
+        "loss_embedding": 1.397655,
+        "student": -4.40473,
+        "projections": -0.2342814,
+    },
+    "classifiers": {
+        "loss": 4.389392,
+        "loss_soft": 3.342057e-05,
+        "loss_hard": 1.096542,
+        "loss_hidden_1": 1.344371,
+        "loss_hidden_2": 1.239768,
+        "loss_embedding": 1.256965,
+        "student": -5.699741,
+        "projections": -1.520528,
+    },
+    "classifiers, attention": {
+        "loss": 1.891906,
+        "loss_soft": 3.342057e-05,
+        "loss_hard": 1.096542,
+        "loss_hidden_1": 8.89356e-07,
+        "loss_hidden_2": 9.996259e-07,
+        "loss_embedding": 1.343617,
+        "student": 0.2801504,
+        "projections": -0.4080628,
+    },
+    "masked language models": {
+        "loss": 5.903084,
+        "loss_soft": 0.007643654,
+        "loss_hard": 3.706319,
+        "loss_hidden_1": 1.395244,
+        "loss_hidden_2": 1.396772,
+        "loss_embedding": 1.254086,
+        "student": -5.876441,
+        "projections": -0.8639265,
+    },
+    "masked language models, fsp": {
+        "loss": 3.644677,
+        "loss_soft": 0.007643654,
+        "loss_hard": 3.706319,
+        "loss_hidden_1": 0.2900416,
+        "loss_hidden_2": 0.2861573,
+        "loss_embedding": 1.211497,
+        "student": -1.995958,
+        "projections": -0.3010775,
+    },
+    "masked language models, nst": {
+        "loss": 3.416994,
+        "loss_soft": 0.007643654,
+        "loss_hard": 3.706319,
+        "loss_hidden_1": 0.08256999,
+        "loss_hidden_2": 0.08204502,
+        "loss_embedding": 1.395397,
+        "student": -2.223658,
+        "projections": -0.4169091,
+    },
+}
+
+ACCUMULATED = [name for name in SETTINGS if name not in ("hard", "soft", "first", "none")]
+CACHED = [name for name in SETTINGS if "attention" not in name and name not in ("first", "soft", "none")]
+
+
+class Gradients(TrainerCallback):
+    """Sums of the gradients, of the student's and of the projections', each number times one of its own."""
+
+    def __init__(self):
+        self.sums = {"student": 0.0, "projections": 0.0}
+
+    def on_pre_optimizer_step(self, args, state, control, model, **kwargs):
+        for name, parameter in model.named_parameters():
+            pattern = torch.arange(parameter.numel(), dtype=torch.float32).cos().view_as(parameter)
+            key = "projections" if "distillation_projections" in name else "student"
+            self.sums[key] += (parameter.grad * pattern).sum().item() if parameter.grad is not None else 0.0
+
+
+def one_step(name, folder, batch_size=8, **changes):
+    make, fields = SETTINGS[name]
+    keywords = make()
+    for model in (keywords["model"], keywords["teacher_model"]):
+        model.set_attn_implementation("eager")
+    options = {"output_dir": str(folder), "use_cpu": True, "report_to": "none", "disable_tqdm": True}
+    options |= {"save_strategy": "no", "logging_steps": 1, "max_steps": 1, "max_grad_norm": 0.0}
+    options |= {"per_device_train_batch_size": batch_size, "gradient_accumulation_steps": 8 // batch_size}
+    gradients = Gradients()
+    args = DistillationConfig(**options | fields | changes)
+    trainer = DistillationTrainer(args=args, callbacks=[gradients], **keywords)
+    trainer.train()
+    (entry,) = training_logs(trainer)
+    return {key: value for key, value in entry.items() if key.startswith("loss")} | gradients.sums
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_step(name, tmp_path):
+    assert one_step(name, tmp_path) == pytest.approx(RECORDED[name], rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ACCUMULATED)
+def test_a_step_of_four_batches(name, tmp_path):
+    assert one_step(name, tmp_path, batch_size=2) == pytest.approx(RECORDED[name], rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", CACHED)
+def test_a_step_with_a_cached_teacher(name, tmp_path):
+    found = one_step(name, tmp_path, cache_teacher_outputs=True)
+    assert found == pytest.approx(RECORDED[name], rel=5e-3, abs=1e-3)
