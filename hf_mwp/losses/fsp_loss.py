@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from .state_pairs import check_mask, check_pairs
+from .state_pairs import check_equal_width, check_mask, check_pairs
 
 
 class FSPLoss(nn.Module):
@@ -56,11 +56,7 @@ class FSPLoss(nn.Module):
         """Scalar fp32 loss; zero, with a zero gradient, if no token is valid."""
         check_pairs(student_hidden, teacher_hidden)
         for ours, theirs in zip(student_hidden, teacher_hidden, strict=True):
-            if ours.shape != theirs.shape:
-                raise ValueError(
-                    f"The student's hidden states have the shape {tuple(ours.shape)}, the teacher's "
-                    f"{tuple(theirs.shape)}. Different widths need a projection; apply it to the student's first."
-                )
+            check_equal_width(ours, theirs)
         if mask is None:
             mask = student_hidden[0].new_ones(student_hidden[0].shape[:2])
         check_mask(mask, student_hidden[0])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from .state_pairs import check_layers, check_mask
+from .state_pairs import check_equal_width, check_layers, check_mask
 
 
 class PKDLoss(nn.Module):
@@ -56,11 +56,7 @@ class PKDLoss(nn.Module):
         check_mask(mask, student_hidden[0])
         total = 0.0
         for ours, theirs in zip(student_hidden, teacher_hidden, strict=True):
-            if ours.shape != theirs.shape:
-                raise ValueError(
-                    f"The student's hidden states have the shape {tuple(ours.shape)}, the teacher's "
-                    f"{tuple(theirs.shape)}. Different widths need a projection; apply it to the student's first."
-                )
+            check_equal_width(ours, theirs)
             total = total + (_first(ours, mask) - _first(theirs.detach(), mask)).square().sum()
         return total / (self.count(mask).clamp(min=1) * len(student_hidden))
 

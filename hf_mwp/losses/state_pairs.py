@@ -37,6 +37,15 @@ def check_layers(student: Sequence[torch.Tensor], teacher: Sequence[torch.Tensor
         )
 
 
+def check_equal_width(student: torch.Tensor, teacher: torch.Tensor) -> None:
+    """Raises `ValueError` unless states of a pair of layers have the same shape."""
+    if student.shape != teacher.shape:
+        raise ValueError(
+            f"The student's hidden states have the shape {tuple(student.shape)}, the teacher's "
+            f"{tuple(teacher.shape)}. Different widths need a projection; apply it to the student's first."
+        )
+
+
 def check_mask(mask: torch.Tensor, states: torch.Tensor) -> None:
     """Raises `ValueError` unless a mask has one entry for each token."""
     if mask.shape != states.shape[:2]:
