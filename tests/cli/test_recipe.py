@@ -337,7 +337,7 @@ def test_self_training_runs_from_its_first_teacher_to_the_student(tmp_path, caps
 
 
 @pytest.mark.parametrize("budget", ["quick", "cpu", "gpu"])
-def test_the_english_example_can_be_read_at_each_budget(budget, tmp_path):
+def test_the_english_example_can_be_read_at_each_budget(budget, tmp_path, demo_package):
     recipe = Recipe.from_file(ENGLISH, tmp_path, budget=budget, changes={"use_cpu": True})
     for stage in recipe.stages.values():
         check_stage(stage)
