@@ -17,20 +17,24 @@ LAYOUT = [
     "files",
     "process_lock",
     "disk_full_error",
+    "usage_error",
+    "option_checks",
     "expressions",
     "problems",
-    "data",
-    "models",
     "losses",
+    "data",
+    "metrics",
+    "models",
     "pruning",
     "distillation",
-    "metrics",
+    "building",
     "solving",
     "trainers",
     "pipelines",
-    "export",
+    "tasks",
     "hub",
-    "recipes",
+    "export",
+    "runs",
     "reports",
     "cli",
 ]
@@ -198,7 +202,7 @@ def test_the_command_line_registers_when_it_has_its_arguments():
         sys.argv[0] = "bin/hf-mwp"
         import hf_mwp
         assert "transformers" not in sys.modules
-        from hf_mwp.cli.parsing import parse
+        from hf_mwp.cli.options.parsing import parse
 
         parse("toy", "", [], [])
         from transformers import AutoConfig, AutoModel

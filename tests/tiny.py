@@ -8,7 +8,7 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification, PreTrainedTokenizerFast
 
-from hf_mwp.data.mwp_processor import MwpProcessor
+from hf_mwp.data.batches.mwp_processor import MwpProcessor
 from hf_mwp.models import GTSConfig, MwpSolver, MwpSolverConfig, MwpStudentConfig
 from hf_mwp.problems import MathWordProblem
 

@@ -8,8 +8,6 @@ import importlib
 import os
 import sys
 
-from .errors import CommandError
-
 
 COMMANDS = {
     "quickstart": "train a teacher, distil a student, solve held-out problems: the whole house in five minutes",
@@ -54,7 +52,7 @@ def main(argv: list[str] | None = None) -> int:
         hint = f" Did you mean `hf-mwp {close[0]}`?" if close else " `hf-mwp --help` lists the commands."
         return _fail(f"There is no command {name!r}.{hint}", 2)
     try:
-        status = importlib.import_module(f".{name}", __package__).run(argv[1:]) or 0
+        status = importlib.import_module(f".commands.{name}", __package__).run(argv[1:]) or 0
         if "WORLD_SIZE" in os.environ:
             from ..trainers.processes import end_process_group
 
@@ -66,7 +64,7 @@ def main(argv: list[str] | None = None) -> int:
         # The reader of a pipe (`| head`) went away; standard output is closed so that Python does not complain again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (CommandError, OSError, ValueError) as error:
+    except (OSError, ValueError) as error:
         if os.environ.get("HF_MWP_TRACEBACK"):
             raise
         return _fail(str(error) or type(error).__name__, 1)

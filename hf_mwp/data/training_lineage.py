@@ -68,7 +68,7 @@ def texts_of_rows(dataset: Any) -> TrainingTexts:
         dataset (`datasets.Dataset` or `list[dict]`): Rows of [`load_mwp_dataset`].
     """
     from .data_error import DataError
-    from .load_report import dataset_report
+    from .reading.load_report import dataset_report
 
     if isinstance(dataset, list):
         columns = set(dataset[0]) if dataset else set()

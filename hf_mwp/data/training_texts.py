@@ -80,7 +80,7 @@ class TrainingTexts:
         Raises:
             DataError: a source that there is not, or a damaged one.
         """
-        from .pretraining_texts import all_texts
+        from .corpus.pretraining_texts import all_texts
 
         sources = [sources] if isinstance(sources, str | Path) else list(sources)
         return cls.from_texts(all_texts(sources, data_dir), map(short_name, map(str, sources)))

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..data.mwp_processor import tokenizer_settings
+from ..data.batches.mwp_processor import tokenizer_settings
 
 
 # Fields of a config that say where a model came from and not what it computes.

@@ -9,7 +9,7 @@ from typing import Any
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from transformers import PreTrainedModel
 
-from ..data.sources import LOADERS
+from ..data.datasets.sources import LOADERS
 from ..data.training_texts import TrainingTexts
 from ..distillation.objectives.layer_objective import PAPER_WEIGHTS
 from ..losses import HiddenMSELoss

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 from transformers import Pipeline
 from transformers.pipelines.pt_utils import PipelineDataset, PipelineIterator
 
-from ..data.mwp_processor import MwpProcessor
+from ..data.batches.mwp_processor import MwpProcessor
 from ..expressions import Expression, ExpressionError
 from ..models import MwpSolver
 from ..problems import MathWordProblem, refusal

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 
 if TYPE_CHECKING:
-    from ..data.mwp_processor import MwpProcessor
+    from ..data.batches.mwp_processor import MwpProcessor
 
 WARN_ABOVE = 0.2
 """Share of unknown tokens above which an answer comes with a warning. In the solver's own language the test problems

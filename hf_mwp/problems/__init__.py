@@ -5,16 +5,16 @@ torch.
 
 from .answer import answer_half_unit, answer_value
 from .errors import ProblemError
-from .jieba_tagger import JiebaTagger
 from .keywords import KeywordGroup, find_keywords, keyword_groups
-from .ltp_tagger import LtpTagger
-from .masked_text import MaskedText, mask_numbers
 from .math_word_problem import MathWordProblem
-from .number_finding import find_numbers
-from .number_mention import NumberMention
-from .pos_tagger import PosTagger, load_tagger
+from .numbers.masked_text import MaskedText, mask_numbers
+from .numbers.number_finding import find_numbers
+from .numbers.number_mention import NumberMention
 from .refusal import refusal
-from .tagged_word import TaggedWord
+from .tagging.jieba_tagger import JiebaTagger
+from .tagging.ltp_tagger import LtpTagger
+from .tagging.pos_tagger import PosTagger, load_tagger
+from .tagging.tagged_word import TaggedWord
 
 
 __all__ = [

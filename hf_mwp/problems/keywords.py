@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .number_finding import LANGUAGES
+from .numbers.number_finding import LANGUAGES
 
 
 # What a measure word stands behind: digits and their marks, a placeholder, numerals, and words that count or point.

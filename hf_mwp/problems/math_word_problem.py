@@ -7,11 +7,11 @@ from functools import cached_property
 
 from ..expressions import Expression, ExpressionError
 from ..expressions.numbers import to_half_width
-from .alignment import align_literals, group_numbers
 from .answer import answer_value
+from .equation_alignment import align_literals, group_numbers
 from .errors import ProblemError
-from .masked_text import MaskedText, mask_numbers
-from .number_finding import unreadable_numbers
+from .numbers.masked_text import MaskedText, mask_numbers
+from .numbers.number_finding import unreadable_numbers
 
 
 _SPACE = re.compile(r"\s+")

@@ -7,8 +7,8 @@ import unicodedata
 from typing import NamedTuple
 
 from ..expressions.numbers import to_half_width
-from .chinese_numerals import numerals_in_digits
-from .english_numerals import find_english_numerals
+from .numbers.chinese_numerals import numerals_in_digits
+from .numbers.english_numerals import find_english_numerals
 
 
 VERSION = 1

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..files import without_folder
-from ..recipes import Recipe, Stage
+from ..runs.recipes import Recipe, Stage
 from .arm import Arm
 from .arm_result import ArmResult, ArmRun
 from .column import UNITS, Column

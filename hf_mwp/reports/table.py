@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..recipes import Recipe, RecipeError, read_recipe
-from ..recipes.recipe import read_yaml
+from ..runs.recipes import Recipe, RecipeError, read_recipe
+from ..runs.recipes.recipe import read_yaml
 from .arm import Arm
 from .column import Column
 from .report_error import ReportError, check_name

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..files import write_whole
-from ..recipes.recipe import caution
+from ..runs.recipes.recipe import caution
 from .arm_result import ArmResult
 from .column import Column
 from .report_error import ReportError

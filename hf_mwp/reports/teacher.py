@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 
 from ..files import without_folder
-from ..recipes import Recipe, Stage
-from ..recipes.layers import STUDENT_LAYERS, folder_layers, source_layers
+from ..runs.recipes import Recipe, Stage
+from ..runs.recipes.layers import STUDENT_LAYERS, folder_layers, source_layers
 
 
 def describe_teacher(recipe: Recipe, stage: str, stages: Mapping[str, Stage]) -> str:

@@ -10,7 +10,7 @@ from ..expressions import Expression, ExpressionError
 
 
 if TYPE_CHECKING:
-    from ..data.mwp_processor import MwpProcessor
+    from ..data.batches.mwp_processor import MwpProcessor
 
 
 def read_beam(trees: Iterable[tuple[Sequence[int], float]], processor: MwpProcessor) -> list[tuple[Expression, float]]:

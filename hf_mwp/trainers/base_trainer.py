@@ -13,11 +13,12 @@ from torch import nn
 from transformers import Trainer
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, EvalLoopOutput, has_length
 
-from ..data.collator import MwpCollator
-from ..data.mwp_processor import MwpProcessor
+from ..data.batches.mwp_collator import MwpCollator
+from ..data.batches.mwp_processor import MwpProcessor
 from ..data.training_lineage import ancestry_of, texts_of_rows, write_training_texts
 from ..data.training_texts import TrainingTexts
 from ..files import write_json_lines
+from ..solving.solver_prediction import figure_names, read_predictions, summarise
 from .base_config import BaseConfig
 from .checkpoints import forget_state, full_disk_named, last_complete_checkpoint
 from .early_stopping import ResumableEarlyStopping
@@ -30,7 +31,6 @@ from .solver_dataset import (
     prepare_evaluation_rows,
     prepare_training_rows,
 )
-from .solver_evaluation import figure_names, read_predictions, summarise
 
 
 SOLVER_COLUMNS = ("input_ids", "number_positions", "number_groups", "labels", ROW_INDEX)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, fields
 
-from ..problems.pos_classes import check_classes
+from ..problems.tagging.pos_classes import check_classes
 from .base_config import BaseConfig
 
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ..data.batches.mwp_processor import MwpProcessor
+from ..data.corpus.encoded_corpus import encode_corpus, read_labelling
+from ..data.corpus.pretraining_encoder import PreTrainingEncoder, pos_label_list
+from ..data.corpus.tagger_checks import check_tagger, config_tagger
 from ..data.data_error import DataError
-from ..data.encoded_corpus import encode_corpus, read_labelling
-from ..data.mwp_processor import MwpProcessor
-from ..data.pretraining_encoder import PreTrainingEncoder, pos_label_list
 from ..data.training_texts import TrainingTexts
 
 
@@ -108,22 +109,6 @@ def prepare_texts(
         check_labels(config, pos_label_list(tags), tagger)
     encoder = PreTrainingEncoder(processor, tags, tagger or config_tagger(config))
     return encode_corpus(corpus, encoder, cache_dir, progress=progress).with_format("numpy")
-
-
-def config_tagger(config: Any) -> str | None:
-    """Name of the tagger whose labels a model has."""
-    return getattr(config, "pos_tagger", None)
-
-
-def check_tagger(config: Any, tagger: str | None) -> None:
-    """Raises `ValueError` if the model's tagging head was made for the labels of another tagger."""
-    ours = config_tagger(config)
-    if ours is not None and tagger is not None and ours.partition(":")[0] != tagger.partition(":")[0]:
-        raise ValueError(
-            f"The model's tagging head has the labels of {ours}, but the texts are tagged by {tagger}: tag them with "
-            f"{ours}, or give the model a new head (`new_pos_head`; `MwpStudentForPreTraining.from_encoder(model, "
-            "pos_labels=...)`)."
-        )
 
 
 def check_labels(config: Any, labels: list[str], tagger: str | None) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from ..data.pretraining_encoder import KEYWORD, NUMBER
+from ..data.corpus.pretraining_encoder import KEYWORD, NUMBER
 from ..metrics.pos_tagging import pos_report
 
 

@@ -16,10 +16,10 @@ from torch.nn.functional import cross_entropy
 from transformers import TrainerCallback
 from transformers.trainer_utils import EvalLoopOutput
 
-from ..data.mwp_processor import MwpProcessor
-from ..data.pretraining_collator import PreTrainingCollator
+from ..data.batches.mwp_processor import MwpProcessor
+from ..data.corpus.pretraining_collator import PreTrainingCollator
 from ..data.training_texts import TrainingTexts
-from ..problems.pos_classes import tag_classes
+from ..problems.tagging.pos_classes import tag_classes
 from .base_trainer import BaseTrainer
 from .pretraining_config import PreTrainingConfig
 from .pretraining_dataset import prepare_texts, split_texts, texts_of_corpus

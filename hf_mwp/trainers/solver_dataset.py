@@ -8,8 +8,8 @@ import torch
 from transformers.trainer_utils import has_length
 from transformers.utils import logging
 
-from ..data.load import problem_from_row
-from ..data.mwp_processor import MwpProcessor, pad_rows
+from ..data.batches.mwp_processor import MwpProcessor, pad_rows
+from ..data.datasets.loading import problem_from_row
 
 
 logger = logging.get_logger(__name__)

@@ -4,12 +4,12 @@ import pytest
 import torch
 from transformers import DistilBertConfig, DistilBertModel, GPT2Config, GPT2Model
 
-from hf_mwp.cli.building import build_solver
-from hf_mwp.cli.errors import CommandError
-from hf_mwp.cli.model_arguments import ModelArguments
-from hf_mwp.cli.model_folder import load_solver
-from hf_mwp.cli.student_arguments import StudentArguments
-from hf_mwp.cli.student_making import make_student
+from hf_mwp.building.distilled_student import make_student
+from hf_mwp.building.solver_building import build_solver
+from hf_mwp.building.solver_loading import load_solver
+from hf_mwp.building.solver_options import ModelArguments
+from hf_mwp.building.student_options import StudentArguments
+from hf_mwp.usage_error import UsageError
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
 
 
@@ -48,7 +48,7 @@ def test_an_encoder_whose_dropout_is_not_known(tmp_path):
     tokenizer = tiny_tokenizer()
     GPT2Model(GPT2Config(vocab_size=len(tokenizer), n_embd=8, n_head=2, n_layer=1)).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(CommandError, match="dropout of an encoder of type 'gpt2' cannot be set"):
+    with pytest.raises(UsageError, match="dropout of an encoder of type 'gpt2' cannot be set"):
         build_solver(ModelArguments(encoder=str(tmp_path), dropout=0.25), tiny_rows(), "zh")
 
 

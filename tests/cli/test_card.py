@@ -14,14 +14,14 @@ from safetensors.torch import load_file
 from transformers import AutoModel, BertConfig, BertModel
 
 import hf_mwp
-from hf_mwp.cli import distill, label, pretrain, train
-from hf_mwp.cli.building import build_solver, numbers_have_tokens
-from hf_mwp.cli.card import read_stage, without_place
-from hf_mwp.cli.errors import CommandError
+from hf_mwp.building.solver_building import build_solver, numbers_have_tokens
+from hf_mwp.building.solver_options import ModelArguments
+from hf_mwp.cli.commands import distill, label, pretrain, train
+from hf_mwp.cli.commands.card import read_stage, without_place
 from hf_mwp.cli.main import main
-from hf_mwp.cli.model_arguments import ModelArguments
-from hf_mwp.cli.parsing import parse
-from hf_mwp.cli.run_folder import RunFolder
+from hf_mwp.cli.options.parsing import parse
+from hf_mwp.runs.run_folder import RunFolder
+from hf_mwp.usage_error import UsageError
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 
 
@@ -252,7 +252,7 @@ def test_a_damaged_record_is_named(tmp_path, name, content, message):
     if name == "run_config.yaml":
         (tmp_path / "stage.yaml").unlink()
     (tmp_path / name).write_text(content)
-    with pytest.raises(CommandError, match=message):
+    with pytest.raises(UsageError, match=message):
         read_stage(str(tmp_path))
 
 

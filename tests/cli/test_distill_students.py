@@ -6,8 +6,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from hf_mwp.building.student_options import StudentArguments
 from hf_mwp.cli.main import main
-from hf_mwp.cli.student_arguments import StudentArguments
 from hf_mwp.models import MwpSolver, MwpStudentForPreTraining
 from tests.tiny import tiny_processor, tiny_solver
 

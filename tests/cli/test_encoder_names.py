@@ -3,13 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from hf_mwp.cli.distill import StudentArguments
-from hf_mwp.cli.encoder_names import find_encoder
+from hf_mwp.building.encoder_names import find_encoder
+from hf_mwp.building.pretraining_options import StudentModelArguments
+from hf_mwp.building.solver_options import ModelArguments
+from hf_mwp.cli.commands.distill import StudentArguments
+from hf_mwp.cli.commands.mix import MixArguments
+from hf_mwp.cli.commands.quickstart_models import QuickstartArguments
 from hf_mwp.cli.main import main
-from hf_mwp.cli.mix import MixArguments
-from hf_mwp.cli.model_arguments import ModelArguments
-from hf_mwp.cli.pretrain_arguments import StudentModelArguments
-from hf_mwp.cli.quickstart_models import QuickstartArguments
 
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -7,13 +7,13 @@ import pytest
 import torch
 from rich.console import Console
 
-from hf_mwp.cli import evaluate
-from hf_mwp.cli.data_arguments import DataArguments
-from hf_mwp.cli.errors import CommandError
-from hf_mwp.cli.evaluate import check_device, default_device
+from hf_mwp.cli.commands import evaluate
+from hf_mwp.cli.commands.evaluate import check_device, default_device
 from hf_mwp.cli.main import main
-from hf_mwp.cli.problem_data import keep_loaded, load_problem_data
 from hf_mwp.metrics import FAILURE_REASONS, calibration_report
+from hf_mwp.tasks.data_options import DataArguments
+from hf_mwp.tasks.problem_data import keep_loaded, load_problem_data
+from hf_mwp.usage_error import UsageError
 
 
 def test_tables_and_predictions(solver_folder, problems, tmp_path, capsys):
@@ -152,7 +152,7 @@ def test_devices_that_are_there(monkeypatch):
     for device in ("cpu", "cuda", "cuda:0", "cuda:1"):
         check_device(device)
     for device in ("gpu", "cuda:2", "mps"):
-        with pytest.raises(CommandError, match=f"no '{device}'; it has cpu, cuda:0, cuda:1"):
+        with pytest.raises(UsageError, match=f"no '{device}'; it has cpu, cuda:0, cuda:1"):
             check_device(device)
 
 

@@ -3,14 +3,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hf_mwp.cli.data_arguments import DataArguments
-from hf_mwp.cli.distill import StudentArguments
-from hf_mwp.cli.evaluate import EvaluateArguments, MeasuredDataArguments
-from hf_mwp.cli.model_arguments import ModelArguments
-from hf_mwp.cli.parsing import parse
-from hf_mwp.cli.run_arguments import RunArguments
-from hf_mwp.recipes import Recipe
+from hf_mwp.building.solver_options import ModelArguments
+from hf_mwp.cli.commands.distill import StudentArguments
+from hf_mwp.cli.commands.evaluate import EvaluateArguments, MeasuredDataArguments
+from hf_mwp.cli.options.parsing import parse
 from hf_mwp.reports import Reproduction, Table
+from hf_mwp.runs.recipes import Recipe
+from hf_mwp.runs.run_arguments import RunArguments
+from hf_mwp.tasks.data_options import DataArguments
 from hf_mwp.trainers import DistillationConfig, SolverConfig
 
 

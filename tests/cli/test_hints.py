@@ -2,8 +2,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from hf_mwp.cli.hints import commands_with, hint
-from hf_mwp.cli.option_parser import OptionParser
+from hf_mwp.cli.options.hints import commands_with, hint
+from hf_mwp.cli.options.option_parser import OptionParser
 
 
 @dataclass

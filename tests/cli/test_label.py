@@ -7,10 +7,10 @@ import pytest
 from rich.console import Console
 
 from hf_mwp import MwpProcessor, MwpSolver, load_mwp_dataset
-from hf_mwp.cli import label as labelling
-from hf_mwp.cli.evaluation import search
+from hf_mwp.cli.commands import label as labelling
 from hf_mwp.cli.main import main
-from hf_mwp.trainers.solver_evaluation import read_predictions
+from hf_mwp.solving.set_solving import search
+from hf_mwp.solving.solver_prediction import read_predictions
 
 
 TEXTS = ["小明有4个苹果和2个梨，一共有多少个水果？", "一本书有30页，看了12页，还剩几页？"]

@@ -36,9 +36,9 @@ def test_each_command_has_help(command, capsys):
 def test_help_all_of_train_names_every_field(capsys):
     import dataclasses
 
-    from hf_mwp.cli.data_arguments import DataArguments
-    from hf_mwp.cli.model_arguments import ModelArguments
-    from hf_mwp.cli.run_arguments import RunArguments
+    from hf_mwp.building.solver_options import ModelArguments
+    from hf_mwp.runs.run_arguments import RunArguments
+    from hf_mwp.tasks.data_options import DataArguments
     from hf_mwp.trainers import SolverConfig
 
     with pytest.raises(SystemExit):

@@ -2,8 +2,8 @@ import shutil
 
 import pytest
 
+from hf_mwp.building.solver_loading import load_solver
 from hf_mwp.cli.main import main
-from hf_mwp.cli.model_folder import load_solver
 from tests.damage import change_fields, change_weights, drop_weights, swap_words
 
 

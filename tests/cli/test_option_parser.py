@@ -6,9 +6,9 @@ import pytest
 from transformers import HfArgumentParser
 from transformers.hf_argparser import string_to_bool
 
-from hf_mwp.cli import card, distill, evaluate, label, mix, pretrain, quickstart, solve, train
-from hf_mwp.cli.errors import CommandError
-from hf_mwp.cli.option_parser import OptionParser, to_bool
+from hf_mwp.cli.commands import card, distill, evaluate, label, mix, pretrain, quickstart, solve, train
+from hf_mwp.cli.options.option_parser import OptionParser, to_bool
+from hf_mwp.usage_error import UsageError
 
 
 class Size(Enum):
@@ -72,9 +72,9 @@ def test_some_of_the_fields():
 
 def test_a_wrong_value_is_one_line():
     parser = OptionParser("toy", "", [ToyArguments])
-    with pytest.raises(CommandError, match=r"^toy: argument --share: invalid float value: 'much'.$"):
+    with pytest.raises(UsageError, match=r"^toy: argument --share: invalid float value: 'much'.$"):
         parser.parse_args(["--share=much"])
-    with pytest.raises(CommandError, match=r"^toy: argument --tree: takes true or false, not 'maybe'.$"):
+    with pytest.raises(UsageError, match=r"^toy: argument --tree: takes true or false, not 'maybe'.$"):
         parser.parse_args(["--tree=maybe"])
 
 

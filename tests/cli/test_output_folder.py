@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from hf_mwp.cli.errors import CommandError
 from hf_mwp.cli.main import main
-from hf_mwp.cli.output_folder import OutputFolder, check_output_folder, describe_contents
-from hf_mwp.cli.run_folder import RunFolder
+from hf_mwp.runs.output_folder import OutputFolder, check_output_folder, describe_contents
+from hf_mwp.runs.run_folder import RunFolder
+from hf_mwp.usage_error import UsageError
 
 
 def test_two_runs_do_not_write_to_one_folder(tmp_path):
     with (
         OutputFolder(tmp_path),
-        pytest.raises(CommandError, match=rf"Another run writes.*process {os.getpid()} on"),
+        pytest.raises(UsageError, match=rf"Another run writes.*process {os.getpid()} on"),
     ):
         RunFolder(tmp_path, "train", {})
     assert not list(tmp_path.iterdir())
@@ -47,7 +47,7 @@ def test_a_model_is_not_written_over(tmp_path, name):
     with OutputFolder(tmp_path) as folder:
         folder.check_unused(overwrite=False)
         (tmp_path / name).touch()
-        with pytest.raises(CommandError, match=f"finished work of an earlier run \\({name}\\).*--overwrite"):
+        with pytest.raises(UsageError, match=f"finished work of an earlier run \\({name}\\).*--overwrite"):
             folder.check_unused(overwrite=False)
         folder.check_unused(overwrite=True)
 
@@ -60,7 +60,7 @@ def test_a_model_is_not_written_over(tmp_path, name):
     ],
 )
 def test_a_full_disk_is_named(tmp_path, error):
-    with pytest.raises(CommandError, match=rf"^The disk is full: [\d,]+ bytes are free at {tmp_path}\. Make room"):
+    with pytest.raises(UsageError, match=rf"^The disk is full: [\d,]+ bytes are free at {tmp_path}\. Make room"):
         with OutputFolder(tmp_path):
             raise error
     with pytest.raises(ZeroDivisionError), OutputFolder(tmp_path):
@@ -70,7 +70,7 @@ def test_a_full_disk_is_named(tmp_path, error):
 def test_the_record_of_another_command_stays(tmp_path):
     RunFolder(tmp_path, "train", {"seed": 1}).finish({})
     before = (tmp_path / "run.json").read_text()
-    with pytest.raises(CommandError, match="record of `hf-mwp train`, which `hf-mwp evaluate` would replace"):
+    with pytest.raises(UsageError, match="record of `hf-mwp train`, which `hf-mwp evaluate` would replace"):
         with RunFolder(tmp_path, "evaluate", {}, begin=False) as folder:
             folder.check_record()
     assert (tmp_path / "run.json").read_text() == before
@@ -84,7 +84,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 @pytest.mark.parametrize("path", ["file", "file/deeper/still"])
 def test_a_file_is_no_folder(path, tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(CommandError, match=f"^{tmp_path}/file is a file; choose another output folder.$"):
+    with pytest.raises(UsageError, match=f"^{tmp_path}/file is a file; choose another output folder.$"):
         check_output_folder(tmp_path / path)
 
 

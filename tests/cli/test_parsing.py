@@ -2,8 +2,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from hf_mwp.cli.errors import CommandError
-from hf_mwp.cli.parsing import build_parser, parse
+from hf_mwp.cli.options.parsing import build_parser, parse
+from hf_mwp.usage_error import UsageError
 
 
 @dataclass
@@ -96,20 +96,20 @@ def test_a_switch_does_not_swallow_the_next_argument():
     ],
 )
 def test_mistakes_in_the_file_are_named(yaml_file, text, message):
-    with pytest.raises(CommandError, match=message):
+    with pytest.raises(UsageError, match=message):
         read("--config", yaml_file(text))
 
 
 def test_a_missing_file_is_named():
-    with pytest.raises(CommandError, match="There is no file nowhere.yaml"):
+    with pytest.raises(UsageError, match="There is no file nowhere.yaml"):
         read("--config", "nowhere.yaml")
 
 
 def test_unknown_flags_are_named():
-    with pytest.raises(CommandError, match=r"unknown argument '--cuont'. Did you mean '--count'\?"):
+    with pytest.raises(UsageError, match=r"unknown argument '--cuont'. Did you mean '--count'\?"):
         read("--cuont", "1")
 
 
 def test_what_a_dataclass_refuses_is_told():
-    with pytest.raises(CommandError, match="toy: `count` must not be negative, not -1"):
+    with pytest.raises(UsageError, match="toy: `count` must not be negative, not -1"):
         read("--count=-1")

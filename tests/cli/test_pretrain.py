@@ -8,10 +8,10 @@ from datasets import Dataset
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForPreTraining
 
-from hf_mwp.cli.console import make_console
+from hf_mwp.building.pretraining_options import CorpusArguments
+from hf_mwp.cli.commands.pretrain import read_corpus
 from hf_mwp.cli.main import main
-from hf_mwp.cli.pretrain import read_corpus
-from hf_mwp.cli.pretrain_arguments import CorpusArguments
+from hf_mwp.cli.terminal.console import make_console
 from hf_mwp.data import MwpProcessor
 from hf_mwp.models import MwpSolver, MwpStudentForMaskedLM
 from tests.pretraining import tiny_texts

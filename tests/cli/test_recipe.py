@@ -10,9 +10,9 @@ from huggingface_hub import ModelCard
 from transformers import pipeline
 
 from hf_mwp import load_mwp_dataset
+from hf_mwp.cli.commands.recipe import check_stage, read_changes
 from hf_mwp.cli.main import main
-from hf_mwp.cli.recipe import check_stage, read_changes
-from hf_mwp.recipes import Recipe
+from hf_mwp.runs.recipes import Recipe
 
 
 COMPACT = Path(__file__).parents[2] / "examples" / "compact_math23k.yaml"

@@ -6,11 +6,11 @@ from functools import cache
 import pytest
 import yaml
 
-from hf_mwp.cli import reproduce
+from hf_mwp.cli.commands import reproduce
+from hf_mwp.cli.commands.recipe import stage_commands
 from hf_mwp.cli.main import main
-from hf_mwp.cli.recipe import stage_commands
-from hf_mwp.recipes import RecipeError
 from hf_mwp.reports import Reproduction, Table, TableResult
+from hf_mwp.runs.recipes import RecipeError
 
 
 NAMES = [f"compact-table{number}" for number in range(1, 9)]
@@ -189,7 +189,7 @@ def test_arms_share_what_they_can(tmp_path):
 
 
 def test_tables_share_stages_with_the_recipe(tmp_path, repository):
-    from hf_mwp.recipes import Recipe
+    from hf_mwp.runs.recipes import Recipe
 
     recipe = Recipe.from_file(repository / "examples" / "compact_math23k.yaml", tmp_path, budget="cpu")
     table = load("compact-table8")

@@ -7,10 +7,10 @@ import pytest
 import yaml
 
 from hf_mwp import MathWordProblem, MwpProcessor, MwpSolver
-from hf_mwp.cli.evaluation import search
 from hf_mwp.cli.main import main
 from hf_mwp.solving import read_beam
 from hf_mwp.solving.plausibility import PlausibilityReranker, Question, candidate_answers
+from hf_mwp.solving.set_solving import search
 from tests.tiny import tiny_rows
 
 
@@ -56,7 +56,7 @@ def test_the_file_beside_the_model(model):
 
 
 def test_beams_that_are_kept_are_not_searched_for_again(model, problems, tmp_path, monkeypatch, capsys):
-    from hf_mwp.cli import rerank
+    from hf_mwp.cli.commands import rerank
 
     monkeypatch.setattr(rerank, "search", None)
     beams = str(model.parent / "beams")

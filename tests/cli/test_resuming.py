@@ -4,10 +4,10 @@ import pytest
 from rich.console import Console
 from transformers import TrainingArguments
 
-from hf_mwp.cli.errors import CommandError
-from hf_mwp.cli.resuming import DEVICES, LENGTHS, MAY_DIFFER, begin_record, begin_run, changed_options
-from hf_mwp.cli.run_arguments import ResumeArguments
-from hf_mwp.cli.run_folder import RunFolder
+from hf_mwp.runs.resuming import DEVICES, LENGTHS, MAY_DIFFER, begin_record, begin_run, changed_options
+from hf_mwp.runs.run_arguments import ResumeArguments
+from hf_mwp.runs.run_folder import RunFolder
+from hf_mwp.usage_error import UsageError
 
 
 OLD = {"seed": 42, "learning_rate": 1e-4, "num_train_epochs": 2.0, "max_steps": -1, "logging_steps": 50.0}
@@ -49,7 +49,7 @@ def begin(folder, checkpoint=None, resume=True, overwrite=False, to=None, **opti
 )
 def test_other_options_are_refused_and_named_and_nothing_is_written(begun, options, told):
     before = {path.name: path.read_bytes() for path in begun.iterdir() if path.is_file()}
-    with pytest.raises(CommandError) as raised:
+    with pytest.raises(UsageError) as raised:
         begin(begun, **options)
     assert f"({told})" in str(raised.value)
     assert {path.name: path.read_bytes() for path in begun.iterdir() if path.is_file()} == before
@@ -74,31 +74,31 @@ def test_more_epochs_say_what_they_mean(begun):
 
 def test_another_number_of_processes_is_refused(begun, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(CommandError, match="processes: 1 -> 2"):
+    with pytest.raises(UsageError, match="processes: 1 -> 2"):
         begin(begun)
 
 
 def test_a_checkpoint_of_another_folder_has_its_own_options(begun, tmp_path):
     given = str(begun / "checkpoint-5")
-    with pytest.raises(CommandError, match="seed: 42 -> 7"):
+    with pytest.raises(UsageError, match="seed: 42 -> 7"):
         begin(begun, given, resume=False, to=tmp_path / "other", seed=7)
     assert begin(begun, given, resume=False, to=tmp_path / "other")[0] == given
     (tmp_path / "other" / "config.json").touch()
-    with pytest.raises(CommandError, match="finished work"):
+    with pytest.raises(UsageError, match="finished work"):
         begin(begun, given, resume=False, to=tmp_path / "other")
-    with pytest.raises(CommandError, match="no complete checkpoint /no/such"):
+    with pytest.raises(UsageError, match="no complete checkpoint /no/such"):
         begin(begun, "/no/such", resume=False)
 
 
 def test_a_finished_model_without_checkpoints_is_kept(tmp_path):
     (tmp_path / "config.json").touch()
-    with pytest.raises(CommandError, match="finished work"):
+    with pytest.raises(UsageError, match="finished work"):
         begin(tmp_path, resume=False)
     assert begin(tmp_path, resume=False, overwrite=True)[0] is None
 
 
 def test_starting_anew_removes_checkpoints_when_it_begins(begun):
-    with pytest.raises(CommandError, match="start anew with --overwrite"):
+    with pytest.raises(UsageError, match="start anew with --overwrite"):
         begin(begun, resume=False)
     assert (begun / "checkpoint-5").exists()
     assert begin(begun, resume=False, overwrite=True, seed=7)[0] is None

@@ -8,11 +8,11 @@ import yaml
 from rich.console import Console
 from transformers import TrainerState
 
-from hf_mwp.cli.console import accuracy_table, make_console, percent
-from hf_mwp.cli.curve import draw_learning_curve
-from hf_mwp.cli.errors import CommandError
-from hf_mwp.cli.progress import RichProgressCallback
-from hf_mwp.cli.run_folder import RunFolder, git_revision
+from hf_mwp.cli.terminal.console import accuracy_table, make_console, percent
+from hf_mwp.cli.terminal.curve import draw_learning_curve
+from hf_mwp.cli.terminal.progress import RichProgressCallback
+from hf_mwp.runs.run_folder import RunFolder, git_revision
+from hf_mwp.usage_error import UsageError
 
 
 class Kind(Enum):
@@ -34,7 +34,7 @@ def test_values_are_written_as_yaml(tmp_path):
 
 def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(CommandError, match="is a file"):
+    with pytest.raises(UsageError, match="is a file"):
         RunFolder(tmp_path / "file", "train", {})
 
 

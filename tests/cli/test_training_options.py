@@ -2,7 +2,7 @@ from dataclasses import fields
 
 import pytest
 
-from hf_mwp.cli import distill, pretrain, train
+from hf_mwp.cli.commands import distill, pretrain, train
 from hf_mwp.trainers import DistillationConfig, PreTrainingConfig, SolverConfig
 
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 from transformers import AutoTokenizer, BertConfig, BertModel, BertTokenizerFast
 
-from hf_mwp.data.collator import MwpCollator
-from hf_mwp.data.mwp_processor import MwpProcessor
-from hf_mwp.data.output_vocabulary import OutputVocabulary
+from hf_mwp.data.batches.mwp_collator import MwpCollator
+from hf_mwp.data.batches.mwp_processor import MwpProcessor
+from hf_mwp.data.batches.output_vocabulary import OutputVocabulary
 from hf_mwp.expressions import ExpressionError
 from hf_mwp.problems import MathWordProblem
 

@@ -1,6 +1,6 @@
 import pytest
 
-from hf_mwp.data.output_vocabulary import OutputVocabulary
+from hf_mwp.data.batches.output_vocabulary import OutputVocabulary
 from hf_mwp.expressions import Expression, ExpressionError
 from hf_mwp.problems import MathWordProblem
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from hf_mwp.data import PreTrainingCollator, PreTrainingEncoder
-from hf_mwp.data.pretraining_encoder import KEYWORD, NUMBER, SPECIAL
+from hf_mwp.data.corpus.pretraining_encoder import KEYWORD, NUMBER, SPECIAL
 from tests.pretraining import TAGS, text_processor, tiny_pairs
 from tests.tiny import tiny_tokenizer
 

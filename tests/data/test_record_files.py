@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hf_mwp.data import DataError
-from hf_mwp.data.record_files import read_entries, read_lines
-from hf_mwp.data.record_reader import RecordReader
+from hf_mwp.data.reading.dataset_reader import RecordReader
+from hf_mwp.data.reading.file_contents import read_entries, read_lines
 
 
 def read(path: Path) -> list:

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from hf_mwp.data import DataError, TaggedCorpus, read_texts, tag_corpus, tagged_shard
-from hf_mwp.data import tagged_corpus as module
+from hf_mwp.data import DataError, TaggedCorpus, read_texts, tag_corpus
+from hf_mwp.data.corpus import tagged_corpus as module
+from hf_mwp.data.corpus import tagged_shard
 from hf_mwp.problems import JiebaTagger, TaggedWord
 from tests.data.tagging import CharacterTagger, make_texts
 

@@ -5,7 +5,7 @@ import pytest
 from safetensors import safe_open
 
 from hf_mwp.data import DataError, TrainingTexts
-from hf_mwp.data.pretraining_texts import all_texts, masked_digest
+from hf_mwp.data.corpus.pretraining_texts import all_texts, masked_digest
 from hf_mwp.data.training_texts import NOTHING, digest
 
 

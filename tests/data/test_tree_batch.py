@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_mwp.data.tree_batch import TreeBatch
+from hf_mwp.data.batches.tree_batch import TreeBatch
 
 
 def prefix_trees(num_operators=3, num_leaves=4):

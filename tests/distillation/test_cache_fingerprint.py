@@ -9,7 +9,7 @@ import pytest
 import torch
 from transformers import BertJapaneseTokenizer, BertTokenizer, DataCollatorForLanguageModeling, DataCollatorWithPadding
 
-from hf_mwp.data.collator import MwpCollator
+from hf_mwp.data.batches.mwp_collator import MwpCollator
 from hf_mwp.distillation.cache_fingerprint import (
     describe_collator,
     fingerprint,

@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import DistilBertConfig, DistilBertForSequenceClassification, masking_utils
 
-from hf_mwp.data.collator import MwpCollator
+from hf_mwp.data.batches.mwp_collator import MwpCollator
 from hf_mwp.distillation import FeatureProjections
 from hf_mwp.distillation.attention_inputs import attention_inputs, recorded_inputs
 from hf_mwp.distillation.features import Features, read_features

@@ -2,7 +2,7 @@ import pytest
 import torch
 from transformers import BertModel
 
-from hf_mwp.data.collator import MwpCollator
+from hf_mwp.data.batches.mwp_collator import MwpCollator
 from hf_mwp.distillation.student_initialization import choose_layers, cut_student
 from hf_mwp.models import MwpSolver
 from tests.tiny import tiny_bert_config, tiny_processor, tiny_solver

@@ -3,7 +3,7 @@ from huggingface_hub import ModelCard
 from safetensors import safe_open
 from transformers import AutoModel
 
-from hf_mwp.data.mwp_processor import MwpProcessor
+from hf_mwp.data.batches.mwp_processor import MwpProcessor
 from hf_mwp.hub import write_model_folder
 from tests.tiny import tiny_processor, tiny_solver
 

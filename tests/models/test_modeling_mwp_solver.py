@@ -2,8 +2,8 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModel, BertConfig, BertModel, BertTokenizerFast, RobertaConfig, RobertaModel
 
-from hf_mwp.data.mwp_processor import MwpProcessor
-from hf_mwp.data.output_vocabulary import OutputVocabulary
+from hf_mwp.data.batches.mwp_processor import MwpProcessor
+from hf_mwp.data.batches.output_vocabulary import OutputVocabulary
 from hf_mwp.models import GTSConfig, GTSDecoder, MwpSolver, MwpSolverConfig, MwpStudentConfig, MwpStudentModel
 
 

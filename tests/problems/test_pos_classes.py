@@ -1,7 +1,7 @@
 import pytest
 
 from hf_mwp.problems import ProblemError
-from hf_mwp.problems.pos_classes import POS_CLASSES, TAG_SETS, check_classes, tag_classes
+from hf_mwp.problems.tagging.pos_classes import POS_CLASSES, TAG_SETS, check_classes, tag_classes
 
 
 def test_each_tag_has_one_class():

@@ -4,7 +4,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import example, given
 
-from hf_mwp.problems.chinese_numerals import numerals_in_digits
+from hf_mwp.problems.numbers.chinese_numerals import numerals_in_digits
 from hf_mwp.problems.text_keys import TextKeys
 
 

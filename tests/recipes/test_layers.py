@@ -1,8 +1,8 @@
 import pytest
 from transformers import BertModel, DistilBertConfig
 
-from hf_mwp.recipes import Recipe
-from hf_mwp.recipes.layers import made_layers, source_layers
+from hf_mwp.runs.recipes import Recipe
+from hf_mwp.runs.recipes.layers import made_layers, source_layers
 from tests.tiny import tiny_bert_config, tiny_processor, tiny_solver
 
 

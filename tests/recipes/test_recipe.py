@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from hf_mwp.recipes import Recipe, RecipeError, read_recipe, stage
+from hf_mwp.runs.recipes import Recipe, RecipeError, read_recipe, stage
 
 
 FIXTURES = Path(__file__).parents[1] / "data" / "fixtures"

@@ -14,7 +14,7 @@ from transformers import (
     TrainerCallback,
 )
 
-from hf_mwp.cli.progress import RichProgressCallback
+from hf_mwp.cli.terminal.progress import RichProgressCallback
 from hf_mwp.distillation import CacheError, cache_building
 from hf_mwp.distillation.teachers import cached_teacher
 from hf_mwp.models import MwpSolver, MwpSolverConfig

@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from hf_mwp.data.collator import MwpCollator
+from hf_mwp.data.batches.mwp_collator import MwpCollator
 from hf_mwp.losses import AttentionMSELoss, FSPLoss, NSTLoss
 from hf_mwp.models import MwpSolver, MwpSolverConfig
 from hf_mwp.trainers import ParameterMixingCallback

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 from transformers import BertForSequenceClassification
 
-from hf_mwp.data.mwp_processor import MwpProcessor
-from hf_mwp.data.output_vocabulary import OutputVocabulary
+from hf_mwp.data.batches.mwp_processor import MwpProcessor
+from hf_mwp.data.batches.output_vocabulary import OutputVocabulary
 from hf_mwp.distillation.compatibility import check_embeddings
 from hf_mwp.distillation.objectives import HardLabels, HiddenStates, SoftLabels
 from hf_mwp.trainers import DistillationTrainer

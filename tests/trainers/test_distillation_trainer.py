@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModel, TrainerCallback
 
-from hf_mwp.data.collator import MwpCollator
+from hf_mwp.data.batches.mwp_collator import MwpCollator
 from hf_mwp.distillation import cut_student
 from tests.tiny import tiny_problems, tiny_solver
 from tests.trainers.distilling import assert_same_training, copy_of, training_logs, unchanged

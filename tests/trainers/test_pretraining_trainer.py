@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForPreTraining
 
 from hf_mwp.data import DataError, MwpProcessor, PreTrainingEncoder, encode_corpus, pos_label_list
-from hf_mwp.data.pretraining_encoder import NUMBER
+from hf_mwp.data.corpus.pretraining_encoder import NUMBER
 from hf_mwp.metrics import pos_report
 from hf_mwp.models import MwpStudentForMaskedLM
 from hf_mwp.trainers import PreTrainingConfig, PreTrainingTrainer

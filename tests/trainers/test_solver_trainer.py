@@ -5,9 +5,9 @@ import pytest
 import torch
 from transformers import AutoModel, TrainerCallback
 
-from hf_mwp.data.collator import MwpCollator
-from hf_mwp.data.mwp_processor import MwpProcessor
-from hf_mwp.data.output_vocabulary import OutputVocabulary
+from hf_mwp.data.batches.mwp_collator import MwpCollator
+from hf_mwp.data.batches.mwp_processor import MwpProcessor
+from hf_mwp.data.batches.output_vocabulary import OutputVocabulary
 from hf_mwp.metrics import answers_match
 from hf_mwp.problems import MathWordProblem
 from hf_mwp.trainers import DistillationConfig, SolverConfig, SolverTrainer

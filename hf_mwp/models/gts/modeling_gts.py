@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 from transformers import initialization as init
 from transformers.utils import ModelOutput
 
-from ...data.tree_batch import TreeBatch
+from ...data.batches.tree_batch import TreeBatch
 from .additive_scorer import AdditiveScorer
 from .configuration_gts import GTSConfig
 from .tree_search import SolveOutput, search_trees

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from transformers import AutoModel, PreTrainedModel
 from transformers.utils import ModelOutput
 
-from ...data.mwp_processor import MwpProcessor
+from ...data.batches.mwp_processor import MwpProcessor
+from ...data.batches.tree_batch import TreeBatch
 from ...data.training_lineage import inherit_training_texts, write_training_texts
-from ...data.tree_batch import TreeBatch
 from ..gts import GTSConfig, GTSDecoder, SolveOutput
 from ..positions import count_positions
 from .bottlenecks import Bottleneck, Bottlenecks, check_no_bottlenecks

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ...problems.number_finding import LANGUAGES
+from ...problems.numbers.number_finding import LANGUAGES
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""From names, sizes and layers to models and processors."""

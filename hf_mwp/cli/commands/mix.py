@@ -1,0 +1,75 @@
+"""`hf-mwp mix`: average a distilled solver's encoder with the pretrained one that it began as."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...building.encoder_names import find_encoder
+from ...building.solver_loading import check_folder, load_solver
+from ...runs.output_folder import OutputFolder, check_output_folder
+from ...usage_error import UsageError
+from ..options.parsing import parse
+from ..terminal.console import make_console
+
+
+@dataclass
+class MixArguments:
+    """Options of `hf-mwp mix`; the fields' help says what each is."""
+
+    pretrained: str | None = field(
+        default=None, metadata={"help": "Folder or Hub id of the pretrained encoder (must be given)."}
+    )
+    distilled: str | None = field(
+        default=None, metadata={"help": "Folder or Hub id of the solver distilled from it (must be given)."}
+    )
+    theta: float = field(default=0.2, metadata={"help": "Share of the pretrained weights; the paper's is 0.2."})
+    output_dir: str | None = field(
+        default=None, metadata={"help": "Folder for the mixed solver and its processor (must be given)."}
+    )
+    overwrite: bool = field(default=False, metadata={"help": "Replace the model that is in the folder."})
+
+    def __post_init__(self):
+        for name in ("pretrained", "distilled", "output_dir"):
+            if getattr(self, name) is None:
+                raise ValueError(f"`{name}` must be given.")
+        if not 0 <= self.theta <= 1:
+            raise ValueError(f"`theta` must be from 0 to 1, not {self.theta}.")
+        self.pretrained = find_encoder(self.pretrained)
+
+
+def argument_types() -> list[type]:
+    """Dataclasses whose fields are the options."""
+    return [MixArguments]
+
+
+def run(argv: list[str]) -> int:
+    """Mixes and saves; see `hf-mwp mix --help`. The decoder, which was not pretrained, stays as distilled."""
+    (args,), _ = parse(
+        "mix",
+        "Mix parameters: theta times the pretrained encoder plus 1 - theta times the distilled solver's encoder.",
+        argument_types(),
+        argv,
+    )
+    check_output_folder(args.output_dir)
+    from transformers import AutoModel
+
+    from ...data.training_lineage import ancestry_of
+    from ...distillation import mix_parameters
+
+    check_folder(args.pretrained)
+    with OutputFolder(args.output_dir) as folder:
+        folder.check_unused(args.overwrite)
+        solver, processor = load_solver(args.distilled)
+        try:
+            pretrained = AutoModel.from_pretrained(args.pretrained, dtype=solver.dtype, use_safetensors=True)
+        except OSError as error:
+            raise UsageError(f"{args.pretrained} cannot be loaded: {error}") from error
+        # Rows of tokens that came with the solver begin in the same way each time.
+        processor.resize_embeddings(pretrained)
+        mix_parameters(pretrained, solver, args.theta, inplace=True)
+        solver.training_texts = ancestry_of(solver)
+        solver.save_pretrained(args.output_dir)
+        processor.save_pretrained(args.output_dir)
+    make_console().print(f"{Path(args.output_dir)} has the mixed solver, {args.theta:g} of it pretrained.")
+    return 0

@@ -1,0 +1,231 @@
+"""`hf-mwp reproduce`: a table of a paper, the paper's figures beside the measured ones."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import yaml
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from ...reports import Arm, Reproduction, Table, TableResult, draw_table, to_markdown
+from ...reports.arm_result import ArmRun
+from ...runs.output_folder import check_output_folder
+from ...runs.recipes import Stage
+from ...runs.run_folder import git_revision, library_versions, machine
+from ...tasks.problem_data import keep_loaded
+from ...usage_error import UsageError
+from ..terminal.console import make_console
+from .recipe import add_launch, check_one_process, check_stage, read_changes, stage_commands
+
+
+FOLDER = Path("examples") / "reproduce"
+
+
+def run(argv: list[str]) -> int:
+    """Runs a table; see `hf-mwp reproduce --help`. The status is 1 if an arm failed."""
+    args, rest = _parser().parse_known_args(list(argv))
+    console = make_console()
+    if args.list:
+        console.print(list_tables())
+        return 0
+    if args.from_results is not None:
+        result = TableResult.load(args.from_results)
+        write_report(result, Path(args.output_dir or Path(args.from_results).parent), Path(args.from_results).stem)
+        console.print(result_table(result))
+        return 0
+    check_one_process("reproduce")
+    table = Table.from_file(find_table(args.table, args.table_file))
+    folder = Path(args.output_dir or Path("runs") / table.recipe_name)
+    check_output_folder(folder)
+    reproduction = Reproduction(
+        table,
+        folder,
+        budget=args.budget,
+        seeds=args.seeds,
+        arms=args.arms,
+        changes=read_changes("reproduce", rest),
+        environment=environment(),
+        launch=args.launch,
+    )
+    check(reproduction)
+    console.print(plan_table(reproduction))
+    if args.dry_run:
+        return 0
+    result = run_table(reproduction, folder, console)
+    console.print(result_table(result))
+    name = report_name(result)
+    console.print(f"{folder} has {name}.json, {name}.md and {name}.png")
+    if result.failed:
+        console.print(f"Failed: {', '.join(result.failed)}; the same command tries them again.", style="red")
+        return 1
+    return 0
+
+
+def find_table(name: str | None, path: str | None) -> Path:
+    """
+    The file of a table.
+
+    Args:
+        name (`str`, *optional*): Name of a table that comes with the package's repository, such as `compact-table4`.
+        path (`str`, *optional*): A file, instead of a name.
+
+    Raises:
+        UsageError: none or both are given, or there is no such table.
+    """
+    if (name is None) == (path is None):
+        raise UsageError("reproduce: give the name of a table (`--list` shows them) or a --table_file.")
+    if path is not None:
+        return Path(path)
+    files = table_files()
+    if name not in files:
+        where = "there are none here; run in the repository, or give --table_file" if not files else ", ".join(files)
+        raise UsageError(f"reproduce: there is no table {name!r}: {where}.")
+    return files[name]
+
+
+def table_files() -> dict[str, Path]:
+    """The tables of the repository by their names: of the working directory, or of the one the package lies in."""
+    for root in (Path(), Path(__file__).parents[3]):
+        files = sorted((root / FOLDER).glob("*.yaml"))
+        if files:
+            return {file.stem.replace("_", "-"): file for file in files}
+    return {}
+
+
+def check(reproduction: Reproduction) -> None:
+    """Reads the options of all arms that will be run, so that a wrong one is found first; `UsageError` names it."""
+    seen = set()
+    for arm, seed in reproduction.recipes:
+        if arm not in reproduction.chosen or reproduction.obstacle(reproduction.table.arms[arm], seed) is not None:
+            continue
+        for stage in reproduction.stages(arm, seed):
+            if stage.fingerprint not in seen:
+                seen.add(stage.fingerprint)
+                try:
+                    check_stage(stage)
+                except UsageError as error:
+                    raise UsageError(f"{reproduction.table.name}, arm {arm!r}: {error}") from None
+
+
+def run_table(reproduction: Reproduction, folder: Path, console: Console) -> TableResult:
+    """Runs what is missing, with a heading for each stage, and writes the results after each arm."""
+    total = len(reproduction.recipes)
+    finished = 0
+
+    def announce(arm: Arm, seed: int, stage: Stage, number: int, count: int) -> None:
+        if not stage.is_done:
+            place = f"arm {finished + 1} of {total}: {arm.title}, seed {seed}"
+            console.rule(f"{place}, stage {number} of {count}: {stage.name}", align="left", style="dim")
+
+    def record(arm: Arm, run: ArmRun, result: TableResult) -> None:
+        nonlocal finished
+        finished += 1
+        figures = ", ".join(
+            f"{column.title} {column.show(run.figures[column.name])} {column.unit}".rstrip()
+            for column in result.shown_columns
+            if column.name in run.figures
+        )
+        told = "; ".join(each for each in (figures, run.reason) if each)
+        if run.state != "waiting":
+            console.print(f"arm {finished} of {total}: {arm.title}, seed {run.seed}: {run.state}. {told}")
+        write_report(result, folder, report_name(result))
+
+    with keep_loaded():
+        return reproduction.run(stage_commands(reproduction.launch), announce, record)
+
+
+def write_report(result: TableResult, folder: Path, name: str) -> None:
+    """Writes results as JSON, and Markdown and picture made of them."""
+    result.save(folder / f"{name}.json")
+    drawn = draw_table(result, folder / f"{name}.png")
+    text = to_markdown(result, f"{name}.png" if drawn else None)
+    (folder / f"{name}.md").write_text(text, encoding="utf-8")
+
+
+def report_name(result: TableResult) -> str:
+    """Name of the files of a report without their endings."""
+    return f"{result.table}-{result.budget}"
+
+
+def environment() -> dict:
+    """Versions, revision, machine and time, for the results."""
+    return {
+        "git_revision": git_revision(),
+        "libraries": library_versions(),
+        "machine": machine(),
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }
+
+
+def list_tables() -> RichTable:
+    """All tables with a line on each."""
+    listing = RichTable(title="hf-mwp reproduce <table>", title_justify="left")
+    listing.add_column("table", no_wrap=True)
+    listing.add_column("what it shows")
+    for name, path in table_files().items():
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        listing.add_row(name, str(content.get("about") or content.get("table")))
+    return listing
+
+
+def plan_table(reproduction: Reproduction) -> RichTable:
+    """What there is to run."""
+    table = reproduction.table
+    plan = RichTable(title=f"{table.title}, budget {reproduction.budget}", title_justify="left")
+    for heading in ("arm", "seed", "stages (done / all)", "state"):
+        plan.add_column(heading)
+    for name, seed in reproduction.recipes:
+        stages = reproduction.stages(name, seed)
+        done = sum(stage.is_done for stage in stages)
+        if name not in reproduction.chosen:
+            state = "not asked for"
+        else:
+            obstacle = reproduction.obstacle(table.arms[name], seed)
+            state = f"skipped: {obstacle}" if obstacle else "done" if done == len(stages) else "to do"
+        plan.add_row(table.arms[name].title, str(seed), f"{done} / {len(stages)}", state)
+    return plan
+
+
+def result_table(result: TableResult) -> RichTable:
+    """The results for the terminal, the paper's figures in brackets."""
+    title = f"{result.title}, budget {result.budget} (the paper's figures in brackets)"
+    shown = RichTable(title=title, title_justify="left", caption=result.caution or None, caption_justify="left")
+    shown.add_column("arm")
+    columns = result.shown_columns
+    for column in columns:
+        shown.add_column(f"{column.title} {column.unit}".rstrip(), justify="right")
+    shown.add_column("seconds", justify="right")
+    for arm in result.arms:
+        cells = [arm.title]
+        for column in columns:
+            paper = arm.paper.get(column.name)
+            cell = column.show(arm.mean(column.name), arm.deviation(column.name))
+            cells.append(cell if paper is None else f"{cell} ({column.show(paper)})")
+        shown.add_row(*cells, "-" if arm.seconds is None else f"{arm.seconds:.0f}")
+    return shown
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hf-mwp reproduce",
+        allow_abbrev=False,
+        description="Runs a table of a paper, arm by arm, and writes results (JSON), a table (Markdown) and a picture "
+        "with the paper's figures beside the measured ones. What is done is not done again. --variable VALUE sets a "
+        "variable of the recipe, --stage.option VALUE an option of one of its stages, for all arms.",
+    )
+    parser.add_argument("table", nargs="?", help="name of a table, such as compact-table4")
+    parser.add_argument("--list", action="store_true", help="show the tables")
+    parser.add_argument("--table_file", "--table-file", "--config", metavar="FILE", help="a file instead of a name")
+    parser.add_argument("--budget", help="one of the budgets of the recipe: quick, cpu, gpu, paper")
+    parser.add_argument("--output_dir", "--output-dir", help="folder of stages and results; runs/<name of the recipe>")
+    parser.add_argument("--seeds", nargs="+", type=int, help="seeds of each arm; that of the recipe if not given")
+    parser.add_argument("--arms", nargs="+", help="arms to run; all if not given")
+    add_launch(parser)
+    parser.add_argument("--dry_run", "--dry-run", action="store_true", help="only show what would be run")
+    parser.add_argument(
+        "--from_results", "--from-results", metavar="FILE", help="make table and picture of results, without training"
+    )
+    return parser

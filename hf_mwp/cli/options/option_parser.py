@@ -1,0 +1,118 @@
+"""Flags from the fields of dataclasses, without an import of Transformers."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import types
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
+
+from ...usage_error import UsageError
+
+
+TRUE = ("true", "yes", "t", "y", "1")
+FALSE = ("false", "no", "f", "n", "0")
+
+
+class OptionParser(argparse.ArgumentParser):
+    """
+    An argument parser with a flag for each field of dataclasses: what `transformers.HfArgumentParser` makes of them,
+    whose import takes longer than to show a help.
+
+    Args:
+        command (`str`): Name of the command.
+        description (`str`): What it does.
+        dataclass_types (`Sequence[type]`): The dataclasses.
+        shown (`Mapping[type, Sequence[str]]`, *optional*): Fields to take of these dataclasses; all by default.
+        epilog (`str`, *optional*): What the help ends with.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        description: str,
+        dataclass_types: Sequence[type],
+        shown: Mapping[type, Sequence[str]] | None = None,
+        epilog: str | None = None,
+    ) -> None:
+        super().__init__(
+            prog=f"hf-mwp {command}",
+            usage=f"hf-mwp {command} [--config FILE] [--option VALUE ...]",
+            description=description,
+            epilog=epilog,
+            allow_abbrev=False,
+            add_help=False,
+        )
+        self.command, self.dataclass_types = command, list(dataclass_types)
+        for dataclass_type in self.dataclass_types:
+            self._add_options(dataclass_type, None if shown is None else shown[dataclass_type])
+
+    def error(self, message: str) -> NoReturn:
+        """Raises `UsageError` instead of printing all options."""
+        raise UsageError(f"{self.command}: {message}.")
+
+    def _add_options(self, dataclass_type: type, names: Iterable[str] | None) -> None:
+        title = getattr(dataclass_type, "_argument_group_name", None)
+        group = self if title is None else self.add_argument_group(title)
+        hints = get_type_hints(dataclass_type)
+        for field in dataclasses.fields(dataclass_type):
+            if field.init and (names is None or field.name in names):
+                _add_option(group, field, hints[field.name])
+
+
+def to_bool(text: str) -> bool:
+    """What a yes-or-no option is given."""
+    if text.lower() in TRUE + FALSE:
+        return text.lower() in TRUE
+    raise argparse.ArgumentTypeError(f"takes true or false, not {text!r}")
+
+
+def _add_option(group: argparse._ActionsContainer, field: dataclasses.Field, hint: Any) -> None:
+    kind, default = _kind(hint), _default(field)
+    options: dict[str, Any] = {**field.metadata, "default": default, "type": kind, "help": _help(field, default)}
+    options["required"] = default is dataclasses.MISSING
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        options |= {"type": str, "choices": [each.value for each in kind]}
+    elif kind is bool:
+        options["type"] = to_bool
+        if default is not None:
+            options |= {"nargs": "?", "const": True}
+    elif get_origin(kind) is list:
+        # A text, such as the empty one that `TrainingArguments` has somewhere, is no default of a list.
+        default = None if isinstance(default, str) else default
+        options |= {"type": get_args(kind)[0], "nargs": "+", "default": default}
+    group.add_argument(f"--{field.name}", **options)
+    if kind is bool and default is True:
+        group.add_argument(
+            f"--no_{field.name}",
+            action="store_false",
+            dest=field.name,
+            default=True,
+            help=f"The same as --{field.name} false.",
+        )
+
+
+def _kind(hint: Any) -> Any:
+    """The type that a flag's text is read as: of several the text itself if it may be missing, or else the other."""
+    if get_origin(hint) not in (Union, types.UnionType):
+        return hint
+    kinds = [kind for kind in get_args(hint) if kind is not type(None)]
+    if str in kinds and type(None) in get_args(hint):
+        return str
+    return next((kind for kind in kinds if kind is not str), str)
+
+
+def _default(field: dataclasses.Field) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return field.default
+
+
+def _help(field: dataclasses.Field, default: Any) -> str:
+    text = field.metadata.get("help", "")
+    if default in (None, "", [], dataclasses.MISSING):
+        return text
+    shown = str(default.value if isinstance(default, Enum) else default).replace("%", "%%")
+    return f"{text} (default: {shown})"

@@ -1,0 +1,87 @@
+"""Whether a solver's probabilities can be trusted, as a table and a picture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from .console import percent
+
+
+if TYPE_CHECKING:
+    from ...solving.solver_prediction import SolverPrediction
+
+
+def measure_calibration(
+    predictions: Sequence[SolverPrediction], plausibilities: Sequence[float | None] | None = None
+) -> dict[str, Any] | None:
+    """
+    [`metrics.calibration_report`] of the predictions that can be judged; `None` if there are none.
+
+    Args:
+        predictions (`Sequence[SolverPrediction]`): All of them.
+        plausibilities (`Sequence[float]`, *optional*): Of re-ranked answers, in place of their trees' probabilities.
+    """
+    from ...metrics import calibration_report
+
+    if plausibilities is None:
+        plausibilities = [min(math.exp(each.log_probability), 1.0) for each in predictions]
+    # Without a tree there is no probability either.
+    judged = [
+        (0.0 if each.expression is None else probability or 0.0, each.score.answer_correct)
+        for each, probability in zip(predictions, plausibilities, strict=True)
+        if each.score.answer_correct is not None
+    ]
+    return calibration_report(*map(list, zip(*judged, strict=True))) if judged else None
+
+
+def calibration_table(report: Mapping[str, Any]) -> Table:
+    """What [`metrics.calibration_report`] found, for the terminal."""
+    table = Table(title="Whether its probability says what is right", title_justify="left")
+    table.add_column("figure")
+    table.add_column("value", justify="right")
+    table.add_column("meaning")
+    table.add_row(
+        "expected calibration error",
+        f"{report['expected_calibration_error']:.3f}",
+        f"mean distance of probability and accuracy, {report['num_bins']} bins",
+    )
+    auroc = "-" if report["auroc"] is None else f"{report['auroc']:.3f}"
+    table.add_row("AUROC", auroc, "how often a right answer is surer than a wrong one")
+    count = f"answers right among the {report['num_surer_half']} surest of {report['num_problems']}"
+    table.add_row("surer half %", percent(report["surer_half_accuracy"]), count)
+    return table
+
+
+def draw_reliability(report: Mapping[str, Any], path: str | Path, title: str = "") -> None:
+    """
+    Draws a reliability diagram: the accuracy of each bin over its mean probability, and how many answers it has.
+
+    Args:
+        report (`Mapping`): What [`metrics.calibration_report`] gave.
+        path (`str` or `Path`): The PNG file to write.
+        title (`str`, *optional*): Heading.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    bins = report["bins"]
+    places, widths = [each["from"] for each in bins], [each["to"] - each["from"] for each in bins]
+    figure = Figure(figsize=(5, 6), layout="constrained")
+    FigureCanvasAgg(figure)
+    accuracies, counts = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+    bars = [each["answer_accuracy"] for each in bins]
+    accuracies.bar(places, bars, widths, align="edge", edgecolor="white", label="accuracy of the bin")
+    accuracies.plot([each["probability"] for each in bins], bars, "o", color="black", label="at its mean probability")
+    accuracies.plot([0, 1], [0, 1], "--", color="grey", label="as sure as right")
+    error = f"expected calibration error {report['expected_calibration_error']:.3f}"
+    accuracies.set(ylabel="answers right", xlim=(0, 1), ylim=(0, 1), title=error)
+    accuracies.legend(loc="upper left")
+    counts.bar(places, [each["num_problems"] for each in bins], widths, align="edge", edgecolor="white")
+    counts.set(xlabel="probability of the equation", ylabel="problems")
+    figure.suptitle(title)
+    figure.savefig(path, dpi=120)

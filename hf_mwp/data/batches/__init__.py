@@ -1,0 +1,1 @@
+"""What turns problems into batches: processor, output symbols, collators, trees."""

@@ -1,0 +1,309 @@
+"""Turns problems into model inputs and decoded symbols into expressions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AddedToken, BatchEncoding, PreTrainedTokenizerBase
+from transformers.utils import PushToHubMixin, cached_file
+
+from ...expressions import Expression, ExpressionError
+from ...problems import MathWordProblem
+from .output_vocabulary import OutputVocabulary
+from .processor_file import load_tokenizer, read_fields, tokenizer_digest
+
+
+class MwpProcessor(PushToHubMixin):
+    """The `processing_class` of solvers: masks numbers, tokenises, encodes equations, decodes predictions.
+
+    It saves beside the tokenizer, so one folder holds both and the model.
+
+    Args:
+        tokenizer (`PreTrainedTokenizerBase`):
+            A fast tokenizer; the number placeholders are added to it.
+        vocabulary ([`OutputVocabulary`], *optional*):
+            Symbols of the decoder. Without one, problems can be read but neither labels encoded nor trees decoded.
+        language (`str`, *optional*, defaults to `"zh"`):
+            Language of bare texts: `"zh"` or `"en"`.
+        numerals (`bool`, *optional*):
+            Whether number words ("seven", 三) are numbers; by default in English only.
+        indexed_numbers (`bool`, *optional*, defaults to `False`):
+            Whether the `i`-th number becomes `[NUMi]` instead of `[NUM]`. The papers mask all alike; with their own
+            placeholders an encoder that starts from random weights learns much faster.
+        num_index_tokens (`int`, *optional*, defaults to 16):
+            Numbers with a placeholder of their own; later ones become `[NUM]`.
+        max_length (`int`, *optional*, defaults to 512):
+            Most tokens of a text; the rest is cut off, and its numbers cannot be used.
+    """
+
+    file_name = "mwp_processor.json"
+    model_input_names = ("input_ids", "attention_mask", "number_positions", "number_groups")
+
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        vocabulary: OutputVocabulary | None = None,
+        language: str = "zh",
+        numerals: bool | None = None,
+        indexed_numbers: bool = False,
+        num_index_tokens: int = 16,
+        max_length: int = 512,
+    ) -> None:
+        if not getattr(tokenizer, "is_fast", False):
+            raise ValueError(f"{type(tokenizer).__name__} is no fast tokenizer; MwpProcessor needs character offsets")
+        if language not in ("zh", "en"):
+            raise ValueError(f"`language` must be 'zh' or 'en', got {language!r}")
+        if max_length < 1 or num_index_tokens < 0:
+            raise ValueError(
+                f"`max_length` is at least 1 and `num_index_tokens` not negative, got {max_length}, {num_index_tokens}"
+            )
+        self.tokenizer = tokenizer
+        self.vocabulary = OutputVocabulary() if vocabulary is None else vocabulary
+        self.language, self.numerals = language, numerals
+        self.indexed_numbers, self.num_index_tokens, self.max_length = indexed_numbers, num_index_tokens, max_length
+        missing = [token for token in self.number_tokens if token not in tokenizer.get_vocab()]
+        if missing:
+            tokenizer.add_tokens([AddedToken(token, special=True) for token in missing], special_tokens=True)
+
+    @classmethod
+    def build(
+        cls,
+        tokenizer: PreTrainedTokenizerBase | str | PathLike,
+        problems: Iterable[MathWordProblem],
+        min_constant_count: int = 5,
+        **kwargs,
+    ) -> MwpProcessor:
+        """Processor whose vocabulary holds the constants of training problems.
+
+        Args:
+            tokenizer (`PreTrainedTokenizerBase` or `str`): A tokenizer, its Hub id, or its folder.
+            problems (iterable of [`MathWordProblem`]): Training problems.
+            min_constant_count (`int`, *optional*, defaults to 5): Problems in which a constant must occur.
+            kwargs: Further arguments of [`MwpProcessor`].
+        """
+        if not isinstance(tokenizer, PreTrainedTokenizerBase):
+            tokenizer = load_tokenizer(tokenizer)
+        return cls(tokenizer, OutputVocabulary.from_problems(problems, min_constant_count), **kwargs)
+
+    @property
+    def number_tokens(self) -> list[str]:
+        """Placeholders: `[NUM]`, then those with an index."""
+        indexed = range(self.num_index_tokens) if self.indexed_numbers else ()
+        return ["[NUM]", *(f"[NUM{index}]" for index in indexed)]
+
+    def problem(self, text: str | MathWordProblem) -> MathWordProblem:
+        """A bare text as a problem of the processor's language."""
+        if isinstance(text, MathWordProblem):
+            return text
+        return MathWordProblem(text=text, language=self.language, numerals=self.numerals)
+
+    def encode(self, problems: Sequence[str | MathWordProblem], with_labels: bool = False) -> dict[str, list]:
+        """Encodes problems without padding.
+
+        Args:
+            problems (`Sequence[str | MathWordProblem]`): Texts or problems.
+            with_labels (`bool`, *optional*, defaults to `False`): Whether to encode the equations too.
+
+        Returns:
+            `dict[str, list]`: a list per problem of `input_ids`, `number_positions` (token of each number, -1 when it
+            was cut off), `number_groups`, `length` (tokens) and, with labels, `labels` (prefix ids).
+
+        Raises:
+            `ExpressionError`, `ProblemError`: an equation does not parse, uses a constant that the vocabulary lacks,
+            or a number that was cut off.
+        """
+        problems = [self.problem(problem) for problem in problems]
+        style = {"indexed": self.indexed_numbers, "limit": self.num_index_tokens}
+        texts = [problem.masked.text(**style) for problem in problems]
+        starts_of = [[start for start, _ in problem.masked.placeholder_offsets(**style)] for problem in problems]
+        encoded = self.tokenizer(
+            texts,
+            truncation=True,
+            max_length=self.max_length,
+            return_offsets_mapping=True,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+        )
+        columns: dict[str, list] = {"input_ids": encoded["input_ids"], "number_positions": []}
+        columns["number_groups"] = [list(problem.number_groups) for problem in problems]
+        columns["length"] = [len(ids) for ids in encoded["input_ids"]]
+        for starts, token_offsets in zip(starts_of, encoded["offset_mapping"], strict=True):
+            tokens = {start: token for token, (start, end) in enumerate(token_offsets) if end > start}
+            columns["number_positions"].append([tokens.get(start, -1) for start in starts])
+        if with_labels:
+            columns["labels"] = [
+                self._encode_equation(problem, positions)
+                for problem, positions in zip(problems, columns["number_positions"], strict=True)
+            ]
+        return columns
+
+    def _encode_equation(self, problem: MathWordProblem, positions: list[int]) -> list[int]:
+        ids = self.vocabulary.encode(problem.expression)
+        for symbol in ids:
+            slot = symbol - self.vocabulary.num_symbols
+            if slot >= 0 and positions[slot] < 0:
+                raise ExpressionError(
+                    f"the equation uses number {problem.numbers[slot]!r}, which lies beyond max_length="
+                    f"{self.max_length} tokens",
+                    token=problem.numbers[slot],
+                )
+        return ids
+
+    def __call__(self, problems: str | MathWordProblem | Sequence[str | MathWordProblem]) -> BatchEncoding:
+        """Padded tensors for [`MwpSolver.solve`]: `input_ids`, `attention_mask` `(B, S)`, `number_positions`,
+        `number_groups` `(B, N)`."""
+        single = isinstance(problems, (str, MathWordProblem))
+        return self.pad(self.encode([problems] if single else problems))
+
+    def pad(self, columns: dict[str, list]) -> BatchEncoding:
+        """Tensors of encoded problems, padded to the longest."""
+        ids = pad_rows(columns["input_ids"], self.tokenizer.pad_token_id or 0)
+        lengths = torch.tensor([len(row) for row in columns["input_ids"]])
+        return BatchEncoding(
+            {
+                "input_ids": ids,
+                "attention_mask": (torch.arange(ids.shape[1]) < lengths.unsqueeze(1)).long(),
+                "number_positions": pad_rows(columns["number_positions"], -1),
+                "number_groups": pad_rows(columns["number_groups"], -1),
+            }
+        )
+
+    def decode(self, ids: Iterable[int]) -> Expression:
+        """Expression over slots of one row of [`SolveOutput.sequences`]; `ExpressionError` when it is no tree."""
+        return self.vocabulary.decode(ids)
+
+    def prepare_dataset(self, dataset, skipped: list | None = None):
+        """Adds model inputs to the rows of a data set; raw columns stay.
+
+        Args:
+            dataset (`datasets.Dataset`): Rows of [`load_mwp_dataset`].
+            skipped (`list`, *optional*):
+                Takes `(id, reason)` of rows whose equation cannot be encoded, which are then left out. Without it
+                such rows stay with empty labels, so that they count as wrong in an evaluation.
+        """
+        from ..datasets.loading import problem_from_row
+
+        def encode(rows: dict[str, list]) -> dict[str, list]:
+            count = len(rows["text"])
+            problems = [
+                problem_from_row({name: rows[name][index] for name in rows}, numerals=self.numerals)
+                for index in range(count)
+            ]
+            columns = self.encode(problems)
+            columns["labels"] = []
+            for problem, positions in zip(problems, columns["number_positions"], strict=True):
+                try:
+                    columns["labels"].append(self._encode_equation(problem, positions))
+                except ValueError as error:
+                    columns["labels"].append([])
+                    if skipped is not None:
+                        skipped.append((problem.id, str(error)))
+            return columns
+
+        prepared = dataset.map(encode, batched=True, desc="Encoding problems", load_from_cache_file=False)
+        if skipped is None:
+            return prepared
+        keep = [index for index, labels in enumerate(prepared["labels"]) if labels]
+        return prepared if len(keep) == len(prepared) else prepared.select(keep)
+
+    def check_symbols(self, operators: Sequence[str], constants: Sequence[str]) -> None:
+        """Raises `ValueError` unless a decoder's symbols are this processor's, in the same order."""
+        ours = (self.vocabulary.operators, self.vocabulary.constants)
+        if ours != (tuple(operators), tuple(constants)):
+            raise ValueError(
+                f"the decoder's symbols {list(operators)}, {list(constants)} are not the processor's {list(ours[0])}, "
+                f"{list(ours[1])}: load both from the same folder, or build the decoder from this processor"
+            )
+
+    def check_model(self, model) -> None:
+        """Raises `ValueError` unless a solver has this processor's output symbols and embeds each of its tokens."""
+        self.check_symbols(model.config.decoder_config.operators, model.config.decoder_config.constants)
+        rows = model.get_input_embeddings().num_embeddings
+        if len(self.tokenizer) > rows:
+            raise ValueError(
+                f"The tokenizer has {len(self.tokenizer)} entries, the encoder embeds {rows}: load both from the same "
+                "folder; for a new model call `processor.resize_embeddings(model.encoder)`, or build it with "
+                "`MwpSolver.from_encoder_decoder_pretrained`."
+            )
+
+    @torch.no_grad()
+    def resize_embeddings(self, encoder) -> None:
+        """Grows an encoder's word embeddings to the tokenizer; `[NUMi]` rows start as `[NUM]` with a little noise."""
+        old, new = encoder.get_input_embeddings().num_embeddings, len(self.tokenizer)
+        if new > old:
+            encoder.resize_token_embeddings(new, mean_resizing=False)
+        weight = encoder.get_input_embeddings().weight
+        generator = torch.Generator().manual_seed(0)
+        base, *indexed = self.tokenizer.convert_tokens_to_ids(self.number_tokens)
+        for index in indexed:
+            if index >= old:
+                noise = torch.randn(weight.shape[1], generator=generator) * weight[base].float().std().cpu()
+                weight[index] = weight[base] + noise.to(weight)
+
+    def save_pretrained(self, save_directory: str | PathLike, push_to_hub: bool = False, **kwargs) -> None:
+        """Writes the tokenizer's files and `mwp_processor.json`; `kwargs` are those of `push_to_hub`."""
+        folder = Path(save_directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.tokenizer.save_pretrained(folder)
+        fields = {
+            "operators": list(self.vocabulary.operators),
+            "constants": list(self.vocabulary.constants),
+            "language": self.language,
+            "numerals": self.numerals,
+            "indexed_numbers": self.indexed_numbers,
+            "num_index_tokens": self.num_index_tokens,
+            "max_length": self.max_length,
+            "tokenizer_digest": tokenizer_digest(self.tokenizer),
+        }
+        (folder / self.file_name).write_text(json.dumps(fields, indent=2, ensure_ascii=False) + "\n", "utf-8")
+        if push_to_hub:
+            self.push_to_hub(kwargs.pop("repo_id", folder.name), **kwargs)
+
+    @classmethod
+    def from_pretrained(cls, name_or_path: str | PathLike, **kwargs) -> MwpProcessor:
+        """Reads a processor from a folder or the Hub; `kwargs` (`revision`, `token`, ...) go to the download.
+
+        Raises:
+            `OSError`: there is no such folder or repository, or it has no `mwp_processor.json`.
+            `ValueError`: that file or the tokenizer is damaged, or the tokenizer is another one than was saved.
+        """
+        if Path(name_or_path).is_absolute() and not Path(name_or_path).is_dir():
+            raise FileNotFoundError(f"{name_or_path} is no folder: name a saved solver's folder or a Hub id")
+        path = cached_file(str(name_or_path), cls.file_name, **kwargs)
+        fields = read_fields(path)
+        digest = fields.pop("tokenizer_digest", None)
+        tokenizer = load_tokenizer(name_or_path, **kwargs)
+        try:
+            vocabulary = OutputVocabulary(tuple(fields.pop("operators")), tuple(fields.pop("constants")))
+            processor = cls(tokenizer, vocabulary, **fields)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}; save the processor again") from error
+        if digest is not None and digest != tokenizer_digest(processor.tokenizer):
+            raise ValueError(
+                f"{name_or_path}: its tokenizer.json is not the tokenizer that its {cls.file_name} was saved with, so "
+                "the model would read other words: fetch the folder again, or save the processor again if the "
+                "tokenizer was changed on purpose"
+            )
+        return processor
+
+
+def tokenizer_settings(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
+    """What a tokenizer does with a text, as JSON can hold it, without what its last call left in it."""
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    if not hasattr(backend, "to_str"):
+        settings = getattr(tokenizer, "init_kwargs", {})
+        return {name: str(value) for name, value in settings.items() if name != "name_or_path"}
+    return {**json.loads(backend.to_str()), "truncation": None, "padding": None}
+
+
+def pad_rows(rows: Sequence[Sequence[int]], padding: int) -> torch.Tensor:
+    """Int64 tensor `(rows, longest)` of rows of different length."""
+    longest = max((len(row) for row in rows), default=0)
+    return torch.tensor([list(row) + [padding] * (longest - len(row)) for row in rows], dtype=torch.long).view(
+        len(rows), longest
+    )

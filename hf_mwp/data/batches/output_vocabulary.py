@@ -1,0 +1,109 @@
+"""Output symbols of a tree decoder: operators, constants, number slots."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ...expressions import OPERATORS, Expression, ExpressionError
+from ...problems import MathWordProblem, ProblemError
+
+
+@dataclass(frozen=True)
+class OutputVocabulary:
+    """Maps the symbols of an expression to ids: operators first, then constants, then the problem's numbers.
+
+    The numbers `N0, N1, ...` have no fixed upper limit: they are pointers to positions of the text.
+
+    Args:
+        operators (`tuple[str, ...]`, *optional*, defaults to `("+", "-", "*", "/", "^")`):
+            Binary operators.
+        constants (`tuple[str, ...]`, *optional*, defaults to `()`):
+            Numbers that an expression may use although the text does not hold them, as canonical literals (`"3.14"`).
+    """
+
+    operators: tuple[str, ...] = OPERATORS
+    constants: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "operators", tuple(self.operators))
+        object.__setattr__(self, "constants", tuple(self.constants))
+        unknown = [operator for operator in self.operators if operator not in OPERATORS]
+        if unknown:
+            raise ValueError(f"unknown operators {unknown}: an output vocabulary may use {list(OPERATORS)}")
+        symbols = self.operators + self.constants
+        if len(set(symbols)) != len(symbols):
+            raise ValueError(f"an output vocabulary must not repeat a symbol, got {list(symbols)}")
+
+    @classmethod
+    def from_problems(
+        cls, problems: Iterable[MathWordProblem], min_constant_count: int = 5, operators: Sequence[str] = OPERATORS
+    ) -> OutputVocabulary:
+        """Collects the constants of training problems.
+
+        Args:
+            problems (iterable of [`MathWordProblem`]):
+                Training problems; those whose equation does not parse are passed over.
+            min_constant_count (`int`, *optional*, defaults to 5):
+                Problems in which a constant must occur to be kept (GTS keeps numbers that occur at least 5 times).
+            operators (`Sequence[str]`, *optional*):
+                Operators of the vocabulary, kept whether they occur or not.
+        """
+        counts: Counter[str] = Counter()
+        for problem in problems:
+            try:
+                leaves = problem.expression.leaves()
+            except (ExpressionError, ProblemError):
+                continue
+            counts.update({leaf.token for leaf in leaves if not leaf.is_slot})
+        frequent = [constant for constant, count in counts.most_common() if count >= min_constant_count]
+        return cls(tuple(operators), tuple(frequent))
+
+    def with_constants(self, constants: Iterable[str]) -> OutputVocabulary:
+        """The same with further constants after those it has; raises `ExpressionError` for what is no number."""
+        found = list(self.constants)
+        for constant in constants:
+            tree = Expression.from_infix(str(constant))
+            if tree.left is not None or tree.is_slot:
+                raise ExpressionError(f"{constant!r} is no number, and so no constant", token=str(constant))
+            if tree.token not in found:
+                found.append(tree.token)
+        return replace(self, constants=tuple(found))
+
+    @property
+    def num_operators(self) -> int:
+        return len(self.operators)
+
+    @property
+    def num_symbols(self) -> int:
+        """Symbols that do not depend on the problem; number slot `N_i` has the id `num_symbols + i`."""
+        return len(self.operators) + len(self.constants)
+
+    def token_to_id(self, token: str) -> int:
+        """Id of an operator, a constant or a slot `N_i`; raises `ExpressionError` for anything else."""
+        if token[:1] == "N" and token[1:].isdecimal():
+            return self.num_symbols + int(token[1:])
+        symbols = self.operators + self.constants
+        if token not in symbols:
+            raise ExpressionError(
+                f"{token!r} is no symbol of this solver: it knows the operators {list(self.operators)}, "
+                f"the constants {list(self.constants)} and the numbers of the text",
+                token=token,
+            )
+        return symbols.index(token)
+
+    def id_to_token(self, index: int) -> str:
+        """Inverse of [`~OutputVocabulary.token_to_id`]."""
+        if index < 0:
+            raise ValueError(f"symbol ids are not negative, got {index}")
+        symbols = self.operators + self.constants
+        return symbols[index] if index < len(symbols) else f"N{index - len(symbols)}"
+
+    def encode(self, expression: Expression) -> list[int]:
+        """Prefix ids of an expression over slots and constants."""
+        return [self.token_to_id(token) for token in expression.to_prefix()]
+
+    def decode(self, ids: Iterable[int]) -> Expression:
+        """Expression of prefix ids; negative ids are padding. Raises `ExpressionError` when they are no tree."""
+        return Expression.from_prefix([self.id_to_token(int(index)) for index in ids if index >= 0])

@@ -1,0 +1,1 @@
+"""Texts without equations, tagged and encoded for pretraining."""

@@ -1,0 +1,183 @@
+"""From texts and their tagged words to the token-level columns of pretraining."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...problems import MathWordProblem
+from ...problems.tagging.pos_classes import tag_classes
+from ..batches.mwp_processor import MwpProcessor
+from ..data_error import DataError
+
+
+if TYPE_CHECKING:
+    from ...problems.tagging.tagged_word import TaggedWord
+
+SPECIAL, ORDINARY, KEYWORD, NUMBER = range(4)
+"""Classes of tokens as candidates of masking: not one, an ordinary one, of a mathematical keyword, of a quantity."""
+
+
+def pos_label_list(tags: Sequence[str]) -> list[str]:
+    """
+    Labels of token-wise tagging: `B-` for the first token of a word, `I-` for those that continue it.
+
+    Args:
+        tags (`Sequence[str]`): The tagger's tags.
+
+    Returns:
+        `list[str]`: `["B-n", "I-n", "B-v", "I-v", ...]`, in the order of the sorted tags.
+    """
+    return [f"{prefix}-{tag}" for tag in sorted(set(tags)) for prefix in "BI"]
+
+
+class PreTrainingEncoder:
+    """
+    Encodes texts for masked language modelling and tagging, with their numbers masked as solvers see them.
+
+    Args:
+        processor ([`MwpProcessor`]):
+            Masks numbers and tokenises.
+        tags (`Sequence[str]`, *optional*):
+            All tags that words may have; without them texts are encoded without labels of tagging, and tagged words
+            only say what is a quantity.
+        tagger (`str`, *optional*):
+            Name of the tagger, which tells what tags are of quantities; see [`~problems.pos_classes.tag_classes`].
+    """
+
+    def __init__(self, processor: MwpProcessor, tags: Sequence[str] | None = None, tagger: str | None = None) -> None:
+        self.processor, self.tagger = processor, tagger
+        self.tags = None if tags is None else sorted(set(tags))
+        self.pos_labels = None if tags is None else pos_label_list(tags)
+        self._tag_ids = {tag: index for index, tag in enumerate(self.tags or ())}
+        self._quantities = frozenset(tag for tag, name in tag_classes(tagger or "").items() if name == "quantity")
+
+    def encode(
+        self, texts: Sequence[str], words: Sequence[Sequence[TaggedWord] | None] | None = None
+    ) -> dict[str, list[Any]]:
+        """
+        Encodes texts without padding.
+
+        Args:
+            texts (`Sequence[str]`):
+                The texts as written, numbers included.
+            words (`Sequence[Sequence[TaggedWord]]`, *optional*):
+                Their words with tags, `None` for a text without; needed if the encoder has tags.
+
+        Returns:
+            `dict[str, list]`: for each text, arrays over its tokens
+
+            - `input_ids`;
+            - `pos_labels`, if there are tags: index in [`pos_label_list`], -100 where there is no word. A placeholder
+              has the label of the word that its number begins in;
+            - `mask_class`: 0 not to be masked (special and unknown tokens), 1 ordinary, 2 of a mathematical keyword,
+              3 a number or quantity (a word with such a tag, or a number's placeholder);
+            - `mask_unit`: tokens with the same value, the words of a keyword or quantity, are masked together;
+
+            and `length` and `text_key`, a hash of the text without its numbers.
+
+        Raises:
+            [`DataError`]: words are missing, do not lie in their text, or have a tag that the encoder does not know.
+        """
+        if self.tags is not None and words is None:
+            raise DataError("texts are to be encoded with tags, but they come without tagged words: tag them first")
+        problems = [self.processor.problem(text) for text in texts]
+        style = {"indexed": self.processor.indexed_numbers, "limit": self.processor.num_index_tokens}
+        tokenizer = self.processor.tokenizer
+        encoded = tokenizer(
+            [problem.masked.text(**style) for problem in problems],
+            truncation=True,
+            max_length=self.processor.max_length,
+            return_offsets_mapping=True,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+        )
+        columns: dict[str, list[Any]] = {"input_ids": [], "mask_class": [], "mask_unit": []}
+        if self.tags is not None:
+            columns["pos_labels"] = []
+        for index, (problem, ids, offsets) in enumerate(
+            zip(problems, encoded["input_ids"], encoded["offset_mapping"], strict=True)
+        ):
+            ids = np.array(ids, dtype=np.int32)
+            starts, ends = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
+            is_text = ends > starts
+            origin = self._origins(problem, style)
+            at = origin[np.where(is_text, starts, 0)] if len(origin) else np.zeros(len(ids), dtype=np.int64)
+            own = None if words is None else words[index]
+            word_of, class_of, span_of = self._characters(problem, own)
+            if not len(word_of):
+                word_of, class_of, span_of = np.array([-1]), np.array([SPECIAL]), np.array([-1])
+            unknown = -1 if tokenizer.unk_token_id is None else tokenizer.unk_token_id
+            classes = np.where(is_text & (ids != unknown), class_of[at], SPECIAL)
+            spans = np.where(is_text, span_of[at], -1)
+            begins = (spans < 0) | (spans != _before(spans, -1)) | (classes != _before(classes, SPECIAL))
+            columns["input_ids"].append(ids)
+            columns["mask_class"].append(classes.astype(np.int8))
+            columns["mask_unit"].append((np.cumsum(begins) - 1).astype(np.int16))
+            if self.tags is not None:
+                columns["pos_labels"].append(self._labels(own, np.where(is_text, word_of[at], -1)))
+        columns["length"] = [len(ids) for ids in columns["input_ids"]]
+        columns["text_key"] = [text_key(problem) for problem in problems]
+        return columns
+
+    @staticmethod
+    def _origins(problem: MathWordProblem, style: dict[str, Any]) -> np.ndarray:
+        """For each character of the masked text its place in the text; a placeholder is at its number's."""
+        origin = np.arange(len(problem.masked.text(**style)))
+        offsets = problem.masked.placeholder_offsets(**style)
+        for (start, end), mention in zip(offsets, problem.masked.mentions, strict=True):
+            origin[start:end] = mention.start
+            origin[end:] += mention.end - origin[end] if end < len(origin) else 0
+        return origin
+
+    def _characters(self, problem: MathWordProblem, words: Sequence[TaggedWord] | None):
+        """Word, class and span (what is masked together; -1 for none) of each character of a text."""
+        from ...problems.keywords import find_keywords
+
+        text = problem.text
+        word_of = np.full(len(text), -1, dtype=np.int64)
+        class_of = np.full(len(text), ORDINARY, dtype=np.int64)
+        span_of = np.full(len(text), -1, dtype=np.int64)
+        for number, word in enumerate(words or ()):
+            if not 0 <= word.start < word.end <= len(text):
+                raise DataError(
+                    f"the word {word.word!r} at {word.start}-{word.end} does not lie in its text {text[:60]!r}: the "
+                    "tags belong to another text, tag it again"
+                )
+            word_of[word.start : word.end] = number
+            if word.tag in self._quantities:
+                class_of[word.start : word.end] = NUMBER
+                span_of[word.start : word.end] = number
+        after = len(words or ())
+        for number, (start, end) in enumerate(find_keywords(text, problem.language)):
+            class_of[start:end], span_of[start:end] = KEYWORD, after + number
+        for mention in problem.masked.mentions:
+            class_of[mention.start : mention.end], span_of[mention.start : mention.end] = NUMBER, -1
+        return word_of, class_of, span_of
+
+    def _labels(self, words: Sequence[TaggedWord], word_of_token: np.ndarray) -> np.ndarray:
+        if not words:
+            return np.full(len(word_of_token), -100, dtype=np.int16)
+        try:
+            tags = np.array([self._tag_ids[word.tag] for word in words])
+        except KeyError as error:
+            raise DataError(
+                f"the tag {error.args[0]!r} is none of {self.tagger or 'the tagger'}'s ({', '.join(self.tags)}): the "
+                "text was tagged by another tagger, tag it again"
+            ) from None
+        continues = word_of_token == _before(word_of_token, -1)
+        return np.where(word_of_token < 0, -100, 2 * tags[word_of_token] + continues).astype(np.int16)
+
+
+def text_key(problem: MathWordProblem) -> int:
+    """Hash, from 0 to 2**63 - 1, of a text without its numbers: the same on every machine."""
+    digest = hashlib.blake2b(problem.masked_key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1
+
+
+def _before(values: np.ndarray, first: int) -> np.ndarray:
+    """Each value's predecessor."""
+    return np.concatenate(([first], values[:-1]))

@@ -1,0 +1,160 @@
+"""Texts of problems without their equations, for pretraining."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from itertools import chain
+from pathlib import Path
+
+from ...problems import MathWordProblem
+from ...problems.text_keys import TextKeys
+from ..data_error import DataError
+from ..datasets.file_loader import ALIASES
+from ..datasets.sources import LOADERS, SPLITS, part_of, read_splits, split_name
+from ..reading.file_contents import read_entries, read_lines
+from ..reading.record import Record
+
+
+HELD_OUT = ("validation", "test")
+_TEXT_FILES = (".txt", ".txt.gz")
+_RECORD_FILES = tuple(f"{suffix}{end}" for suffix in (".jsonl", ".json", ".csv") for end in ("", ".gz"))
+_CHINESE = re.compile("[\u3400-\u9fff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def read_texts(
+    paths_or_names: Iterable[str | Path] | str | Path,
+    exclude: Iterable[str | Path] | str | Path = (),
+    language: str | None = None,
+    data_dir: str | Path | None = None,
+    counts: Counter | None = None,
+) -> Iterator[str]:
+    """
+    Texts of files and data sets, each once.
+
+    Two texts are the same if nothing but their numbers and white space differs, as models see numbers masked
+    (`MathWordProblem.masked_key`). What is excluded is compared more loosely, also without punctuation and case and
+    with numerals as numbers ([`~problems.text_keys.TextKeys`]). Files are read as they are needed; of each text a hash
+    stays in memory.
+
+    Args:
+        paths_or_names (`list[str]`):
+            Sources, or a single one: a `.txt` file with a problem a line; a `.jsonl`, `.json` or `.csv` file with a
+            `text` (or another name of it, see `hf_mwp.data.datasets.file_loader.ALIASES`); each also with `.gz`; the
+            name of a data set of [`load_mwp_dataset`], whose training part is read, or a name and a part:
+            `"ape210k:validation"`, `"cm17k:all"`.
+        exclude (`list[str]`, *optional*):
+            Sources whose texts must not occur. Of a data set without a part the validation and test parts.
+        language (`str`, *optional*):
+            `"zh"` or `"en"`, which says what words are numbers; by default a text with Chinese characters is Chinese.
+        data_dir (`str`, *optional*):
+            Folder of the data sets, as in [`load_mwp_dataset`].
+        counts (`collections.Counter`, *optional*):
+            Counts `"read"`, `"kept"`, `"duplicate"` and `"excluded"` texts.
+
+    Returns:
+        `Iterator[str]`: the texts without white space around them; blank ones are passed over.
+
+    Raises:
+        DataError: at once for a source that there is not; for a damaged one when it is reached, with file and line.
+    """
+    sources = [_Source(source, ("train",), data_dir) for source in _listed(paths_or_names)]
+    held_out = _held_out(exclude, data_dir)
+    if not sources:
+        raise DataError("there is nothing to read texts from: name files or data sets")
+    return _read(sources, held_out, language, Counter() if counts is None else counts)
+
+
+def held_out_digests(exclude: Iterable[str | Path] | str | Path, data_dir: str | Path | None = None) -> set[bytes]:
+    """[`loose_digest`] of the texts that [`read_texts`] passes over; arguments and errors as there."""
+    return {loose_digest(text) for source in _held_out(exclude, data_dir) for text in source}
+
+
+def all_texts(sources: Iterable[str | Path] | str | Path, data_dir: str | Path | None = None) -> Iterator[str]:
+    """All texts of sources as in [`read_texts`], also those that were there before."""
+    return chain.from_iterable([_Source(source, ("train",), data_dir) for source in _listed(sources)])
+
+
+def _held_out(exclude: Iterable[str | Path] | str | Path, data_dir: str | Path | None) -> list[_Source]:
+    return [_Source(source, HELD_OUT, data_dir) for source in _listed(exclude)]
+
+
+def _read(
+    sources: Sequence[_Source], held_out: Sequence[_Source], language: str | None, counts: Counter
+) -> Iterator[str]:
+    excluded = {loose_digest(text) for source in held_out for text in source}
+    seen: set[bytes] = set()
+    for source in sources:
+        for text in source:
+            counts["read"] += 1
+            key = masked_digest(text, language)
+            held_out_too = bool(excluded) and loose_digest(text) in excluded
+            if held_out_too or key in seen:
+                counts["excluded" if held_out_too else "duplicate"] += 1
+                continue
+            seen.add(key)
+            counts["kept"] += 1
+            yield text
+
+
+class _Source:
+    """One file or part of a data set."""
+
+    def __init__(self, source: str | Path, parts: Sequence[str], data_dir: str | Path | None):
+        self.path, self.name, self.parts, self.data_dir = Path(source), None, parts, data_dir
+        name, part = split_name(source)
+        if name in LOADERS and not self.path.is_file():
+            self.name = name
+            self.parts = SPLITS if part == "all" else (part,) if part else parts
+        elif not self.path.is_file():
+            raise DataError(
+                f"there is no such file, nor is it one of the data sets {', '.join(LOADERS)}, or one of these and a "
+                "part, such as ape210k:validation",
+                source,
+            )
+        elif not self.path.name.endswith(_TEXT_FILES + _RECORD_FILES):
+            endings = ", ".join(_TEXT_FILES[:1] + _RECORD_FILES[::2])
+            raise DataError(f"the name of a file with texts ends in {endings}, or in one of these and .gz", source)
+
+    def __iter__(self) -> Iterator[str]:
+        for text, file, line in self._texts():
+            if _SURROGATE.search(text):
+                raise DataError("the text is not UTF-8: convert the file", file, line)
+            if text := text.strip():
+                yield text
+
+    def _texts(self) -> Iterator[tuple[str, Path | str, int]]:
+        if self.name is not None:
+            rows = part_of(read_splits(self.name, self.data_dir)[0], self.name, self.parts)
+            yield from ((row["text"], row["file"], row["line"]) for row in rows)
+        elif self.path.name.endswith(_TEXT_FILES):
+            yield from ((text, self.path, line) for line, text in enumerate(read_lines(self.path), 1))
+        else:
+            for line, entry in read_entries(self.path):
+                if isinstance(entry, DataError):
+                    raise entry
+                yield _text_of(Record(entry, str(self.path), line)), self.path, line
+
+
+def _text_of(record: Record) -> str:
+    text = record.text(record.first_of(ALIASES["text"]) or "text")
+    body = record.first_of(ALIASES["body"])
+    return f"{record.text(body)} {text}" if body else text
+
+
+def masked_digest(text: str, language: str | None = None) -> bytes:
+    """Hash of a text, the same for texts that differ in nothing but their numbers and white space."""
+    language = language or ("zh" if _CHINESE.search(text) else "en")
+    return blake2b(MathWordProblem(text, language=language).masked_key.encode(), digest_size=8).digest()
+
+
+def loose_digest(text: str) -> bytes:
+    """Hash of a text's masked [`~problems.text_keys.TextKeys`], by which texts are kept out of a training."""
+    return blake2b(TextKeys.of(text).masked.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+def _listed(sources: Iterable[str | Path] | str | Path) -> list[str | Path]:
+    return [sources] if isinstance(sources, str | Path) else list(sources)

@@ -1,0 +1,1 @@
+"""Data sets, one loader each, and what loads them by name."""

@@ -1,0 +1,83 @@
+"""Problems of anyone: JSON lines, JSON arrays or CSV."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from ..reading.dataset_reader import RecordReader
+from ..reading.record import Record
+from ..reading.schema import SEPARATOR, make_row
+from .mwp_loader import MwpLoader, Rows
+
+
+ALIASES = {
+    "text": ("text", "original_text", "sQuestion", "problem", "question", "Question"),
+    "equation": ("equation", "Equation", "formula", "lEquations"),
+    "answer": ("answer", "Answer", "ans", "lSolutions"),
+    "id": ("id", "ID", "iIndex"),
+    "body": ("body", "Body"),
+}
+"""Fields that may hold a column; the first one that is there counts. `body`, if there is one, goes before the text."""
+
+_FILES = {"train": ("train",), "validation": ("validation", "valid", "val", "dev"), "test": ("test",)}
+_SUFFIXES = (".jsonl", ".json", ".csv")
+_CHINESE = re.compile("[\u3400-\u9fff]")
+
+
+class FileLoader(MwpLoader):
+    """
+    A file, or a folder with `train`, `validation` (or `valid`, `val`, `dev`) and `test` files, of which one is enough.
+
+    Files end in `.jsonl`, `.json` or `.csv`, and may be gzipped. Each record has a text and, as far as they are known,
+    an equation, an answer, an id and a `language` (`"zh"` or `"en"`); see `ALIASES` for the fields' names, others are
+    ignored. Without a language, a text with Chinese characters is Chinese and any other English.
+
+    A single file is the split that its name begins with, `test_hard.jsonl` for instance the test split, and the
+    training split if it begins with none of them.
+
+    Args:
+        path (`Path`):
+            The file or folder.
+        language (`str`, *optional*, defaults to `"en"`):
+            Language of texts without Chinese characters that state none.
+    """
+
+    language = "zh"
+    split_schemes = {"files": "one split per file"}
+    folders = ()
+    origin = "Name a file, or a folder with train, validation or test files, that end in .jsonl, .json or .csv."
+
+    def __init__(self, path: Path, language: str = "en"):
+        self.path, self.other_language = path, language
+
+    def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
+        if self.path.is_file():
+            starts = (split for split, stems in _FILES.items() if self.path.name.startswith(stems))
+            return {next(starts, "train"): reader.rows(self._row, self.path.name)}
+        splits = {}
+        for split, stems in _FILES.items():
+            names = [f"{stem}{suffix}" for stem in stems for suffix in _SUFFIXES]
+            if reader.find(*names) is not None:
+                splits[split] = reader.rows(self._row, *names)
+        return splits or {"train": reader.rows(self._row, "train.jsonl")}
+
+    def _row(self, record: Record) -> dict[str, Any]:
+        names = {column: record.first_of(aliases) for column, aliases in ALIASES.items()}
+        text = record.scalar(names["text"] or "text")
+        if names["body"]:
+            text = f"{record.scalar(names['body'])} {text}"
+        written = {
+            column: record.joined(names[column], SEPARATOR) if names[column] else ""
+            for column in ("equation", "answer")
+        }
+        language = record.fields.get("language") or ("zh" if _CHINESE.search(text) else self.other_language)
+        if language not in ("zh", "en"):
+            record.fail(f"expected 'zh' or 'en', not {language!r}", "language")
+        return make_row(
+            record,
+            dataset=Path(record.file).name.partition(".")[0],
+            language=language,
+            text=text.strip(),
+            id=record.scalar(names["id"]) if names["id"] else None,
+            **written,
+        )

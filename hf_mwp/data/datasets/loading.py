@@ -1,0 +1,174 @@
+"""Loads a data set by name."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..corpus.pretraining_texts import held_out_digests
+from ..data_error import DataError
+from ..reading.dataset_reader import RecordReader
+from ..reading.load_report import MAX_EXAMPLES, LoadReport
+from ..reading.row_selection import select_extra_rows, select_rows
+from ..reading.schema import COLUMNS, problem_from_row
+from .file_loader import FileLoader
+from .mwp_loader import Rows
+from .sources import SPLITS, find_folder, find_loader, find_scheme, read_part
+
+
+if TYPE_CHECKING:
+    from datasets import DatasetDict
+
+__all__ = ["load_mwp_dataset", "problem_from_row"]
+
+
+def load_mwp_dataset(
+    name: str | Path,
+    data_dir: str | Path | None = None,
+    split_scheme: str | None = None,
+    fold: int | None = None,
+    on_error: str = "raise",
+    drop_overlap: str | bool | None = None,
+    numerals: bool | None = None,
+    validation_fraction: float = 0.0,
+    extra_train: Sequence[str | Path] | str | Path = (),
+    extra_exclude: Sequence[str | Path] | str | Path = (),
+    keep_unusable: bool = False,
+    return_report: bool = False,
+) -> DatasetDict | tuple[DatasetDict, LoadReport]:
+    """
+    Loads math word problems into one schema, with a report of what was left out.
+
+    Which problems are kept: of the training split, those whose equation can be read and gives their answer (or which
+    have no answer to check). Of the validation and test splits, all that have one answer, also those whose equation
+    cannot be read or does not give it, so that an accuracy is one over all of them. Both kinds are counted, with
+    reasons, in the report.
+
+    Overlap: a held-out problem overlaps if its text with the numbers masked is that of a training problem, so that a
+    solver can know it by heart; spaces, punctuation, case, and whether a number is in digits or words make no
+    difference ([`~problems.text_keys.TextKeys`]). Training problems count as read, whether they are kept or not.
+
+    Args:
+        name (`str` or `Path`):
+            `"ape210k"`, `"ape_clean"`, `"asdiv_a"`, `"cm17k"`, `"hmwp"`, `"math23k"`, `"mawps"`, `"mawps_single"`,
+            `"svamp"`, or a JSONL, JSON or CSV file, or a folder of such files (see [`FileLoader`]).
+        data_dir (`str` or `Path`, *optional*):
+            Folder with the data set's files, or one with a folder of the data set's name in it. Each loader's
+            docstring names its files; they may be gzipped. By default the repository's `examples/data`, which has
+            `math23k`, `asdiv_a` and `mawps`. A `name` that is a file or folder is looked for in it.
+        split_scheme (`str`, *optional*):
+            A named public split, e.g. `"public"`, `"train_test"`, `"five_fold"` or `"mwptoolkit"` of math23k;
+            `LOADERS[name].split_schemes` lists them. The first one of the list by default.
+        fold (`int`, *optional*):
+            The fold to test on, for schemes with folds, 0 by default; the others are trained on.
+        on_error (`str`, *optional*, defaults to `"raise"`):
+            What a damaged record does: `"raise"` a [`DataError`] that names file, line and field, or be left out and
+            counted with `"skip"`.
+        drop_overlap (`str` or `bool`, *optional*):
+            `"test"`, or `True`: leave the overlapping problems out of the test split. `"train"`: leave them out of the
+            training split instead. By default they are counted only.
+        numerals (`bool`, *optional*):
+            Whether numerals in words count as numbers when equations are checked and texts compared; by default in
+            English, not in Chinese.
+        validation_fraction (`float`, *optional*, defaults to 0.0):
+            Share of the training problems to make a validation split of, where there is none. The choice is the same
+            every time.
+        extra_train (`Sequence[str or Path]`, *optional*):
+            More problems to train on, in the data set's language: files or folders (all of it), names of data sets
+            (their training part), or names and parts (`"ape210k:validation"`, `"mawps:all"`: all folds). Data sets are
+            looked for beside this one and in `examples/data`. A problem is added only if its text with the numbers
+            masked stands in no split yet, and in none that is held out by the looser comparison of overlaps.
+        extra_exclude (`Sequence[str or Path]`, *optional*):
+            Whose texts, whatever their numbers, are not to be added: files, data sets (what they hold out), or sets
+            and parts, such as `"ape210k:test"` if the model is to be evaluated on that too.
+        keep_unusable (`bool`, *optional*, defaults to `False`):
+            Keep problems in all splits whatever is wrong with them, e.g. for pretraining on their texts.
+        return_report (`bool`, *optional*, defaults to `False`):
+            Whether to return the report too. [`dataset_report`] gives it later on.
+
+    Returns:
+        `DatasetDict`, or with `return_report` a tuple of it and a [`LoadReport`]: splits `"train"`, `"validation"` and
+        `"test"` as far as the data set has them; columns `id`, `text`, `equation`, `answer`, `language`, `dataset`,
+        `fold`, `file` and `line` (`hf_mwp.data.FEATURES`), all as the source has them. [`problem_from_row`] makes a
+        problem of a row.
+
+    Raises:
+        DataError: for missing files, damaged records and an unknown name.
+        ValueError: for an unknown split scheme, fold or option.
+    """
+    loader = find_loader(name, data_dir)
+    scheme, fold = find_scheme(loader, name, split_scheme, fold)
+    side = _check_options(on_error, drop_overlap, validation_fraction)
+    folder = find_folder(loader, data_dir)
+    reader = RecordReader(folder, on_error, loader.origin)
+    splits = loader.read(reader, scheme, fold)
+    title = Path(name).name if isinstance(loader, FileLoader) else str(name)
+    report = LoadReport(title, str(folder), scheme, fold, drop_overlap=side, damaged=len(reader.damaged))
+    report.damaged_examples = [str(error) for error in reader.damaged[:MAX_EXAMPLES]]
+    if validation_fraction and "validation" not in splits and "train" in splits:
+        report.validation_fraction = validation_fraction
+        splits["train"], splits["validation"] = _split_off(splits["train"], validation_fraction)
+
+    splits = {split: splits[split] for split in SPLITS if split in splits}
+    kept, report.splits = select_rows(splits, numerals, keep_unusable, side)
+    if extra_train:
+        listed = [extra_train] if isinstance(extra_train, (str, Path)) else extra_train
+        language = next((row["language"] for row in splits.get("train", ())), "en")
+        extra = {str(source): _read_extra(source, splits, folder, on_error, report, language) for source in listed}
+        excluded = held_out_digests(extra_exclude, folder)
+        rows, report.extra = select_extra_rows(extra, splits, numerals, keep_unusable, excluded)
+        kept["train"] += rows
+    datasets = _to_datasets(kept, report)
+    return (datasets, report) if return_report else datasets
+
+
+def _check_options(on_error: str, drop_overlap: str | bool | None, validation_fraction: float) -> str | None:
+    """Which side loses its overlapping problems."""
+    if on_error not in ("raise", "skip"):
+        raise ValueError(f"`on_error` must be 'raise' or 'skip', not {on_error!r}")
+    if not 0 <= validation_fraction < 1:
+        raise ValueError(f"`validation_fraction` must be at least 0 and below 1, not {validation_fraction!r}")
+    side = "test" if drop_overlap is True else drop_overlap or None
+    if side not in ("train", "test", None):
+        raise ValueError(f"`drop_overlap` must be 'test', 'train' or None, not {drop_overlap!r}")
+    return side
+
+
+def _split_off(rows: Rows, fraction: float) -> tuple[Rows, Rows]:
+    chosen = set(random.Random(0).sample(range(len(rows)), round(fraction * len(rows))))
+    parts: tuple[Rows, Rows] = [], []
+    for index, row in enumerate(rows):
+        parts[index in chosen].append(row)
+    return parts
+
+
+def _read_extra(
+    source: str | Path, splits: dict[str, Rows], folder: Path, on_error: str, report: LoadReport, language: str
+) -> Rows:
+    """Rows to add to the training split, in its language."""
+    if "train" not in splits:
+        raise DataError("there is no training split to add problems to", source)
+    rows, damaged = read_part(source, folder, on_error, language)
+    for row in rows:
+        if splits["train"] and row["language"] != language:
+            fault = f"the text is in another language ({row['language']}) than the data set ({language})"
+            raise DataError(fault, row["file"], row["line"], "language")
+    report.damaged += len(damaged)
+    report.damaged_examples += [str(error) for error in damaged[: MAX_EXAMPLES - len(report.damaged_examples)]]
+    return rows
+
+
+def _to_datasets(splits: dict[str, Rows], report: LoadReport) -> DatasetDict:
+    from datasets import Dataset, DatasetDict, DatasetInfo
+
+    from ..reading.schema import FEATURES
+
+    info = DatasetInfo(description=report.to_json(), features=FEATURES)
+    return DatasetDict(
+        {
+            split: Dataset.from_dict({column: [row[column] for row in rows] for column in COLUMNS}, info=info)
+            for split, rows in splits.items()
+        }
+    )

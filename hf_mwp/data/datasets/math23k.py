@@ -1,0 +1,70 @@
+"""Math23k: 23,162 Chinese problems, each with an equation in one unknown (Wang et al., EMNLP 2017)."""
+
+from typing import Any
+
+from ..reading.dataset_reader import RecordReader
+from ..reading.record import Record
+from ..reading.schema import make_row
+from .mwp_loader import MwpLoader, Rows, split_by_fold, split_by_name
+
+
+class Math23kLoader(MwpLoader):
+    """
+    Math23k.
+
+    Files: `train.jsonl`, `valid.jsonl`, `test.jsonl` (21,162, 1,000 and 1,000 records of `id`, `original_text`,
+    `equation`, `ans`); for the other splits `five_fold_ids.tsv` (`id`, `fold`),
+    `mwptoolkit_split_valid_ids.txt` and `mwptoolkit_split_test_ids.txt`.
+    """
+
+    language = "zh"
+    split_schemes = {
+        "public": "the public 21,162 / 1,000 / 1,000",
+        "train_test": "the public test problems; all other 22,162 to train on, no validation part",
+        "five_fold": "the five folds of athena-math over 23,160 problems; 10004 and 17520 are in none",
+        "mwptoolkit": "the 18,529 / 2,316 / 2,317 of MWPToolkit, whose test part is not the public one",
+    }
+    fold_schemes = {"five_fold": 5}
+    folders = ("math23k",)
+    origin = (
+        "The files come with the repository of hf_mwp, in examples/data/math23k; the texts are those of "
+        "https://github.com/SCNU203/Math23k."
+    )
+
+    def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
+        parts = {
+            split: reader.rows(_row, f"{name}.jsonl")
+            for split, name in (("train", "train"), ("validation", "valid"), ("test", "test"))
+        }
+        if scheme == "public":
+            return parts
+        if scheme == "train_test":
+            return {"train": parts["train"] + parts["validation"], "test": parts["test"]}
+        rows = [row for part in parts.values() for row in part]
+        if scheme == "five_fold":
+            folds = _read_folds(reader)
+            return split_by_fold((row | {"fold": folds.get(row["id"], -1)} for row in rows), fold)
+        names = {
+            number: split
+            for split, part in (("validation", "valid"), ("test", "test"))
+            for number in reader.lines(f"mwptoolkit_split_{part}_ids.txt")
+        }
+        return split_by_name(rows, [names.get(row["id"], "train") for row in rows])
+
+
+def _row(record: Record) -> dict[str, Any]:
+    return make_row(
+        record,
+        dataset="math23k",
+        language="zh",
+        text=record.text("original_text"),
+        equation=record.text("equation"),
+        answer=record.scalar("ans"),
+        id=record.scalar("id"),
+    )
+
+
+def _read_folds(reader: RecordReader) -> dict[str, int]:
+    """Fold of each id; the header line has none."""
+    pairs = (line.split("\t") for line in reader.lines("five_fold_ids.tsv"))
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}

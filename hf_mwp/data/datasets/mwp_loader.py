@@ -1,0 +1,70 @@
+"""What a data set has to say of itself to be loaded."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from ..reading.dataset_reader import RecordReader
+
+
+Rows = list[dict[str, Any]]
+
+
+class MwpLoader(ABC):
+    """
+    Base class of the loaders, one per data set. To add a data set, derive from it in a file of its own and add a line
+    to `LOADERS` in `sources.py`.
+
+    Class attributes:
+        language (`str`):
+            `"zh"` or `"en"`.
+        split_schemes (`dict[str, str]`):
+            Name of each public split and what it is; the first one is the default.
+        fold_schemes (`dict[str, int]`):
+            Those which need a fold, and how many folds there are.
+        folders (`tuple[str, ...]`):
+            Names that the data set's folder may have inside `data_dir`.
+        origin (`str`):
+            Where the files are to be had, as a sentence.
+    """
+
+    language: ClassVar[str]
+    split_schemes: ClassVar[dict[str, str]]
+    fold_schemes: ClassVar[dict[str, int]] = {}
+    folders: ClassVar[tuple[str, ...]]
+    origin: ClassVar[str]
+
+    @abstractmethod
+    def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
+        """
+        The rows of each split, in the order of the source.
+
+        Args:
+            reader ([`RecordReader`]):
+                The data set's files.
+            scheme (`str`):
+                One of `split_schemes`.
+            fold (`int`, *optional*):
+                The fold to hold out, if the scheme has folds.
+
+        Returns:
+            `dict[str, list[dict]]`: rows of the schema for `"train"`, `"validation"` and `"test"`, as far as there are
+            such splits.
+        """
+
+
+def split_by_fold(rows: Iterable[dict[str, Any]], fold: int | None) -> dict[str, Rows]:
+    """Test on one fold, train on the others; rows that are in no fold are in neither."""
+    splits: dict[str, Rows] = {"train": [], "test": []}
+    for row in rows:
+        if row["fold"] >= 0:
+            splits["test" if row["fold"] == fold else "train"].append(row)
+    return splits
+
+
+def split_by_name(rows: Iterable[dict[str, Any]], names: Iterable[str]) -> dict[str, Rows]:
+    """Each row to the split named beside it; splits without a row are left out."""
+    splits: dict[str, Rows] = {"train": [], "validation": [], "test": []}
+    for row, name in zip(rows, names, strict=True):
+        splits[name].append(row)
+    return {name: part for name, part in splits.items() if part}

@@ -1,0 +1,174 @@
+"""Where data sets come from: their loaders, files and parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..data_error import DataError
+from ..reading.dataset_reader import RecordReader
+from .ape210k import Ape210kLoader
+from .ape_clean import ApeCleanLoader
+from .asdiv_a import AsdivALoader
+from .cm17k import Cm17kLoader
+from .file_loader import FileLoader
+from .hmwp import HmwpLoader
+from .math23k import Math23kLoader
+from .mawps import MawpsLoader
+from .mawps_single import MawpsSingleLoader
+from .mwp_loader import MwpLoader, Rows
+from .svamp import SvampLoader
+
+
+LOADERS: dict[str, type[MwpLoader]] = {
+    "ape210k": Ape210kLoader,
+    "ape_clean": ApeCleanLoader,
+    "asdiv_a": AsdivALoader,
+    "cm17k": Cm17kLoader,
+    "hmwp": HmwpLoader,
+    "math23k": Math23kLoader,
+    "mawps": MawpsLoader,
+    "mawps_single": MawpsSingleLoader,
+    "svamp": SvampLoader,
+}
+
+DEFAULT_DATASET = "math23k"
+SPLITS = ("train", "validation", "test")
+_EXAMPLES_DIR = Path(__file__).parents[3] / "examples" / "data"
+
+
+def read_splits(
+    name: str | Path, near: str | Path | None = None, on_error: str = "raise", language: str = "en"
+) -> tuple[dict[str, Rows], list[DataError]]:
+    """
+    Rows of a data set by split as the source has them, nothing checked and nothing left out.
+
+    Args:
+        name (`str` or `Path`):
+            A data set of [`load_mwp_dataset`], of which the first split scheme and fold count, or a file or folder.
+        near (`str` or `Path`, *optional*):
+            Where a data set is looked for: in this folder, beside it, among the repository's examples, and last in
+            the files of the folder itself.
+        on_error (`str`, *optional*, defaults to `"raise"`):
+            As in [`load_mwp_dataset`].
+        language (`str`, *optional*, defaults to `"en"`):
+            Language of texts of files that state none and have no Chinese characters.
+
+    Returns:
+        `tuple[dict[str, list[dict]], list[DataError]]`: rows by split, and what was skipped.
+
+    Raises:
+        DataError: for missing files, damaged records and an unknown name.
+    """
+    loader = find_loader(name, None, language)
+    scheme, fold = find_scheme(loader, name, None, None)
+    reader = RecordReader(_folder_near(loader, near), on_error, loader.origin)
+    return loader.read(reader, scheme, fold), reader.damaged
+
+
+def _folder_near(loader: MwpLoader, near: str | Path | None) -> Path:
+    places = [] if near is None else [Path(near), Path(near).parent]
+    beside = (place / folder for place in (*places, _EXAMPLES_DIR) for folder in loader.folders)
+    return next((place for place in beside if place.is_dir()), None) or find_folder(loader, near)
+
+
+def read_part(
+    source: str | Path, near: str | Path | None = None, on_error: str = "raise", language: str = "en"
+) -> tuple[Rows, list[DataError]]:
+    """
+    Rows of a part of a data set, nothing checked and nothing left out.
+
+    Args:
+        source (`str` or `Path`):
+            A file or folder, all of it; or a data set's name, for its training part, or a name and a part, such as
+            `"ape210k:validation"`, or `"mawps:all"`.
+        near, on_error, language: As in [`read_splits`].
+
+    Returns:
+        `tuple[list[dict], list[DataError]]`: rows, and what was skipped.
+
+    Raises:
+        DataError: for missing files, damaged records, an unknown name or part.
+    """
+    name, part = split_name(source)
+    splits, damaged = read_splits(name, near, on_error, language)
+    if name not in LOADERS or part == "all":
+        return [row for split in SPLITS for row in splits.get(split, ())], damaged
+    return part_of(splits, name, [part or "train"]), damaged
+
+
+def locate_part(source: str | Path, near: str | Path | None = None) -> Path:
+    """The file, or folder with the files, that [`read_part`] reads; `DataError` if it is not there."""
+    loader = find_loader(split_name(source)[0], None)
+    return loader.path if isinstance(loader, FileLoader) else _folder_near(loader, near)
+
+
+def locate_dataset(name: str | Path, data_dir: str | Path | None = None) -> Path:
+    """The file, or folder with the files, that [`load_mwp_dataset`] reads; `DataError` if it is not there."""
+    loader = find_loader(name, data_dir)
+    return loader.path if isinstance(loader, FileLoader) else find_folder(loader, data_dir)
+
+
+def part_of(splits: dict[str, Rows], name: str, parts: Iterable[str]) -> Rows:
+    """Rows of those `parts` that there are; `DataError` if there is none of them."""
+    there = [part for part in parts if part in splits]
+    if not there:
+        raise DataError(f"{name} has no {' or '.join(parts)} part: it has {', '.join(splits)}")
+    return [row for part in there for row in splits[part]]
+
+
+def split_name(source: str | Path) -> tuple[str, str | None]:
+    """Name and part of `"ape210k:validation"`; anything that is no data set's name is a name without a part."""
+    name, _, part = str(source).partition(":")
+    if name not in LOADERS or Path(source).is_file():
+        return str(source), None
+    if part and part not in (*SPLITS, "all"):
+        raise DataError(f"{source}: a data set's parts are {', '.join(SPLITS)}, all, not {part!r}")
+    return name, part or None
+
+
+def data_set_name(source: str | Path) -> str | None:
+    """The data set that a source names, as `"ape210k:validation"` does; `None` if it is a file or folder."""
+    name, _ = split_name(source)
+    return name if name in LOADERS else None
+
+
+def find_loader(name: str | Path, data_dir: str | Path | None, language: str = "en") -> MwpLoader:
+    """The loader of a name, file or folder; `DataError` if there is none."""
+    if str(name) in LOADERS:
+        return LOADERS[str(name)]()
+    path = Path(data_dir or ".") / name
+    if path.exists():
+        return FileLoader(path, language)
+    raise DataError(f"there is no such file or folder, nor is it one of the data sets {', '.join(LOADERS)}", path)
+
+
+def find_scheme(loader: MwpLoader, name: str | Path, scheme: str | None, fold: int | None) -> tuple[str, int | None]:
+    """The split scheme and fold to read, checked; `ValueError` if there are no such."""
+    scheme = next(iter(loader.split_schemes)) if scheme is None else scheme
+    if scheme not in loader.split_schemes:
+        raise ValueError(f"{name} has no split scheme {scheme!r}: it has {', '.join(loader.split_schemes)}")
+    folds = loader.fold_schemes.get(scheme)
+    if folds is None:
+        if fold is not None:
+            raise ValueError(f"the split scheme {scheme!r} of {name} has no folds: leave out `fold`")
+        return scheme, None
+    fold = 0 if fold is None else fold
+    if isinstance(fold, bool) or not isinstance(fold, int) or not 0 <= fold < folds:
+        raise ValueError(f"the split scheme {scheme!r} of {name} has folds 0 to {folds - 1}, not {fold!r}")
+    return scheme, fold
+
+
+def find_folder(loader: MwpLoader, data_dir: str | Path | None) -> Path:
+    """The folder with a loader's files; `DataError` if it is not known."""
+    if isinstance(loader, FileLoader):
+        return loader.path.parent if loader.path.is_file() else loader.path
+    if data_dir is not None:
+        parent = Path(data_dir)
+        if not parent.is_dir():
+            raise DataError(f"`data_dir` is no folder. {loader.origin}", parent)
+        return next((parent / folder for folder in loader.folders if (parent / folder).is_dir()), parent)
+    for folder in loader.folders:
+        if (_EXAMPLES_DIR / folder).is_dir():
+            return _EXAMPLES_DIR / folder
+    raise DataError(f"`data_dir` is needed: the folder with the files of {loader.folders[0]}. {loader.origin}")

@@ -1,0 +1,131 @@
+"""Lines and records of data files: JSON lines, JSON arrays and CSV, plain or gzipped."""
+
+import csv
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ..data_error import DataError
+
+
+_SPACE = re.compile(r"\s*")
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """
+    Lines of a text file with their line ends.
+
+    Bytes that are not UTF-8 come as lone surrogates, so that the record they stand in can be refused alone.
+
+    Args:
+        path (`Path`):
+            The file; a name that ends in `.gz` is unpacked.
+
+    Raises:
+        DataError: if the file cannot be read, or is a damaged or cut off gzip file; the lines before come first.
+    """
+    number = 0
+    options = {"mode": "rt", "encoding": "utf-8-sig", "errors": "surrogateescape", "newline": ""}
+    try:
+        with gzip.open(path, **options) if path.suffix == ".gz" else path.open(**options) as file:
+            for line in file:
+                number += 1
+                yield line
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"the gzip file is damaged or cut off here: {error}", path, number + 1) from error
+    except OSError as error:
+        raise DataError(f"the file cannot be read: {error.strerror or error}", path) from error
+
+
+def read_entries(path: Path) -> Iterator[tuple[int, dict[str, Any] | DataError]]:
+    """
+    Records of a file, and an error in place of each damaged one.
+
+    A `.csv` file is read as CSV with a header. Everything else is JSON: an array if the file begins with `[`, one
+    object per line otherwise. Blank lines are passed over.
+
+    Args:
+        path (`Path`):
+            The file; a name that ends in `.gz` is unpacked.
+
+    Yields:
+        `tuple[int, dict | DataError]`: 1-based line (in an array: 1-based record) and fields.
+    """
+    lines = read_lines(path)
+    try:
+        if path.name.removesuffix(".gz").endswith(".csv"):
+            yield from _csv_entries(path, lines)
+            return
+        for number, line in enumerate(lines, 1):
+            text = line.strip()
+            if number == 1 and text.startswith("["):
+                yield from _array_entries(path, "".join([line, *lines]))
+                return
+            if text:
+                yield number, _object(path, number, text)
+    except DataError as error:
+        yield error.line or 1, error
+
+
+def _object(path: Path, line: int, text: str) -> dict[str, Any] | DataError:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        return DataError(f"not a complete JSON object: {error.msg} at column {error.colno}", path, line)
+    except RecursionError:
+        return DataError("not a JSON object that can be read: nested too deeply", path, line)
+    return _checked(path, line, value)
+
+
+def _checked(path: Path, line: int, value: Any) -> dict[str, Any] | DataError:
+    if isinstance(value, dict):
+        return value
+    return DataError(f"expected a JSON object, not {type(value).__name__}", path, line)
+
+
+def _array_entries(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any] | DataError]]:
+    """Records of a JSON array one by one, so that those before a damaged place are still read."""
+    decoder, number = json.JSONDecoder(), 1
+    position = _SPACE.match(text, text.index("[") + 1).end()
+    while text[position : position + 1] != "]":
+        try:
+            value, position = decoder.raw_decode(text, position)
+        except (json.JSONDecodeError, RecursionError) as error:
+            reason = getattr(error, "msg", "nested too deeply")
+            yield number, DataError(f"the JSON array is damaged or cut off in this record: {reason}", path, number)
+            return
+        yield number, _checked(path, number, value)
+        position = _SPACE.match(text, position).end()
+        if text[position : position + 1] == ",":
+            position = _SPACE.match(text, position + 1).end()
+            number += 1
+        elif text[position : position + 1] != "]":
+            yield number, DataError("the JSON array is damaged or cut off after this record", path, number)
+            return
+
+
+def _csv_entries(path: Path, lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any] | DataError]]:
+    """Records of CSV lines; a quoted field may hold line breaks. An empty cell is a missing value."""
+    reader = csv.reader(lines, strict=True)
+    header: list[str] = []
+    while True:
+        number = reader.line_num + 1
+        try:
+            values = next(reader, None)
+        except csv.Error as error:
+            # A quote that is never closed swallows the rest of the file.
+            yield number, DataError(f"not CSV: {error}", path, number)
+            continue
+        if values is None:
+            return
+        if not header:
+            header = values
+        elif len(values) == len(header):
+            yield number, {name: value or None for name, value in zip(header, values, strict=True)}
+        elif values:
+            message = f"expected {len(header)} fields as in the header, not {len(values)}"
+            yield number, DataError(message, path, number)

@@ -1,0 +1,154 @@
+"""What was read, what was left out, and why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..data_error import DataError
+from .usability import REASONS
+
+
+if TYPE_CHECKING:
+    from datasets import Dataset, DatasetDict
+
+MAX_EXAMPLES = 5
+"""Examples listed for each reason."""
+
+
+@dataclass
+class SplitReport:
+    """
+    Counts of one split.
+
+    Args:
+        read (`int`): Records of the source that belong to the split.
+        kept (`int`): Those that were loaded.
+        dropped (`dict[str, int]`): The others, by reason.
+        kept_with (`dict[str, int]`): Loaded ones with a fault that keeps them from being trained on, by reason.
+        examples (`dict[str, list[str]]`): For each reason the first few, with line, id and details.
+        with_constants (`int`): Loaded ones whose equation uses a number that the text lacks.
+        overlap (`int`, *optional*): Held-out problems whose masked text is in the training split as read, whatever
+            its spaces, punctuation and numerals.
+    """
+
+    read: int = 0
+    kept: int = 0
+    dropped: dict[str, int] = field(default_factory=dict)
+    kept_with: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+    with_constants: int = 0
+    overlap: int | None = None
+
+    def count(self, counts: dict[str, int], reason: str, example: str) -> None:
+        """Adds one to `dropped` or `kept_with`, with an example."""
+        counts[reason] = counts.get(reason, 0) + 1
+        examples = self.examples.setdefault(reason, [])
+        if len(examples) < MAX_EXAMPLES:
+            examples.append(example)
+
+
+@dataclass
+class LoadReport:
+    """
+    How a data set was loaded. `str(report)` is a table to print.
+
+    Args:
+        dataset (`str`): The data set.
+        data_dir (`str`): The folder its files came from.
+        split_scheme (`str`): The named split.
+        fold (`int`, *optional*): The held-out fold.
+        validation_fraction (`float`): Share of the training split that was made the validation split; 0 for none.
+        drop_overlap (`str`, *optional*): Which side lost its overlapping problems: `"test"`, `"train"` or none.
+        damaged (`int`): Damaged records that were skipped.
+        damaged_examples (`list[str]`): The first few, with file, line and field.
+        splits (`dict[str, SplitReport]`): Counts of each split, as far as it is of the data set itself.
+        extra (`dict[str, SplitReport]`): Counts of what was added to the training split, by source.
+    """
+
+    dataset: str
+    data_dir: str
+    split_scheme: str
+    fold: int | None = None
+    validation_fraction: float = 0.0
+    drop_overlap: str | None = None
+    damaged: int = 0
+    damaged_examples: list[str] = field(default_factory=list)
+    splits: dict[str, SplitReport] = field(default_factory=dict)
+    extra: dict[str, SplitReport] = field(default_factory=dict)
+
+    @property
+    def scheme(self) -> str:
+        """The split in words, with fold and the origin of the validation part."""
+        scheme = self.split_scheme if self.fold is None else f"{self.split_scheme}, fold {self.fold}"
+        return f"{scheme}, {self.validation_fraction:g} of train as validation" if self.validation_fraction else scheme
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain values."""
+        return asdict(self)
+
+    def to_json(self) -> str:
+        """The report as JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> LoadReport:
+        """Inverse of [`~LoadReport.to_json`]."""
+        fields = json.loads(text)
+        for kind in ("splits", "extra"):
+            fields[kind] = {name: SplitReport(**split) for name, split in fields.get(kind, {}).items()}
+        return cls(**fields)
+
+    def __str__(self) -> str:
+        lines = [f"{self.dataset}, split {self.scheme}"]
+        added = {f"added to train, {name}": split for name, split in self.extra.items()}
+        for name, split in (self.splits | added).items():
+            lines.append(f"  {name}: {split.kept} of {split.read} problems")
+            lines += [
+                f"    {count} {verb}: {_describe(reason)}"
+                for verb, counts in (("left out", split.dropped), ("kept although", split.kept_with))
+                for reason, count in counts.items()
+            ]
+            if split.with_constants:
+                lines.append(f"    {split.with_constants} use a number that the text lacks")
+            if split.overlap is not None:
+                lines.append(
+                    f"    {split.overlap} have the masked text of a training problem{self._consequence(name)}"
+                )
+        if self.damaged:
+            lines.append(f"  {self.damaged} damaged records skipped: {self.damaged_examples[0]}")
+        return "\n".join(lines)
+
+    def _consequence(self, name: str) -> str:
+        if self.drop_overlap == "train":
+            return "; those training problems are left out"
+        return "; left out" if self.drop_overlap == name else "" if self.drop_overlap is None else "; kept"
+
+
+def _describe(reason: str) -> str:
+    overlaps = {
+        "overlap": "masked text in the other part",
+        "known": "masked text that is there already",
+        "excluded": "masked text that is not to be added",
+    }
+    return (REASONS | overlaps).get(reason, reason)
+
+
+def dataset_report(dataset: Dataset | DatasetDict) -> LoadReport:
+    """
+    The report of a loaded data set, also after `map`, `select` and saving to disk.
+
+    Args:
+        dataset (`Dataset` or `DatasetDict`):
+            What [`load_mwp_dataset`] returned, or one of its splits.
+
+    Raises:
+        DataError: if it was not loaded by [`load_mwp_dataset`].
+    """
+    split = next(iter(dataset.values())) if isinstance(dataset, Mapping) else dataset
+    try:
+        return LoadReport.from_json(split.info.description)
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise DataError("the data set carries no report: load it with load_mwp_dataset") from error

@@ -1,0 +1,97 @@
+"""The one schema of all data sets: what the source states, as it states it; the rest is computed from that."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...problems import MathWordProblem
+from .record import Record
+
+
+COLUMNS = {
+    "id": "string",
+    "text": "string",
+    "equation": "string",
+    "answer": "string",
+    "language": "string",
+    "dataset": "string",
+    "fold": "int64",
+    "file": "string",
+    "line": "int64",
+}
+"""
+Names and types of the columns.
+
+- `id`: as in the source; not unique in every set. `text`: the problem. `language`: `"zh"` or `"en"`.
+- `equation`, `answer`: as written; `""` if the source has none. Several of them are joined by ` ; `.
+- `dataset`: name of the data set. `fold`: fold in its list of folds, -1 if it is in none.
+- `file`, `line`: name of the source file and 1-based line in it (1-based record of a JSON array).
+"""
+
+SEPARATOR = " ; "
+"""Between the equations of a system and between several answers."""
+
+
+def __getattr__(name: str):
+    if name != "FEATURES":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from datasets import Features, Value
+
+    return Features({column: Value(dtype) for column, dtype in COLUMNS.items()})
+
+
+def make_row(
+    record: Record,
+    dataset: str,
+    language: str,
+    text: str,
+    equation: str,
+    answer: str,
+    id: str | None = None,
+    fold: int | None = None,
+) -> dict[str, Any]:
+    """
+    A row of the schema.
+
+    Args:
+        record ([`Record`]):
+            The record that the row comes from.
+        dataset, language, text, equation, answer, id, fold:
+            The columns; see `COLUMNS`. Without an `id` the line is taken.
+
+    Raises:
+        DataError: if the text is empty.
+    """
+    if not text.strip():
+        record.fail("the problem text is empty", "text")
+    return {
+        "id": str(record.line) if id is None else id,
+        "text": text,
+        "equation": equation,
+        "answer": answer,
+        "language": language,
+        "dataset": dataset,
+        "fold": -1 if fold is None else fold,
+        "file": Path(record.file).name,
+        "line": record.line,
+    }
+
+
+def problem_from_row(row: Mapping[str, Any], numerals: bool | None = None) -> MathWordProblem:
+    """
+    The problem that a row of the schema describes.
+
+    Args:
+        row (`Mapping`):
+            A row of [`load_mwp_dataset`]. Only `text` is needed; the language is Chinese if there is none.
+        numerals (`bool`, *optional*):
+            Whether numerals in words are numbers; by default in English, not in Chinese.
+    """
+    return MathWordProblem(
+        text=row["text"],
+        equation=row.get("equation") or None,
+        answer=row.get("answer") or None,
+        id=str(row.get("id") or ""),
+        language=row.get("language") or "zh",
+        numerals=numerals,
+    )

@@ -1,0 +1,107 @@
+"""What keeps a problem from being trained on, or from being evaluated."""
+
+import re
+
+from ...expressions import ExpressionError
+from ...problems import MathWordProblem, ProblemError
+
+
+REASONS = {
+    "no_equation": "there is no equation",
+    "system_of_equations": "a system of equations",
+    "several_unknowns": "an equation in more than one unknown",
+    "unsolved_equation": "the equation is not solved for its unknown",
+    "unreadable_equation": "the equation cannot be read",
+    "not_computable": "the equation has no value",
+    "wrong_value": "the equation does not give the answer",
+    "several_answers": "more than one answer",
+    "no_answer": "there is no answer that can be read",
+    "no_numbers": "there is no number in the text",
+}
+"""What may be wrong with a problem, in the order in which it is looked for."""
+
+_UNKNOWN = re.compile(r"[^\W\d]\w*")
+_SLOT = re.compile(r"N\d+")
+_REMAINDER = re.compile(r"=\s*\d+\s*r\s*\d+\s*$")
+
+
+def find_fault(problem: MathWordProblem) -> tuple[str, str] | None:
+    """
+    What is wrong with a problem as an example to learn from.
+
+    A missing answer is no fault if the equation has a value: then the equation is trusted.
+
+    Args:
+        problem ([`MathWordProblem`]):
+            The problem.
+
+    Returns:
+        `tuple[str, str]`: one of `REASONS` and a message with the details, or `None` if nothing is wrong.
+    """
+    if problem.equation is None or not problem.equation.strip():
+        return "no_equation", REASONS["no_equation"]
+    try:
+        expression = problem.expression
+    except (ExpressionError, ProblemError) as error:
+        return _kind_of_equation(problem.equation), f"{problem.equation}: {error}"
+    try:
+        value = expression.evaluate(problem.values)
+    except ExpressionError as error:
+        return "not_computable", f"{problem.equation}: {error}"
+    if _has_several_answers(problem):
+        return "several_answers", f"answers {problem.answer}"
+    if problem.answer is not None and problem.answer_value is None:
+        return "no_answer", f"answer {problem.answer!r}"
+    if problem.answer is not None and not problem.agrees():
+        return "wrong_value", f"{problem.equation} is {float(value):.10g}, the answer {problem.answer}"
+    if not problem.numbers:
+        return "no_numbers", REASONS["no_numbers"]
+    return None
+
+
+def find_answer_fault(problem: MathWordProblem) -> tuple[str, str] | None:
+    """
+    What keeps a problem from being evaluated on: there has to be one value that a prediction can be held against, the
+    answer or, if none is given, the equation's.
+
+    Returns:
+        `tuple[str, str]`: as [`find_fault`].
+    """
+    if problem.answer is None:
+        try:
+            problem.expression.evaluate(problem.values)
+        except (ExpressionError, ProblemError):
+            return "no_answer", "neither an answer nor an equation with a value"
+        return None
+    if _has_several_answers(problem):
+        return "several_answers", f"answers {problem.answer}"
+    if problem.answer_value is None:
+        return "no_answer", f"answer {problem.answer!r}"
+    return None
+
+
+def uses_constants(problem: MathWordProblem) -> bool:
+    """Whether the equation uses a number that the text lacks."""
+    try:
+        return any(not leaf.is_slot for leaf in problem.expression.leaves())
+    except (ExpressionError, ProblemError):
+        return False
+
+
+def _has_several_answers(problem: MathWordProblem) -> bool:
+    return problem.answer is not None and ";" in problem.answer
+
+
+def _kind_of_equation(equation: str) -> str:
+    if ";" in equation:
+        return "system_of_equations"
+    unknowns = {word for word in _UNKNOWN.findall(_REMAINDER.sub("", equation)) if not _SLOT.fullmatch(word)}
+    sides = [side.strip() for side in equation.split("=")]
+    if len(sides) == 2:
+        # Solved for an unknown: words on the other side are units, or else the unknown itself.
+        for unknown, other in (sides, sides[::-1]):
+            if unknown in unknowns:
+                return "unsolved_equation" if unknown in _UNKNOWN.findall(other) else "unreadable_equation"
+    if len(unknowns) > 1:
+        return "several_unknowns"
+    return "unsolved_equation" if unknowns else "unreadable_equation"

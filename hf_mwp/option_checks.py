@@ -1,0 +1,30 @@
+"""Checks of options that are dataclass fields."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+
+def check_at_least_one(options: Any, *names: str) -> None:
+    """Raises `ValueError` if one of these options is given and below 1."""
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise ValueError(f"`{name}` must be at least 1, not {value}.")
+
+
+def check_not_negative(options: Any, *names: str) -> None:
+    """Raises `ValueError` if one of these options is given and below 0, or no number."""
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and not 0 <= value < math.inf:
+            raise ValueError(f"`{name}` must not be negative, not {value}.")
+
+
+def check_share(options: Any, *names: str) -> None:
+    """Raises `ValueError` if one of these options, shares and dropouts, is given and not at least 0 and below 1."""
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and not 0 <= value < 1:
+            raise ValueError(f"`{name}` must be at least 0 and below 1, not {value}.")

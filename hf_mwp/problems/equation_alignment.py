@@ -1,0 +1,107 @@
+"""Which number of the text a number of the equation is."""
+
+from collections.abc import Sequence
+
+from ..expressions import Expression, normalize_number, parse_number
+from .numbers.number_mention import NumberMention, literal_of
+
+
+def group_numbers(mentions: Sequence[NumberMention]) -> tuple[int, ...]:
+    """
+    For each number the index of the first one of the same value and kind (percentage or not).
+
+    Args:
+        mentions (`Sequence[NumberMention]`):
+            The numbers of a text.
+    """
+    first: dict = {}
+    return tuple(
+        first.setdefault((mention.value, mention.is_percent), index) for index, mention in enumerate(mentions)
+    )
+
+
+def align_literals(expression: Expression, mentions: Sequence[NumberMention]) -> Expression:
+    """
+    Replaces the literals of an equation by slots for the numbers of the text.
+
+    A literal stands for the first number of the text that has its value and is a percentage if and only if it is one;
+    failing that, for the first that has its value, so that `0.2` is found in a text that says `20%`. Whole numbers are
+    excepted from the second rule: the 1 of the text is not meant by `100%`. A literal without such a number is a
+    constant and gets one spelling, so that `1.0`, `01` and `100%` are one symbol `1`.
+
+    Where the text has -5 and not 5, `8+5` is `8-(-5)`; where it has the bare fraction 1/3 and not 3, `12/3` is
+    `12*(1/3)`.
+
+    Args:
+        expression ([`~hf_mwp.expressions.Expression`]):
+            The equation's tree, with literals.
+        mentions (`Sequence[NumberMention]`):
+            The numbers of the text.
+
+    Returns:
+        [`~hf_mwp.expressions.Expression`]: the same tree over slots and constants.
+    """
+    by_kind: dict = {}
+    by_value: dict = {}
+    for index, mention in enumerate(mentions):
+        by_kind.setdefault((mention.value, mention.is_percent), index)
+        by_value.setdefault(mention.value, index)
+    tokens = expression.to_postfix()
+    opposites = _opposites(mentions, by_value)
+    if opposites and len(tokens) > 1:
+        tokens = _turn_around(expression, opposites)
+    if len(tokens) == 1:
+        return Expression(_symbol(tokens[0], by_kind, by_value))
+    leaves = {leaf.token for leaf in expression.leaves()}
+    symbols = {token: _symbol(token, by_kind, by_value) for token in leaves}
+    return Expression.from_postfix([symbols.get(token, token) for token in tokens], max_depth=None, max_length=None)
+
+
+_INVERSE = {"+": "-", "-": "+", "*": "/", "/": "*"}
+
+
+def _opposites(mentions: Sequence[NumberMention], by_value: dict) -> dict:
+    """For a kind of operator and a value that the text lacks: the slot of its negative or reciprocal."""
+    opposites = {}
+    for index, mention in enumerate(mentions):
+        if mention.value < 0 and -mention.value not in by_value:
+            opposites.setdefault(("+-", -mention.value), f"N{index}")
+        if mention.value.numerator == 1 and mention.value.denominator not in by_value and mention.is_bare_fraction:
+            opposites.setdefault(("*/", 1 / mention.value), f"N{index}")
+    return opposites
+
+
+def _turn_around(expression: Expression, opposites: dict) -> list[str]:
+    """Postfix tokens in which `a+5` is `a-(-5)` and `a*3` is `a/(1/3)`, if such opposites are given."""
+
+    def opposite(operator: str, operand: list[str]) -> str | None:
+        if len(operand) > 1 or operand[0][:1] == "N":
+            return None
+        return opposites.get(("+-" if operator in "+-" else "*/", parse_number(operand[0])))
+
+    stack: list[list[str]] = []
+    for token in expression.to_postfix():
+        if token not in _INVERSE and token != "^":
+            stack.append([token])
+            continue
+        right, left = stack.pop(), stack.pop()
+        if token in "+*" and (found := opposite(token, left)) and not opposite(token, right):
+            left, right, token = right, [found], _INVERSE[token]
+        elif token != "^" and (found := opposite(token, right)):
+            right, token = [found], _INVERSE[token]
+        stack.append([*left, *right, token])
+    return stack.pop()
+
+
+def _symbol(literal: str, by_kind: dict, by_value: dict) -> str:
+    if literal[:1] == "N":
+        return literal
+    value = parse_number(literal)
+    index = by_kind.get((value, literal.endswith("%")))
+    if index is None and value.denominator != 1:
+        index = by_value.get(value)
+    if index is not None:
+        return f"N{index}"
+    if value < 0:
+        return normalize_number(literal)
+    return literal_of(value)

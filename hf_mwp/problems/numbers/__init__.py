@@ -1,0 +1,1 @@
+"""The numbers of a text, however they are written."""

@@ -1,0 +1,124 @@
+"""One number of a problem text."""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ...expressions import ExpressionError
+from ...expressions.numbers import MAX_NUMBER_LENGTH, to_half_width
+
+
+MINUS = "−–﹣－-"
+"""Characters that may be the sign of a number, for the end of a class of a regular expression."""
+
+VULGAR = "¼-¾⅐-⅞"
+"""Fractions that are one character, for a class of a regular expression."""
+
+_IN_DIGITS = re.compile(rf"[\d{VULGAR}]")
+_SIGN = re.compile(rf"[{MINUS}]\s?(?=[\d(（.{VULGAR}])")
+_FRACTION = re.compile(r"(?:(\d+)\s)?(\d+) ?[/／⁄] ?(\d+)")
+_BARE = re.compile(rf"\d+ ?[/／⁄] ?\d+|[{VULGAR}]")
+_VULGAR = re.compile(rf"(\d*)\s?([{VULGAR}])")
+_SCIENTIFIC = re.compile(r"([\d,]+(?:\.\d+)?)[eE]([-+]?\d{1,9})", flags=re.ASCII)
+_FOREIGN = re.compile(r"(?![0-9０-９])\d|[٪٫٬]")
+_FOREIGN_SIGNS = {"٪": "%", "٫": ".", "٬": ","}
+
+
+def literal_in_digits(written: str) -> str:
+    """
+    A literal that expressions can hold, of a number as a text writes it in digits.
+
+    Most are one as they are. `1/2` is `(1/2)`, `1 1/2` and `1½` are `1(1/2)`, `1.5e3` is `1500`, `− 4` is `-4`; digits
+    of other scripts become those of ASCII, one for one.
+
+    Args:
+        written (`str`):
+            The number.
+
+    Raises:
+        ExpressionError: if scientific notation leads to more than `MAX_NUMBER_LENGTH` digits.
+    """
+    if sign := _SIGN.match(written):
+        return "-" + to_half_width(literal_in_digits(written[sign.end() :]))
+    if not written.isascii():
+        written = _FOREIGN.sub(_to_ascii, written)
+    if fraction := _FRACTION.fullmatch(written):
+        return to_half_width(f"{fraction[1] or ''}({fraction[2]}/{fraction[3]})")
+    if vulgar := _VULGAR.fullmatch(written):
+        value = Fraction(unicodedata.numeric(vulgar[2])).limit_denominator(10)
+        return f"{to_half_width(vulgar[1])}({value.numerator}/{value.denominator})"
+    if scientific := _SCIENTIFIC.fullmatch(written):
+        mantissa, exponent = scientific.groups()
+        if abs(int(exponent)) >= MAX_NUMBER_LENGTH:
+            raise ExpressionError(f"a number may have at most {MAX_NUMBER_LENGTH} digits", token=written)
+        return literal_of(Fraction(mantissa.replace(",", "")) * Fraction(10) ** int(exponent))
+    return written
+
+
+def _to_ascii(match: re.Match) -> str:
+    character = match.group()
+    return _FOREIGN_SIGNS.get(character) or str(unicodedata.decimal(character))
+
+
+def literal_of(value: Fraction) -> str:
+    """
+    The shortest literal of a value that is not negative: `12`, `0.75`, or `(1/3)` if no decimal is exact.
+
+    Args:
+        value (`Fraction`):
+            The value, not negative.
+
+    Returns:
+        `str`: a literal that [`~hf_mwp.expressions.parse_number`] reads back to `value`.
+    """
+    if value.denominator == 1:
+        return str(value.numerator)
+    rest, digits = value.denominator, 0
+    for prime in (2, 5):
+        power = 0
+        while rest % prime == 0:
+            rest //= prime
+            power += 1
+        digits = max(digits, power)
+    if rest != 1:
+        return f"({value.numerator}/{value.denominator})"
+    whole, decimals = divmod(value.numerator * 10**digits // value.denominator, 10**digits)
+    return f"{whole}.{decimals:0{digits}d}"
+
+
+@dataclass(frozen=True)
+class NumberMention:
+    """
+    A number where it stands in the text.
+
+    Args:
+        text (`str`):
+            The number as written: `"3,409"`, `"80%"`, `"-5"`, `"1(3/4)"`, `"1 3/4"`, `"twenty-five"`, `"三"`.
+        start (`int`):
+            Offset of its first character.
+        end (`int`):
+            Offset after its last character.
+        value (`Fraction`):
+            Its exact value.
+    """
+
+    text: str
+    start: int
+    end: int
+    value: Fraction
+
+    @property
+    def is_bare_fraction(self) -> bool:
+        """Whether it is a fraction without brackets and without a whole part: `1/2`, `½`, not `(1/2)`."""
+        return _BARE.fullmatch(self.text) is not None
+
+    @property
+    def is_percent(self) -> bool:
+        """Whether it is written with a percent sign."""
+        return self.text[-1] in "%％٪"
+
+    @property
+    def literal(self) -> str:
+        """A literal that expressions can hold: the number as written, or its value in digits if written in words."""
+        return literal_in_digits(self.text) if _IN_DIGITS.search(self.text) else literal_of(self.value)

@@ -1,0 +1,1 @@
+"""Parts of speech, and where the words stand in the text."""

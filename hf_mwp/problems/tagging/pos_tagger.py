@@ -1,0 +1,68 @@
+"""What tags words with their part of speech, and how one is named."""
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from ..errors import ProblemError
+from .tagged_word import TaggedWord
+
+
+@runtime_checkable
+class PosTagger(Protocol):
+    """
+    Splits texts into words and tags them.
+
+    All taggers agree on three things: white space is in no word; a number of the text in digits, as
+    [`find_numbers`] sees it, is one word, since models see one placeholder there; tags are the tagger's own.
+
+    Attributes:
+        name (`str`):
+            The kind of tagger, e.g. `"jieba"`: with it the tag set is known.
+        fingerprint (`str`):
+            Changes with all that may change a tag: the tagger's version, dictionary or model files.
+    """
+
+    name: str
+    fingerprint: str
+
+    def tag(self, texts: Sequence[str]) -> list[list[TaggedWord]]:
+        """
+        Words of each text, from left to right.
+
+        Args:
+            texts (`Sequence[str]`):
+                A batch of texts, each of any length.
+        """
+        ...
+
+
+def load_tagger(name: str) -> PosTagger:
+    """
+    A tagger by its name.
+
+    Args:
+        name (`str`):
+            `"jieba"`, or `"ltp:"` and the folder or Hub id of an LTP model: `"ltp:LTP/small"`, `"ltp:models/legacy"`.
+
+    Raises:
+        ProblemError: for another name, and if the tagger's package or model is missing.
+    """
+    kind, source = split_tagger(name)
+    if kind == "jieba":
+        from .jieba_tagger import JiebaTagger
+
+        return JiebaTagger()
+    from .ltp_tagger import LtpTagger
+
+    return LtpTagger(source)
+
+
+def split_tagger(name: str) -> tuple[str, str]:
+    """Kind and model of `"ltp:LTP/small"`; `ProblemError` if it names no tagger."""
+    kind, _, source = name.partition(":")
+    if name != "jieba" and (kind != "ltp" or not source):
+        raise ProblemError(
+            f"there is no tagger {name!r}: name 'jieba', or 'ltp:' and the folder or Hub id of an LTP model, "
+            "for instance 'ltp:LTP/small'"
+        )
+    return kind, source

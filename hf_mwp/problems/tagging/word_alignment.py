@@ -1,0 +1,78 @@
+"""Where the words of a tagger stand in the text."""
+
+import re
+from collections.abc import Iterable
+
+from ..errors import ProblemError
+from ..numbers.number_finding import find_numbers
+from .tagged_word import TaggedWord
+
+
+_NO_SPACE = re.compile(r"\S+")
+
+
+def locate_words(text: str, pairs: Iterable[tuple[str, str]], offset: int = 0) -> list[TaggedWord]:
+    """
+    Tagged words with their offsets.
+
+    White space around words and in them is cut off, and each piece keeps the tag. Characters of the text that no word
+    has are passed over.
+
+    Args:
+        text (`str`):
+            The text.
+        pairs (`Iterable[tuple[str, str]]`):
+            Words in their order, pieces of the text, and their tags.
+        offset (`int`, *optional*, defaults to 0):
+            Added to all offsets, for a text that is itself a piece.
+
+    Raises:
+        ProblemError: for a word that is not in the text behind those before it.
+    """
+    words, position = [], 0
+    for written, tag in pairs:
+        for piece in _NO_SPACE.findall(written):
+            start = text.find(piece, position)
+            if start < 0:
+                raise ProblemError(f"the tagger's word {piece!r} is not in the text behind {text[:position][-20:]!r}")
+            position = start + len(piece)
+            words.append(TaggedWord(piece, tag, start + offset, position + offset))
+    return words
+
+
+def join_numbers(text: str, words: list[TaggedWord]) -> list[TaggedWord]:
+    """
+    The same words, but each number in digits ([`find_numbers`]) is one word.
+
+    It has the tag of the word with its first digit. Words that reach beyond the number are cut there.
+
+    Args:
+        text (`str`):
+            The text.
+        words (`list[TaggedWord]`):
+            Its words, by position.
+    """
+    joined: list[TaggedWord] = []
+    rest = list(reversed(words))
+    for number in find_numbers(text):
+        first_digit = next(index for index in range(number.start, number.end) if text[index].isnumeric())
+        tag = None
+        while rest and rest[-1].start < number.end:
+            word = rest.pop()
+            if word.end <= number.start:
+                joined.append(word)
+                continue
+            if word.start <= first_digit < word.end:
+                tag = word.tag
+            if word.start < number.start:
+                joined.append(_cut(text, word, word.start, number.start))
+            if word.end > number.end:
+                rest.append(_cut(text, word, number.end, word.end))
+                break
+        if tag is not None:
+            joined.append(TaggedWord(number.text, tag, number.start, number.end))
+    return joined + rest[::-1]
+
+
+def _cut(text: str, word: TaggedWord, start: int, end: int) -> TaggedWord:
+    return TaggedWord(text[start:end], word.tag, start, end)

@@ -1,0 +1,67 @@
+"""How many layers the models of a recipe have, as far as that is known before they are made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .stage import Stage
+
+
+# Options that name the model whose encoder a stage starts from.
+SOURCES = ("encoder", "solver", "student", "student_encoder", "distilled")
+# Layers of a student where nothing else is said.
+STUDENT_LAYERS = 3
+
+
+def source_layers(stage: Stage, online: bool = False) -> int | None:
+    """
+    Layers of the encoder that a stage starts from, before it keeps some of them.
+
+    Args:
+        stage ([`Stage`]): The stage.
+        online (`bool`, *optional*, defaults to `False`): Whether to ask the Hub for models that are not here.
+
+    Returns:
+        `int`, or `None` if that cannot be known.
+    """
+    shape = stage.options.get("encoder_config")
+    if shape is not None:
+        layers = shape.get("num_hidden_layers", STUDENT_LAYERS) if isinstance(shape, dict) else None
+        return layers if type(layers) is int else None
+    source = next((stage.options[name] for name in SOURCES if name in stage.options), None)
+    return None if source is None else model_layers(stage, source, online)
+
+
+def made_layers(stage: Stage, online: bool = False) -> int | None:
+    """Layers of the encoder of the model that a stage makes; see [`source_layers`]."""
+    options = stage.options
+    kept = options.get("encoder_layers", options.get("student_layers"))
+    cut = stage.command == "distill" and not {"student", "student_encoder"} & options.keys()
+    if kept is None and (cut or "project_to" in options):
+        kept = STUDENT_LAYERS
+    if kept is None:
+        return source_layers(stage, online)
+    if isinstance(kept, list):
+        return len(kept)
+    if "," in str(kept):
+        return len(str(kept).split(","))
+    return int(kept) if str(kept).strip().isdecimal() else None
+
+
+def model_layers(stage: Stage, model: str, online: bool = False) -> int | None:
+    """Layers of the encoder of a model that a stage's options name: another stage's, a folder's or the Hub's."""
+    before = stage.input_at(model)
+    return folder_layers(model, online) if before is None else made_layers(before, online)
+
+
+def folder_layers(model: str | Path, online: bool = False) -> int | None:
+    """Layers of the encoder of a model in a folder, or of the Hub; see [`source_layers`]."""
+    from transformers import AutoConfig
+
+    from ... import models  # noqa: F401 (registers the package's own types)
+
+    try:
+        config = AutoConfig.from_pretrained(str(model), local_files_only=not online)
+    except (OSError, ValueError):
+        return None
+    return getattr(config, "num_hidden_layers", None)

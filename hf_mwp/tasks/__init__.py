@@ -1,0 +1,1 @@
+"""What is learned: its data, models and figures."""
