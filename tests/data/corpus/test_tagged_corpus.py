@@ -17,7 +17,7 @@ from hf_mwp.data import DataError, TaggedCorpus, read_texts, tag_corpus
 from hf_mwp.data.corpus import tagged_corpus as module
 from hf_mwp.data.corpus import tagged_shard
 from hf_mwp.problems import JiebaTagger, TaggedWord
-from tests.data.tagging import CharacterTagger, make_texts
+from tests.data.corpus.tagging import CharacterTagger, make_texts
 
 
 @pytest.fixture(autouse=True)
@@ -280,7 +280,7 @@ def test_an_error_of_the_source_keeps_what_is_done(tmp_path):
 
 KILLED = """
 from hf_mwp.data import tag_corpus, tagged_corpus
-from tests.data.tagging import CharacterTagger, make_texts
+from tests.data.corpus.tagging import CharacterTagger, make_texts
 tagged_corpus.SHARD_SIZE = 8
 tag_corpus(make_texts(80), CharacterTagger(delay=0.02), {folder!r}, batch_size=1)
 """

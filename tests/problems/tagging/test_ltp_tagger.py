@@ -9,7 +9,7 @@ import pytest
 
 from hf_mwp.data import tag_corpus
 from hf_mwp.problems import LtpTagger, PosTagger, ProblemError, find_numbers, load_tagger
-from tests.problems.ltp_models import make_legacy_model, make_neural_model
+from tests.problems.tagging.ltp_models import make_legacy_model, make_neural_model
 
 
 @pytest.fixture(scope="session")

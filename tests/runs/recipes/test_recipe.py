@@ -14,7 +14,7 @@ import yaml
 from hf_mwp.runs.recipes import Recipe, RecipeError, read_recipe, stage
 
 
-FIXTURES = Path(__file__).parents[1] / "data" / "fixtures"
+FIXTURES = Path(__file__).parents[2] / "data" / "fixtures"
 CONTENT = {
     "recipe": "Two models",
     "budget": "large",

@@ -8,7 +8,7 @@ import pytest
 from hf_mwp.data import FEATURES, LOADERS, DataError, LoadReport, dataset_report, load_mwp_dataset, problem_from_row
 
 
-FIXTURES = Path(__file__).parent / "fixtures"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 FILES = {
     "math23k": ("train.jsonl", "valid.jsonl", "test.jsonl"),
     "ape210k": ("valid.jsonl", "test.jsonl"),

@@ -15,7 +15,7 @@ from hf_mwp.cli.main import main
 from hf_mwp.runs.recipes import Recipe
 
 
-COMPACT = Path(__file__).parents[2] / "examples" / "compact_math23k.yaml"
+COMPACT = Path(__file__).parents[3] / "examples" / "compact_math23k.yaml"
 ENGLISH = COMPACT.with_name("compact_asdiv.yaml")
 SELF_TRAINING = COMPACT.with_name("compact_math23k_self_training.yaml")
 TRAINING = {

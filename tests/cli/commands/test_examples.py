@@ -14,7 +14,7 @@ from hf_mwp.tasks.data_options import DataArguments
 from hf_mwp.trainers import DistillationConfig, SolverConfig
 
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 TYPES = {
     "solver": [DataArguments, ModelArguments, RunArguments, SolverConfig],
     "distill": [DataArguments, StudentArguments, RunArguments, DistillationConfig],
