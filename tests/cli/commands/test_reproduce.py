@@ -27,7 +27,7 @@ def paper(name, column):
 
 @cache
 def options_of(command):
-    module = importlib.import_module(f"hf_mwp.cli.{command}")
+    module = importlib.import_module(f"hf_mwp.cli.commands.{command}")
     return {field.name for kind in module.argument_types() for field in dataclasses.fields(kind)}
 
 
