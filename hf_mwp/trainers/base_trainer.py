@@ -13,11 +13,11 @@ from torch import nn
 from transformers import Trainer
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, EvalLoopOutput, has_length
 
-from ..data.batches.mwp_collator import MwpCollator
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.training_lineage import ancestry_of, texts_of_rows, write_training_texts
 from ..data.training_texts import TrainingTexts
 from ..files import write_json_lines
+from ..models import Solver
 from ..solving.solver_prediction import figure_names, read_predictions, summarise
 from .base_config import BaseConfig
 from .checkpoints import forget_state, full_disk_named, last_complete_checkpoint
@@ -41,10 +41,10 @@ class BaseTrainer(Trainer):
     A `Trainer` that knows solvers of math word problems; with any other model it is the plain `Trainer` but for its
     sampler, its early stopping and its logging of loss parts.
 
-    With a solver (a model with a method `solve`, such as [`MwpSolver`]) it
+    With a [`Solver`], such as [`MwpSolver`], it
 
     - takes the rows of [`load_mwp_dataset`] as they are and encodes them with `processing_class`, an [`MwpProcessor`];
-      the default collator is an [`MwpCollator`];
+      the default collator is the solver's own;
     - gives encoder and decoder their own learning rate and weight decay;
     - notes in the model, and in each folder that it writes, what the model was trained on ([`~data.TrainingTexts`]);
     - decodes while evaluating and reports `answer_accuracy`, `equation_accuracy`, `answer_accuracy_low`, `_medium` and
@@ -79,7 +79,7 @@ class BaseTrainer(Trainer):
                 f"takes all arguments of `TrainingArguments` and those of `{type(self).__name__}`."
             )
         check_not_empty(train_dataset, eval_dataset)
-        self.is_solver = isinstance(processing_class, MwpProcessor) if model is None else hasattr(model, "solve")
+        self.is_solver = isinstance(processing_class, MwpProcessor) if model is None else isinstance(model, Solver)
         self._check_models(model)
         if args.metric_for_best_model is None:
             args.metric_for_best_model = self._default_metric(args)
@@ -95,8 +95,7 @@ class BaseTrainer(Trainer):
                     "`eval_do_concat_batches` at their defaults."
                 )
             train_dataset, eval_dataset = self._prepare_datasets(train_dataset, eval_dataset, processing_class)
-            collator = MwpCollator(processing_class) if data_collator is None else data_collator
-            data_collator = EvaluationCollator(collator)
+            data_collator = None if data_collator is None else EvaluationCollator(data_collator)
         super().__init__(
             model=model,
             args=args,
@@ -109,6 +108,8 @@ class BaseTrainer(Trainer):
         )
         if self.is_solver:
             self._check_solver(self.model)
+            if data_collator is None:
+                self.data_collator = EvaluationCollator(self.model.make_collator(processing_class))
         self._check_metric()
         # Read now: a run may write over the folder that its model comes from.
         self._ancestry = reduce(or_, map(ancestry_of, self._ancestors())) if self._notes_texts else None
@@ -295,7 +296,7 @@ class BaseTrainer(Trainer):
         args = self.args
         rate = args.learning_rate if args.decoder_learning_rate is None else args.decoder_learning_rate
         decay = args.weight_decay if args.decoder_weight_decay is None else args.decoder_weight_decay
-        return [(self.model.decoder, rate, decay)]
+        return [(module, rate, decay) for module in self.model.decoding_modules]
 
     # Logging
 

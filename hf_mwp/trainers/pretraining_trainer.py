@@ -19,6 +19,7 @@ from transformers.trainer_utils import EvalLoopOutput
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.corpus.pretraining_collator import PreTrainingCollator
 from ..data.training_texts import TrainingTexts
+from ..models import Solver
 from ..problems.tagging.pos_classes import tag_classes
 from .base_trainer import BaseTrainer
 from .pretraining_config import PreTrainingConfig
@@ -163,7 +164,7 @@ class PreTrainingTrainer(BaseTrainer):
 
     @staticmethod
     def _check(model, args, processor) -> None:
-        if model is None or hasattr(model, "solve"):
+        if model is None or isinstance(model, Solver):
             raise TypeError(
                 "`model` must be a model to pretrain, such as `MwpStudentForPreTraining`, got "
                 f"{type(model).__name__ if model is not None else None}."

@@ -21,7 +21,7 @@ class SolverTrainer(BaseTrainer):
         args ([`SolverConfig`], *optional*):
             Arguments.
         data_collator (`Callable`, *optional*):
-            Collates encoded rows; an [`MwpCollator`] of the processor by default.
+            Collates encoded rows; the model's own ([`~Solver.make_collator`]) by default.
         train_dataset, eval_dataset (`datasets.Dataset` or `list[dict]`, *optional*):
             Rows of [`load_mwp_dataset`], raw or encoded by [`~MwpProcessor.prepare_dataset`]; `eval_dataset` may also
             be a `dict` of them. Training leaves out rows whose equation cannot be encoded, with a warning; evaluation

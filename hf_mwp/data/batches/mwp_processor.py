@@ -222,7 +222,7 @@ class MwpProcessor(PushToHubMixin):
 
     def check_model(self, model) -> None:
         """Raises `ValueError` unless a solver has this processor's output symbols and embeds each of its tokens."""
-        self.check_symbols(model.config.decoder_config.operators, model.config.decoder_config.constants)
+        self.check_symbols(model.vocabulary.operators, model.vocabulary.constants)
         rows = model.get_input_embeddings().num_embeddings
         if len(self.tokenizer) > rows:
             raise ValueError(

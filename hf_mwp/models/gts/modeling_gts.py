@@ -9,6 +9,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers import initialization as init
 
+from ...data.batches.mwp_collator import MwpCollator
+from ...data.batches.mwp_processor import MwpProcessor
 from ...data.batches.tree_batch import TreeBatch
 from ..solve_output import SolveOutput
 from .additive_scorer import AdditiveScorer
@@ -86,6 +88,15 @@ class GTSDecoder(GTSPreTrainedModel):
         self.candidate_scorer = AdditiveScorer(2 * size, size, size)
         self.dropout = nn.Dropout(config.dropout)
         self.post_init()
+
+    @property
+    def title(self) -> str:
+        """What a card calls it."""
+        return f"goal-driven tree decoder (GTS) of width {self.config.hidden_size}"
+
+    def make_collator(self, processor: MwpProcessor) -> MwpCollator:
+        """From encoded rows to batches with target trees."""
+        return MwpCollator(processor)
 
     @property
     def num_operators(self) -> int:
