@@ -19,8 +19,8 @@ class Solver(ABC):
     """
     A model that reads problems and finds expressions over their numbers; [`MwpSolver`] is one.
 
-    A class that derives from `PreTrainedModel` and from this one is trained by [`SolverTrainer`], is student or teacher
-    of [`DistillationTrainer`], cached as well, and runs in the pipeline `math-word-problem`. Its `forward` takes the
+    A class that derives from `PreTrainedModel` and from this one is trained by [`SolverTrainer`], is student and
+    (cached) teacher of [`DistillationTrainer`], and runs in the pipeline `math-word-problem`. Its `forward` takes the
     batches of its collator and returns an output with names: with labels
 
     - `loss`, the sum over the symbols of an expression, averaged over the problems;
