@@ -33,7 +33,7 @@ from hf_mwp.models import (
     MwpStudentModel,
 )
 from hf_mwp.trainers import DistillationConfig, DistillationTrainer
-from hf_mwp.trainers.tagging_loss import TaggingLoss
+from hf_mwp.trainers.pretraining.tagging_loss import TaggingLoss
 from tests.tiny import tiny_masked_lm, tiny_processor, tiny_rows, tiny_solver
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import nn
 
-from ..data.batches.mwp_processor import MwpProcessor
-from ..models import Solver
+from ...data.batches.mwp_processor import MwpProcessor
+from ...models import Solver
 from .pretraining_config import PreTrainingConfig
 
 

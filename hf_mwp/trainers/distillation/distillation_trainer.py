@@ -10,20 +10,20 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..distillation.compatibility import (
+from ...distillation.compatibility import (
     check_embeddings,
     check_frozen_teacher,
     check_outputs,
     check_reading,
     check_solvers,
 )
-from ..distillation.feature_projections import FeatureProjections
-from ..distillation.features import Features, read_features
-from ..distillation.objectives import Objective
-from ..distillation.teachers import CachedTeacher, LiveTeacher, TeacherRequest
+from ...distillation.feature_projections import FeatureProjections
+from ...distillation.features import Features, read_features
+from ...distillation.objectives import Objective
+from ...distillation.teachers import CachedTeacher, LiveTeacher, TeacherRequest
+from ..solver.solver_trainer import SolverTrainer
 from .default_objectives import default_objectives
 from .distillation_config import DistillationConfig
-from .solver_trainer import SolverTrainer
 
 
 class DistillationTrainer(SolverTrainer):

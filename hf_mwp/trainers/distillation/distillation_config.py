@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from ..distillation.layer_mapping import STRATEGIES, map_layers
-from ..distillation.objectives import (
+from ...distillation.layer_mapping import STRATEGIES, map_layers
+from ...distillation.objectives import (
     AttentionMaps,
     AttentionRelations,
     ContextRelations,
@@ -19,8 +19,8 @@ from ..distillation.objectives import (
     PatientStates,
     SoftLabels,
 )
-from ..losses import AttentionMSELoss, NSTLoss
-from .base_config import BaseConfig
+from ...losses import AttentionMSELoss, NSTLoss
+from ..base_config import BaseConfig
 
 
 # Names that `prediction_loss` and `hidden_loss` may have; in Python, objectives may be given to the trainer instead.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, fields
 
-from ..problems.tagging.pos_classes import check_classes
-from .base_config import BaseConfig
+from ...problems.tagging.pos_classes import check_classes
+from ..base_config import BaseConfig
 
 
 # Fields of `BaseConfig` that speak of solvers alone.

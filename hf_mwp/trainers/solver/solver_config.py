@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .base_config import BaseConfig
+from ..base_config import BaseConfig
 
 
 @dataclass

@@ -8,7 +8,7 @@ import torch
 from transformers.trainer_utils import has_length
 from transformers.utils import logging
 
-from ..data.batches.mwp_processor import MwpProcessor, pad_rows
+from ...data.batches.mwp_processor import MwpProcessor, pad_rows
 
 
 logger = logging.get_logger(__name__)

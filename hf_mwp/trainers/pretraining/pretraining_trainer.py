@@ -14,22 +14,22 @@ import torch
 from torch import nn
 from transformers.trainer_utils import EvalLoopOutput
 
-from ..data.batches.mwp_processor import MwpProcessor
-from ..data.corpus.pretraining_collator import PreTrainingCollator
-from ..data.corpus.pretraining_dataset import prepare_texts, split_texts, texts_of_corpus
-from ..data.training_texts import TrainingTexts
-from ..metrics.pretraining_statistics import (
+from ...data.batches.mwp_processor import MwpProcessor
+from ...data.corpus.pretraining_collator import PreTrainingCollator
+from ...data.corpus.pretraining_dataset import prepare_texts, split_texts, texts_of_corpus
+from ...data.training_texts import TrainingTexts
+from ...metrics.pretraining_statistics import (
     STATISTICS,
     masking_statistics,
     summarise_statistics,
     tagging_report,
     tagging_statistics,
 )
-from .base_trainer import BaseTrainer
+from ..base_trainer import BaseTrainer
+from ..solver.solver_dataset import ROW_INDEX
 from .masks_of_epoch import MasksOfEpoch
 from .pretraining_checks import check_pretraining
 from .pretraining_config import PreTrainingConfig
-from .solver_dataset import ROW_INDEX
 from .tagging_loss import TaggingLoss
 
 

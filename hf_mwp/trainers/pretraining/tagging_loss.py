@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.nn.functional import cross_entropy
 
-from ..problems.tagging.pos_classes import tag_classes
+from ...problems.tagging.pos_classes import tag_classes
 
 
 class TaggingLoss:
