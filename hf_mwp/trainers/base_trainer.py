@@ -238,16 +238,13 @@ class BaseTrainer(Trainer):
         counts = torch.stack([self._count(batch) for batch in batches]).sum(0).to(device)
         return batches, self.accelerator.reduce(counts, reduction="sum")
 
-    def _weighed(
-        self, parts: dict[str, torch.Tensor], batch: dict[str, Any], totals: torch.Tensor | None
-    ) -> dict[str, torch.Tensor]:
+    def _weighed(self, parts: dict[str, torch.Tensor], batch: dict[str, Any], totals: torch.Tensor | None) -> dict:
         """Means over a batch times its share of the step's items, so that accumulated batches make one mean."""
         if totals is None:
             return parts
         # `Trainer` takes the mean over batches and processes.
         mean = totals / (self.current_gradient_accumulation_steps * self.accelerator.num_processes)
-        shares = self._count(batch) / mean.clamp(min=1e-9)
-        shares = dict(zip(self._counts(batch), shares, strict=True))
+        shares = dict(zip(self._counts(batch), self._count(batch) / mean.clamp(min=1e-9), strict=True))
         return {name: part * shares[name] for name, part in parts.items()}
 
     def record_loss_parts(self, parts: dict[str, torch.Tensor]) -> None:

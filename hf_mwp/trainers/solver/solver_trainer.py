@@ -164,10 +164,9 @@ class SolverTrainer(BaseTrainer):
         return "answer_accuracy" if self.is_solver and not args.prediction_loss_only else super()._default_metric(args)
 
     def _figures_of(self, rows: Any) -> set[str]:
-        figures = super()._figures_of(rows)
-        if self._decodes:
-            figures |= figure_names(list(rows), self.processing_class, self.args.answer_rule)
-        return figures
+        if not self._decodes:
+            return super()._figures_of(rows)
+        return {"loss"} | figure_names(list(rows), self.processing_class, self.args.answer_rule)
 
     def get_eval_dataloader(self, eval_dataset=None):
         """As in `Trainer`; a solver's rows may be raw."""
