@@ -6,6 +6,8 @@ from typing import Any
 
 from torch import nn
 
+from ..models import Solver
+
 
 def check_frozen_teacher(student: nn.Module, teacher: nn.Module) -> None:
     """Raises `ValueError` if teacher and student share weights: training the one would change the other."""
@@ -38,17 +40,14 @@ def _num_embeddings(model: nn.Module) -> int | None:
         return None  # no model of texts
 
 
-def check_solvers(student: nn.Module, teacher: nn.Module) -> None:
+def check_solvers(student: Solver, teacher: nn.Module) -> None:
     """
-    Raises `ValueError` unless two solvers read the same tokens and choose from the same symbols.
-
-    Args:
-        student ([`MwpSolver`]), teacher ([`MwpSolver`]):
-            Their configs name the symbols; the sizes of their embeddings stand for the tokenizers.
+    Raises `ValueError` unless two solvers read the same tokens, for which the sizes of their embeddings stand, and
+    choose from the same symbols.
     """
-    if not hasattr(teacher, "solve"):
+    if not isinstance(teacher, Solver):
         raise ValueError(f"The student is a solver, but the teacher, a `{type(teacher).__name__}`, is none.")
-    ours, theirs = student.config.decoder_config, teacher.config.decoder_config
+    ours, theirs = student.vocabulary, teacher.vocabulary
     for name in ("operators", "constants"):
         if list(getattr(ours, name)) != list(getattr(theirs, name)):
             raise ValueError(
@@ -56,10 +55,11 @@ def check_solvers(student: nn.Module, teacher: nn.Module) -> None:
                 "probabilities can only be compared over the same symbols in the same order. Build the student with "
                 "the teacher's processor."
             )
-    if student.config.vocab_size != teacher.config.vocab_size:
+    embedded = [_num_embeddings(each) for each in (student, teacher)]
+    if embedded[0] != embedded[1]:
         raise ValueError(
-            f"The student embeds {student.config.vocab_size} tokens, the teacher {teacher.config.vocab_size}: both "
-            "must read the same tokenizer's ids. Build the student with the teacher's processor."
+            f"The student embeds {embedded[0]} tokens, the teacher {embedded[1]}: both must read the same tokenizer's "
+            "ids. Build the student with the teacher's processor."
         )
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..data.training_lineage import inherit_training_texts
+from ..models import Solver
 
 
 Weights = nn.Module | Mapping[str, Tensor]
@@ -95,7 +96,7 @@ def check_mixing(pretrained: Weights, distilled: Weights) -> tuple[dict[str, Ten
 
 def _encoder(model: nn.Module) -> nn.Module:
     """The encoder of a solver, the model without heads of others."""
-    return model.encoder if hasattr(model, "solve") else getattr(model, "base_model", model)
+    return model.encoder if isinstance(model, Solver) else getattr(model, "base_model", model)
 
 
 def _state(weights: Weights) -> dict[str, Tensor]:

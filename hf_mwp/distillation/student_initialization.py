@@ -6,7 +6,7 @@ import copy
 from collections.abc import Sequence
 
 from ..data.training_lineage import inherit_training_texts
-from ..models import GTSDecoder, MwpSolver, MwpSolverConfig, MwpStudentModel
+from ..models import MwpSolver, MwpSolverConfig, MwpStudentModel
 from ..models.mwp_solver.bottlenecks import bottlenecks_apart
 from .layer_mapping import map_layers
 
@@ -90,7 +90,7 @@ def cut_student(
     decoder_config = copy.deepcopy(teacher.decoder.config)
     if decoder_dropout is not None:
         decoder_config.dropout = decoder_dropout
-    decoder = GTSDecoder(decoder_config).to(teacher.device, teacher.dtype)
+    decoder = type(teacher.decoder)(decoder_config).to(teacher.device, teacher.dtype)
     if not new_decoder:
         decoder.load_state_dict(teacher.decoder.state_dict())
     taken = {new: bottlenecks[old + 1] for new, old in enumerate(layers, start=1) if old + 1 in bottlenecks}

@@ -14,6 +14,7 @@ from ..data.training_texts import TrainingTexts
 from ..distillation.objectives.layer_objective import PAPER_WEIGHTS
 from ..losses import HiddenMSELoss
 from ..metrics import count_parameters
+from ..models import Solver
 from ..trainers import DistillationConfig
 from .encoder_pooling import has_identity_pooling
 from .usage import usage_section
@@ -102,7 +103,7 @@ def build_model_card(
     Returns:
         `ModelCard`: to be saved as `README.md`.
     """
-    kind = model.config.model_type
+    kind = "mwp_solver" if isinstance(model, Solver) else model.config.model_type
     data = ModelCardData(
         language=language,
         license=license,
@@ -129,16 +130,15 @@ def build_model_card(
 
 
 def _architecture(model: PreTrainedModel) -> str:
-    config = model.config
-    encoder = getattr(config, "encoder_config", config)
+    encoder = model.encoder.config if isinstance(model, Solver) else model.config
     text = (
         f"{encoder.num_hidden_layers} transformer layers of width {encoder.hidden_size}, feed-forward "
         f"{encoder.intermediate_size}, {encoder.num_attention_heads} heads, {encoder.vocab_size:,} tokens"
     )
-    if encoder is not config:
-        text += f", goal-driven tree decoder (GTS) of width {config.decoder_config.hidden_size}"
+    if isinstance(model, Solver):
+        text += f", {model.decoder_title}"
     text += f"; {count_parameters(model):,} parameters"
-    if encoder is config and has_identity_pooling(model):
+    if not isinstance(model, Solver) and has_identity_pooling(model):
         text += (
             ". Its pooling layer is not trained but the identity: `pooler_output` is the tanh of the first token's "
             "([CLS]) last state"

@@ -9,6 +9,8 @@ from .mwp_student import (
     MwpStudentForSequenceClassification,
     MwpStudentModel,
 )
+from .solve_output import SolveOutput
+from .solver import Solver
 
 
 __all__ = [
@@ -21,4 +23,6 @@ __all__ = [
     "MwpStudentForPreTraining",
     "MwpStudentForSequenceClassification",
     "MwpStudentModel",
+    "SolveOutput",
+    "Solver",
 ]

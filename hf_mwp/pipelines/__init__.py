@@ -1,8 +1,8 @@
 """The pipeline `math-word-problem`; importing this package registers it."""
 
+from transformers import AutoModel
 from transformers.pipelines import PIPELINE_REGISTRY
 
-from ..models import MwpSolver
 from .default_model import DefaultModel
 from .math_word_problem_pipeline import MathWordProblemPipeline
 
@@ -10,7 +10,7 @@ from .math_word_problem_pipeline import MathWordProblemPipeline
 PIPELINE_REGISTRY.register_pipeline(
     "math-word-problem",
     pipeline_class=MathWordProblemPipeline,
-    pt_model=MwpSolver,
+    pt_model=AutoModel,
     default=DefaultModel(),
     type="text",
 )

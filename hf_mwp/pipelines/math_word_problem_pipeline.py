@@ -13,7 +13,7 @@ from transformers.pipelines.pt_utils import PipelineDataset, PipelineIterator
 
 from ..data.batches.mwp_processor import MwpProcessor
 from ..expressions import Expression, ExpressionError
-from ..models import MwpSolver
+from ..models import Solver
 from ..problems import MathWordProblem, refusal
 from ..solving import read_beam
 from ..solving.plausibility import PlausibilityReranker
@@ -101,10 +101,11 @@ class MathWordProblemPipeline(Pipeline):
     _load_feature_extractor = False
     _load_tokenizer = False
 
-    def __init__(self, model: MwpSolver, processor: MwpProcessor | str | PathLike | None = None, **kwargs):
-        if not isinstance(model, MwpSolver):
+    def __init__(self, model: Solver, processor: MwpProcessor | str | PathLike | None = None, **kwargs):
+        if not isinstance(model, Solver):
             raise ValueError(
-                f'The pipeline "math-word-problem" needs an MwpSolver, not {type(model).__name__}; train one with '
+                f'The pipeline "math-word-problem" needs an MwpSolver, not {type(model).__name__} '
+                f"({model.name_or_path or 'made here'}); train one with "
                 "`hf-mwp train`, or put a decoder on an encoder with MwpSolver.from_encoder_decoder_pretrained."
             )
         if not isinstance(processor, MwpProcessor):
@@ -322,7 +323,7 @@ def check_min_score(value: float) -> None:
         raise ValueError(f"`min_score` is a probability, a number from 0 to 1, not {value!r}.")
 
 
-def _load_processor(model: MwpSolver, source: str | PathLike | None) -> MwpProcessor:
+def _load_processor(model: Solver, source: str | PathLike | None) -> MwpProcessor:
     name = model.name_or_path if source is None else str(source)
     if not name:
         raise ValueError("This model was not loaded from a folder, so the pipeline needs `processor=` as well.")

@@ -1,12 +1,12 @@
 """Pairs of a config and a trainer."""
 
-from .distillation_config import DistillationConfig
-from .distillation_trainer import DistillationTrainer
-from .mixing_callback import ParameterMixingCallback
-from .pretraining_config import PreTrainingConfig
-from .pretraining_trainer import PreTrainingTrainer
-from .solver_config import SolverConfig
-from .solver_trainer import SolverTrainer
+from .distillation.distillation_config import DistillationConfig
+from .distillation.distillation_trainer import DistillationTrainer
+from .distillation.mixing_callback import ParameterMixingCallback
+from .pretraining.pretraining_config import PreTrainingConfig
+from .pretraining.pretraining_trainer import PreTrainingTrainer
+from .solver.solver_config import SolverConfig
+from .solver.solver_trainer import SolverTrainer
 
 
 __all__ = [

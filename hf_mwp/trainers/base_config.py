@@ -16,36 +16,23 @@ ANSWER_RULES = ("annotated", "peers")
 @dataclass
 class BaseConfig(TrainingArguments):
     r"""
-    What [`SolverConfig`] and [`DistillationConfig`] have in common: learning rates of a solver's two parts, how its
-    evaluation decodes, early stopping.
+    What the configs of all trainers have in common: learning rates of a solver's two parts, how its evaluation
+    decodes, early stopping. Each field has its `help`; besides:
 
     Args:
-        > Optimisation
-
-        decoder_learning_rate (`float`, *optional*):
-            Learning rate of a solver's decoder; `learning_rate` if `None`. `learning_rate` itself is the encoder's.
-        decoder_weight_decay (`float`, *optional*):
-            Weight decay of a solver's decoder; `weight_decay` if `None`. Biases and layer norms never decay.
-
-        > Evaluation of solvers
-
+        decoder_learning_rate (`float`, *optional*), decoder_weight_decay (`float`, *optional*):
+            `learning_rate` and `weight_decay` themselves are the encoder's. Biases and layer norms never decay.
         num_beams (`int`, *optional*, defaults to 1):
-            Beams of the decoding while evaluating. The papers report beam 5; 1, greedy, is three to eight times faster
-            and ranks checkpoints nearly as well.
+            The papers report beam 5; 1, greedy, is three to eight times faster and ranks checkpoints nearly as well.
         max_decode_length (`int`, *optional*):
-            Symbols that a decoded expression may have; `None` is the decoder's own `max_length`.
+            By default the decoder's own `max_length`.
         answer_rule (`str`, *optional*, defaults to `"annotated"`):
-            What counts as a right answer: `"annotated"` or `"peers"`, see [`metrics.answers_match`].
+            See [`metrics.answers_match`].
         write_predictions (`bool`, *optional*, defaults to `False`):
-            Write each evaluation's predictions to `predictions_{prefix}.jsonl` in `output_dir`, with the reason of
-            each failure. The next evaluation under the same prefix replaces the file.
-
-        > Early stopping
-
-        early_stopping_patience (`int`, *optional*):
-            Stop after this many evaluations without a better `metric_for_best_model`; `None` never stops early.
-        early_stopping_threshold (`float`, *optional*, defaults to 0.0):
-            How much better an evaluation must be to count.
+            To `predictions_{prefix}.jsonl`, with the reason of each failure; the next evaluation under the same prefix
+            replaces the file.
+        early_stopping_patience (`int`, *optional*), early_stopping_threshold (`float`, *optional*, defaults to 0.0):
+            Evaluations without a better `metric_for_best_model`, and how much better it must be to count.
 
     These defaults differ from `TrainingArguments`: `train_sampling_strategy="group_by_length"` (texts of a batch have
     like lengths: without it about half of the computation is padding), `warmup_steps=0.1` (a share of the steps),

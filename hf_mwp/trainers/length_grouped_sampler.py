@@ -57,7 +57,10 @@ class LengthGroupedSampler(Sampler[int]):
         generator = torch.Generator().manual_seed(self.seed + epoch)
         order = torch.randperm(len(self.lengths), generator=generator).tolist()
         size = self.batch_size * BATCHES_PER_GROUP
-        groups = [sorted(order[start : start + size], key=self._shortness) for start in range(0, len(order), size)]
+        groups = [
+            sorted(order[start : start + size], key=lambda index: -self.lengths[index])
+            for start in range(0, len(order), size)
+        ]
         batches = [
             group[start : start + self.batch_size]
             for group in groups
@@ -69,6 +72,3 @@ class LengthGroupedSampler(Sampler[int]):
             longest = max(range(len(batches)), key=lambda batch: self.lengths[batches[batch][0]])
             batches.insert(0, batches.pop(longest))
         return iter([index for batch in [*batches, last] for index in batch])
-
-    def _shortness(self, index: int) -> int:
-        return -self.lengths[index]

@@ -76,6 +76,18 @@ def test_eager_equals_sdpa_and_gives_attention_maps():
     assert [tuple(maps.shape) for maps in eager.attentions] == [(2, 2, 7, 7)] * 2
 
 
+def test_attention_can_be_chosen_when_loading_and_afterwards(tmp_path):
+    solver = make_solver()
+    before = solver(**make_batch(), labels=LABELS).logits
+    solver.save_pretrained(tmp_path)
+    for name in ("eager", "sdpa"):
+        solver.set_attn_implementation(name)
+        loaded = MwpSolver.from_pretrained(tmp_path, attn_implementation=name).eval()
+        for each in (solver, loaded):
+            assert each.encoder.config._attn_implementation == name
+            torch.testing.assert_close(each(**make_batch(), labels=LABELS).logits, before)
+
+
 def test_a_given_encoder_keeps_its_attention(processor):
     for name in ("eager", "sdpa"):
         encoder = BertModel._from_config(BertConfig(**SIZES), attn_implementation=name)

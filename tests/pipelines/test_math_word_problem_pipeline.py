@@ -247,7 +247,7 @@ def test_what_is_wrong_with_a_folder_is_one_line(folder, tmp_path, kind):
     else:
         tiny_processor(indexed_numbers=True).save_pretrained(path)
     message = {
-        "encoder": "holds a model of type 'mwp_student', but a solver (type 'mwp_solver') is needed",
+        "encoder": "needs an MwpSolver, not MwpStudentModel (",
         "no tokenizer": "tokenizer.json is missing",
         "missing weights": "model.safetensors lacks 2 weights of the solver",
         "cut off": "has a damaged file (model.safetensors: ",

@@ -64,7 +64,7 @@ def run(argv: list[str]) -> int:
 
     def make_trainer(data: ProblemData) -> DistillationTrainer:
         from ...trainers import DistillationTrainer
-        from ...trainers.default_objectives import default_objectives
+        from ...trainers.distillation.default_objectives import default_objectives
 
         teacher, processor = load_solver(student_args.teacher)
         student = make_student(student_args, teacher, processor, data.train)

@@ -13,10 +13,11 @@ class MwpCollator:
 
     Args:
         processor ([`MwpProcessor`]): Its padding token and its symbols.
+        trees (`bool`, *optional*, defaults to `True`): Whether the decoder reads target trees, as [`GTSDecoder`] does.
     """
 
-    def __init__(self, processor: MwpProcessor) -> None:
-        self.processor = processor
+    def __init__(self, processor: MwpProcessor, trees: bool = True) -> None:
+        self.processor, self.trees = processor, trees
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
         """Returns `input_ids`, `attention_mask`, `number_positions`, `number_groups` and, when all problems have
@@ -26,5 +27,6 @@ class MwpCollator:
         labels = [feature.get("labels") for feature in features]
         if all(labels):
             batch["labels"] = pad_rows(labels, -100)
-            batch["trees"] = TreeBatch(labels, self.processor.vocabulary.num_operators)
+            if self.trees:
+                batch["trees"] = TreeBatch(labels, self.processor.vocabulary.num_operators)
         return batch

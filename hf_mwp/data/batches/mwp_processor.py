@@ -177,6 +177,23 @@ class MwpProcessor(PushToHubMixin):
         """Expression over slots of one row of [`SolveOutput.sequences`]; `ExpressionError` when it is no tree."""
         return self.vocabulary.decode(ids)
 
+    def encode_rows(self, rows: Iterable[dict[str, Any]], skipped: list | None = None) -> dict[str, list]:
+        """As `encode` with labels, for rows of [`load_mwp_dataset`]; labels that cannot be encoded are empty, and
+        `skipped` takes `(id, reason)`."""
+        from ..datasets.loading import problem_from_row
+
+        problems = [problem_from_row(row, numerals=self.numerals) for row in rows]
+        columns = self.encode(problems)
+        columns["labels"] = []
+        for problem, positions in zip(problems, columns["number_positions"], strict=True):
+            try:
+                columns["labels"].append(self._encode_equation(problem, positions))
+            except ValueError as error:
+                columns["labels"].append([])
+                if skipped is not None:
+                    skipped.append((problem.id, str(error)))
+        return columns
+
     def prepare_dataset(self, dataset, skipped: list | None = None):
         """Adds model inputs to the rows of a data set; raw columns stay.
 
@@ -186,24 +203,10 @@ class MwpProcessor(PushToHubMixin):
                 Takes `(id, reason)` of rows whose equation cannot be encoded, which are then left out. Without it
                 such rows stay with empty labels, so that they count as wrong in an evaluation.
         """
-        from ..datasets.loading import problem_from_row
 
-        def encode(rows: dict[str, list]) -> dict[str, list]:
-            count = len(rows["text"])
-            problems = [
-                problem_from_row({name: rows[name][index] for name in rows}, numerals=self.numerals)
-                for index in range(count)
-            ]
-            columns = self.encode(problems)
-            columns["labels"] = []
-            for problem, positions in zip(problems, columns["number_positions"], strict=True):
-                try:
-                    columns["labels"].append(self._encode_equation(problem, positions))
-                except ValueError as error:
-                    columns["labels"].append([])
-                    if skipped is not None:
-                        skipped.append((problem.id, str(error)))
-            return columns
+        def encode(columns: dict[str, list]) -> dict[str, list]:
+            rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+            return self.encode_rows(rows, skipped)
 
         prepared = dataset.map(encode, batched=True, desc="Encoding problems", load_from_cache_file=False)
         if skipped is None:
@@ -222,7 +225,7 @@ class MwpProcessor(PushToHubMixin):
 
     def check_model(self, model) -> None:
         """Raises `ValueError` unless a solver has this processor's output symbols and embeds each of its tokens."""
-        self.check_symbols(model.config.decoder_config.operators, model.config.decoder_config.constants)
+        self.check_symbols(model.vocabulary.operators, model.vocabulary.constants)
         rows = model.get_input_embeddings().num_embeddings
         if len(self.tokenizer) > rows:
             raise ValueError(

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
+from ...models import Solver
 from ..features import Features
 from ..label_positions import label_mask, label_offset
 from .objective import Objective
@@ -24,7 +25,7 @@ class PredictionObjective(Objective):
         logits = student.get("logits")
         self.parts = {self.name: self.weight}
         # A solver's own loss sums over the nodes of a tree and averages over problems: so must what is added to it.
-        self.is_solver = hasattr(student.model, "solve")
+        self.is_solver = isinstance(student.model, Solver)
         self.per_position = not self.is_solver and logits is not None and logits.dim() > 2
         self.offset = self._find_offset(student, inputs) if self.per_position else 0
 

@@ -16,6 +16,7 @@ from accelerate.utils import broadcast_object_list, extract_model_from_parallel
 from transformers.utils import logging
 
 from ...files import write_whole
+from ...models import Solver
 from ..cache_building import build_cache, check_space
 from ..cache_checks import OFF, check_collation, check_evaluating, check_rows, check_teacher, random_state_kept
 from ..cache_fingerprint import describe_collator, fingerprint, hash_model, hash_processing, row_key
@@ -189,7 +190,7 @@ class CachedTeacher:
                 output,
                 request.states,
                 request.logits,
-                num_symbols=self.model.decoder.num_symbols if hasattr(self.model, "solve") else None,
+                num_symbols=self.model.vocabulary.num_symbols if isinstance(self.model, Solver) else None,
                 top_k=request.top_k,
                 temperature=request.temperature or 1.0,
                 offset=request.offset,

@@ -1,8 +1,9 @@
 from transformers import AutoConfig, AutoModel
 
+from ..solve_output import SolveOutput
 from .configuration_gts import GTSConfig
-from .modeling_gts import DecoderMemory, GTSDecoder, GTSOutput
-from .tree_search import SolveOutput
+from .gts_output import DecoderMemory, GTSOutput
+from .modeling_gts import GTSDecoder
 
 
 AutoConfig.register(GTSConfig.model_type, GTSConfig)

@@ -3,60 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers import initialization as init
-from transformers.utils import ModelOutput
 
+from ...data.batches.mwp_collator import MwpCollator
+from ...data.batches.mwp_processor import MwpProcessor
 from ...data.batches.tree_batch import TreeBatch
+from ..solve_output import SolveOutput
 from .additive_scorer import AdditiveScorer
 from .configuration_gts import GTSConfig
-from .tree_search import SolveOutput, search_trees
-
-
-@dataclass
-class GTSOutput(ModelOutput):
-    """Output of [`GTSDecoder`].
-
-    Args:
-        loss (`torch.FloatTensor` of shape `(1,)`, *optional*, returned when targets are given):
-            Sum of the nodes' cross entropies divided by the number of problems.
-        logits (`torch.FloatTensor` of shape `(batch, target length, symbols)`):
-            Scores of operators, constants and numbers at each node of the target tree, in prefix order.
-    """
-
-    loss: torch.FloatTensor | None = None
-    logits: torch.FloatTensor | None = None
-
-
-@dataclass
-class DecoderMemory:
-    """What a batch's encoder gives the decoder, computed once.
-
-    Args:
-        states (`(B, S, H)`): Hidden states, padding zeroed.
-        padding (`(B, S)`, bool): True at padding.
-        keys (`(B, S, H)`): Attention's share of the states.
-        candidates (`(B, C, H)`): Embeddings of constants, then numbers.
-        candidate_keys (`(B, C, H)`): Scorer's share of the candidates.
-        missing (`(B, C)`, bool): True where a problem has no such number.
-        root (`(B, H)`): First goal.
-    """
-
-    states: Tensor
-    padding: Tensor
-    keys: Tensor
-    candidates: Tensor
-    candidate_keys: Tensor
-    missing: Tensor
-    root: Tensor
-
-    def select(self, problems: Tensor) -> DecoderMemory:
-        """Memory of some of the problems."""
-        return DecoderMemory(*(getattr(self, name)[problems] for name in self.__dataclass_fields__))
+from .gts_output import DecoderMemory, GTSOutput
+from .tree_search import search_trees
 
 
 class GatedTanh(nn.Module):
@@ -76,6 +36,11 @@ class GTSPreTrainedModel(PreTrainedModel):
     base_model_prefix = "decoder"
     main_input_name = "encoder_hidden_states"
     accepts_loss_kwargs = False
+    # It has no layer of such attention, so that of its encoder may be of any kind.
+    _supports_sdpa = True
+    _supports_flash_attn = True
+    _supports_flex_attn = True
+    _supports_attention_backend = True
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
@@ -123,6 +88,15 @@ class GTSDecoder(GTSPreTrainedModel):
         self.candidate_scorer = AdditiveScorer(2 * size, size, size)
         self.dropout = nn.Dropout(config.dropout)
         self.post_init()
+
+    @property
+    def title(self) -> str:
+        """What a card calls it."""
+        return f"goal-driven tree decoder (GTS) of width {self.config.hidden_size}"
+
+    def make_collator(self, processor: MwpProcessor) -> MwpCollator:
+        """From encoded rows to batches with target trees."""
+        return MwpCollator(processor)
 
     @property
     def num_operators(self) -> int:
@@ -335,4 +309,4 @@ def _attend(scores: Tensor, padding: Tensor) -> Tensor:
     return masked.softmax(-1).to(scores.dtype)
 
 
-__all__ = ["DecoderMemory", "GTSDecoder", "GTSOutput", "GTSPreTrainedModel"]
+__all__ = ["GTSDecoder", "GTSPreTrainedModel"]

@@ -2,39 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 import torch
-from torch import Tensor
-from transformers.utils import ModelOutput
+from torch import Tensor, nn
 
-
-if TYPE_CHECKING:
-    from .modeling_gts import DecoderMemory, GTSDecoder
-
-
-@dataclass
-class SolveOutput(ModelOutput):
-    """Decoded expressions, the best first.
-
-    Args:
-        sequences (`torch.LongTensor` of shape `(batch, num_return_sequences, longest)`):
-            Prefix ids, -100 after the end.
-        scores (`torch.FloatTensor` of shape `(batch, num_return_sequences)`):
-            Sum of the log probabilities of the symbols; minus infinity where there is no expression.
-        finished (`torch.BoolTensor` of shape `(batch, num_return_sequences)`):
-            Whether the row is a complete expression. Rows that are not are empty: a problem without numbers and
-            without constants has no expression.
-    """
-
-    sequences: torch.LongTensor | None = None
-    scores: torch.FloatTensor | None = None
-    finished: torch.BoolTensor | None = None
+from ..solve_output import SolveOutput
+from .gts_output import DecoderMemory
 
 
 def search_trees(
-    decoder: GTSDecoder, memory: DecoderMemory, num_beams: int, max_length: int, num_return_sequences: int = 1
+    decoder: nn.Module, memory: DecoderMemory, num_beams: int, max_length: int, num_return_sequences: int = 1
 ) -> SolveOutput:
     """Most probable trees that a beam search finds (greedy search with one beam).
 

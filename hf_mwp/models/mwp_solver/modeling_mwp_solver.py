@@ -1,23 +1,27 @@
-"""Math-word-problem solver: any encoder and a goal-driven tree decoder."""
+"""Math-word-problem solver: any encoder and a decoder."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoModel, PreTrainedModel
+from transformers import AutoModel, PreTrainedConfig, PreTrainedModel
 from transformers.utils import ModelOutput
 
 from ...data.batches.mwp_processor import MwpProcessor
+from ...data.batches.output_vocabulary import OutputVocabulary
 from ...data.batches.tree_batch import TreeBatch
 from ...data.training_lineage import inherit_training_texts, write_training_texts
-from ..gts import GTSConfig, GTSDecoder, SolveOutput
+from ..gts import GTSConfig
 from ..positions import count_positions
+from ..solve_output import SolveOutput
+from ..solver import Solver
 from .bottlenecks import Bottleneck, Bottlenecks, check_no_bottlenecks
 from .configuration_mwp_solver import MwpSolverConfig
 from .whole_loading import load_whole
@@ -50,13 +54,17 @@ class MwpSolverOutput(ModelOutput):
     bottleneck_states: tuple[torch.FloatTensor, ...] | None = None
 
 
-class MwpSolver(PreTrainedModel):
+class MwpSolver(PreTrainedModel, Solver):
     """Solver of math word problems: text with masked numbers in, expression tree over these numbers out.
 
     Args:
         config ([`MwpSolverConfig`]): Encoder and decoder.
         encoder (`PreTrainedModel`, *optional*): An encoder to use instead of a new one; not one with bottlenecks.
-        decoder ([`GTSDecoder`], *optional*): A decoder to use instead of a new one.
+        decoder (`PreTrainedModel`, *optional*): A decoder to use instead of a new one.
+
+    A decoder is a model of any type that `AutoModel` knows with the fields `operators`, `constants`, `max_length` and
+    `encoder_hidden_size` in its config, and with `title`, `make_collator`, `forward` and `generate` as [`GTSDecoder`]
+    has them; `trees` are given only to one whose collator makes them.
     """
 
     config_class = MwpSolverConfig
@@ -71,7 +79,7 @@ class MwpSolver(PreTrainedModel):
         self,
         config: MwpSolverConfig,
         encoder: PreTrainedModel | None = None,
-        decoder: GTSDecoder | None = None,
+        decoder: PreTrainedModel | None = None,
     ) -> None:
         super().__init__(config)
         if encoder is not None:
@@ -104,7 +112,7 @@ class MwpSolver(PreTrainedModel):
         cls,
         encoder: str | PathLike | PreTrainedModel,
         processor: MwpProcessor,
-        decoder: GTSConfig | GTSDecoder | None = None,
+        decoder: PreTrainedConfig | PreTrainedModel | None = None,
         decoder_kwargs: dict | None = None,
         bottleneck_layers: Sequence[int] = (),
         bottleneck_size: int | None = None,
@@ -119,8 +127,8 @@ class MwpSolver(PreTrainedModel):
                 Gives the output symbols; the encoder's embeddings grow to its tokenizer, a row of `[NUM0]`, `[NUM1]`,
                 ... starting as that of `[NUM]` with a little noise. Its `max_length` is lowered to the encoder's
                 positions.
-            decoder ([`GTSConfig`] or [`GTSDecoder`], *optional*):
-                By default a new decoder of the encoder's width and the processor's symbols.
+            decoder ([`GTSConfig`], [`GTSDecoder`] or those of another decoder, *optional*):
+                By default a new [`GTSDecoder`] of the encoder's width and the processor's symbols.
             decoder_kwargs (`dict`, *optional*):
                 Fields of the new decoder's [`GTSConfig`], such as `dropout`.
             bottleneck_layers (`Sequence[int]`, *optional*), bottleneck_size (`int`, *optional*):
@@ -143,7 +151,11 @@ class MwpSolver(PreTrainedModel):
         if decoder is None:
             fields = {"hidden_size": width, "encoder_hidden_size": width} | (decoder_kwargs or {})
             decoder = GTSConfig(operators=vocabulary.operators, constants=vocabulary.constants, **fields)
-        decoder_config = decoder.config if isinstance(decoder, GTSDecoder) else decoder
+        if isinstance(decoder, PreTrainedConfig):
+            # In full precision, whatever the model was in that its config is from.
+            decoder_config, decoder = decoder, None
+        else:
+            decoder_config = decoder.config
         processor.check_symbols(decoder_config.operators, decoder_config.constants)
         config = MwpSolverConfig(
             encoder_config=encoder.config,
@@ -151,7 +163,8 @@ class MwpSolver(PreTrainedModel):
             bottleneck_layers=list(bottleneck_layers),
             bottleneck_size=bottleneck_size,
         )
-        decoder = decoder if isinstance(decoder, GTSDecoder) else GTSDecoder(decoder)
+        if decoder is None:
+            decoder = AutoModel.from_config(decoder_config, dtype=torch.get_default_dtype())
         solver = cls(config, encoder=encoder, decoder=decoder)
         inherit_training_texts(solver, encoder)
         return solver
@@ -162,6 +175,21 @@ class MwpSolver(PreTrainedModel):
             # First, for what is pushed to the Hub is what lies in the folder when the weights are written.
             write_training_texts(self, save_directory)
         super().save_pretrained(save_directory, is_main_process=is_main_process, **kwargs)
+
+    @property
+    def vocabulary(self) -> OutputVocabulary:
+        return OutputVocabulary(self.decoder.config.operators, self.decoder.config.constants)
+
+    @property
+    def decoding_modules(self) -> list[nn.Module]:
+        return [self.decoder]
+
+    @property
+    def decoder_title(self) -> str:
+        return self.decoder.title
+
+    def make_collator(self, processor: MwpProcessor) -> Callable[[list[dict[str, Any]]], dict[str, Any]]:
+        return self.decoder.make_collator(processor)
 
     def get_input_embeddings(self) -> nn.Module:
         return self.encoder.get_input_embeddings()
@@ -211,7 +239,8 @@ class MwpSolver(PreTrainedModel):
         states = encoded.last_hidden_state
         loss = logits = None
         if labels is not None or trees is not None:
-            decoded = self.decoder(states, attention_mask, number_positions, number_groups, labels, trees)
+            layout = {} if trees is None else {"trees": trees}
+            decoded = self.decoder(states, attention_mask, number_positions, number_groups, labels, **layout)
             loss, logits = decoded.loss, decoded.logits
         output = MwpSolverOutput(
             loss=loss,
@@ -235,16 +264,8 @@ class MwpSolver(PreTrainedModel):
         max_length: int | None = None,
         num_return_sequences: int = 1,
     ) -> SolveOutput:
-        """Decodes the expression trees of a batch; see [`~hf_mwp.models.gts.tree_search.search_trees`].
-
-        Args:
-            input_ids, attention_mask, number_positions, token_type_ids: As in `forward`.
-            number_groups (`torch.LongTensor`, *optional*):
-                Not used: any of several equal numbers will do. Taken so that a processor's batch can be passed whole.
-            num_beams (`int`, *optional*, defaults to 1): 1 is greedy search.
-            max_length (`int`, *optional*): Most symbols of a tree; the decoder's `max_length` by default.
-            num_return_sequences (`int`, *optional*, defaults to 1): Trees of a problem, best first.
-        """
+        """As in [`Solver`]. `number_groups` are not used, since any of several equal numbers will do: they are taken
+        so that a processor's batch can be passed whole."""
         states = self.encode(input_ids, attention_mask, token_type_ids).last_hidden_state
         return self.decoder.generate(
             states, attention_mask, number_positions, num_beams, max_length, num_return_sequences

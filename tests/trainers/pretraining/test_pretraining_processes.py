@@ -8,8 +8,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.trainers.pretraining.run_pretraining import pretrain
 from tests.trainers.processes import launch
-from tests.trainers.run_pretraining import pretrain
 
 
 SCRIPT = Path(__file__).with_name("run_pretraining.py")

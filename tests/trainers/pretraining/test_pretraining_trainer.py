@@ -141,7 +141,7 @@ def test_class_weights(make, processor):
     trainer = make(pos_class_weights=weights)
     by_tag = {"m": 0.5, "n": 2.0, "q": 0.5, "v": 0.0, "x": 1.0}
     expected = [by_tag[label[2:]] for label in trainer.model.config.pos_labels]
-    assert trainer._label_weights.tolist() == expected
+    assert trainer._tagging_loss.weights.tolist() == expected
     batch = next(iter(trainer.get_train_dataloader()))
     trainer.model.train()
     loss = trainer.compute_loss(trainer.model, batch)
@@ -149,7 +149,7 @@ def test_class_weights(make, processor):
     logits, labels = outputs.pos_logits.flatten(0, 1), batch["pos_labels"].flatten()
     pos = cross_entropy(logits, labels, weight=torch.tensor(expected))
     assert loss.item() == pytest.approx(outputs.mlm_loss.item() + 5 * pos.item(), rel=1e-5)
-    assert make(pos_class_weights={"noun": 1})._label_weights is None
+    assert make(pos_class_weights={"noun": 1})._tagging_loss.weights is None
     other = tiny_student(processor, pos_tagger="another")
     with pytest.raises(ValueError, match="the tag set of another is not known"):
         make(other, pos_class_weights=weights)

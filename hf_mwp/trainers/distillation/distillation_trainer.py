@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from ..distillation.compatibility import (
+from ...distillation.compatibility import (
     check_embeddings,
     check_frozen_teacher,
     check_outputs,
     check_reading,
     check_solvers,
 )
-from ..distillation.feature_projections import FeatureProjections
-from ..distillation.features import Features, read_features
-from ..distillation.objectives import Objective
-from ..distillation.teachers import CachedTeacher, LiveTeacher, TeacherRequest
-from .base_trainer import BaseTrainer
+from ...distillation.feature_projections import FeatureProjections
+from ...distillation.features import Features, read_features
+from ...distillation.objectives import Objective
+from ...distillation.teachers import CachedTeacher, LiveTeacher, TeacherRequest
+from ..solver.solver_trainer import SolverTrainer
 from .default_objectives import default_objectives
 from .distillation_config import DistillationConfig
 
 
-class DistillationTrainer(BaseTrainer):
+class DistillationTrainer(SolverTrainer):
     """
     Trains a student to follow a frozen teacher: in its predictions, its hidden states and its embeddings.
 
@@ -112,15 +113,7 @@ class DistillationTrainer(BaseTrainer):
             check_reading(processing_class, teacher_processing_class)
         self.teacher_model = teacher_model
         self._reads_alike = teacher_processing_class is not None
-        super().__init__(
-            model=model,
-            args=args,
-            data_collator=data_collator,
-            train_dataset=train_dataset,
-            eval_dataset=eval_dataset,
-            processing_class=processing_class,
-            **kwargs,
-        )
+        super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
         # The loss is a mean over a batch, whatever the student's `forward` could do with `num_items_in_batch`.
         self.model_accepts_loss_kwargs = False
         self.objectives = default_objectives(self.args) if objectives is None else list(objectives)
@@ -189,15 +182,11 @@ class DistillationTrainer(BaseTrainer):
         self._live_teacher = self.teacher_source = LiveTeacher(self.teacher_model, request)
 
     def _first_batch(self) -> dict[str, Any]:
-        rows = []
-        for row in self.train_dataset:
-            rows.append(row)
-            if len(rows) == 2:
-                break
+        rows = list(islice(self.train_dataset, 2))
         return self._get_collator_with_removed_columns(self.data_collator)(rows)
 
     def create_optimizer(self, model=None):
-        """As in [`BaseTrainer`]; from here on the projections are part of the student."""
+        """As in [`SolverTrainer`]; from here on the projections are part of the student."""
         if self.model_init is not None:
             self.projections.detach()
             self._check_models(self.model)
@@ -229,23 +218,8 @@ class DistillationTrainer(BaseTrainer):
 
     # Loss
 
-    def get_batch_samples(self, epoch_iterator, num_batches, device):
-        """As in `Trainer`; counts over what a step averages its parts, in all its batches and processes."""
-        batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
-        if not batches:
-            return batches, None
-        counts = torch.stack([self._count(batch) for batch in batches]).sum(0, keepdim=True)
-        return batches, self.accelerator.gather(counts).sum(0)
-
-    def _count(self, batch: dict[str, Any]) -> torch.Tensor:
-        """Over how many items each part of a batch is a mean; 1 if nobody knows."""
-        device, counts = self.args.device, []
-        for objective in self.objectives:
-            for count in objective.counts(batch).values():
-                # Made where they are used: a step waits for no device.
-                known = isinstance(count, torch.Tensor)
-                counts.append(count.to(device, torch.float) if known else torch.full((), count or 1.0, device=device))
-        return torch.stack(counts)
+    def _counts(self, batch: dict[str, Any]) -> dict[str, torch.Tensor | int | None]:
+        return {name: count for each in self.objectives for name, count in each.counts(batch).items()}
 
     def get_train_dataloader(self):
         """As in `Trainer`; with `cache_teacher_outputs`, batches bring the teacher's outputs along."""
@@ -302,11 +276,7 @@ class DistillationTrainer(BaseTrainer):
         for objective in self.objectives:
             parts |= objective.losses(student, teacher, inputs)
             weights |= objective.parts
-        if num_items_in_batch is not None:
-            # `Trainer` takes the mean over batches and processes.
-            mean = num_items_in_batch / (self.current_gradient_accumulation_steps * self.accelerator.num_processes)
-            shares = self._count(inputs) / mean.clamp(min=1e-9)
-            parts = {name: part * share for (name, part), share in zip(parts.items(), shares, strict=True)}
+        parts = self._weighed(parts, inputs, num_items_in_batch)
         self.record_loss_parts({f"loss_{name}": part for name, part in parts.items()})
         loss = sum(weights[name] * part for name, part in parts.items())
         return (loss, student.output) if return_outputs else loss

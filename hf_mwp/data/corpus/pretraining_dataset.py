@@ -1,4 +1,4 @@
-"""From a corpus to what the pretraining trainer feeds its model with."""
+"""From a corpus to the rows that a model is pretrained on."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..data.batches.mwp_processor import MwpProcessor
-from ..data.corpus.encoded_corpus import encode_corpus, read_labelling
-from ..data.corpus.pretraining_encoder import PreTrainingEncoder, pos_label_list
-from ..data.corpus.tagger_checks import check_tagger, config_tagger
-from ..data.data_error import DataError
-from ..data.training_texts import TrainingTexts
+from ..batches.mwp_processor import MwpProcessor
+from ..data_error import DataError
+from ..training_texts import TrainingTexts
+from .encoded_corpus import encode_corpus, read_labelling
+from .pretraining_encoder import PreTrainingEncoder, pos_label_list
+from .tagger_checks import check_tagger, config_tagger
 
 
 ENCODED_COLUMNS = ("input_ids", "mask_class", "mask_unit", "text_key")

@@ -8,7 +8,7 @@ from torch import nn
 from transformers import AutoModel, TrainerCallback
 from transformers.utils import logging
 
-from ..distillation.parameter_mixing import check_mixing, mix_parameters
+from ...distillation.parameter_mixing import check_mixing, mix_parameters
 
 
 logger = logging.get_logger(__name__)

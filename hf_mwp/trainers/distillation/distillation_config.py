@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from ..distillation.layer_mapping import STRATEGIES, map_layers
-from ..distillation.objectives import (
+from ...distillation.layer_mapping import STRATEGIES, map_layers
+from ...distillation.objectives import (
     AttentionMaps,
     AttentionRelations,
     ContextRelations,
@@ -19,8 +19,8 @@ from ..distillation.objectives import (
     PatientStates,
     SoftLabels,
 )
-from ..losses import AttentionMSELoss, NSTLoss
-from .base_config import BaseConfig
+from ...losses import AttentionMSELoss, NSTLoss
+from ..base_config import BaseConfig
 
 
 # Names that `prediction_loss` and `hidden_loss` may have; in Python, objectives may be given to the trainer instead.
@@ -48,62 +48,48 @@ class DistillationConfig(BaseConfig):
 
     as Ming et al. define it (A Compact Model for Mathematics Problem Representations Distilled from BERT, AAAI 2025).
 
+    Each field has its `help`; besides:
+
     Args:
-        > Prediction
-
         temperature (`float`, *optional*, defaults to 4.0):
-            Softens the probabilities of both models (the paper's value).
+            The paper's value.
         soft_label_weight (`float`, *optional*, defaults to 0.5):
-            Share of the teacher's probabilities, the rest being the labels' (the paper's lambda). 1 trains without
-            labels, 0 without the teacher's probabilities.
+            The paper's lambda. 1 trains without labels, 0 without the teacher's probabilities.
         scale_by_square (`bool`, *optional*, defaults to `True`):
-            Multiply the soft part by `temperature²` (Hinton et al.), so that its gradients keep their size. The
-            paper's formula has no such factor; with its temperature of 4 the soft part then is 16 times smaller.
+            As Hinton et al. have it, so that the soft part's gradients keep their size. The paper's formula has no
+            such factor; with its temperature of 4 the soft part then is 16 times smaller.
         prediction_loss (`str`, *optional*, defaults to `"kd"`):
-            How the student follows the teacher's probabilities: `"kd"`, as they are; `"dkd"`, the right class apart
-            from the others, which needs labels ([`DKDLoss`]).
+            `"dkd"` needs labels ([`DKDLoss`]).
         prediction_weight (`float`, *optional*, defaults to 1.0):
-            Weight of both parts together; 0 trains on features alone.
-
-        > Features
-
+            0 trains on features alone.
         hidden_loss (`str`, *optional*, defaults to `"mse"`):
-            What the student's layers learn: `"mse"`, hidden states ([`HiddenMSELoss`]); `"attention"`, attention
-            matrices head by head, or `"attention_mean"`, their means over heads ([`AttentionMSELoss`]; both models
-            need `attn_implementation="eager"`); `"fsp"`, the flow from the pair of layers before, the embedding
-            output being the first ([`FSPLoss`]); `"nst"`, similarities between tokens ([`NSTLoss`]); `"pkd"`, the
-            first token's states of all mapped layers together ([`PKDLoss`]); `"ckd"`, how tokens and how the layers of
-            a token lie to each other ([`~objectives.ContextRelations`]); `"minilm"`, relations between queries, keys
-            and values ([`RelationLoss`]; MiniLM has the last pair alone, `layer_mapping="3:12"`). Several are joined
-            by `+`, such as `"mse+attention"`, and logged under their names. `None` or `"none"` for no such loss. Ming
-            et al. compare the first four in table 6; hidden states are the best.
+            `"mse"`, hidden states ([`HiddenMSELoss`]); `"attention"`, attention matrices head by head, or
+            `"attention_mean"`, their means over heads ([`AttentionMSELoss`]; both models need
+            `attn_implementation="eager"`); `"fsp"`, the flow from the pair of layers before, the embedding output
+            being the first ([`FSPLoss`]); `"nst"`, similarities between tokens ([`NSTLoss`]); `"pkd"`, the first
+            token's states of all mapped layers together ([`PKDLoss`]); `"ckd"`, how tokens and how the layers of a
+            token lie to each other ([`~objectives.ContextRelations`]); `"minilm"`, relations between queries, keys and
+            values ([`RelationLoss`]; MiniLM has the last pair alone, `layer_mapping="3:12"`). Several are joined by
+            `+` and logged under their names. Ming et al. compare the first four in table 6; hidden states are the
+            best.
         layer_mapping (`str` or list of pairs, *optional*, defaults to `"uniform"`):
-            Which layer learns from which, see [`~distillation.map_layers`]: `"uniform"`, `"first"`, `"last"`, pairs
-            student:teacher such as `"1:4,2:8,3:12"`, or `[[1, 4], [2, 8], [3, 12]]` in Python and YAML.
+            See [`~distillation.map_layers`]; in Python and YAML also `[[1, 4], [2, 8], [3, 12]]`.
         hidden_weights (`list[float]`, *optional*):
-            Weight of each pair of the mapping. Defaults to the paper's 1.0, 0.9, 1.0 for three pairs, else to 1.0
-            each.
+            1.0, 0.9, 1.0 are the paper's.
         embedding_weight (`float`, *optional*, defaults to 1.0):
-            Weight of the squared distance of the embedding outputs; 0 for no such loss.
+            Of the squared distance of the embedding outputs.
         use_bottlenecks (`bool`, *optional*, defaults to `True`):
-            Take the narrow states of the teacher's bottleneck networks as targets where it has any, without a linear
-            map where the student is as wide as they are.
+            Where the teacher has any; without a linear map where the student is as wide as they are.
         projection_learning_rate (`float`, *optional*, defaults to 1e-3):
-            Learning rate of the linear maps between different widths, which start from random weights;
-            `learning_rate` if `None`.
-
-        > Teacher cache
-
+            The maps start from random weights.
         cache_teacher_outputs (`bool`, *optional*, defaults to `False`):
-            Run the teacher once over the training rows and keep what is compared on disk, instead of running it in
-            every epoch. For rows and collators that do not change from epoch to epoch; what would make the cache wrong
-            is refused. The options below need it; only an explicit `False` turns it off beside them.
+            For rows and collators that do not change from epoch to epoch; what would make the cache wrong is refused.
+            The options below need it; only an explicit `False` turns it off beside them.
         teacher_cache_dir (`str`, *optional*):
-            Where caches are, each in a folder named by a fingerprint of teacher, processor, collation and layers;
-            `teacher_cache` in `output_dir` by default. Runs may share it.
+            Each cache has a folder there, named by a fingerprint of teacher, processor, collation and layers. Runs may
+            share it.
         cache_top_k (`int`, *optional*):
-            Keep the scores of this many likeliest classes per position, where there are more (vocabularies); all
-            others share the rest of the probability evenly. All are kept by default.
+            For vocabularies: all other classes share the rest of the probability evenly.
 
     These defaults differ from `TrainingArguments` besides those of [`BaseConfig`]: `learning_rate=1e-4` and
     `decoder_learning_rate=1e-3` (of solvers; the paper distils for 120 epochs with 3e-5),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, fields
 
-from ..problems.tagging.pos_classes import check_classes
-from .base_config import BaseConfig
+from ...problems.tagging.pos_classes import check_classes
+from ..base_config import BaseConfig
 
 
 # Fields of `BaseConfig` that speak of solvers alone.
@@ -30,36 +30,24 @@ class PreTrainingConfig(BaseConfig):
     as Ming et al. define it (A Compact Model for Mathematics Problem Representations Distilled from BERT, AAAI 2025).
     The fields of [`BaseConfig`] that speak of solvers must stay at their defaults.
 
+    Each field has its `help`; besides:
+
     Args:
-        > Masked language modelling
-
         mlm_probability (`float`, *optional*, defaults to 0.15):
-            Share of the tokens that are chosen (BERT's; the paper does not say).
-        keyword_weight (`float`, *optional*, defaults to 3.0):
-            How much more often a mathematical keyword is chosen than an ordinary token; 1 makes no difference.
-        number_weight (`float`, *optional*, defaults to 3.0):
-            The same for numbers and quantities. "We pay more attention to the mask of mathematical keywords and
-            numbers" is all that the paper says.
+            BERT's; the paper does not say.
+        keyword_weight (`float`, *optional*, defaults to 3.0), number_weight (`float`, *optional*, defaults to 3.0):
+            "We pay more attention to the mask of mathematical keywords and numbers" is all that the paper says; 1
+            makes no difference.
         mlm_loss_weight (`float`, *optional*, defaults to 1.0):
-            Weight of the loss; 0 masks nothing and does not score the vocabulary.
-
-        > Part-of-speech tagging
-
+            0 masks nothing and does not score the vocabulary.
         pos_loss_weight (`float`, *optional*, defaults to 5.0):
-            Weight of the loss ("with a 1:5 ratio between the two"); 0 leaves tagging away. The tags of tagged texts
-            then still say which words are quantities, so that the same tokens are masked as with tagging.
+            "with a 1:5 ratio between the two". With 0 the same tokens are masked as with tagging.
         pos_class_weights (`dict[str, float]`, *optional*):
-            Weights of labels in the loss by the class of their tag: `noun`, `quantity`, `verb`, `punctuation`,
-            `pronoun`, the five that the paper names as important (see [`~problems.pos_classes.TAG_SETS`]). Others, and
-            all tags that belong to no class, have the weight 1. JSON as a flag, a mapping in YAML. Not with
-            `pos_loss_weight=0`.
-
-        > Held-out texts
-
+            The five classes are those that the paper names as important (see [`~problems.pos_classes.TAG_SETS`]). Not
+            with `pos_loss_weight=0`.
         validation_fraction (`float`, *optional*, defaults to 0.02):
-            Share of the texts that are held out where no `eval_dataset` is given; 0 evaluates nothing. Which ones, and
-            their masks, depends on `data_seed` (or `seed`) and the texts alone, so that figures of runs on the same
-            corpus compare.
+            Which texts, and their masks, depends on `data_seed` (or `seed`) and the texts alone, so that figures of
+            runs on the same corpus compare.
 
     The paper trains for 150 epochs with batches of 128, Adam, learning rate 1e-5 and weight decay 1e-5. Of these,
     `num_train_epochs=150` would take days on a CPU and 1e-5 is made for weights that are pretrained already, so the

@@ -8,8 +8,7 @@ import torch
 from transformers.trainer_utils import has_length
 from transformers.utils import logging
 
-from ..data.batches.mwp_processor import MwpProcessor, pad_rows
-from ..data.datasets.loading import problem_from_row
+from ...data.batches.mwp_processor import MwpProcessor, pad_rows
 
 
 logger = logging.get_logger(__name__)
@@ -43,9 +42,13 @@ def prepare_training_rows(dataset: Any, processor: MwpProcessor) -> Any:
     columns = _columns(dataset, "train_dataset")
     skipped: list[tuple[str, str]] = []
     if "input_ids" in columns:
-        keep = [row for row, labels in enumerate(_column(dataset, "labels")) if labels]
+        is_list = isinstance(dataset, list)
+        encoded = [row.get("labels") for row in dataset] if is_list else dataset["labels"]
+        keep = [row for row, labels in enumerate(encoded) if labels]
         skipped = [("", "it was encoded without labels")] * (len(dataset) - len(keep))
-        prepared = _select(dataset, keep) if skipped else dataset
+        prepared = dataset
+        if skipped:
+            prepared = [dataset[row] for row in keep] if is_list else dataset.select(keep)
     elif isinstance(dataset, list):
         encoded = _encode_rows(dataset, processor, skipped)
         prepared = [row for row in encoded if row["labels"]]
@@ -78,7 +81,7 @@ def prepare_evaluation_rows(dataset: Any, processor: MwpProcessor) -> Any:
         )
     if "input_ids" not in columns:
         if isinstance(dataset, list):
-            dataset = _encode_rows(dataset, processor, skipped=[])
+            dataset = _encode_rows(dataset, processor)
         else:
             dataset = processor.prepare_dataset(dataset)
     if ROW_INDEX in columns:
@@ -113,18 +116,10 @@ class EvaluationCollator:
         return batch
 
 
-def _encode_rows(rows: list[dict], processor: MwpProcessor, skipped: list[tuple[str, str]]) -> list[dict]:
-    encoded = []
-    for row in rows:
-        problem = problem_from_row(row, numerals=processor.numerals)
-        columns = processor.encode([problem])
-        try:
-            columns["labels"] = processor.encode([problem], with_labels=True)["labels"]
-        except ValueError as error:
-            columns["labels"] = [[]]
-            skipped.append((problem.id, str(error)))
-        encoded.append({**row, **{name: values[0] for name, values in columns.items()}})
-    return encoded
+def _encode_rows(rows: list[dict], processor: MwpProcessor, skipped: list | None = None) -> list[dict]:
+    columns = processor.encode_rows(rows, skipped)
+    encoded = zip(*columns.values(), strict=True)
+    return [{**row, **dict(zip(columns, values, strict=True))} for row, values in zip(rows, encoded, strict=True)]
 
 
 def _columns(dataset: Any, name: str) -> list[str]:
@@ -137,11 +132,3 @@ def _columns(dataset: Any, name: str) -> list[str]:
             f"{type(dataset).__name__}."
         )
     return columns
-
-
-def _column(dataset: Any, name: str) -> list:
-    return [row.get(name) for row in dataset] if isinstance(dataset, list) else list(dataset[name])
-
-
-def _select(dataset: Any, rows: list[int]) -> Any:
-    return [dataset[row] for row in rows] if isinstance(dataset, list) else dataset.select(rows)

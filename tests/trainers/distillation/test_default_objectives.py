@@ -14,7 +14,7 @@ from hf_mwp.distillation.objectives import (
 )
 from hf_mwp.losses import AttentionMSELoss, HiddenMSELoss, NSTLoss
 from hf_mwp.trainers import DistillationConfig
-from hf_mwp.trainers.default_objectives import default_objectives
+from hf_mwp.trainers.distillation.default_objectives import default_objectives
 
 
 def objectives(tmp_path, **fields):

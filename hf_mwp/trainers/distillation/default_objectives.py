@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..distillation.objectives import EmbeddingOutputs, HardLabels, Objective
+from ...distillation.objectives import EmbeddingOutputs, HardLabels, Objective
 from .distillation_config import HIDDEN_LOSSES, PREDICTION_LOSSES, DistillationConfig
 
 

@@ -12,25 +12,25 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy
-from transformers import TrainerCallback
 from transformers.trainer_utils import EvalLoopOutput
 
-from ..data.batches.mwp_processor import MwpProcessor
-from ..data.corpus.pretraining_collator import PreTrainingCollator
-from ..data.training_texts import TrainingTexts
-from ..problems.tagging.pos_classes import tag_classes
-from .base_trainer import BaseTrainer
-from .pretraining_config import PreTrainingConfig
-from .pretraining_dataset import prepare_texts, split_texts, texts_of_corpus
-from .pretraining_evaluation import (
+from ...data.batches.mwp_processor import MwpProcessor
+from ...data.corpus.pretraining_collator import PreTrainingCollator
+from ...data.corpus.pretraining_dataset import prepare_texts, split_texts, texts_of_corpus
+from ...data.training_texts import TrainingTexts
+from ...metrics.pretraining_statistics import (
     STATISTICS,
     masking_statistics,
     summarise_statistics,
     tagging_report,
     tagging_statistics,
 )
-from .solver_dataset import ROW_INDEX
+from ..base_trainer import BaseTrainer
+from ..solver.solver_dataset import ROW_INDEX
+from .masks_of_epoch import MasksOfEpoch
+from .pretraining_checks import check_pretraining
+from .pretraining_config import PreTrainingConfig
+from .tagging_loss import TaggingLoss
 
 
 COLUMNS = ("input_ids", "pos_labels", "mask_class", "mask_unit", "text_key", ROW_INDEX)
@@ -121,7 +121,7 @@ class PreTrainingTrainer(BaseTrainer):
                 f"`processing_class` must be an `MwpProcessor`, got `{type(processing_class).__name__}`: make one "
                 "with `MwpProcessor(tokenizer)`."
             )
-        self._check(model, args, processing_class)
+        check_pretraining(model, args, processing_class)
         self._masks, self._tags = args.mlm_loss_weight > 0, args.pos_loss_weight > 0
         self._corpus = train_dataset
         seed = args.seed if args.data_seed is None else args.data_seed
@@ -147,50 +147,12 @@ class PreTrainingTrainer(BaseTrainer):
         self.evaluation_collator = PreTrainingCollator(processing_class, keep_original=True, **masking)
         if self._tags:
             model.config.pos_loss_weight = args.pos_loss_weight
-        super().__init__(
-            model=model,
-            args=args,
-            data_collator=data_collator,
-            train_dataset=train_dataset,
-            eval_dataset=eval_dataset,
-            processing_class=processing_class,
-            callbacks=[*(callbacks or []), _MasksOfEpoch(data_collator)],
-            **kwargs,
-        )
+            self._tagging_loss = TaggingLoss(model.config, args.pos_class_weights)
+        callbacks = [*(callbacks or []), MasksOfEpoch(data_collator)]
+        datasets = train_dataset, eval_dataset
+        super().__init__(model, args, data_collator, *datasets, processing_class, callbacks=callbacks, **kwargs)
         # The loss is a mean over the tokens of a step, whatever `forward` could do with `num_items_in_batch`.
         self.model_accepts_loss_kwargs = False
-        self._label_weights = self._make_label_weights() if self._tags else None
-
-    @staticmethod
-    def _check(model, args, processor) -> None:
-        if model is None or hasattr(model, "solve"):
-            raise TypeError(
-                "`model` must be a model to pretrain, such as `MwpStudentForPreTraining`, got "
-                f"{type(model).__name__ if model is not None else None}."
-            )
-        if args.pos_loss_weight and not getattr(model.config, "num_pos_tags", 0):
-            raise ValueError(
-                f"`{type(model).__name__}` has no tagging head: use `MwpStudentForPreTraining`, or set "
-                "`pos_loss_weight=0`."
-            )
-        embeddings = model.get_input_embeddings().num_embeddings
-        if len(processor.tokenizer) > embeddings:
-            raise ValueError(
-                f"The tokenizer has {len(processor.tokenizer)} entries, the model embeds {embeddings}: call "
-                "`processor.resize_embeddings(model)`, or give the model the tokenizer that it was made for."
-            )
-
-    def _make_label_weights(self) -> torch.Tensor | None:
-        config, weights = self.model.config, self.args.pos_class_weights
-        if not weights or all(weight == 1 for weight in weights.values()):
-            return None
-        if config.pos_labels is None or not (classes := tag_classes(config.pos_tagger or "")):
-            raise ValueError(
-                f"`pos_class_weights` needs to know what class a tag belongs to, but the tag set of "
-                f"{config.pos_tagger or 'the tagger'} is not known: leave them away."
-            )
-        values = [float(weights.get(classes.get(label[2:]), 1.0)) for label in config.pos_labels]
-        return torch.tensor(values, device=self.args.device)
 
     @staticmethod
     def _numbered(dataset):
@@ -201,10 +163,6 @@ class PreTrainingTrainer(BaseTrainer):
     def _set_signature_columns_if_needed(self) -> None:
         if self._signature_columns is None:
             self._signature_columns = [*COLUMNS, self.args.length_column_name]
-
-    @property
-    def _notes_texts(self) -> bool:
-        return True
 
     @cached_property
     def _own_texts(self) -> TrainingTexts:
@@ -230,24 +188,9 @@ class PreTrainingTrainer(BaseTrainer):
         with self._sparse():
             return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
 
-    def _counts(self, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        """What the means of the two losses are taken over: masked tokens, and tagged ones with their weights."""
-        counts = torch.zeros(2)
-        if self._masks:
-            counts[0] = batch["labels"].ne(-100).sum()
-        if self._tags:
-            labels = batch["pos_labels"]
-            labels = labels[labels.ne(-100)]
-            counts[1] = len(labels) if self._label_weights is None else self._label_weights.cpu()[labels.cpu()].sum()
-        return counts
-
-    def get_batch_samples(self, epoch_iterator, num_batches, device):
-        """As in `Trainer`; a step counts masked and tagged tokens over all accumulated batches and processes."""
-        batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
-        if not batches or (len(batches) == 1 and self.accelerator.num_processes == 1):
-            return batches, None
-        counts = torch.stack([self._counts(batch) for batch in batches]).sum(0).to(device)
-        return batches, self.accelerator.reduce(counts, reduction="sum")
+    def _counts(self, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        counts = {"mlm_loss": batch["labels"].ne(-100).sum()} if self._masks else {}
+        return counts | ({"pos_loss": self._tagging_loss.count(batch["pos_labels"])} if self._tags else {})
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         """The weighted sum of both parts, each a mean over all tokens of the step."""
@@ -260,24 +203,11 @@ class PreTrainingTrainer(BaseTrainer):
         if self._tags:
             parts["pos_loss"] = self._tagging_loss(outputs, inputs["pos_labels"])
             weights["pos_loss"] = self.args.pos_loss_weight
-        if num_items_in_batch is not None:
-            # The mean of this batch times its share of the step's tokens: accumulated batches make one mean.
-            batches = self.current_gradient_accumulation_steps * self.accelerator.num_processes
-            counts = self._counts(inputs).to(num_items_in_batch)
-            masked, tagged = (counts * batches / num_items_in_batch.clamp(min=1e-9)).unbind()
-            parts = {name: part * (masked if name == "mlm_loss" else tagged) for name, part in parts.items()}
+        parts = self._weighed(parts, inputs, num_items_in_batch)
         if model.training:
             self.record_loss_parts(parts)
         loss = sum(weights[name] * part for name, part in parts.items())
         return (loss, outputs) if return_outputs else loss
-
-    def _tagging_loss(self, outputs, labels: torch.Tensor) -> torch.Tensor:
-        if self._label_weights is None:
-            return outputs["pos_loss"]
-        logits = outputs["pos_logits"].flatten(0, 1).float()
-        total = cross_entropy(logits, labels.flatten(), weight=self._label_weights, reduction="sum")
-        weights = self._label_weights[labels.clamp(min=0)] * labels.ne(-100)
-        return total / weights.sum().clamp(min=1e-9)
 
     # Evaluation
 
@@ -365,13 +295,3 @@ class PreTrainingTrainer(BaseTrainer):
                 path.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         output.metrics.update({f"{metric_key_prefix}_{name}": value for name, value in metrics.items()})
         return output._replace(num_samples=len(first))
-
-
-class _MasksOfEpoch(TrainerCallback):
-    """Tells a collator the epoch, before its batches are made."""
-
-    def __init__(self, collator: Any) -> None:
-        self.collator = collator
-
-    def on_epoch_begin(self, args, state, control, **kwargs):
-        self.collator.epoch = int(state.epoch or 0)

@@ -9,7 +9,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from ..data.corpus.pretraining_encoder import KEYWORD, NUMBER
-from ..metrics.pos_tagging import pos_report
+from .pos_tagging import pos_report
 
 
 # What is counted for each text; `sums` and `counts` of a kind give its mean.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .base_config import BaseConfig
+from ..base_config import BaseConfig
 
 
 @dataclass
@@ -20,10 +20,6 @@ class SolverConfig(BaseConfig):
         decoder_learning_rate (`float`, *optional*, defaults to 1e-3):
             Learning rate of the decoder, which always starts from random weights; Ming et al. use ten times that of
             the encoder as well (1e-4).
-        per_device_train_batch_size (`int`, *optional*, defaults to 32):
-            The paper's.
-        metric_for_best_model (`str`, *optional*, defaults to `"answer_accuracy"`):
-            What `load_best_model_at_end` and early stopping look at.
 
     The model's loss is the sum over the nodes of a tree, averaged over the problems of a batch, so learning rates go
     with that. Dropout is a matter of the models: `hidden_dropout_prob`, `attention_probs_dropout_prob` of the encoder

@@ -1,0 +1,82 @@
+"""What everything else asks of a solver of math word problems."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from ..data.batches.mwp_collator import MwpCollator
+from ..data.batches.mwp_processor import MwpProcessor
+from ..data.batches.output_vocabulary import OutputVocabulary
+from .solve_output import SolveOutput
+
+
+class Solver(ABC):
+    """
+    A model that reads problems and finds expressions over their numbers; [`MwpSolver`] is one.
+
+    A class that derives from `PreTrainedModel` and from this one is trained by [`SolverTrainer`], is student and
+    (cached) teacher of [`DistillationTrainer`], and runs in the pipeline `math-word-problem`. Its `forward` takes the
+    batches of its collator and returns an output with names: with labels
+
+    - `loss`, the sum over the symbols of an expression, averaged over the problems;
+    - `logits` `(problems, positions, symbols + numbers)`, at the places of `labels`: scores of the symbols of its
+      vocabulary, then of the problem's numbers, the smallest finite number for those that a problem lacks. These are
+      what distillation compares and a teacher cache keeps;
+
+    and on demand `hidden_states` and `attentions`, those of its encoder.
+
+    Attributes:
+        encoder (`PreTrainedModel`): What reads the text.
+    """
+
+    encoder: PreTrainedModel
+
+    @property
+    @abstractmethod
+    def vocabulary(self) -> OutputVocabulary:
+        """The symbols of its expressions; the problem's numbers have the ids that follow."""
+
+    @property
+    @abstractmethod
+    def decoding_modules(self) -> list[nn.Module]:
+        """What starts from random weights and so has a learning rate of its own (`decoder_learning_rate`)."""
+
+    @property
+    def decoder_title(self) -> str:
+        """What a card calls the part behind the encoder."""
+        return "decoder"
+
+    def make_collator(self, processor: MwpProcessor) -> Callable[[list[dict[str, Any]]], dict[str, Any]]:
+        """From rows that the processor has encoded to batches; any layout of the labels that it needs is added."""
+        return MwpCollator(processor, trees=False)
+
+    @abstractmethod
+    def solve(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        number_positions: Tensor | None = None,
+        *,
+        num_beams: int = 1,
+        max_length: int | None = None,
+        num_return_sequences: int = 1,
+    ) -> SolveOutput:
+        """
+        Finds the likeliest expressions of a batch.
+
+        Args:
+            input_ids (`torch.LongTensor` of shape `(B, S)`): Tokens of the masked text.
+            attention_mask (`torch.Tensor` of shape `(B, S)`, *optional*): 0 at padding.
+            number_positions (`torch.LongTensor` of shape `(B, N)`, *optional*): Token of each number, -1 for none.
+            num_beams (`int`, *optional*, defaults to 1): 1 is greedy search.
+            max_length (`int`, *optional*): Most symbols of an expression; its own limit by default.
+            num_return_sequences (`int`, *optional*, defaults to 1): Expressions of a problem, best first.
+        """
+
+
+__all__ = ["Solver"]

@@ -1,0 +1,1 @@
+"""Distillation of one model into another."""

@@ -1,0 +1,241 @@
+"""Training of solvers on problems with equations."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from transformers.trainer_utils import EvalLoopOutput
+
+from ...data.batches.mwp_processor import MwpProcessor
+from ...data.training_lineage import texts_of_rows
+from ...data.training_texts import TrainingTexts
+from ...files import write_json_lines
+from ...models import Solver
+from ...solving.solver_prediction import figure_names, read_predictions, summarise
+from ..base_trainer import BaseTrainer
+from .solver_config import SolverConfig
+from .solver_dataset import (
+    LABELLED_ROWS,
+    ROW_INDEX,
+    EvaluationCollator,
+    check_not_empty,
+    prepare_evaluation_rows,
+    prepare_training_rows,
+)
+
+
+COLUMNS = ("input_ids", "number_positions", "number_groups", "labels", ROW_INDEX)
+
+
+class SolverTrainer(BaseTrainer):
+    """
+    Trains a solver of math word problems, for example an [`MwpSolver`], on equations, and evaluates it by its answers.
+
+    Everything of `Trainer` works as users know it: callbacks, resuming, `push_to_hub`, several processes through
+    `accelerate launch` or `torchrun`. See [`SolverConfig`] for learning rates, decoding and early stopping.
+
+    Args:
+        model ([`MwpSolver`]):
+            The solver.
+        args ([`SolverConfig`], *optional*):
+            Arguments.
+        data_collator (`Callable`, *optional*):
+            Collates encoded rows; the model's own ([`~Solver.make_collator`]) by default.
+        train_dataset, eval_dataset (`datasets.Dataset` or `list[dict]`, *optional*):
+            Rows of [`load_mwp_dataset`], raw or encoded by [`~MwpProcessor.prepare_dataset`]; `eval_dataset` may also
+            be a `dict` of them. Training leaves out rows whose equation cannot be encoded, with a warning; evaluation
+            keeps all rows, and an unsolved one counts as wrong.
+        processing_class ([`MwpProcessor`]):
+            Masks numbers, tokenises, encodes equations; saved beside the model.
+        kwargs:
+            As in `Trainer` (`callbacks`, `compute_metrics`, `optimizers`, ...).
+
+    Raises:
+        TypeError: a model that cannot solve, no [`MwpProcessor`], or data sets of another kind.
+        ValueError: model and processor have different symbols, or the encoder has no embedding for some tokens.
+
+    References:
+        A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), fine-tuning with the
+        GTS decoder.
+
+    Example:
+
+    ```python
+    >>> data = load_mwp_dataset("asdiv_a", fold=0)
+    >>> trainer = SolverTrainer(
+    ...     model=solver,
+    ...     args=SolverConfig(output_dir="teacher", num_train_epochs=12, eval_strategy="epoch"),
+    ...     train_dataset=data["train"],
+    ...     eval_dataset=data["test"],
+    ...     processing_class=processor,
+    ... )
+    >>> trainer.train()
+    >>> trainer.evaluate()["eval_answer_accuracy"]
+    ```
+    """
+
+    config_class = SolverConfig
+
+    def __init__(
+        self,
+        model: nn.Module | None = None,
+        args: SolverConfig | None = None,
+        data_collator: Any = None,
+        train_dataset: Any = None,
+        eval_dataset: Any = None,
+        processing_class: Any = None,
+        **kwargs,
+    ) -> None:
+        args = self._checked(args)
+        check_not_empty(train_dataset, eval_dataset)
+        self.is_solver = isinstance(processing_class, MwpProcessor) if model is None else isinstance(model, Solver)
+        self._check_models(model)
+        self._evaluated: Any = None
+        if self.is_solver:
+            if args.batch_eval_metrics or not args.eval_do_concat_batches:
+                raise ValueError(
+                    "Solvers are evaluated on all problems at once: leave `batch_eval_metrics` and "
+                    "`eval_do_concat_batches` at their defaults."
+                )
+            train_dataset, eval_dataset = self._prepare_datasets(train_dataset, eval_dataset, processing_class)
+            data_collator = None if data_collator is None else EvaluationCollator(data_collator)
+        super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
+        if self.is_solver:
+            processing_class.check_model(self.model)
+            if data_collator is None:
+                self.data_collator = EvaluationCollator(self.model.make_collator(processing_class))
+
+    def _check_models(self, model: nn.Module | None) -> None:
+        if model is not None and not self.is_solver:
+            raise TypeError(
+                f"`{type(model).__name__}` is no solver: put a decoder on it with "
+                "`MwpSolver.from_encoder_decoder_pretrained(encoder, processor)`."
+            )
+
+    def _prepare_datasets(self, train_dataset, eval_dataset, processor):
+        if not isinstance(processor, MwpProcessor):
+            raise TypeError(
+                f"A solver needs an `MwpProcessor` as `processing_class`, got `{type(processor).__name__}`: load it "
+                "with `MwpProcessor.from_pretrained(folder)` or make one with `MwpProcessor.build(tokenizer, "
+                "problems)`."
+            )
+        if train_dataset is not None:
+            train_dataset = prepare_training_rows(train_dataset, processor)
+        if isinstance(eval_dataset, dict):
+            eval_dataset = {name: prepare_evaluation_rows(rows, processor) for name, rows in eval_dataset.items()}
+        elif eval_dataset is not None:
+            eval_dataset = prepare_evaluation_rows(eval_dataset, processor)
+        return train_dataset, eval_dataset
+
+    def _set_signature_columns_if_needed(self) -> None:
+        if self._signature_columns is None and self.is_solver:
+            # The length is for the sampler, the row number for the evaluation: the model takes neither.
+            self._signature_columns = [*COLUMNS, self.args.length_column_name]
+        super()._set_signature_columns_if_needed()
+
+    @property
+    def _notes_texts(self) -> bool:
+        return self.is_solver
+
+    @cached_property
+    def _own_texts(self) -> TrainingTexts:
+        return TrainingTexts() if self.train_dataset is None else texts_of_rows(self.train_dataset)
+
+    def _own_rates(self) -> list[tuple[nn.Module, float, float]]:
+        if not self.is_solver:
+            return []
+        args = self.args
+        rate = args.learning_rate if args.decoder_learning_rate is None else args.decoder_learning_rate
+        decay = args.weight_decay if args.decoder_weight_decay is None else args.decoder_weight_decay
+        return [(module, rate, decay) for module in self.model.decoding_modules]
+
+    # Evaluation
+
+    @property
+    def _decodes(self) -> bool:
+        return self.is_solver and not self.args.prediction_loss_only
+
+    def _default_metric(self, args: SolverConfig) -> str | None:
+        return "answer_accuracy" if self.is_solver and not args.prediction_loss_only else super()._default_metric(args)
+
+    def _figures_of(self, rows: Any) -> set[str]:
+        if not self._decodes:
+            return super()._figures_of(rows)
+        return {"loss"} | figure_names(list(rows), self.processing_class, self.args.answer_rule)
+
+    def get_eval_dataloader(self, eval_dataset=None):
+        """As in `Trainer`; a solver's rows may be raw."""
+        if self.is_solver:
+            if eval_dataset is not None and not isinstance(eval_dataset, str):
+                eval_dataset = prepare_evaluation_rows(eval_dataset, self.processing_class)
+            self._evaluated = self.eval_dataset if eval_dataset is None else eval_dataset
+            if isinstance(eval_dataset, str):
+                self._evaluated = self.eval_dataset[eval_dataset]
+        return super().get_eval_dataloader(eval_dataset)
+
+    def get_test_dataloader(self, test_dataset):
+        """As in `Trainer`; a solver's rows may be raw."""
+        if self.is_solver:
+            test_dataset = self._evaluated = prepare_evaluation_rows(test_dataset, self.processing_class)
+        return super().get_test_dataloader(test_dataset)
+
+    def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):
+        """For solvers: the loss of the labelled problems of the batch, and the best tree of each problem."""
+        if not self.is_solver:
+            return super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
+        inputs = self._prepare_inputs(inputs)
+        rows, labelled = inputs.pop(ROW_INDEX), inputs.pop(LABELLED_ROWS, None)
+        labels = inputs.get("labels")
+        # A number and not `None` without labels: on several processes all must have something to gather.
+        loss = torch.full((), float("nan"), device=rows.device)
+        with torch.no_grad(), self.compute_loss_context_manager():
+            if labels is not None:
+                part = inputs
+                if labelled is not None:
+                    part = {k: v if k == "labels" else v.index_select(0, labelled) for k, v in inputs.items()}
+                loss = self.compute_loss(model, part).detach().mean().float()
+        if not self._decodes:
+            return loss, None, None
+        row_losses = loss.new_full(rows.shape, float("nan"))
+        row_losses[slice(None) if labelled is None else labelled] = loss
+        kept = {name: inputs[name] for name in ("input_ids", "attention_mask", "number_positions") if name in inputs}
+        with self.accelerator.autocast():
+            solved = self.accelerator.unwrap_model(model).solve(
+                **kept, num_beams=self.args.num_beams, max_length=self.args.max_decode_length
+            )
+        # Copies, because tensors of inference mode cannot be gathered in place.
+        sequences, scores = solved.sequences[:, 0].clone(), solved.scores[:, 0].float().clone()
+        return loss, (sequences, scores, row_losses), rows
+
+    def evaluation_loop(
+        self, dataloader, description, prediction_loss_only=None, ignore_keys=None, metric_key_prefix="eval"
+    ) -> EvalLoopOutput:
+        """For solvers also decodes, checks answers and adds the accuracies to the metrics."""
+        if not self._decodes:
+            return super().evaluation_loop(
+                dataloader, description, prediction_loss_only, ignore_keys, metric_key_prefix
+            )
+        evaluated = self._evaluated
+        output = super().evaluation_loop(dataloader, description, False, ignore_keys, metric_key_prefix)
+        # In the data set's order; what several processes evaluated twice to fill their last batch counts once.
+        rows, first = np.unique(output.label_ids, return_index=True)
+        sequences, scores, losses = (values[first] for values in output.predictions)
+        predictions = read_predictions(
+            list(evaluated), sequences, scores, self.processing_class, self.args.answer_rule
+        )
+        metrics = summarise(predictions)
+        finite = losses[np.isfinite(losses)]
+        if len(finite):
+            metrics["loss"] = float(finite.mean())
+        else:
+            output.metrics.pop(f"{metric_key_prefix}_loss", None)
+        output.metrics.update({f"{metric_key_prefix}_{name}": value for name, value in metrics.items()})
+        if self.args.write_predictions and self.is_world_process_zero():
+            path = Path(self.args.output_dir) / f"predictions_{metric_key_prefix}.jsonl"
+            write_json_lines(path, (prediction.to_dict() for prediction in predictions))
+        return output._replace(predictions=(sequences, scores), label_ids=rows, num_samples=len(predictions))

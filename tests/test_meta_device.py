@@ -1,0 +1,181 @@
+"""
+One training step on the meta device, the stand-in for a GPU: its tensors have no values, so whatever looks at one, as
+a GPU would have to be waited for, raises, and so does what mixes it with a tensor of the host.
+"""
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from hf_mwp.distillation import objectives
+from hf_mwp.distillation.objectives import (
+    AttentionMaps,
+    AttentionRelations,
+    ContextRelations,
+    DecoupledLabels,
+    EmbeddingOutputs,
+    HardLabels,
+    HiddenStates,
+    LayerFlow,
+    LayerObjective,
+    Objective,
+    PatientStates,
+    PredictionObjective,
+    SoftLabels,
+)
+from hf_mwp.losses import NSTLoss
+from hf_mwp.models import (
+    MwpStudentConfig,
+    MwpStudentForMaskedLM,
+    MwpStudentForPreTraining,
+    MwpStudentForSequenceClassification,
+    MwpStudentModel,
+)
+from hf_mwp.trainers import DistillationConfig, DistillationTrainer
+from hf_mwp.trainers.pretraining.tagging_loss import TaggingLoss
+from tests.tiny import tiny_masked_lm, tiny_processor, tiny_rows, tiny_solver
+
+
+META = torch.device("meta")
+ABSTRACT = {Objective, LayerObjective, PredictionObjective}
+
+
+class OnMeta(TorchDispatchMode):
+    """Refuses tensors of the host but for single numbers, which a kernel takes as an argument."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        output = function(*args, **(kwargs or {}))
+        for each in tree_leaves((args, kwargs, output)):
+            if isinstance(each, torch.Tensor) and each.dim() and each.device != META:
+                raise AssertionError(f"{function} works on a tensor {tuple(each.shape)} of the {each.device}")
+        return output
+
+
+@pytest.fixture(autouse=True)
+def mask_is_not_looked_at(monkeypatch):
+    # transformers leaves a mask away that hides nothing, which it finds out by looking.
+    monkeypatch.setattr("transformers.masking_utils._ignore_bidirectional_mask_sdpa", lambda *args, **kwargs: False)
+
+
+def moved(batch):
+    return {name: value.to(META) for name, value in batch.items()}
+
+
+def take_step(model, compute_loss):
+    optimizer = torch.optim.AdamW(model.parameters())
+    with OnMeta():
+        loss = compute_loss()
+        assert loss.shape == () and loss.device == META
+        loss.backward()
+        optimizer.step()
+    trained = [parameter for parameter in model.parameters() if parameter.grad is not None]
+    assert trained and all(parameter.device == META for parameter in trained)
+
+
+def tokens(**labels):
+    return {"input_ids": torch.full((2, 7), 6), "attention_mask": torch.ones(2, 7, dtype=torch.long), **labels}
+
+
+def student(kind, **fields):
+    sizes = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    return kind(MwpStudentConfig(**sizes, intermediate_size=24, max_position_embeddings=32, **fields))
+
+
+def encoded_problems(processor, count=4):
+    columns = [processor.encode([row["text"]]) for row in tiny_rows(count)]
+    rows = [{name: values[0] for name, values in each.items()} for each in columns]
+    labels = [[0, *[processor.vocabulary.num_symbols] * 2]] * count
+    return [{**row, "labels": each} for row, each in zip(rows, labels, strict=True)]
+
+
+def solver(processor, **fields):
+    return tiny_solver(processor, dropout=0.1, **fields)
+
+
+MODELS = {
+    "encoder": lambda: (student(MwpStudentModel), tokens()),
+    "masked language model": lambda: (student(MwpStudentForMaskedLM), tokens(labels=torch.full((2, 7), 5))),
+    "pretraining": lambda: (
+        student(MwpStudentForPreTraining, num_pos_tags=3),
+        tokens(labels=torch.full((2, 7), 5), pos_labels=torch.full((2, 7), 1)),
+    ),
+    "classifier": lambda: (
+        student(MwpStudentForSequenceClassification, num_labels=3),
+        tokens(labels=torch.zeros(2, dtype=torch.long)),
+    ),
+    "solver": lambda: solver_and_batch(),
+    "solver with bottlenecks": lambda: solver_and_batch(bottleneck_layers=[1], bottleneck_size=4),
+}
+
+
+def solver_and_batch(**fields):
+    processor = tiny_processor()
+    model = solver(processor, **fields)
+    return model, model.make_collator(processor)(encoded_problems(processor))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_step_of_each_model(name):
+    model, batch = MODELS[name]()
+    model, batch = model.to(META).train(), moved(batch)
+
+    def compute_loss():
+        output = model(**batch)
+        loss = output.get("loss")
+        return output.last_hidden_state.sum() if loss is None else loss
+
+    take_step(model, compute_loss)
+
+
+OBJECTIVES = [
+    SoftLabels,
+    lambda: DecoupledLabels(name="decoupled"),
+    HardLabels,
+    HiddenStates,
+    lambda: HiddenStates(NSTLoss(), name="similarities"),
+    EmbeddingOutputs,
+    AttentionMaps,
+    AttentionRelations,
+    LayerFlow,
+    PatientStates,
+    ContextRelations,
+]
+
+
+def test_no_objective_is_left_out():
+    kinds = {type(make()) for make in OBJECTIVES}
+    assert kinds == {getattr(objectives, name) for name in objectives.__all__} - ABSTRACT
+
+
+@pytest.mark.parametrize("kind", ["solver", "masked language model"])
+def test_a_step_of_all_objectives(kind, tmp_path):
+    processor = tiny_processor()
+    if kind == "solver":
+        student, teacher = solver(processor), solver(processor, layers=4, hidden_size=24)
+        rows = {"train_dataset": tiny_rows(4), "processing_class": processor}
+    else:
+        student, teacher = tiny_masked_lm(), tiny_masked_lm(num_hidden_layers=4, hidden_size=24)
+        features = [{"input_ids": [6] * 5, "attention_mask": [1] * 5, "labels": [-100, 6, 7, -100, 8]}] * 4
+        rows = {"train_dataset": features}
+    for model in (student, teacher):
+        model.set_attn_implementation("eager")
+    args = DistillationConfig(str(tmp_path), use_cpu=True, report_to="none")
+    trainer = DistillationTrainer(student, teacher, args, objectives=[make() for make in OBJECTIVES], **rows)
+    batch = moved(next(iter(trainer.get_train_dataloader())))
+    trainer.projections.attach(student)
+    student.to(META).train()
+    teacher.to(META)
+    trainer.current_gradient_accumulation_steps = 2
+    with OnMeta():
+        totals = 2 * trainer._count(batch)
+    take_step(student, lambda: trainer.compute_loss(student, batch, num_items_in_batch=totals))
+
+
+def test_a_step_of_tagging_with_weights():
+    labels = ["O", "B-n", "B-v"]
+    model = student(MwpStudentForPreTraining, num_pos_tags=3, pos_labels=labels, pos_tagger="jieba")
+    model, loss = model.to(META).train(), TaggingLoss(model.config, {"noun": 2.0})
+    loss.weights = loss.weights.to(META)
+    batch = moved(tokens(pos_labels=torch.full((2, 7), 1)))
+    take_step(model, lambda: loss(model(**batch), batch["pos_labels"]) * loss.count(batch["pos_labels"]))
