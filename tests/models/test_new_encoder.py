@@ -1,4 +1,4 @@
-"""An encoder that the package has never heard of is registered with the Auto classes, and is then one like any other."""
+"""An encoder that the package does not know is registered with the Auto classes, and is then one like any other."""
 
 import pytest
 import torch
