@@ -131,6 +131,19 @@ def test_imports_go_one_way():
     )
 
 
+def test_no_two_files_import_each_other():
+    """Not inside functions either, nor for types."""
+    files = {name_of(path): path for path in modules()}
+    graph = {name: set() for name in files}
+    for name, path in files.items():
+        for _, imported_name in imports_of(path):
+            target = imported_name if imported_name in files else imported_name[:-1]
+            if target in files and target != name:
+                graph[name].add(target)
+    circles = sorted({tuple(sorted((".".join(a), ".".join(b)))) for a in graph for b in graph[a] if a in graph[b]})
+    assert not circles, f"files that import each other: {circles}"
+
+
 def test_slow_packages_are_imported_lazily():
     wrong = []
     for path in modules():

@@ -1,6 +1,6 @@
-"""The figures in README.md are those of the records in examples/results."""
+"""The figures in README.md are those of the records in examples/results, and the page made of these is up to date."""
 
-import json
+import importlib.util
 import re
 from pathlib import Path
 
@@ -8,41 +8,33 @@ import pytest
 
 
 ROOT = Path(__file__).parents[1]
-EVALUATIONS = ROOT / "examples" / "results" / "compact_math23k" / "evaluations"
-DATA_SETS = {"Math23k, test": "", "Ape-clean, test": "ape_clean-", "Ape-clean, listed": "ape_clean_listed-"}
-GROUPS = {
-    "all": "all problems",
-    "masked text not in training data": "masked text not in training data",
-    "exact text not in training data": "exact text not in training data",
-}
-SEARCHES = {"greedy": "greedy", "beam 5": "beam5", "beam 20, re-ranked": "reranked"}
-ROWS = [(data, group) for data in DATA_SETS for group in GROUPS]
+RESULTS = ROOT / "examples" / "results"
 
 
-def read_table():
-    """The cells of the table of results by data set and group, and by column."""
+@pytest.fixture(scope="module")
+def make_page():
+    spec = importlib.util.spec_from_file_location("make_page", RESULTS / "make_page.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_is_made_of_the_records(make_page, tmp_path):
+    assert (RESULTS / "ACCURACY.md").read_text("utf-8") == make_page.page()
+    make_page.draw(tmp_path / "accuracy.png")
+    assert (tmp_path / "accuracy.png").stat().st_size > 10_000
+
+
+def test_a_cell_is_the_share_in_its_record(make_page):
+    # 808 of the 1,000 are right with re-ranking, 23 of the 30 that were trained on without.
+    assert "| Math23k, test | all | 1,000 | 74.1 | 74.3 | 80.8 |" in make_page.rows("published")
+    assert "| Math23k, test | exact text in training data | 30 | 76.7 | 76.7 | 80.0 |" in make_page.rows("published")
+
+
+def test_figures_of_the_readme_are_on_the_page(make_page):
     text = (ROOT / "README.md").read_text("utf-8")
-    heading, lines = re.search(
-        r"\| answers right, % \| problems \| count \| (.*) \|\n\|[-: |]+\|\n((?:\|.*\n)+)", text
-    ).groups()
-    columns = heading.split(" | ")
-    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines.splitlines()]
-    return {(row[0], row[1]): dict(zip(["count", *columns], row[2:], strict=True)) for row in rows}
-
-
-def test_all_rows_are_there():
-    assert list(read_table()) == ROWS
-
-
-@pytest.mark.parametrize("row", ROWS, ids=", ".join)
-def test_figures_are_those_of_the_records(row):
-    cells = read_table()[row]
-    for column, search in SEARCHES.items():
-        path = EVALUATIONS / f"published-{DATA_SETS[row[0]]}{search}.json"
-        if not path.exists():
-            assert cells[column] == "-"
-            continue
-        report = json.loads(path.read_text("utf-8"))["test"]["reports"][GROUPS[row[1]]]
-        assert cells["count"] == f"{report['num_problems']:,}"
-        found = round(report["answer_accuracy"] * report["num_problems"])
-        assert cells[column] == f"{100 * found / report['num_problems']:.1f}", column
+    heading, lines = re.search(r"(\| answers right, % \|.*\n\|[-: |]+\|)\n((?:\|.*\n)+)", text).groups()
+    rows = make_page.rows("published")
+    assert heading == make_page.HEADING and set(lines.splitlines()) <= set(rows)
+    shown = [line for line in rows if "Ape-clean, test" not in line and "exact text in training" not in line]
+    assert lines.splitlines() == shown

@@ -8,16 +8,13 @@ from dataclasses import fields
 from functools import lru_cache
 from numbers import Integral, Real
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Union, get_args, get_origin, get_type_hints
+from typing import Union, get_args, get_origin, get_type_hints
 
 import torch
-from transformers import Trainer, get_scheduler
+from transformers import Trainer, TrainingArguments, get_scheduler
 from transformers.integrations import get_available_reporting_integrations
 from transformers.utils import is_liger_kernel_available
 
-
-if TYPE_CHECKING:
-    from .base_config import BaseConfig
 
 AT_LEAST_ONE = (
     *("per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps"),
@@ -37,7 +34,7 @@ KINDS = {
 }
 
 
-def check_types(args: BaseConfig) -> None:
+def check_types(args: TrainingArguments) -> None:
     """
     Looks at fields that take one kind of value: numbers, and yes or no.
 
@@ -54,7 +51,7 @@ def check_types(args: BaseConfig) -> None:
             raise TypeError(f"`{name}` must be {title}, got {value!r}.")
 
 
-def check_packages(args: BaseConfig) -> None:
+def check_packages(args: TrainingArguments) -> None:
     """
     Looks for packages that arguments need.
 
@@ -70,7 +67,7 @@ def check_packages(args: BaseConfig) -> None:
         raise ValueError("`use_liger_kernel` needs the package liger-kernel: pip install liger-kernel.")
 
 
-def check_values(args: BaseConfig) -> None:
+def check_values(args: TrainingArguments) -> None:
     """
     Looks at values that the libraries would refuse only when training has begun, or would take and do nothing.
 
@@ -105,7 +102,7 @@ def check_values(args: BaseConfig) -> None:
     _check_optimizer(args)
 
 
-def _check_optimizer(args: BaseConfig) -> None:
+def _check_optimizer(args: TrainingArguments) -> None:
     for setting in (args.optim_args or "").split(","):
         if setting.strip() and "=" not in setting:
             raise ValueError(f"`optim_args` takes settings such as 'rank=4,scale=2', got {args.optim_args!r}.")
