@@ -1,0 +1,30 @@
+"""What makes a model smaller: gates, importance of heads, cutting."""
+
+from .cutting import prune_heads, prune_neurons
+from .gates import HeadGates, NeuronGates
+from .head_choice import choose_heads
+from .head_importance import (
+    AttentionEntropy,
+    AttentionPeak,
+    CombinedImportance,
+    GateGradient,
+    HeadImportance,
+    RandomImportance,
+    WeightNorm,
+)
+
+
+__all__ = [
+    "AttentionEntropy",
+    "AttentionPeak",
+    "CombinedImportance",
+    "GateGradient",
+    "HeadGates",
+    "HeadImportance",
+    "NeuronGates",
+    "RandomImportance",
+    "WeightNorm",
+    "choose_heads",
+    "prune_heads",
+    "prune_neurons",
+]
