@@ -12,6 +12,7 @@ from .head_importance import (
     RandomImportance,
     WeightNorm,
 )
+from .head_pruning_callback import HeadPruningCallback
 
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "GateGradient",
     "HeadGates",
     "HeadImportance",
+    "HeadPruningCallback",
     "NeuronGates",
     "RandomImportance",
     "WeightNorm",
