@@ -1,6 +1,7 @@
 """What makes a model smaller: gates, importance of heads, cutting."""
 
 from .cutting import prune_heads, prune_neurons
+from .dense_export import export_dense
 from .gates import HeadGates, NeuronGates
 from .head_choice import choose_heads
 from .head_importance import (
@@ -27,6 +28,7 @@ __all__ = [
     "RandomImportance",
     "WeightNorm",
     "choose_heads",
+    "export_dense",
     "prune_heads",
     "prune_neurons",
 ]

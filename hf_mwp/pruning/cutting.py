@@ -103,7 +103,7 @@ def to_student(model: nn.Module) -> nn.Module:
         # They hang on the layers by hooks of the solver, which puts them onto the new encoder itself.
         detach_bottlenecks(encoder)
         student = MwpStudentModel.from_encoder(encoder, add_pooling_layer=False)
-        return _solver_on(model, student)
+        return solver_on(model, student)
     end = next((end for end in STUDENTS if type(model).__name__.endswith(end)), None)
     if end is None:
         heads = ", ".join(end for end in STUDENTS if end != "Model")
@@ -136,7 +136,7 @@ def _bias_of(linear: nn.Linear) -> MwpStudentBias:
     return left
 
 
-def _solver_on(solver: nn.Module, encoder: MwpStudentModel) -> nn.Module:
+def solver_on(solver: nn.Module, encoder: MwpStudentModel) -> nn.Module:
     """The solver on another encoder of the same width and number of layers."""
     config = copy.deepcopy(solver.config)
     config.encoder_config = encoder.config
@@ -147,4 +147,4 @@ def _solver_on(solver: nn.Module, encoder: MwpStudentModel) -> nn.Module:
     return smaller.to(solver.device, solver.dtype).train(solver.training)
 
 
-__all__ = ["prune_heads", "prune_neurons", "remove_gates", "to_student", "update_student"]
+__all__ = ["STUDENTS", "prune_heads", "prune_neurons", "remove_gates", "solver_on", "to_student", "update_student"]
