@@ -9,6 +9,14 @@ from transformers import (
     BertModel,
     CamembertConfig,
     CamembertModel,
+    DistilBertConfig,
+    DistilBertForMaskedLM,
+    DistilBertForSequenceClassification,
+    DistilBertModel,
+    ElectraConfig,
+    ElectraForMaskedLM,
+    ElectraForSequenceClassification,
+    ElectraModel,
     GPT2Config,
     GPT2Model,
     RobertaConfig,
@@ -33,6 +41,8 @@ SOURCES = [
     (RobertaConfig, RobertaModel),
     (XLMRobertaConfig, XLMRobertaModel),
     (CamembertConfig, CamembertModel),
+    (ElectraConfig, ElectraModel),
+    (DistilBertConfig, DistilBertModel),
 ]
 
 
@@ -41,6 +51,10 @@ def tiny_source(config_class, model_class, **fields):
     sizes = tiny_config().to_dict()
     names = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
     kwargs = {name: sizes[name] for name in (*names, "max_position_embeddings", "initializer_range")}
+    if config_class is ElectraConfig:
+        kwargs["embedding_size"] = kwargs["hidden_size"]
+    if config_class is DistilBertConfig:
+        kwargs["hidden_dim"] = kwargs.pop("intermediate_size")
     return model_class(config_class(**{**kwargs, **fields})).eval()
 
 
@@ -51,14 +65,18 @@ def test_from_encoder_gives_the_outputs_of_the_source(config_class, model_class,
     source = tiny_source(config_class, model_class, attn_implementation=implementation)
     student = MwpStudentModel.from_encoder(source)
     assert student.config._attn_implementation == implementation
-    assert student.config.position_offset == (0 if model_class is BertModel else source.config.pad_token_id + 1)
+    counts_as_roberta = model_class in (RobertaModel, XLMRobertaModel, CamembertModel)
+    assert student.config.position_offset == (source.config.pad_token_id + 1 if counts_as_roberta else 0)
     inputs = tiny_batch(source.config.pad_token_id)
     if not padded:
         inputs = {"input_ids": inputs["input_ids"][:1]}
     expected = source(**inputs, output_hidden_states=True)
     outputs = student(**inputs, output_hidden_states=True)
     assert_same_outputs(outputs, expected)
-    assert torch.equal(outputs.pooler_output, expected.pooler_output)
+    if hasattr(source, "pooler"):
+        assert torch.equal(outputs.pooler_output, expected.pooler_output)
+    else:
+        assert student.pooler is None
 
 
 def test_from_encoder_with_token_types_positions_and_embeddings():
@@ -171,9 +189,8 @@ def test_from_encoder_of_a_bert_cut_in_place():
         dense = layer.intermediate.dense
         dense.weight.data, dense.bias.data, dense.out_features = dense.weight[:neurons], dense.bias[:neurons], neurons
         layer.output.dense.weight.data = layer.output.dense.weight[:, :neurons].clone()
-        if not heads:
-            attention.output.dense.bias.data.zero_()
-            layer.output.dense.bias.data.zero_()
+        for linear in (attention.output.dense, layer.output.dense):
+            linear.bias.data.normal_()
     student = MwpStudentModel.from_encoder(source)
     assert student.config.heads_per_layer == [4, 1, 0]
     assert student.config.neurons_per_layer == [20, 5, 0]
@@ -190,6 +207,10 @@ def test_from_encoder_of_a_bert_cut_in_place():
         (BertConfig, BertForMaskedLM, MwpStudentForPreTraining),
         (BertConfig, BertForSequenceClassification, MwpStudentForSequenceClassification),
         (RobertaConfig, RobertaForSequenceClassification, MwpStudentForSequenceClassification),
+        (ElectraConfig, ElectraForMaskedLM, MwpStudentForMaskedLM),
+        (ElectraConfig, ElectraForSequenceClassification, MwpStudentForSequenceClassification),
+        (DistilBertConfig, DistilBertForMaskedLM, MwpStudentForMaskedLM),
+        (DistilBertConfig, DistilBertForSequenceClassification, MwpStudentForSequenceClassification),
     ],
 )
 def test_from_encoder_copies_heads(config_class, model_class, student_class):
@@ -205,6 +226,11 @@ def test_from_encoder_leaves_heads_of_another_shape_new():
     student = MwpStudentForSequenceClassification.from_encoder(source, num_labels=4)
     assert student.classifier.out_features == 4
     assert torch.equal(student.mwp_student.pooler.dense.weight, source.bert.pooler.dense.weight)
+
+
+def test_an_electra_with_narrow_embeddings_is_refused():
+    with pytest.raises(ValueError, match="embeds tokens in 8 dimensions and projects them to 24"):
+        MwpStudentModel.from_encoder(tiny_source(ElectraConfig, ElectraModel, embedding_size=8))
 
 
 def test_labels_of_tagging_go_with_the_head_unless_others_are_given():

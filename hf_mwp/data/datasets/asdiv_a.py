@@ -5,7 +5,7 @@ from typing import Any
 from ..reading.dataset_reader import RecordReader
 from ..reading.record import Record
 from ..reading.schema import make_row
-from .mwp_loader import MwpLoader, Rows, split_by_fold
+from .mwp_loader import MwpLoader, Rows, split_by_complexity, split_by_fold
 
 
 class AsdivALoader(MwpLoader):
@@ -17,7 +17,10 @@ class AsdivALoader(MwpLoader):
     """
 
     language = "en"
-    split_schemes = {"five_fold": "the five folds of the data set, 238 / 238 / 238 / 238 / 266"}
+    split_schemes = {
+        "five_fold": "the five folds of the data set, 238 / 238 / 238 / 238 / 266",
+        "stratified": "8 : 1 : 1 within each level of complexity, as Yu et al. split it, chosen by a hash of the ids",
+    }
     fold_schemes = {"five_fold": 5}
     folders = ("asdiv_a", "asdiv")
     origin = (
@@ -26,7 +29,10 @@ class AsdivALoader(MwpLoader):
     )
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
-        return split_by_fold(reader.rows(_row, "asdiv_a.jsonl"), fold)
+        rows = reader.rows(_row, "asdiv_a.jsonl")
+        if scheme == "stratified":
+            return split_by_complexity(rows, {"train": 8, "validation": 1, "test": 1})
+        return split_by_fold(rows, fold)
 
 
 def _row(record: Record) -> dict[str, Any]:

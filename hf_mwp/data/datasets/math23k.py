@@ -5,7 +5,7 @@ from typing import Any
 from ..reading.dataset_reader import RecordReader
 from ..reading.record import Record
 from ..reading.schema import make_row
-from .mwp_loader import MwpLoader, Rows, split_by_fold, split_by_name
+from .mwp_loader import MwpLoader, Rows, split_by_complexity, split_by_fold, split_by_name
 
 
 class Math23kLoader(MwpLoader):
@@ -23,6 +23,7 @@ class Math23kLoader(MwpLoader):
         "train_test": "the public test problems; all other 22,162 to train on, no validation part",
         "five_fold": "the five folds of athena-math over 23,160 problems; 10004 and 17520 are in none",
         "mwptoolkit": "the 18,529 / 2,316 / 2,317 of MWPToolkit, whose test part is not the public one",
+        "stratified": "7 : 1 : 2 within each level of complexity, as Yu et al. split it, chosen by a hash of the ids",
     }
     fold_schemes = {"five_fold": 5}
     folders = ("math23k",)
@@ -44,6 +45,8 @@ class Math23kLoader(MwpLoader):
         if scheme == "five_fold":
             folds = _read_folds(reader)
             return split_by_fold((row | {"fold": folds.get(row["id"], -1)} for row in rows), fold)
+        if scheme == "stratified":
+            return split_by_complexity(rows, {"train": 7, "validation": 1, "test": 2})
         names = {
             number: split
             for split, part in (("validation", "valid"), ("test", "test"))

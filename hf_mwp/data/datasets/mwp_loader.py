@@ -1,10 +1,14 @@
 """What a data set has to say of itself to be loaded."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
 from typing import Any, ClassVar
 
+from ...expressions import ExpressionError
+from ...problems import ProblemError
 from ..reading.dataset_reader import RecordReader
+from ..reading.schema import problem_from_row
 
 
 Rows = list[dict[str, Any]]
@@ -68,3 +72,42 @@ def split_by_name(rows: Iterable[dict[str, Any]], names: Iterable[str]) -> dict[
     for row, name in zip(rows, names, strict=True):
         splits[name].append(row)
     return {name: part for name, part in splits.items() if part}
+
+
+def split_by_complexity(rows: Iterable[dict[str, Any]], shares: Mapping[str, int]) -> dict[str, Rows]:
+    """
+    Splits in which each level of `Expression.complexity()` has the same share, chosen by a hash of the rows' ids: the
+    same each time, whatever the order of the source. Problems without an equation that can be read are a level too.
+
+    Args:
+        rows (`Iterable[dict]`):
+            All rows.
+        shares (`Mapping[str, int]`):
+            Of each split, such as `{"train": 8, "validation": 1, "test": 1}`.
+
+    References:
+        Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation", section
+        4.1. The paper does not say which problems are in which part.
+    """
+    rows = list(rows)
+    levels: dict[str, list[int]] = {}
+    for index, row in enumerate(rows):
+        levels.setdefault(_level(row), []).append(index)
+    names, total = [""] * len(rows), sum(shares.values())
+    for members in levels.values():
+        members.sort(key=lambda index: blake2b(rows[index]["id"].encode(), digest_size=8).digest())
+        start, passed = 0, 0
+        for name, share in shares.items():
+            passed += share
+            end = round(len(members) * passed / total)
+            for index in members[start:end]:
+                names[index] = name
+            start = end
+    return split_by_name(rows, names)
+
+
+def _level(row: dict[str, Any]) -> str:
+    try:
+        return problem_from_row(row).expression.complexity()
+    except (ExpressionError, ProblemError, AttributeError):
+        return "unknown"

@@ -465,7 +465,7 @@ def test_texts_of_every_kind_load(tmp_path):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("math23k", {"split_scheme": "nine_fold"}, "it has public, train_test, five_fold, mwptoolkit"),
+        ("math23k", {"split_scheme": "nine_fold"}, "it has public, train_test, five_fold, mwptoolkit, stratified"),
         ("math23k", {"fold": 1}, "has no folds"),
         ("asdiv_a", {"fold": 5}, "has folds 0 to 4, not 5"),
         ("asdiv_a", {"fold": "0"}, "has folds 0 to 4, not '0'"),

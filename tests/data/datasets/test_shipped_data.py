@@ -1,11 +1,14 @@
 """The data sets of the repository as a whole."""
 
+import contextlib
 import gzip
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from hf_mwp import ExpressionError, ProblemError
 from hf_mwp.data import load_mwp_dataset, problem_from_row
 
 
@@ -106,3 +109,24 @@ def test_no_data_goes_into_the_package():
     files = [path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     others = {path.name for path in files if path.suffix not in (".py", ".md", ".typed")}
     assert others == {"keywords_en.yaml", "keywords_zh.yaml", "words_en.yaml", "words_zh.yaml"}
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "shares"),
+    [("math23k", (16_213, 2317, 4632), (7, 1, 2)), ("asdiv_a", (975, 121, 122), (8, 1, 1))],
+)
+def test_stratified_splits_have_each_level_in_the_same_share(name, sizes, shares):
+    dataset, report = load_mwp_dataset(name, split_scheme="stratified", keep_unusable=True, return_report=True)
+    assert report.split_scheme == "stratified" and tuple(len(part) for part in dataset.values()) == sizes
+    ids = [set(part["id"]) for part in dataset.values()]
+    assert len(set.union(*ids)) == sum(sizes)
+    levels = []
+    for part in dataset.values():
+        counts = Counter()
+        for row in part:
+            with contextlib.suppress(ExpressionError, ProblemError, AttributeError):
+                counts[problem_from_row(row).expression.complexity()] += 1
+        levels.append(counts)
+    for level, total in sum(levels, Counter()).items():
+        for counts, share in zip(levels, shares, strict=True):
+            assert abs(counts[level] - total * share / sum(shares)) <= 1

@@ -1,0 +1,34 @@
+"""What makes a model smaller: gates, importance of heads, cutting."""
+
+from .cutting import prune_heads, prune_neurons
+from .dense_export import export_dense
+from .gates import HeadGates, NeuronGates
+from .head_choice import choose_heads
+from .head_importance import (
+    AttentionEntropy,
+    AttentionPeak,
+    CombinedImportance,
+    GateGradient,
+    HeadImportance,
+    RandomImportance,
+    WeightNorm,
+)
+from .head_pruning_callback import HeadPruningCallback
+
+
+__all__ = [
+    "AttentionEntropy",
+    "AttentionPeak",
+    "CombinedImportance",
+    "GateGradient",
+    "HeadGates",
+    "HeadImportance",
+    "HeadPruningCallback",
+    "NeuronGates",
+    "RandomImportance",
+    "WeightNorm",
+    "choose_heads",
+    "export_dense",
+    "prune_heads",
+    "prune_neurons",
+]

@@ -1,0 +1,150 @@
+"""Smaller models: heads and neurons cut out, in a form that plain `from_pretrained` loads."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Mapping
+
+from torch import nn
+
+from ..data.training_lineage import inherit_training_texts
+from ..models.architecture import LayerParts, find_encoder, layer_parts
+from ..models.mwp_solver.bottlenecks import detach_bottlenecks
+from ..models.mwp_student import (
+    MwpStudentForMaskedLM,
+    MwpStudentForSequenceClassification,
+    MwpStudentModel,
+)
+from ..models.mwp_student.layers_mwp_student import MwpStudentBias
+from .gates import HeadGates, NeuronGates, check_indices
+from .slicing import slice_heads, slice_neurons
+
+
+# By the end of a model's class name.
+STUDENTS = {
+    "ForSequenceClassification": MwpStudentForSequenceClassification,
+    "ForMaskedLM": MwpStudentForMaskedLM,
+    "Model": MwpStudentModel,
+}
+
+
+def prune_heads(model: nn.Module, heads: Mapping[int, Iterable[int]]) -> nn.Module:
+    """
+    A model without some attention heads.
+
+    Args:
+        model (`nn.Module`):
+            A model with an encoder that [`~models.architecture.find_encoder`] knows: alone, with a classifier, a head
+            for masked words, or a solver. It stays as it is.
+        heads (`Mapping[int, Iterable[int]]`):
+            By layer, the heads to cut, both from 0. All heads of a layer may go: the bias of the output projection is
+            left.
+
+    Returns:
+        The pruned model, of equal outputs to one whose heads are gated to 0: an `MwpStudent*` of as many heads a layer
+        in its config for an encoder of Transformers, alone or with a head; a solver keeps its decoder and bottleneck
+        networks, with such an encoder. It saves with `save_pretrained` and loads with plain `from_pretrained`.
+
+    Raises:
+        ValueError: there is no such layer or head, an encoder of an unknown type, one with adapters, or a head on the
+            encoder that students do not have.
+
+    Example:
+
+    ```python
+    >>> smaller = prune_heads(model, {0: [3, 7], 5: [0]})
+    >>> smaller.save_pretrained("pruned")
+    ```
+    """
+    return _prune(model, heads, lambda parts: parts.num_heads, slice_heads)
+
+
+def prune_neurons(model: nn.Module, neurons: Mapping[int, Iterable[int]]) -> nn.Module:
+    """A model without some feed-forward neurons; as [`prune_heads`] in all else."""
+    return _prune(model, neurons, lambda parts: parts.num_neurons, slice_neurons)
+
+
+def _prune(model: nn.Module, cut: Mapping, count: Callable[[LayerParts], int], slice_: Callable) -> nn.Module:
+    cut = {layer: set(indices) for layer, indices in cut.items()}
+    check_indices(cut, [count(parts) for parts in layer_parts(model)])
+    smaller = copy.deepcopy(model)
+    # A copy carries the gates of the original with it.
+    remove_gates(smaller)
+    for layer, parts in enumerate(layer_parts(smaller)):
+        if layer in cut:
+            slice_(parts, [index for index in range(count(parts)) if index not in cut[layer]])
+    return to_student(smaller)
+
+
+def remove_gates(model: nn.Module) -> None:
+    """Takes all gates off a model, such as a copy of a gated one, whose own [`Gates`] know nothing of it."""
+    for module in model.modules():
+        for kind in (HeadGates, NeuronGates):
+            if hasattr(module, kind.buffer):
+                delattr(module, kind.buffer)
+                keys = [key for key, hook in module._forward_pre_hooks.items() if hook is kind.multiply]
+                for key in keys:
+                    del module._forward_pre_hooks[key]
+
+
+def to_student(model: nn.Module) -> nn.Module:
+    """
+    A model whose linear layers were sliced ([`slice_heads`]) in a form that saves and loads: a student's config is
+    brought up to date in place, any other encoder becomes a student.
+
+    Raises:
+        ValueError: as [`prune_heads`].
+    """
+    encoder = find_encoder(model)
+    if encoder.config.model_type == "mwp_student":
+        update_student(encoder)
+        return model
+    if getattr(model.config, "model_type", None) == "mwp_solver":
+        # They hang on the layers by hooks of the solver, which puts them onto the new encoder itself.
+        detach_bottlenecks(encoder)
+        student = MwpStudentModel.from_encoder(encoder, add_pooling_layer=False)
+        return solver_on(model, student)
+    end = next((end for end in STUDENTS if type(model).__name__.endswith(end)), None)
+    if end is None:
+        heads = ", ".join(end for end in STUDENTS if end != "Model")
+        raise ValueError(
+            f"A pruned {type(model).__name__} has no class that loads it again: students have {heads} alone. "
+            f"Prune its encoder ({type(encoder).__name__})."
+        )
+    return STUDENTS[end].from_encoder(model)
+
+
+def update_student(student: MwpStudentModel) -> None:
+    """Writes a sliced student's counts of heads and neurons into its config; sublayers without any keep a bias."""
+    heads, neurons = [], []
+    for layer, parts in zip(student.encoder.layer, layer_parts(student), strict=True):
+        heads.append(parts.num_heads)
+        neurons.append(parts.num_neurons)
+        if parts.query is not None and not parts.num_heads:
+            layer.attention.self = None
+            layer.attention.output.dense = _bias_of(parts.attention_output)
+        if parts.intermediate is not None and not parts.num_neurons:
+            layer.intermediate = None
+            layer.output.dense = _bias_of(parts.output)
+    student.config.num_attention_heads = heads[0] if len(set(heads)) == 1 else heads
+    student.config.intermediate_size = neurons[0] if len(set(neurons)) == 1 else neurons
+
+
+def _bias_of(linear: nn.Linear) -> MwpStudentBias:
+    left = MwpStudentBias(linear.out_features)
+    left.bias = linear.bias
+    return left
+
+
+def solver_on(solver: nn.Module, encoder: MwpStudentModel) -> nn.Module:
+    """The solver on another encoder of the same width and number of layers."""
+    config = copy.deepcopy(solver.config)
+    config.encoder_config = encoder.config
+    smaller = type(solver)(config, encoder=encoder, decoder=solver.decoder)
+    if solver.bottlenecks is not None:
+        smaller.bottlenecks.load_state_dict(solver.bottlenecks.state_dict())
+    inherit_training_texts(smaller, solver)
+    return smaller.to(solver.device, solver.dtype).train(solver.training)
+
+
+__all__ = ["STUDENTS", "prune_heads", "prune_neurons", "remove_gates", "solver_on", "to_student", "update_student"]

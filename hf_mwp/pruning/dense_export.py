@@ -1,0 +1,110 @@
+"""A pruned student as a model of Transformers: the same outputs, zeros where something was cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertForSequenceClassification,
+    BertModel,
+    PreTrainedModel,
+    RobertaConfig,
+    RobertaForMaskedLM,
+    RobertaForSequenceClassification,
+    RobertaModel,
+)
+
+from ..models.architecture import find_encoder
+from ..models.mwp_student.conversion_mwp_student import COPIED, RENAMED
+from .cutting import STUDENTS, solver_on
+
+
+BERT = {"ForSequenceClassification": BertForSequenceClassification, "ForMaskedLM": BertForMaskedLM, "Model": BertModel}
+ROBERTA = {
+    "ForSequenceClassification": RobertaForSequenceClassification,
+    "ForMaskedLM": RobertaForMaskedLM,
+    "Model": RobertaModel,
+}
+
+
+def export_dense(model: nn.Module) -> PreTrainedModel:
+    """
+    A student, pruned or not, as a stock BERT, or as a RoBERTa if it counts positions like one, for tools that know
+    these alone. Each layer has as many heads as fit into the width, and as many neurons as the widest one; heads and
+    neurons that the student does not have are zeros. Nothing is gained in speed.
+
+    Args:
+        model (`nn.Module`):
+            An `MwpStudentModel`, `...ForMaskedLM`, `...ForSequenceClassification`, or a solver on such an encoder, of
+            which the encoder is replaced. It stays as it is.
+
+    Returns:
+        A model of equal outputs, with the dtype, device and mode of the source.
+
+    Raises:
+        ValueError: another model, heads of a width that does not divide that of the encoder, or a classifier whose
+            activation is not that of BERT and RoBERTa.
+    """
+    encoder = find_encoder(model)
+    if encoder.config.model_type != "mwp_student":
+        raise ValueError(f"{type(model).__name__} is dense already: it is no student.")
+    if getattr(model.config, "model_type", None) == "mwp_solver":
+        return solver_on(model, export_dense(encoder))
+    config = encoder.config
+    end = next(end for end in STUDENTS if type(model).__name__.endswith(end))
+    if end == "ForSequenceClassification" and config.classifier_activation != "tanh":
+        raise ValueError(
+            f"The classifier's activation is {config.classifier_activation}, BERT's is tanh: export the encoder "
+            "(`model.mwp_student`) and train a classifier on it."
+        )
+    if config.hidden_size % config.head_dim:
+        raise ValueError(
+            f"Heads of width {config.head_dim} do not fill an encoder of width {config.hidden_size}, as BERT's must."
+        )
+    counts_as_roberta = config.position_offset > 0
+    dense_class = (ROBERTA if counts_as_roberta else BERT)[end]
+    options = {"add_pooling_layer": encoder.pooler is not None} if end == "Model" else {}
+    dense = dense_class(_dense_config(config), **options).to(model.device, model.dtype)
+    renamed = {new: old for old, new in RENAMED.items() if old.startswith(("lm_head.", "classifier."))}
+    states = {}
+    for name, value in model.state_dict().items():
+        if counts_as_roberta:
+            start = next((start for start in renamed if name.startswith(start)), "")
+            name = renamed.get(start, "") + name.removeprefix(start)
+        states[name.replace("mwp_student.", f"{dense.base_model_prefix}.", 1)] = value
+    # BERT and RoBERTa keep the output bias of masked words beside the layer, too.
+    for place in ("cls.predictions.", "lm_head."):
+        if f"{place}decoder.bias" in states:
+            states[f"{place}bias"] = states[f"{place}decoder.bias"]
+    dense.load_state_dict({name: _padded(states.get(name), value) for name, value in dense.state_dict().items()})
+    return dense.train(model.training)
+
+
+def _dense_config(config: Any) -> BertConfig | RobertaConfig:
+    fields = {name: getattr(config, name) for name in COPIED}
+    names = ("vocab_size", "hidden_size", "num_hidden_layers", "max_position_embeddings", "type_vocab_size")
+    fields |= {name: getattr(config, name) for name in names}
+    fields |= {
+        "num_attention_heads": config.hidden_size // config.head_dim,
+        "intermediate_size": max(1, *config.neurons_per_layer),
+        "id2label": config.id2label,
+        "label2id": config.label2id,
+        "problem_type": config.problem_type,
+        "attn_implementation": config._attn_implementation,
+    }
+    return RobertaConfig(**fields) if config.position_offset else BertConfig(**fields)
+
+
+def _padded(value: Tensor | None, like: Tensor) -> Tensor:
+    """The value in the corner of zeros of another's shape; zeros alone if there is none."""
+    padded = torch.zeros_like(like)
+    if value is not None:
+        padded[tuple(slice(size) for size in value.shape)] = value
+    return padded
+
+
+__all__ = ["export_dense"]

@@ -1,0 +1,268 @@
+"""How much each attention head matters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..models.architecture import find_encoder, layer_parts
+from .gates import HeadGates
+
+
+class HeadImportance:
+    """
+    A score of each attention head of a model; the lowest are pruned first.
+
+    Derived classes say how in `measure`. Scores are an array `(layers, heads of the largest layer)` of float64 on the
+    CPU, NaN where a layer has fewer heads.
+
+    Attributes:
+        needs_batches (`bool`): Whether scores depend on data.
+    """
+
+    needs_batches = True
+
+    def scores(self, model: nn.Module, batches: Iterable[Mapping[str, Any]] = ()) -> Tensor:
+        """
+        The scores of a model's heads; model, its mode, its gradients and the state of the random numbers stay as they
+        are.
+
+        Args:
+            model (`nn.Module`): A model with an encoder that [`~models.architecture.find_encoder`] knows.
+            batches (`Iterable[Mapping]`): What the model is called with, on its device.
+
+        Raises:
+            ValueError: no batches although they are needed, or scores that are no numbers.
+        """
+        batches = list(batches)
+        if self.needs_batches and not batches:
+            raise ValueError(f"{type(self).__name__} measures heads on examples: give calibration batches.")
+        training = model.training
+        devices = [model.device] if model.device.type == "cuda" else []
+        with torch.random.fork_rng(devices):
+            model.eval()
+            try:
+                rows = self.measure(model, batches)
+            finally:
+                model.train(training)
+        scores = as_array(rows)
+        lost = [layer for layer, row in enumerate(rows) if not row.isfinite().all()]
+        if lost:
+            raise ValueError(
+                f"{type(self).__name__} gives no numbers for heads of layer {lost[0]}: the model's weights or outputs "
+                "are not finite."
+            )
+        return scores
+
+    def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
+        """By layer, the scores `(heads,)`; the model is in evaluation mode."""
+        raise NotImplementedError
+
+
+class RandomImportance(HeadImportance):
+    """Scores by chance, the same for the same seed: what any other has to beat."""
+
+    needs_batches = False
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+
+    def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
+        generator = torch.Generator().manual_seed(self.seed)
+        return [torch.rand(parts.num_heads, generator=generator) for parts in layer_parts(model)]
+
+
+class WeightNorm(HeadImportance):
+    """
+    Mean absolute weight of a head's query, key and value projections, added up.
+
+    Equation 1 leaves open whether `Q`, `K`, `V` are weights or activations and what `j` counts; this is the mean over
+    all entries of the head's slices of the three weight matrices, `head_dim` rows of the width of the encoder. By
+    itself it cuts what lies below one threshold for all layers: the paper's baseline "global threshold".
+
+    References:
+        Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation",
+        equation 1.
+    """
+
+    needs_batches = False
+
+    @torch.no_grad()
+    def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
+        return [
+            sum(
+                linear.weight.abs().double().view(parts.num_heads, -1).mean(1).cpu()
+                for linear in (parts.query, parts.key, parts.value)
+            )
+            if parts.num_heads
+            else torch.zeros(0)
+            for parts in layer_parts(model)
+        ]
+
+
+class AttentionEntropy(HeadImportance):
+    """
+    Mean entropy of a head's attention, over all queries that are no padding and all examples, in nats. A high one, an
+    even allocation, counts as important, as the paper's equation 4 has it.
+
+    Attention is computed eagerly meanwhile. Equation 3 sums over `d_k`; rows of attention have as many entries as the
+    text has tokens, which is what is summed over here.
+
+    References:
+        Yu et al., equations 2 and 3.
+    """
+
+    @torch.no_grad()
+    def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
+        return mean_over_queries(model, batches, lambda maps: -torch.special.xlogy(maps, maps).sum(-1))
+
+
+class AttentionPeak(HeadImportance):
+    """
+    Mean of the largest weight of a head's attention rows, over queries and examples: what a look at its attention maps
+    shows first, a head that points somewhere. The paper's baseline "attention visualisation" is read so.
+
+    References:
+        Yu et al., table 4; Voita et al., "Analyzing Multi-Head Self-Attention" (ACL 2019), "confidence".
+    """
+
+    @torch.no_grad()
+    def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
+        return mean_over_queries(model, batches, lambda maps: maps.amax(-1))
+
+
+class GateGradient(HeadImportance):
+    """
+    Absolute gradient of the loss by a head's gate, the mean over batches: to first order, what the loss changes by if
+    the head goes.
+
+    References:
+        Michel et al., "Are Sixteen Heads Really Better than One?" (NeurIPS 2019), equation 2.
+    """
+
+    def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
+        with HeadGates(model) as gates, torch.enable_grad():
+            sums: list[Tensor] | None = None
+            for batch in batches:
+                gates.values = values = [None if each is None else torch.ones_like(each) for each in gates.values]
+                present = [each.requires_grad_() for each in values if each is not None]
+                loss = model(**batch).get("loss")
+                if loss is None:
+                    raise ValueError("GateGradient needs batches with labels: the model gives no loss.")
+                gradients = torch.autograd.grad(loss, present)
+                found = [each.abs().double().cpu() / len(batches) for each in gradients]
+                sums = found if sums is None else [a + b for a, b in zip(sums, found, strict=True)]
+            found = iter(sums)
+            return [torch.zeros(0) if each is None else next(found) for each in values]
+
+
+class CombinedImportance(HeadImportance):
+    """
+    `alpha * weight norm + (1 - alpha) * entropy`, each normalised first, since they differ by orders of magnitude.
+
+    Args:
+        alpha (`float`, *optional*, defaults to 0.5): From 0, entropy alone, to 1, the norm alone.
+        normalization (`Callable`, *optional*): [`min_max`] by default; [`z_score`] or [`raw`].
+        by_layer (`bool`, *optional*, defaults to `False`): Normalise within each layer, not over all heads.
+
+    References:
+        Yu et al., equation 4.
+    """
+
+    def __init__(self, alpha: float = 0.5, normalization=None, by_layer: bool = False) -> None:
+        if not 0 <= alpha <= 1:
+            raise ValueError(f"`alpha` weighs the norm against the entropy: it must be from 0 to 1, not {alpha}.")
+        self.alpha, self.normalization, self.by_layer = alpha, normalization or min_max, by_layer
+        self.needs_batches = alpha < 1
+
+    def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
+        parts = [(self.alpha, WeightNorm()), (1 - self.alpha, AttentionEntropy())]
+        summed: list[Tensor] | None = None
+        for share, importance in parts:
+            if not share:
+                continue
+            rows = [row.double() for row in importance.measure(model, batches)]
+            if self.by_layer:
+                rows = [self.normalization(row) if len(row) else row for row in rows]
+            else:
+                rows = list(self.normalization(torch.cat(rows)).split([len(row) for row in rows]))
+            rows = [share * row for row in rows]
+            summed = rows if summed is None else [a + b for a, b in zip(summed, rows, strict=True)]
+        return summed
+
+
+def min_max(values: Tensor) -> Tensor:
+    """The values on a scale from 0 to 1; all 0 if they are equal."""
+    span = values.max() - values.min()
+    return torch.zeros_like(values) if span == 0 else (values - values.min()) / span
+
+
+def z_score(values: Tensor) -> Tensor:
+    """The values with mean 0 and standard deviation 1; all 0 if they are equal."""
+    centred = values - values.mean()
+    deviation = centred.square().mean().sqrt()
+    return torch.zeros_like(values) if deviation == 0 else centred / deviation
+
+
+def raw(values: Tensor) -> Tensor:
+    """The values as they are."""
+    return values
+
+
+def mean_over_queries(model: nn.Module, batches: list[Mapping[str, Any]], measure) -> list[Tensor]:
+    """
+    What `measure` gives for attention maps `(batch, heads, queries, keys)`, of shape `(batch, heads, queries)`, as the
+    mean over queries that are no padding.
+    """
+    sums: list[Tensor] | None = None
+    count = 0
+    with eager_attention(model):
+        for batch in batches:
+            attentions = model(**batch, output_attentions=True)["attentions"]
+            mask = batch.get("attention_mask")
+            mask = attentions[0].new_ones(attentions[0].shape[::3]) if mask is None else mask.to(attentions[0].dtype)
+            # Summed in double: the same for other sizes of batches.
+            rows = [(measure(maps.float()).double() * mask[:, None].double()).sum((0, 2)).cpu() for maps in attentions]
+            sums = rows if sums is None else [a + b for a, b in zip(sums, rows, strict=True)]
+            count += int(mask.sum())
+    return [row / max(count, 1) for row in sums]
+
+
+@contextmanager
+def eager_attention(model: nn.Module):
+    """While inside, the encoder of a model computes attention so that its maps can be had."""
+    encoder = find_encoder(model)
+    before = encoder.config._attn_implementation
+    encoder.set_attn_implementation("eager")
+    try:
+        yield
+    finally:
+        with suppress(AttributeError):
+            encoder.set_attn_implementation(before)
+
+
+def as_array(rows: list[Tensor]) -> Tensor:
+    """Rows of different length as one array, NaN where they end."""
+    widest = max((len(row) for row in rows), default=0)
+    array = torch.full((len(rows), widest), torch.nan, dtype=torch.float64)
+    for layer, row in enumerate(rows):
+        array[layer, : len(row)] = row
+    return array
+
+
+__all__ = [
+    "AttentionEntropy",
+    "AttentionPeak",
+    "CombinedImportance",
+    "GateGradient",
+    "HeadImportance",
+    "RandomImportance",
+    "WeightNorm",
+    "min_max",
+    "raw",
+    "z_score",
+]

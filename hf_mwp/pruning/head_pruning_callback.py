@@ -1,0 +1,222 @@
+"""Attention heads pruned while a model is trained."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate.utils import send_to_device
+from torch import nn
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.trainer_callback import ExportableState
+
+from ..models.architecture import find_encoder
+from .cutting import prune_heads
+from .gates import HeadGates
+from .head_choice import choose_heads
+from .head_importance import CombinedImportance, HeadImportance
+
+
+class HeadPruningCallback(TrainerCallback, ExportableState):
+    """
+    Prunes attention heads while a model is trained, by any `Trainer`: every few steps the heads are scored, and those
+    with the lowest scores are closed by gates, more of them each time, until `max_ratio` is reached. Heads that are
+    closed stay so. When the training ends, they are cut, and what `Trainer.save_model` and `save_pretrained` write
+    from then on is the smaller model, which plain `from_pretrained` loads.
+
+    Gates and their log are saved with each checkpoint; a training that is resumed prunes as one that was never
+    interrupted. With `load_best_model_at_end` only checkpoints whose heads are all pruned are taken for the best, and
+    the best one's own gates come with it. Scoring draws no random number of the training.
+
+    Args:
+        max_ratio (`float`, *optional*, defaults to 0.3): Share of the heads that is pruned in the end.
+        min_ratio (`float`, *optional*, defaults to 0.0): Share that is pruned at once.
+        power (`float`, *optional*, defaults to 1.0): `n` of equation 5; above 1 most heads go late.
+        alpha (`float`, *optional*, defaults to 0.5): Of [`CombinedImportance`].
+        importance ([`HeadImportance`], *optional*): Another score, instead of `alpha`.
+        events (`int`, *optional*, defaults to 10): How often heads are scored and pruned, at equal distances.
+        until (`float`, *optional*, defaults to 1.0):
+            Share of the steps after which `max_ratio` is reached, so that the model recovers in the rest. The paper's
+            schedule ends with the training.
+        calibration_batches (`int`, *optional*, defaults to 8): Training batches that heads are scored on.
+        floor (`int`, *optional*, defaults to 1): Heads that each layer keeps.
+
+    Raises:
+        ValueError:
+            Ratios outside `[0, 1)`, `min_ratio` above `max_ratio`, a power or a share that is not positive. When the
+            training begins: an encoder of an unknown type, fewer steps than events, FSDP.
+
+    References:
+        Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation", equations
+        1 to 5 and Algorithm 1.
+
+    Example:
+
+    ```python
+    >>> trainer = Trainer(model, args, train_dataset=data, callbacks=[HeadPruningCallback(max_ratio=0.3)])
+    >>> trainer.train()
+    >>> trainer.save_model("smaller")
+    >>> AutoModelForSequenceClassification.from_pretrained("smaller")
+    ```
+    """
+
+    def __init__(
+        self,
+        max_ratio: float = 0.3,
+        min_ratio: float = 0.0,
+        power: float = 1.0,
+        alpha: float = 0.5,
+        importance: HeadImportance | None = None,
+        events: int = 10,
+        until: float = 1.0,
+        calibration_batches: int = 8,
+        floor: int = 1,
+    ) -> None:
+        if not 0 <= min_ratio <= max_ratio < 1:
+            raise ValueError(
+                f"Ratios of heads must be at least 0 and below 1, `min_ratio` ({min_ratio}) not above `max_ratio` "
+                f"({max_ratio})."
+            )
+        if not (power > 0 and 0 < until <= 1):
+            raise ValueError(f"`power` ({power}) must be above 0, and `until` ({until}) above 0 and at most 1.")
+        if events < 1 or calibration_batches < 1 or floor < 0:
+            raise ValueError("`events` and `calibration_batches` must be at least 1, `floor` at least 0.")
+        self.max_ratio, self.min_ratio, self.power, self.until = max_ratio, min_ratio, power, until
+        self.importance = CombinedImportance(alpha) if importance is None else importance
+        self.num_events, self.calibration_batches, self.floor = events, calibration_batches, floor
+        self.closed: dict[int, list[int]] = {}
+        self.log: list[dict[str, Any]] = []
+        """Of each event `step`, `ratio`, `heads` (the closed ones by layer), and `scores`, an array as lists."""
+        self._gates: HeadGates | None = None
+        self._total = 0
+
+    def ratio_at(self, step: int, max_steps: int) -> float:
+        """Share of the heads that is to be pruned after `step` steps (equation 5)."""
+        progress = min(step / (self.until * max_steps), 1.0)
+        return self.min_ratio + (self.max_ratio - self.min_ratio) * progress**self.power
+
+    def event_steps(self, max_steps: int) -> list[int]:
+        """The steps after which heads are pruned; the first is 0 if `min_ratio` is not."""
+        last = max(round(self.until * max_steps), 1)
+        steps = sorted({math.ceil(last * event / self.num_events) for event in range(1, self.num_events + 1)})
+        return [0, *steps] if self.min_ratio else steps
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps, in a form that JSON has."""
+        heads = [[layer, head] for layer, heads in self.closed.items() for head in heads]
+        return {"args": {}, "attributes": {"heads": heads, "log": self.log}}
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: nn.Module, **kwargs
+    ) -> None:
+        if getattr(args, "fsdp", None):
+            raise ValueError("FSDP splits weights over processes, so that heads cannot be gated: train with DDP.")
+        if state.max_steps < self.num_events:
+            raise ValueError(
+                f"The training has {state.max_steps} steps, too few for {self.num_events} events of pruning: set "
+                "`events` to at most that."
+            )
+        find_encoder(model)
+        if self._gates is None:
+            self._gates = HeadGates(model)
+        self._total = sum(value.shape[-1] for value in self._gates.values if value is not None)
+        saved = state.stateful_callbacks.get(type(self).__name__) if state.global_step else None
+        self._restore(saved["attributes"] if saved else {"heads": [], "log": []})
+        if not state.global_step:
+            self._prune(args, state, model, kwargs["train_dataloader"])
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: nn.Module, **kwargs
+    ) -> None:
+        self._prune(args, state, model, kwargs["train_dataloader"])
+
+    def on_evaluate(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        metrics: dict[str, float] | None = None,
+        **kwargs,
+    ) -> None:
+        metric = args.metric_for_best_model
+        if metrics is None or metric is None or self._is_pruned(state):
+            return
+        # What has more heads than are wanted is no candidate for the best, however good it is.
+        name = metric if metric.startswith("eval_") else f"eval_{metric}"
+        if name in metrics:
+            metrics[name] = -math.inf if args.greater_is_better else math.inf
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: nn.Module, **kwargs
+    ) -> None:
+        if args.load_best_model_at_end and state.best_model_checkpoint is not None:
+            path = Path(state.best_model_checkpoint) / "trainer_state.json"
+            saved = json.loads(path.read_text(encoding="utf-8"))["stateful_callbacks"]
+            self._restore(saved[type(self).__name__]["attributes"])
+
+        def save_pretrained(*args, **kwargs) -> None:
+            self.pruned(model).save_pretrained(*args, **kwargs)
+
+        # The trainer saves its model, whatever has become of it, by this method.
+        model.save_pretrained = save_pretrained
+
+    def pruned(self, model: nn.Module) -> nn.Module:
+        """The model that was trained without the heads that are closed; see [`prune_heads`]."""
+        saves = model.__dict__.pop("save_pretrained", None)
+        try:
+            return prune_heads(model, self.closed)
+        finally:
+            if saves is not None:
+                model.save_pretrained = saves
+
+    def _is_pruned(self, state: TrainerState) -> bool:
+        return state.global_step >= self.event_steps(state.max_steps)[-1]
+
+    def _prune(self, args: TrainingArguments, state: TrainerState, model: nn.Module, loader: Any) -> None:
+        if state.global_step not in self.event_steps(state.max_steps):
+            return
+        batches = self._calibration(args, model, loader) if self.importance.needs_batches else []
+        scores = self.importance.scores(model, batches)
+        ratio = self.ratio_at(state.global_step, state.max_steps)
+        self.closed = choose_heads(scores, ratio, self.floor, self._total, self.closed)
+        self._gates.close(self.closed)
+        self.log.append(
+            {
+                "step": state.global_step,
+                "ratio": ratio,
+                "heads": {str(layer): heads for layer, heads in self.closed.items()},
+                "scores": [[round(score, 6) for score in row if math.isfinite(score)] for row in scores.tolist()],
+            }
+        )
+
+    def _calibration(self, args: TrainingArguments, model: nn.Module, loader: Any) -> list[Mapping[str, Any]]:
+        """The same batches on each process and at each event, made of examples from all over the data set."""
+        data, size = loader.dataset, args.per_device_train_batch_size
+        wanted = self.calibration_batches * size
+        device = next(model.parameters()).device
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            if hasattr(data, "__len__"):
+                order = torch.randperm(len(data), generator=torch.Generator().manual_seed(args.seed))
+                examples = [data[index] for index in order[:wanted].tolist()]
+            else:
+                examples = list(islice(iter(data), wanted))
+            if not examples:
+                raise ValueError("Heads are scored on training examples, and there are none.")
+            batches = [loader.collate_fn(examples[at : at + size]) for at in range(0, len(examples), size)]
+        return [send_to_device(batch, device) for batch in batches]
+
+    def _restore(self, attributes: Mapping[str, Any]) -> None:
+        self.closed = {}
+        for layer, head in attributes["heads"]:
+            self.closed.setdefault(layer, []).append(head)
+        self.log = list(attributes["log"])
+        self._gates.open()
+        self._gates.close(self.closed)
+
+
+__all__ = ["HeadPruningCallback"]

@@ -1,0 +1,124 @@
+import pytest
+import torch
+from transformers import (
+    AutoModel,
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    GPT2Config,
+    GPT2Model,
+    T5Config,
+    T5EncoderModel,
+)
+
+from hf_mwp import MwpSolver
+from hf_mwp.models.architecture import find_encoder, layer_parts
+from hf_mwp.pruning import HeadGates, NeuronGates, prune_heads, prune_neurons
+from tests.pruning.encoders import CLASSES, HEADS, tiny_batch, tiny_encoder
+from tests.tiny import tiny_processor, tiny_rows, tiny_solver
+
+
+AUTO = dict(zip(HEADS, [AutoModel, AutoModelForSequenceClassification, AutoModelForMaskedLM], strict=True))
+# One layer without heads, one without neurons, one of each as it was.
+GONE_HEADS = {0: [1, 3], 1: [0, 1, 2, 3]}
+GONE_NEURONS = {0: range(20), 2: [0, 5, 19]}
+
+
+def first_output(model, batch):
+    with torch.no_grad():
+        return model(**batch)[0]
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("name", CLASSES)
+def test_gated_equals_cut_equals_reloaded(name, head, tmp_path):
+    model = tiny_encoder(name, head)
+    batch = tiny_batch(model)
+    before = first_output(model, batch)
+    with HeadGates(model) as heads, NeuronGates(model) as neurons:
+        heads.close(GONE_HEADS)
+        neurons.close(GONE_NEURONS)
+        gated = first_output(model, batch)
+    assert torch.equal(first_output(model, batch), before) and not torch.allclose(gated, before, atol=1e-3)
+    cut = prune_neurons(prune_heads(model, GONE_HEADS), GONE_NEURONS)
+    torch.testing.assert_close(first_output(cut, batch), gated, rtol=0, atol=1e-6)
+    assert torch.equal(first_output(model, batch), before)
+    config = find_encoder(cut).config
+    assert (config.heads_per_layer, config.neurons_per_layer) == ([2, 0, 4], [0, 20, 17])
+    cut.save_pretrained(tmp_path)
+    again = AUTO[head].from_pretrained(tmp_path)
+    assert type(again) is type(cut)
+    torch.testing.assert_close(first_output(again, batch), gated, rtol=0, atol=1e-6)
+
+
+def test_a_pruned_model_is_pruned_further():
+    model = tiny_encoder("bert", "ForSequenceClassification")
+    batch = tiny_batch(model)
+    once = prune_heads(model, {0: [0, 1], 2: [3]})
+    # Heads are counted anew: 2 of the first layer is now its first.
+    twice = prune_heads(once, {0: [0]})
+    at_once = prune_heads(model, {0: [0, 1, 2], 2: [3]})
+    torch.testing.assert_close(first_output(twice, batch), first_output(at_once, batch))
+    assert once.config.num_attention_heads == [2, 4, 3] and twice.config.num_attention_heads == [1, 4, 3]
+
+
+@pytest.mark.parametrize("bottlenecks", [{}, {"bottleneck_layers": [1, 2], "bottleneck_size": 5}])
+def test_a_pruned_solver_keeps_its_decoder_and_bottlenecks(bottlenecks, tmp_path):
+    processor = tiny_processor(max_length=32)
+    stock = tiny_encoder("bert", vocab_size=len(processor.tokenizer))
+    solver = MwpSolver.from_encoder_decoder_pretrained(stock, processor, **bottlenecks).eval()
+    for model in (solver, tiny_solver(processor, layers=3, hidden_size=24, **bottlenecks).eval()):
+        batch = processor([row["text"] for row in tiny_rows(4)])
+        size = layer_parts(model)[0].num_heads
+        gone = {0: range(size), 1: [0]}
+        with HeadGates(model) as gates:
+            gates.close(gone)
+            expected = model.solve(**batch, num_beams=3)
+        pruned = prune_heads(model, gone)
+        pruned.save_pretrained(tmp_path)
+        for each in (pruned, MwpSolver.from_pretrained(tmp_path)):
+            found = each.solve(**batch, num_beams=3)
+            assert torch.equal(found.sequences, expected.sequences)
+            torch.testing.assert_close(found.scores, expected.scores, rtol=0, atol=1e-5)
+        assert pruned.config.encoder_config.num_attention_heads == [0, size - 1, size]
+        for name, value in model.decoder.state_dict().items():
+            assert torch.equal(value, pruned.decoder.state_dict()[name])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: prune_heads(tiny_encoder("bert"), {3: [0]}), "no layer 3: the encoder has layers 0 to 2"),
+        (lambda: prune_heads(tiny_encoder("bert"), {0: [4]}), "Layer 0 has no 4: it has 4"),
+        (lambda: prune_neurons(tiny_encoder("bert"), {0: [-1]}), "Layer 0 has no -1"),
+        (lambda: prune_heads(GPT2Model(GPT2Config(n_layer=1, n_embd=8, n_head=2)), {0: [0]}), "ARCHITECTURES"),
+        (
+            lambda: prune_heads(T5EncoderModel(T5Config(num_layers=1, d_model=8, d_kv=4, num_heads=2, d_ff=8)), {}),
+            "share one bias",
+        ),
+    ],
+)
+def test_what_cannot_be_cut(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")
+def test_adapters_are_merged_first():
+    peft = pytest.importorskip("peft")
+    config = peft.LoraConfig(r=2, target_modules=["query", "value"], init_lora_weights=False)
+    adapted = peft.get_peft_model(tiny_encoder("bert"), config)
+    with pytest.raises(ValueError, match="merge adapters"):
+        prune_heads(adapted, {0: [0]})
+    with HeadGates(adapted.merge_and_unload()) as gates:
+        gates.close({0: [0]})
+
+
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")
+def test_adapters_on_a_pruned_encoder_train():
+    peft = pytest.importorskip("peft")
+    config = peft.LoraConfig(r=2, target_modules=["query", "value"])
+    adapted = peft.get_peft_model(prune_heads(tiny_encoder("bert"), {0: [0, 2]}), config)
+    first_layer = adapted.base_model.model.encoder.layer[0].attention.self.query
+    adapted(**tiny_batch(adapted)).last_hidden_state.sum().backward()
+    assert first_layer.lora_B["default"].weight.shape == (12, 2)
+    assert first_layer.lora_B["default"].weight.grad.abs().sum() > 0

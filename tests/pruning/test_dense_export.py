@@ -1,0 +1,52 @@
+import pytest
+import torch
+from transformers import BertModel, RobertaForMaskedLM
+
+from hf_mwp import MwpSolver
+from hf_mwp.pruning import export_dense, prune_heads, prune_neurons
+from tests.pruning.encoders import HEADS, tiny_batch, tiny_encoder
+from tests.tiny import tiny_processor, tiny_rows, tiny_solver
+
+
+GONE_HEADS = {0: [1, 3], 1: [0, 1, 2, 3]}
+GONE_NEURONS = {0: range(20), 2: [0, 5, 19]}
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("name", ["bert", "roberta", "camembert", "mwp_student"])
+def test_a_stock_model_of_equal_outputs(name, head, tmp_path):
+    pruned = prune_neurons(prune_heads(tiny_encoder(name, head), GONE_HEADS), GONE_NEURONS)
+    dense = export_dense(pruned)
+    assert type(dense).__module__.startswith("transformers.")
+    batch = tiny_batch(pruned)
+    with torch.no_grad():
+        torch.testing.assert_close(dense(**batch)[0], pruned(**batch)[0], rtol=0, atol=1e-5)
+        dense.save_pretrained(tmp_path)
+        again = type(dense).from_pretrained(tmp_path)
+        torch.testing.assert_close(again(**batch)[0], pruned(**batch)[0], rtol=0, atol=1e-5)
+    assert (dense.config.num_attention_heads, dense.config.intermediate_size) == (4, 20)
+
+
+def test_where_positions_begin_decides_the_kind():
+    assert type(export_dense(prune_heads(tiny_encoder("distilbert"), {}))) is BertModel
+    assert type(export_dense(prune_heads(tiny_encoder("xlm-roberta", "ForMaskedLM"), {}))) is RobertaForMaskedLM
+
+
+def test_a_solver_gets_a_stock_encoder(tmp_path):
+    processor = tiny_processor(max_length=32)
+    pruned = prune_heads(tiny_solver(processor).eval(), {0: [0, 1]})
+    dense = export_dense(pruned)
+    dense.save_pretrained(tmp_path)
+    again = MwpSolver.from_pretrained(tmp_path)
+    assert type(again.encoder) is BertModel
+    batch = processor([row["text"] for row in tiny_rows(4)])
+    assert torch.equal(again.solve(**batch).sequences, pruned.solve(**batch).sequences)
+
+
+def test_what_has_no_stock_form():
+    with pytest.raises(ValueError, match="BertModel is dense already"):
+        export_dense(tiny_encoder("bert"))
+    with pytest.raises(ValueError, match="activation is relu"):
+        export_dense(prune_heads(tiny_encoder("distilbert", "ForSequenceClassification"), {}))
+    with pytest.raises(ValueError, match="Heads of width 5 do not fill an encoder of width 24"):
+        export_dense(tiny_encoder("mwp_student", head_dim=5))

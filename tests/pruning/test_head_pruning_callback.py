@@ -1,0 +1,157 @@
+import json
+
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification, Trainer, TrainerCallback, TrainingArguments
+
+from hf_mwp import DistillationConfig, DistillationTrainer, MwpSolver, SolverConfig, SolverTrainer
+from hf_mwp.pruning import AttentionEntropy, HeadPruningCallback, RandomImportance
+from tests.pruning.encoders import tiny_batch, tiny_encoder
+from tests.tiny import tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
+from tests.trainers.distilling import pad
+
+
+def arguments(folder, kind=TrainingArguments, **fields):
+    defaults = {"per_device_train_batch_size": 4, "max_steps": 8, "save_strategy": "no", "logging_steps": 1}
+    return kind(output_dir=str(folder), use_cpu=True, report_to="none", disable_tqdm=True, **(defaults | fields))
+
+
+def classifier_trainer(folder, callback, name="bert", **fields):
+    return Trainer(
+        model=tiny_encoder(name, "ForSequenceClassification"),
+        args=arguments(folder, **fields),
+        train_dataset=tiny_classifier_rows(32),
+        eval_dataset=tiny_classifier_rows(8, seed=1),
+        data_collator=pad,
+        callbacks=[callback],
+    )
+
+
+def test_the_schedule_by_hand():
+    callback = HeadPruningCallback(max_ratio=0.5, min_ratio=0.1, power=2, events=4, until=0.5)
+    # T is 20 of 40 steps.
+    assert callback.event_steps(40) == [0, 5, 10, 15, 20]
+    ratios = [callback.ratio_at(step, 40) for step in (0, 10, 20, 30)]
+    assert ratios == pytest.approx([0.1, 0.1 + 0.4 * 0.25, 0.5, 0.5])
+    assert HeadPruningCallback(events=3).event_steps(8) == [3, 6, 8]
+
+
+@pytest.mark.parametrize("name", ["bert", "distilbert", "mwp_student"])
+def test_a_plain_trainer_ends_with_a_smaller_model(name, tmp_path):
+    callback = HeadPruningCallback(max_ratio=0.5, events=4, calibration_batches=2)
+    trainer = classifier_trainer(tmp_path, callback, name)
+    trainer.train()
+    # Twelve heads: 12.5, 25, 37.5, 50 %, rounded down; what is closed stays so.
+    counts = [sum(len(heads) for heads in event["heads"].values()) for event in callback.log]
+    assert counts == [1, 3, 4, 6] and [event["step"] for event in callback.log] == [2, 4, 6, 8]
+    for before, after in zip(callback.log, callback.log[1:], strict=False):
+        assert all(set(heads) <= set(after["heads"][layer]) for layer, heads in before["heads"].items())
+    trainer.save_model()
+    small = AutoModelForSequenceClassification.from_pretrained(tmp_path)
+    assert sum(small.config.heads_per_layer) == 6 and min(small.config.heads_per_layer) >= 1
+    batch = tiny_batch(trainer.model)
+    trainer.model.eval()
+    torch.testing.assert_close(small(**batch).logits, trainer.model(**batch).logits, rtol=0, atol=1e-5)
+    assert sum(p.numel() for p in small.parameters()) < sum(p.numel() for p in trainer.model.parameters())
+
+
+def test_a_pruned_training_that_prunes_nothing_is_the_training_itself(tmp_path):
+    # Scoring draws no random number and leaves no trace, dropout and all.
+    weights = []
+    for callback in (None, HeadPruningCallback(max_ratio=0.0, events=8, importance=AttentionEntropy())):
+        trainer = classifier_trainer(tmp_path, callback or HeadPruningCallback(max_ratio=0.0, events=1), "mwp_student")
+        if callback is None:
+            trainer.remove_callback(HeadPruningCallback)
+        trainer.train()
+        weights.append(trainer.model.state_dict())
+    assert weights[0].keys() == weights[1].keys()
+    assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
+
+
+def test_interrupted_and_resumed(tmp_path):
+    whole = HeadPruningCallback(max_ratio=0.5, events=4, calibration_batches=2)
+    trainer = classifier_trainer(tmp_path / "whole", whole, "mwp_student")
+    trainer.train()
+    parts = []
+    for resume in (None, True):
+        callback = HeadPruningCallback(max_ratio=0.5, events=4, calibration_batches=2)
+        other = classifier_trainer(tmp_path / "parts", callback, "mwp_student", save_strategy="steps", save_steps=5)
+        if resume is None:
+            other.add_callback(StopAt(5))
+        other.train(resume_from_checkpoint=resume)
+        parts.append(callback)
+    assert parts[1].closed == whole.closed and parts[1].log == whole.log
+    for name, value in trainer.model.state_dict().items():
+        assert torch.equal(value, other.model.state_dict()[name]), name
+
+
+def test_the_best_checkpoint_has_all_heads_pruned_and_brings_its_own_gates(tmp_path):
+    callback = HeadPruningCallback(max_ratio=0.5, events=2, until=0.5, importance=RandomImportance())
+    fields = {"save_strategy": "steps", "save_steps": 2, "eval_strategy": "steps", "eval_steps": 2}
+    fields |= {"load_best_model_at_end": True, "metric_for_best_model": "loss", "learning_rate": 0.5}
+    trainer = classifier_trainer(tmp_path, callback, **fields)
+    trainer.train()
+    # Learning at this rate ruins the model: without a rule the first checkpoint were the best.
+    best = int(trainer.state.best_model_checkpoint.rsplit("-", 1)[1])
+    assert best >= 4
+    saved = json.loads((tmp_path / f"checkpoint-{best}" / "trainer_state.json").read_text("utf-8"))
+    heads = saved["stateful_callbacks"]["HeadPruningCallback"]["attributes"]["heads"]
+    assert sorted(map(tuple, heads)) == sorted((layer, head) for layer, row in callback.closed.items() for head in row)
+    assert len(heads) == 6
+
+
+def test_solvers_are_pruned_while_they_learn_and_while_they_are_distilled(tmp_path):
+    processor = tiny_processor(max_length=32)
+    teacher = tiny_solver(processor, layers=4)
+    makers = {
+        "train": lambda folder, callback: SolverTrainer(
+            model=tiny_solver(processor),
+            args=arguments(folder, SolverConfig),
+            train_dataset=tiny_rows(),
+            processing_class=processor,
+            callbacks=[callback],
+        ),
+        "distil": lambda folder, callback: DistillationTrainer(
+            model=tiny_solver(processor),
+            teacher_model=teacher,
+            args=arguments(folder, DistillationConfig),
+            train_dataset=tiny_rows(),
+            processing_class=processor,
+            callbacks=[callback],
+        ),
+    }
+    for name, make in makers.items():
+        callback = HeadPruningCallback(max_ratio=0.5, events=2)
+        trainer = make(tmp_path / name, callback)
+        trainer.train()
+        trainer.save_model()
+        small = MwpSolver.from_pretrained(tmp_path / name)
+        assert sum(small.config.encoder_config.heads_per_layer) == 2
+        batch = processor([row["text"] for row in tiny_rows(3)])
+        expected = trainer.model.eval().solve(**batch, num_beams=2)
+        assert torch.equal(small.solve(**batch, num_beams=2).sequences, expected.sequences)
+
+
+class StopAt(TrainerCallback):
+    """Ends a training after some steps, as if it had been killed after its checkpoint."""
+
+    def __init__(self, step):
+        self.step = step
+
+    def on_step_end(self, args, state, control, **kwargs):
+        control.should_training_stop = state.global_step >= self.step
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"max_ratio": 1.0}, {"min_ratio": 0.4}, {"min_ratio": -0.1}, {"power": 0}, {"until": 0}, {"events": 0}],
+)
+def test_impossible_schedules(fields):
+    with pytest.raises(ValueError, match="must be"):
+        HeadPruningCallback(**fields)
+
+
+def test_too_few_steps(tmp_path):
+    trainer = classifier_trainer(tmp_path, HeadPruningCallback(events=9))
+    with pytest.raises(ValueError, match="has 8 steps, too few for 9 events"):
+        trainer.train()
