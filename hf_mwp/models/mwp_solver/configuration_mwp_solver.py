@@ -1,4 +1,4 @@
-"""Configuration of a math-word-problem solver: an encoder and a tree decoder."""
+"""Configuration of a math-word-problem solver: an encoder and a decoder."""
 
 import copy
 from os import PathLike
@@ -18,10 +18,10 @@ class MwpSolverConfig(PreTrainedConfig):
     Args:
         encoder_config (`PreTrainedConfig` or `dict`):
             Configuration of the encoder, of any type that `AutoModel` knows.
-        decoder_config ([`GTSConfig`] or `dict`):
-            Configuration of the decoder. Its `encoder_hidden_size` must be the encoder's `hidden_size`; where its own
-            `hidden_size` differs, a linear layer between encoder and decoder reduces the states (Ming et al.,
-            Table 1).
+        decoder_config (`PreTrainedConfig` or `dict`):
+            Configuration of the decoder, a [`GTSConfig`] unless its `model_type` says otherwise. Its
+            `encoder_hidden_size` must be the encoder's `hidden_size`; where its own `hidden_size` differs, a linear
+            layer between encoder and decoder reduces the states (Ming et al., Table 1).
         bottleneck_layers (`list[int]`, *optional*, defaults to `[]`):
             Encoder layers, from 1, after which a bottleneck network stands: two linear layers without activation,
             from the encoder's width to `bottleneck_size` and back. A teacher is fine-tuned with them; their narrow
