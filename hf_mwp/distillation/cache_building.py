@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..disk_full_error import FULL
+from ..store.disk_full_error import FULL
 from .output_layout import OutputLayout
 from .teacher_cache import TeacherCache
 

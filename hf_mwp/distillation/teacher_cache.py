@@ -13,7 +13,7 @@ import numpy as np
 from torch import Tensor
 from transformers.utils import logging
 
-from ..process_lock import ProcessLock
+from ..store.process_lock import ProcessLock
 from .cache_shard import Shard, ShardRecord, ShardWriter
 from .output_layout import OutputLayout
 from .packed_row import PackedRow

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..disk_full_error import DiskFullError, means_full_disk
-from ..process_lock import ProcessLock
-from .main_process import is_main_process
+from ..store.disk_full_error import DiskFullError, means_full_disk
+from ..store.process_lock import ProcessLock
 from ..usage_error import UsageError
+from .main_process import is_main_process
 
 
 LOCK = "run.lock"

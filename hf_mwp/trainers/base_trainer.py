@@ -17,8 +17,8 @@ from ..data.batches.mwp_collator import MwpCollator
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.training_lineage import ancestry_of, texts_of_rows, write_training_texts
 from ..data.training_texts import TrainingTexts
-from ..files import write_json_lines
 from ..solving.solver_prediction import figure_names, read_predictions, summarise
+from ..store.files import write_json_lines
 from .base_config import BaseConfig
 from .checkpoints import forget_state, full_disk_named, last_complete_checkpoint
 from .early_stopping import ResumableEarlyStopping

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...problems.keywords import read_keywords
-from ...process_lock import ProcessLock
+from ...store.process_lock import ProcessLock
 from ..batches.mwp_processor import tokenizer_settings
 from ..data_error import DataError, cannot_write
 from .pretraining_encoder import PreTrainingEncoder

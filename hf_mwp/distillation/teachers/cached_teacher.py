@@ -15,7 +15,7 @@ from accelerate import PartialState
 from accelerate.utils import broadcast_object_list, extract_model_from_parallel
 from transformers.utils import logging
 
-from ...files import write_whole
+from ...store.files import write_whole
 from ..cache_building import build_cache, check_space
 from ..cache_checks import OFF, check_collation, check_evaluating, check_rows, check_teacher, random_state_kept
 from ..cache_fingerprint import describe_collator, fingerprint, hash_model, hash_processing, row_key
