@@ -14,14 +14,12 @@ PACKAGE = Path(__file__).parents[1] / "hf_mwp"
 # The layout of the package: a line imports from its own package and from the lines above it. What makes models
 # smaller does not know what carries knowledge over, and the ways out of the package do not know each other.
 LAYOUT = [
-    "files",
-    "process_lock",
-    "disk_full_error",
     "usage_error",
     "option_checks",
     "expressions",
     "problems",
     "losses",
+    "store",
     "data",
     "metrics",
     "models",
@@ -40,7 +38,7 @@ LAYOUT = [
 ]
 
 # Imported where they are used, so that `import hf_mwp` stays quick.
-LAZY = {"datasets", "evaluate", "matplotlib", "rich", "jieba", "ltp", "peft", "onnx", "onnxruntime"}
+LAZY = {"datasets", "evaluate", "pyarrow", "matplotlib", "rich", "jieba", "ltp", "peft", "onnx", "onnxruntime"}
 
 # But for the command line, and for classes derived from `evaluate.Metric`, whose files are themselves reached lazily.
 AT_ONCE = {

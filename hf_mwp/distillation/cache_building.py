@@ -7,15 +7,15 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..disk_full_error import FULL
+from ..store.disk_full_error import FULL
+from ..store.row_store import MAX_MAPPED
 from .output_layout import OutputLayout
 from .teacher_cache import TeacherCache
 
 
 # Files of this size; more rows than that are not lost when a build is killed. Larger ones where there would be so many
-# that a process may not have all of them open.
+# that a process does not have all of them open.
 SHARD_BYTES = 64 << 20
-MAX_SHARDS = 256
 
 SPARE = 1.05
 
@@ -39,65 +39,46 @@ def build_cache(
     made_from: Mapping[str, Any],
     ask: Callable[[Mapping[str, Any]], Any],
     collate: Callable[[Sequence[int]], Mapping[str, Any]],
-    keys: Sequence[Sequence[int]],
+    keys: Sequence[bytes],
     rows: Sequence[int],
     batch_size: int,
     needed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
     """
-    Adds rows to a cache whose lock is held.
+    Adds rows to a cache whose lock is held, by [`TeacherCache.building`] with `layout` and `made_from`.
 
-    Rows are asked about in the given order, in full batches; what has been completed stays, and after a kill the rest
-    falls into the same batches, so that even rounding is as if nothing had happened.
-
-    Args:
-        cache ([`TeacherCache`]): Gets the rows.
-        layout ([`OutputLayout`]), made_from (`Mapping`): See [`TeacherCache.begin`].
-        ask (`Callable`): From a batch to the teacher's output.
-        collate (`Callable`): From row numbers to a batch.
-        keys (`Sequence`): Key of each row of the data set, `(n, 2)`.
-        rows (`Sequence[int]`): The rows that are missing, sorted by length, so that little is padded.
-        batch_size (`int`): Rows to ask about at once.
-        needed (`int`, *optional*, defaults to 0): About how many bytes they need.
-        progress (`Callable`, *optional*): Called with the rows done and their total.
+    Rows are asked about in the given order (by length, so that little is padded), in full batches; what has been
+    completed stays, and after a kill the rest falls into the same batches, so that even rounding is as if nothing had
+    happened. `ask` makes the teacher's output of a batch, `collate` a batch of row numbers; `keys` are those of all
+    rows of the data set, `rows` the numbers of the missing ones, which need about `needed` bytes; `progress` is called
+    with the rows done and their total.
 
     Raises:
         OSError: the disk is full.
         ValueError: the teacher answers with NaN or infinite numbers.
     """
-    shard_bytes = max(SHARD_BYTES, needed // MAX_SHARDS)
-    writer = None
-    completed = 0
+    before, layout = len(cache), cache.layout or layout
     try:
-        cache.begin(layout, made_from)
-        for start in range(0, len(rows), batch_size):
-            chosen = rows[start : start + batch_size]
-            batch = collate(chosen)
-            writer = cache.writer() if writer is None else writer
-            for row, packed in zip(chosen, cache.layout.pack(ask(batch), batch), strict=True):
-                writer.append(keys[row], packed)
-            done = start + len(chosen)
-            if writer.nbytes >= shard_bytes or done == len(rows):
-                cache.add(writer)
-                writer, completed = None, done
-            if progress is not None:
-                progress(done, len(rows))
+        with cache.building(layout, made_from):
+            for start in range(0, len(rows), batch_size):
+                chosen = rows[start : start + batch_size]
+                batch = collate(chosen)
+                packed = layout.pack(ask(batch), batch)
+                cache.add([keys[row] for row in chosen], packed, max(SHARD_BYTES, needed // MAX_MAPPED))
+                if progress is not None:
+                    progress(start + len(chosen), len(rows))
     except OSError as error:
         if error.errno not in FULL:
             raise
         free = shutil.disk_usage(cache.folder).free
         raise OSError(
             error.errno,
-            f"The disk was full after {completed} of {len(rows)} rows of the teacher's outputs, which stay "
+            f"The disk was full after {len(cache) - before} of {len(rows)} rows of the teacher's outputs, which stay "
             f"({_size(free)} free, about {_size(needed)} needed in all). Make room and start again, or choose another "
             "`teacher_cache_dir`",
             str(cache.folder),
         ) from error
-    finally:
-        if writer is not None:
-            writer.abandon()
-    cache.finish()
 
 
 def _size(nbytes: float) -> str:

@@ -45,9 +45,9 @@ def check_evaluating(teacher: nn.Module) -> None:
         )
 
 
-def check_rows(first: Sequence[Sequence[int]], second: Sequence[Sequence[int]]) -> None:
+def check_rows(first: Sequence[bytes], second: Sequence[bytes]) -> None:
     """Raises `ValueError` unless the same rows, read twice, have the same keys."""
-    if not np.array_equal(np.array(first, np.uint64), np.array(second, np.uint64)):
+    if list(first) != list(second):
         raise ValueError(
             "The data set gives other rows when it is read again (a random transform?): the teacher's outputs for "
             f"them cannot be cached. Apply the transform once, beforehand (`dataset.map`), or {OFF}."
@@ -72,16 +72,8 @@ def check_teacher(
     rows: Sequence[int],
 ) -> tuple[OutputLayout, list[int]]:
     """
-    Asks the teacher about some rows twice, and about the shortest of them alone.
-
-    Args:
-        make_layout (`Callable`): From an output of the teacher to what is to be cached of it.
-        ask (`Callable`): From a batch to the teacher's output.
-        collate (`Callable`): From row numbers to a batch.
-        rows (`Sequence[int]`): Some rows, longest first.
-
-    Returns:
-        `tuple[OutputLayout, list[int]]`: the layout, and the bytes that each of the rows needs.
+    Asks the teacher about some rows, longest first, twice, and about the last of them alone. Returns the layout that
+    `make_layout` makes of its output, and the bytes that each of the rows needs.
 
     Raises:
         ValueError: the answers differ, or what is read back is not what was said.
@@ -100,23 +92,13 @@ def check_teacher(
         alone,
         "something else about a row beside longer ones (is there no attention mask for the padding?)",
     )
-    return layout, [row.nbytes for row in packed]
+    return layout, [sum(array.nbytes for array in row.values()) for row in packed]
 
 
 def restore(layout: OutputLayout, packed: Sequence, batch: Mapping[str, Any]) -> Any:
     """What a cache would make of packed rows."""
-    rows = [
-        type(row)(
-            row.tokens,
-            row.positions,
-            row.columns,
-            row.wide,
-            [np.concatenate([array.reshape(-1).view(np.uint8) for array in row.payload])],
-        )
-        for row in packed
-    ]
     inputs = {name: value.cpu() if isinstance(value, Tensor) else value for name, value in batch.items()}
-    return layout.restore(layout.assemble(rows, inputs), torch.float32)
+    return layout.restore(layout.assemble(packed, inputs), torch.float32)
 
 
 def compare(layout: OutputLayout, expected: Any, got: Any, batch: Mapping[str, Any], fault: str) -> None:

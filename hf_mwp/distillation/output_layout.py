@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from .cached_output import CachedOutput
 from .features import Features
 from .label_positions import label_mask, token_mask
-from .packed_row import PackedPart, PackedRow
+from .packed_part import PackedPart
 
 
 # Lower scores mean classes that the model forbids; kept as -inf, which fp16 has, and read as `finfo.min`.
 FORBIDDEN = -1e30
 
 CLASSES, POSITIONS, NODES = "classes", "positions", "nodes"
+INDICES = "indices"  # of the likeliest classes
 
 
 @dataclass(frozen=True)
@@ -100,15 +100,17 @@ class OutputLayout:
         keeps_all = top_k is None or top_k >= layout.columns
         return layout if keeps_all else replace(layout, top_k=top_k, temperature=temperature)
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields, for a manifest."""
-        return asdict(self)
+    @property
+    def names(self) -> list[str]:
+        """What a row has, in this order: its states, its logits, and whose they are if some are left out."""
+        return [*self.states, *(["logits"] if self.logits else []), *([INDICES] if self.top_k else [])]
 
     # From an output to rows
 
-    def pack(self, output: Features, inputs: Mapping[str, Any]) -> list[PackedRow]:
+    def pack(self, output: Features, inputs: Mapping[str, Any]) -> list[dict[str, np.ndarray]]:
         """
-        What is kept of each row of a batch.
+        What is kept of each row of a batch: arrays by name, `(tokens or positions, width)`, in fp16, or all of the row
+        in fp32 where a number needs it.
 
         Args:
             output ([`Features`]): What the teacher says.
@@ -117,41 +119,30 @@ class OutputLayout:
         Raises:
             ValueError: the teacher answers with NaN or infinite numbers.
         """
-        parts, tokens, positions = [], None, None
+        parts, indices = {}, None
         for name in self.states:
             state = output[name]
             mask = token_mask(inputs, state.shape[:2], state.device)
-            tokens = mask.sum(1).tolist()
-            parts.append(PackedPart(f"hidden states ({name})", state[mask], tokens))
-        columns, indices = self.columns, None
+            parts[name] = PackedPart(f"hidden states ({name})", state[mask], mask.sum(1).tolist())
         if self.logits is not None:
             logits = output["logits"].float()
-            if self.logits == CLASSES:
-                logits, positions = logits, [1] * len(logits)
-            else:
+            positions = [1] * len(logits)
+            if self.logits != CLASSES:
                 mask = label_mask(inputs, logits.shape[:2], logits.device, self.offset)
                 logits, positions = logits[mask], mask.sum(1).tolist()
             logits = logits.masked_fill(logits <= FORBIDDEN, -math.inf)
             if self.top_k is not None:
                 logits, chosen = self._choose(logits)
-                columns, indices = self.top_k + 1, [part.numpy() for part in chosen.int().cpu().split(positions)]
-            parts.append(PackedPart("logits", logits, positions, may_forbid=True))
-        wide_rows = set().union(*(part.wide_rows for part in parts))
-        count = len(tokens or positions or [])
-        widths = [columns] * count
+                indices = [part.numpy() for part in chosen.int().cpu().split(positions)]
+            parts["logits"] = PackedPart("logits", logits, positions, may_forbid=True)
+        count = max((len(part.counts) for part in parts.values()), default=0)
+        wide_rows = set().union(*(part.wide_rows for part in parts.values()))
+        rows = [{name: part.row(row, row in wide_rows) for name, part in parts.items()} for row in range(count)]
         if self.logits == NODES:
-            widths = [columns + numbers for numbers in _last_numbers(inputs.get("number_positions"), count)]
-        rows = []
-        for row in range(count):
-            wide = row in wide_rows
-            arrays = [part.row(row, wide) for part in parts]
-            if self.logits == NODES:
-                arrays[-1] = arrays[-1][:, : widths[row]]
-            if indices is not None:
-                arrays.append(indices[row])
-            arrays = [np.ascontiguousarray(array) for array in arrays]
-            sizes = tokens[row] if tokens else 0, positions[row] if positions else 0
-            rows.append(PackedRow(*sizes, widths[row], wide, arrays))
+            for row, numbers in zip(rows, _last_numbers(inputs.get("number_positions"), count), strict=True):
+                row["logits"] = row["logits"][:, : self.columns + numbers]
+        for row, chosen in zip(rows, indices or (), strict=False):
+            row[INDICES] = chosen
         return rows
 
     def _choose(self, logits: Tensor) -> tuple[Tensor, Tensor]:
@@ -163,87 +154,61 @@ class OutputLayout:
 
     # From rows to a batch
 
-    def assemble(self, rows: Sequence[PackedRow], inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+    def assemble(self, rows: Sequence[Mapping[str, np.ndarray]], inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         """
         Padded tensors of rows, in fp16 unless a number needs fp32, for a batch on the CPU.
 
         Args:
-            rows (`Sequence[PackedRow]`): As a cache reads them.
+            rows (`Sequence[Mapping]`): As [`~OutputLayout.pack`] makes them.
             inputs (`Mapping`): The batch of these rows; its masks say where what belongs.
 
         Raises:
             ValueError: a row has another number of tokens or labels than its batch.
         """
-        dtype = np.float32 if any(row.wide for row in rows) else np.float16
-        arrays = [self._split(row) for row in rows]
+        numbers = [array.dtype for row in rows for name, array in row.items() if name != INDICES]
+        dtype = np.result_type(*numbers) if numbers else np.float16
         batch: dict[str, Tensor] = {}
-        if self.states:
-            tokens = [row.tokens for row in rows]
-            mask = token_mask(inputs, (len(rows), max(tokens)), None).numpy()
-            places = _places(mask, tokens, "tokens")
-            for name, width in self.states.items():
-                batch[name] = _padded([each[name] for each in arrays], places, (*mask.shape, width), dtype)
+        for name, width in self.states.items():
+            counts = [len(row[name]) for row in rows]
+            mask = token_mask(inputs, (len(rows), max(counts)), None).numpy()
+            batch[name] = _padded(name, rows, _places(mask, counts, "tokens"), (*mask.shape, width), dtype)
         if self.logits == CLASSES:
-            batch["logits"] = torch.from_numpy(np.concatenate([each["logits"] for each in arrays]).astype(dtype))
+            batch["logits"] = torch.from_numpy(np.concatenate([row["logits"] for row in rows]).astype(dtype))
             if self.top_k is not None:
-                batch["indices"] = torch.from_numpy(np.concatenate([each["indices"] for each in arrays]))
+                batch[INDICES] = torch.from_numpy(np.concatenate([row[INDICES] for row in rows]))
         elif self.logits is not None:
-            counts, width = [row.positions for row in rows], max(row.columns for row in rows)
+            counts, width = [len(row["logits"]) for row in rows], max(row["logits"].shape[1] for row in rows)
             mask = label_mask(inputs, (len(rows), max(counts)), None, self.offset).numpy()
             places = _places(mask, counts, "labels")
             if self.logits == NODES:
-                numbers = inputs.get("number_positions")
-                width = self.columns + (0 if numbers is None else numbers.shape[1])
-            batch["logits"] = _padded([each["logits"] for each in arrays], places, (*mask.shape, width), dtype)
+                positions = inputs.get("number_positions")
+                width = self.columns + (0 if positions is None else positions.shape[1])
+            batch["logits"] = _padded("logits", rows, places, (*mask.shape, width), dtype)
             if self.top_k is not None:
-                shape = (*mask.shape, self.top_k)
-                batch["indices"] = _padded([each["indices"] for each in arrays], places, shape, np.int32)
+                batch[INDICES] = _padded(INDICES, rows, places, (*mask.shape, self.top_k), np.int32)
         return batch
 
     def restore(self, batch: Mapping[str, Tensor], dtype: torch.dtype) -> Features:
         """
-        The output that [`~OutputLayout.assemble`] made parts of, wherever these are now.
+        The output that [`~OutputLayout.assemble`] made parts of, wherever these are now: what is kept as the teacher
+        gave it, zero where no token or no label stands.
 
         Args:
             batch (`Mapping`): Its result, perhaps moved to another device.
             dtype (`torch.dtype`): The student's; numbers come in it, or in fp32 where it is less exact than fp16.
         """
 
-        def number(values: Tensor) -> Tensor:
-            return values.to(torch.promote_types(values.dtype, dtype))
-
-        states, recorded = {"hidden": {}, "bottleneck": {}}, {}
-        for name in self.states:
-            kind, _, index = name.rpartition("_")
-            if kind in states:
-                states[kind][int(index)] = number(batch[name])
-            else:
-                recorded[name] = number(batch[name])
-        hidden, narrow = (
-            tuple(found.get(index) for index in range(max(found) + 1)) if found else None for found in states.values()
-        )
-        logits = None
+        values = {
+            name: each.to(torch.promote_types(each.dtype, dtype)) for name, each in batch.items() if name != INDICES
+        }
         if self.logits is not None:
-            logits = number(batch["logits"])
+            logits = values["logits"]
             if self.top_k is not None:
-                values, rest = logits.split([self.top_k, 1], -1)
+                kept, rest = logits.split([self.top_k, 1], -1)
                 full = rest.expand(*rest.shape[:-1], self.columns).clone()
-                logits = full.scatter(-1, batch["indices"].long(), values)
-            logits = logits.masked_fill(logits.isneginf(), torch.finfo(logits.dtype).min)
-        return Features(CachedOutput(logits=logits, hidden_states=hidden, bottleneck_states=narrow), recorded)
-
-    def _split(self, row: PackedRow) -> dict[str, np.ndarray]:
-        (payload,), arrays, start = row.payload, {}, 0
-        shapes = {name: (row.tokens, width, row.dtype) for name, width in self.states.items()}
-        if self.logits is not None:
-            shapes["logits"] = (row.positions, row.columns, row.dtype)
-        if self.top_k is not None:
-            shapes["indices"] = (row.positions, self.top_k, np.dtype(np.int32))
-        for name, (count, width, dtype) in shapes.items():
-            stop = start + count * width * dtype.itemsize
-            arrays[name] = payload[start:stop].view(dtype).reshape(count, width)
-            start = stop
-        return arrays
+                logits = full.scatter(-1, batch[INDICES].long(), kept)
+            values["logits"] = logits.masked_fill(logits.isneginf(), torch.finfo(logits.dtype).min)
+        return Features({}, values)
 
 
 def _last_numbers(positions: Tensor | None, count: int) -> list[int]:
@@ -267,12 +232,12 @@ def _places(mask: np.ndarray, counts: Sequence[int], what: str) -> list[np.ndarr
     ]
 
 
-def _padded(values: Sequence[np.ndarray], places: Sequence, shape: tuple[int, ...], dtype: Any) -> Tensor:
+def _padded(name: str, rows: Sequence[Mapping], places: Sequence, shape: tuple[int, ...], dtype: Any) -> Tensor:
     """Values at their places and zero elsewhere; columns that a row lacks are forbidden to it."""
     batch = np.zeros(shape, dtype)
-    for row, (value, place) in enumerate(zip(values, places, strict=True)):
-        width = value.shape[-1]
-        batch[row, place, :width] = value
+    for row, (values, place) in enumerate(zip(rows, places, strict=True)):
+        width = values[name].shape[-1]
+        batch[row, place, :width] = values[name]
         if width < shape[-1]:
             batch[row, place, width:] = -np.inf
     return torch.from_numpy(batch)

@@ -2,211 +2,103 @@
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from torch import Tensor
-from transformers.utils import logging
 
-from ..process_lock import ProcessLock
-from .cache_shard import Shard, ShardRecord, ShardWriter
-from .output_layout import OutputLayout
-from .packed_row import PackedRow
+from ..store.row_store import RowStore, StoreError
+from .output_layout import INDICES, OutputLayout
 
 
-logger = logging.get_logger(__name__)
-
-FORMAT = 1
-MANIFEST = "manifest.json"
+CacheError = StoreError
+"""A folder that holds something else than the cache that is looked for."""
 
 
-class CacheError(ValueError):
-    """A folder that holds something else than the cache that is looked for."""
-
-
-class TeacherCache:
+class TeacherCache(RowStore):
     """
     What a frozen teacher says to the rows of a data set, so that it has to be asked once and not in every epoch.
 
-    A row is found by a key, 128 bits of a hash of its content: data sets may be shuffled, cut or extended, and rows
-    that are not there yet are added. Numbers are fp16, and fp32 in rows where one is too large for that; they lie
-    without padding in files of some ten megabytes, which are mapped into memory and never read as a whole. What is
-    held per row is its key's place, 16 bytes.
-
-    Everything that makes the outputs what they are is in the fingerprint that names the folder. Files are written
-    under another name and enter the manifest, with size and checksum, when they are complete, so that a process may be
-    killed at any time. Readers need no lock; writers take [`~TeacherCache.locked`].
+    A row is found by its key, see [`~distillation.cache_fingerprint.row_key`]. Numbers are fp16, and fp32 in rows
+    where one is too large for that; they lie without padding in files of some ten megabytes.
 
     Args:
-        folder (`str` or `Path`):
-            The cache's own folder.
-        fingerprint (`str`):
-            Of everything but the rows; must be that of the manifest.
-        verify (`bool`, *optional*, defaults to `True`):
-            Compare checksums and not only sizes, about a second for two gigabytes. Damaged files are left out, with a
-            warning, and so are written anew.
+        folder (`str` or `Path`), fingerprint (`str`), verify (`bool`, *optional*, defaults to `True`):
+            See [`~store.RowStore`].
+
+    Attributes:
+        layout ([`OutputLayout`]): What is kept of a row; `None` while there is none.
 
     Raises:
         CacheError: the folder belongs to another cache, or its manifest cannot be read.
     """
 
-    def __init__(self, folder: str | Path, fingerprint: str, verify: bool = True) -> None:
-        self.folder, self.fingerprint = Path(folder), fingerprint
-        self.layout: OutputLayout | None = None
-        self._made_from: Mapping[str, Any] = {}
-        self._shards: list[Shard] = []
-        if (self.folder / MANIFEST).is_file():
-            self._read_manifest(verify)
-        self._sort_keys()
-
-    def __len__(self) -> int:
-        return len(self._keys)
+    made_by = "another teacher, data or collation"
+    remedy = "choose another `teacher_cache_dir`"
 
     @property
-    def nbytes(self) -> int:
-        """Size of all files."""
-        return sum(shard.record.nbytes for shard in self._shards)
+    def layout(self) -> OutputLayout | None:
+        return OutputLayout(**self.about["layout"]) if self.about else None
 
-    def _read_manifest(self, verify: bool) -> None:
-        path = self.folder / MANIFEST
-        try:
-            manifest = json.loads(path.read_text("utf-8"))
-            version, fingerprint = manifest["format"], manifest["fingerprint"]
-            if version == FORMAT:
-                self.layout, self._made_from = OutputLayout(**manifest["layout"]), manifest["made_from"]
-                records = [ShardRecord(**record) for record in manifest["shards"]]
-        except (ValueError, KeyError, TypeError) as error:
-            raise CacheError(
-                f"{path} is damaged ({error}): remove the folder, and the cache is built anew."
-            ) from error
-        if version != FORMAT:
-            raise CacheError(
-                f"{path} has format {version}, this version of hf_mwp reads format {FORMAT}: remove the folder, or "
-                "choose another `teacher_cache_dir`."
-            )
-        if fingerprint != self.fingerprint:
-            raise CacheError(
-                f"{path} belongs to another teacher, data or collation (fingerprint {fingerprint} instead of "
-                f"{self.fingerprint}): remove the folder, or choose another `teacher_cache_dir`."
-            )
-        for record in records:
-            fault = record.fault(self.folder, verify)
-            if fault is None:
-                self._shards.append(Shard(self.folder, record))
-            else:
-                logger.warning(f"{path.parent / record.name} {fault}: its {record.rows} rows are computed again.")
-
-    def _sort_keys(self) -> None:
-        """Half of each key, sorted, with the places of the rows: what all look-ups go through."""
-        halves = [np.array(shard.index["key"][:, 0]) for shard in self._shards]
-        places = [np.arange(len(half)) + (number << 32) for number, half in enumerate(halves)]
-        keys = np.concatenate([np.zeros(0, np.uint64), *halves])
-        order = np.argsort(keys, kind="stable")
-        self._keys = keys[order]
-        self._places = np.concatenate([np.zeros(0, np.int64), *places])[order]
-
-    # Reading
-
-    def _find(self, key: Sequence[int]) -> tuple[Shard, int] | None:
-        first, second = np.uint64(key[0]), np.uint64(key[1])
-        at = int(np.searchsorted(self._keys, first))
-        while at < len(self._keys) and self._keys[at] == first:
-            number, row = divmod(int(self._places[at]), 1 << 32)
-            if self._shards[number].index[row]["key"][1] == second:
-                return self._shards[number], row
-            at += 1
-        return None
-
-    def missing(self, keys: np.ndarray) -> np.ndarray:
-        """Which of the keys `(n, 2)` are not there: their indices, of equal keys the first one only."""
-        keys = np.asarray(keys, np.uint64).reshape(-1, 2)
-        absent = np.flatnonzero([self._find(key) is None for key in keys])
-        _, first = np.unique(keys[absent], axis=0, return_index=True)
-        return absent[np.sort(first)]
-
-    def read(self, keys: Sequence[Sequence[int]]) -> list[PackedRow]:
+    def read(self, keys: Sequence[bytes]) -> list[dict[str, np.ndarray]]:
         """
-        The rows of some keys.
+        The rows of some keys, as [`OutputLayout.pack`] made them; their numbers are still in the files.
 
         Raises:
             CacheError: one is not there.
         """
-        found = [self._find(key) for key in keys]
-        if None in found:
+        numbers = self.find(keys).tolist()
+        if -1 in numbers:
             raise CacheError(
-                f"Example {found.index(None)} of the batch is not in the teacher cache {self.folder}: the data set "
-                "gives other rows than when training began. Rows that change (augmentation, random cropping) cannot "
-                "be cached: set `cache_teacher_outputs=False`."
+                self.folder,
+                f"lacks example {numbers.index(-1)} of the batch: the data set gives other rows than when training "
+                "began. Rows that change (augmentation, random cropping) cannot be cached: set "
+                "`cache_teacher_outputs=False`.",
             )
-        return [shard.read(row) for shard, row in found]
+        layout = self.layout
+        names = ["wide", "columns", *layout.names]
+        return [self._numbers_of(layout, row) for row in self.rows(numbers, names)]
 
-    def assemble(self, keys: Sequence[Sequence[int]], inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+    def assemble(self, keys: Sequence[bytes], inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         """The rows of the keys as padded tensors for the batch `inputs`, see [`OutputLayout.assemble`]."""
         return self.layout.assemble(self.read(keys), inputs)
 
-    # Writing
+    @staticmethod
+    def _numbers_of(layout: OutputLayout, row: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        dtype = np.float32 if row["wide"] else np.float16
+        widths = {**layout.states, "logits": row["columns"], INDICES: layout.top_k}
+        return {
+            name: row[name].view(np.int32 if name == INDICES else dtype).reshape(-1, widths[name])
+            for name in layout.names
+        }
 
     @contextmanager
-    def locked(self):
-        """Holds the folder's lock, which is free again when a process that holds it dies."""
-        with ProcessLock(self.folder / "lock").held(self._tell_waiting):
-            yield
-
-    def _tell_waiting(self, holder: str) -> None:
-        logger.warning(f"The teacher cache in {self.folder} is being built by {holder}; waiting for it.")
-
-    def begin(self, layout: OutputLayout, made_from: Mapping[str, Any]) -> None:
+    def building(self, layout: OutputLayout, made_from: Mapping[str, Any]) -> Iterator[None]:
         """
-        Prepares the folder for writing: fixes the layout and takes away what was not completed.
+        Takes rows by [`~TeacherCache.add`], see [`~store.RowStore.writing`].
 
         Args:
             layout ([`OutputLayout`]): What is kept of a row.
             made_from (`Mapping`): What the fingerprint was made from, for a person who reads the manifest.
         """
-        if self.layout is None:
-            self.layout, self._made_from = layout, made_from
-        self._write_manifest()
-        known = {shard.record.name for shard in self._shards}
-        for path in [*self.folder.glob("shard-*.data"), *self.folder.glob("shard-*.part")]:
-            if path.name not in known:
-                path.unlink()
+        import pyarrow
 
-    def writer(self) -> ShardWriter:
-        """A file for further rows; [`~TeacherCache.add`] it when it is complete."""
-        numbers = [int(shard.record.name[6:-5]) for shard in self._shards]
-        return ShardWriter(self.folder / f"shard-{max(numbers, default=-1) + 1:05d}.data")
+        fixed = {"key": pyarrow.binary(16), "wide": pyarrow.bool_(), "columns": pyarrow.int32()}
+        schema = pyarrow.schema(fixed | dict.fromkeys(layout.names, pyarrow.binary()))
+        with self.writing(schema, {"made_from": made_from, "layout": asdict(layout)}):
+            yield
 
-    def add(self, writer: ShardWriter) -> None:
-        """Completes a file and puts it into the manifest."""
-        self._shards.append(Shard(self.folder, writer.close()))
-        self._write_manifest()
-
-    def finish(self) -> None:
-        """Makes the added rows known to this reader."""
-        self._sort_keys()
-
-    def _write_manifest(self) -> None:
-        manifest = {
-            "format": FORMAT,
-            "fingerprint": self.fingerprint,
-            "made_from": dict(self._made_from),
-            "layout": self.layout.to_json(),
-            "shards": [shard.record.to_json() for shard in self._shards],
+    def add(self, keys: Sequence[bytes], rows: Sequence[Mapping[str, np.ndarray]], file_bytes: float) -> None:
+        """Adds rows that [`OutputLayout.pack`] made, see [`~store.RowStore.append`]."""
+        columns = {
+            "key": keys,
+            "wide": [any(array.dtype == np.float32 for array in row.values()) for row in rows],
+            "columns": [row["logits"].shape[1] if "logits" in row else 0 for row in rows],
         }
-        part = self.folder / f"{MANIFEST}.part"
-        try:
-            with open(part, "w", encoding="utf-8") as file:
-                json.dump(manifest, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, self.folder / MANIFEST)
-        finally:
-            part.unlink(missing_ok=True)
+        self.append(columns | {name: [row[name].tobytes() for row in rows] for name in rows[0]}, file_bytes)
 
 
 __all__ = ["CacheError", "TeacherCache"]

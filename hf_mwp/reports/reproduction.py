@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..files import without_folder
 from ..runs.recipes import Recipe, Stage
+from ..store.files import without_folder
 from .arm import Arm
 from .arm_result import ArmResult, ArmRun
 from .column import UNITS, Column

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..files import write_whole
 from ..runs.recipes.recipe import caution
+from ..store.files import write_whole
 from .arm_result import ArmResult
 from .column import Column
 from .report_error import ReportError

@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
-from ..files import without_folder
 from ..runs.recipes import Recipe, Stage
 from ..runs.recipes.layers import STUDENT_LAYERS, folder_layers, source_layers
+from ..store.files import without_folder
 
 
 def describe_teacher(recipe: Recipe, stage: str, stages: Mapping[str, Stage]) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..disk_full_error import DiskFullError, means_full_disk
-from ..process_lock import ProcessLock
+from ..store.disk_full_error import DiskFullError, means_full_disk
+from ..store.process_lock import ProcessLock
 from ..usage_error import UsageError
 from .main_process import is_main_process
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from ..files import content_digest
+from ..store.files import content_digest
 from ..usage_error import UsageError
 from .output_folder import OutputFolder
 from .run_arguments import ResumeArguments

@@ -18,8 +18,8 @@ from typing import Any
 
 import yaml
 
-from ..disk_full_error import means_full_disk
-from ..files import write_whole
+from ..store.disk_full_error import means_full_disk
+from ..store.files import write_whole
 from ..usage_error import UsageError
 from .output_folder import OutputFolder
 

@@ -233,7 +233,7 @@ def test_rows_are_recognised_by_their_numbers():
         {"none": 0},
     ):
         assert row_key({**row, **change}) != known, change
-    assert all(0 <= half < 1 << 64 for half in known)
+    assert isinstance(known, bytes) and len(known) == 16
     assert row_key({"a": [0.5, 1.5]}) == row_key({"a": torch.tensor([0.5, 1.5])})
     assert row_key({"pixels": np.zeros((2, 3))}) != row_key({"pixels": np.zeros((3, 2))})
     with pytest.raises(TypeError, match="`object`.*cache_teacher_outputs=False"):

@@ -93,8 +93,9 @@ def cached_numbers(folder):
     """All rows of the only cache in a folder, by key."""
     (manifest,) = folder.glob("*/manifest.json")
     cache = TeacherCache(manifest.parent, manifest.parent.name)
-    keys = [tuple(int(half) for half in key) for shard in cache._shards for key in shard.index["key"]]
-    return {key: row.payload[0].tobytes() for key, row in zip(keys, cache.read(keys), strict=True)}
+    keys = [row["key"] for row in cache.rows(range(len(cache)), ["key"])]
+    rows = cache.read(keys)
+    return {key: [row[name].tobytes() for name in cache.layout.names] for key, row in zip(keys, rows, strict=True)}
 
 
 def test_resuming_after_kill_while_the_cache_is_written_is_bitwise_exact(tmp_path):

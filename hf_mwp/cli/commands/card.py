@@ -11,11 +11,11 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from ...building.solver_loading import load_solver
-from ...files import without_folder
 from ...runs.output_folder import OutputFolder, check_output_folder
 from ...runs.recipes import RecipeError
 from ...runs.recipes.recipe import read_yaml
 from ...runs.recipes.stage import PLACES
+from ...store.files import without_folder
 from ...tasks.data_options import DataArguments
 from ...usage_error import UsageError
 from ..options.parsing import build_parser, parse

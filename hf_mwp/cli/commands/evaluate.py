@@ -10,11 +10,11 @@ from pathlib import Path
 from rich.console import Console
 
 from ...building.solver_loading import load_solver
-from ...files import write_json_lines
 from ...option_checks import check_at_least_one
 from ...runs.run_folder import RunFolder
 from ...solving.reranking import RERANK_HELP, RERANKER_HELP, predict_reranked, wanted_reranker
 from ...solving.set_solving import group_reports, predict
+from ...store.files import write_json_lines
 from ...tasks.data_options import DataArguments
 from ...tasks.problem_data import load_problem_data
 from ...usage_error import UsageError

@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.table import Table
 
 from ...building.solver_loading import load_solver
-from ...files import write_json_lines
 from ...option_checks import check_at_least_one
 from ...runs.run_folder import RunFolder
 from ...solving.set_solving import search
+from ...store.files import write_json_lines
 from ...usage_error import UsageError
 from ..options.parsing import parse
 from ..terminal.console import make_console

@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.table import Table
 
 from ...building.solver_loading import load_solver
-from ...files import without_folder, write_json_lines
 from ...option_checks import check_at_least_one
 from ...runs.run_folder import RunFolder
 from ...solving.set_solving import search
+from ...store.files import without_folder, write_json_lines
 from ...tasks.data_options import DataArguments
 from ...tasks.problem_data import load_problem_data
 from ...usage_error import UsageError

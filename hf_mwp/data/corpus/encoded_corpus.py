@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...problems.keywords import read_keywords
-from ...process_lock import ProcessLock
+from ...store.row_store import RowStore, StoreError
 from ..batches.mwp_processor import tokenizer_settings
 from ..data_error import DataError, cannot_write
 from .pretraining_encoder import PreTrainingEncoder
@@ -20,7 +20,7 @@ from .pretraining_encoder import PreTrainingEncoder
 if TYPE_CHECKING:
     from datasets import Dataset
 
-VERSION = 2  # of the columns' meaning: files of another one are not read
+VERSION = 3  # of the columns' meaning: files of another one are not read
 
 
 def encode_corpus(
@@ -33,8 +33,8 @@ def encode_corpus(
     """
     Encodes a corpus into an Arrow file, or finds it there. Memory does not grow with the corpus.
 
-    The file's name has a fingerprint of the texts and tags, the tokenizer, the masking of numbers and the keywords;
-    it is written under another name and renamed when it is complete.
+    The folder's name has a fingerprint of the texts and tags, the tokenizer, the masking of numbers and the keywords.
+    A damaged file is written anew, with a warning.
 
     Args:
         corpus (iterable of `(str, list[TaggedWord] | None)`):
@@ -42,7 +42,7 @@ def encode_corpus(
         encoder ([`PreTrainingEncoder`]):
             Encodes them.
         cache_dir (`str`):
-            Folder of the file.
+            Folder of the file's folder.
         batch_size (`int`, *optional*, defaults to 1000):
             Texts that are encoded at a time.
         progress (`Callable[[int, int | None], None]`, *optional*):
@@ -60,14 +60,20 @@ def encode_corpus(
     count, fingerprint = _fingerprint(corpus, encoder)
     if not count:
         raise DataError("the corpus is empty: there is no text to pretrain on")
-    path = Path(cache_dir) / f"encoded-{fingerprint}.arrow"
-    if not path.exists():
-        try:
-            _write_whole(path, corpus, count, encoder, batch_size, progress)
-        except OSError as error:
-            raise cannot_write("the encoded texts", "Nothing of them is kept", error, path) from error
+    folder = Path(cache_dir) / f"encoded-{fingerprint}"
+    try:
+        store = RowStore(folder, fingerprint)
+        if not len(store):
+            with store.locked():
+                if not len(store):
+                    _write(store, corpus, count, encoder, batch_size, progress)
+    except StoreError as error:
+        raise DataError(error.fault, error.path) from error
+    except OSError as error:
+        raise cannot_write("the encoded texts", "Nothing of them is kept", error, folder) from error
     labelling = {"tagger": encoder.tagger, "pos_labels": encoder.pos_labels}
-    return Dataset.from_file(str(path), info=DatasetInfo(description=json.dumps(labelling, ensure_ascii=False)))
+    info = DatasetInfo(description=json.dumps(labelling, ensure_ascii=False))
+    return Dataset.from_file(str(store.paths[0]), info=info)
 
 
 def read_labelling(dataset: Dataset) -> tuple[str | None, list[str] | None]:
@@ -80,38 +86,22 @@ def read_labelling(dataset: Dataset) -> tuple[str | None, list[str] | None]:
     return known.get("tagger"), known.get("pos_labels")
 
 
-def _write_whole(path, *contents) -> None:
-    """Writes the file, unless another process is doing so; then waits for it."""
-    with ProcessLock(path.with_suffix(".lock")).held():
-        if not path.exists():
-            # What a killed process left behind is written over.
-            unfinished = path.with_suffix(".part")
-            try:
-                _write(unfinished, *contents)
-                os.replace(unfinished, path)
-            finally:
-                unfinished.unlink(missing_ok=True)
+def _write(store, corpus, count, encoder, batch_size, progress) -> None:
+    import pyarrow as pa
 
-
-def _write(path, corpus, count, encoder, batch_size, progress) -> None:
-    from datasets import Features, Sequence, Value
-    from datasets.arrow_writer import ArrowWriter
-
-    columns = {"input_ids": Sequence(Value("int32"))}
+    columns = {"input_ids": pa.list_(pa.int32())}
     if encoder.tags is not None:
-        columns["pos_labels"] = Sequence(Value("int16"))
-    columns |= {"mask_class": Sequence(Value("int8")), "mask_unit": Sequence(Value("int16"))}
-    columns |= {"length": Value("int32"), "text_key": Value("int64")}
-    with ArrowWriter(path=str(path), features=Features(columns)) as writer:
+        columns["pos_labels"] = pa.list_(pa.int16())
+    columns |= {"mask_class": pa.list_(pa.int8()), "mask_unit": pa.list_(pa.int16())}
+    columns |= {"length": pa.int32(), "text_key": pa.int64()}
+    with store.writing(pa.schema(columns)):
         done = 0
         for batch in _batches(corpus, batch_size):
             texts, words = zip(*batch, strict=True)
-            encoded = encoder.encode(texts, words)
-            writer.write_batch({name: encoded[name] for name in columns})
+            store.append(encoder.encode(texts, words))
             done += len(batch)
             if progress is not None:
                 progress(done, count)
-        writer.finalize()
 
 
 def _batches(corpus: Iterable, size: int) -> Iterator[list]:

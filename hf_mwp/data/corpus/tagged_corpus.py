@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 import tempfile
 import weakref
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
-from hashlib import sha256
-from itertools import accumulate, islice
+from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 
+import numpy as np
 from transformers.utils import logging
 
 from ...problems.tagging.pos_tagger import PosTagger
 from ...problems.tagging.tagged_word import TaggedWord
+from ...store.row_store import RowStore, StoreError
 from ..data_error import DataError, cannot_write
-from .tagged_shard import TaggedShard, TaggedText, digest_texts, remove_abandoned, write_shard
 
 
 logger = logging.get_logger(__name__)
@@ -27,6 +28,7 @@ SHARD_SIZE = 1024
 """Texts of a file; what a kill can lose."""
 
 Progress = Callable[[int, int | None], None]
+TaggedText = tuple[str, list[TaggedWord]]
 
 
 class TaggedCorpus(Sequence[TaggedText]):
@@ -44,35 +46,39 @@ class TaggedCorpus(Sequence[TaggedText]):
         folder (`Path`): Where its files are.
     """
 
-    def __init__(self, folder: Path, names: Sequence[str]):
-        shards = [TaggedShard(folder / name) for name in names]
-        headers = [shard.header for shard in shards]
-        self.folder = folder
-        self.tagger: str = headers[0]["tagger"]
-        self.fingerprint: str = headers[0]["fingerprint"]
-        self.tags: list[str] = sorted({tag for header in headers for tag in header["tags"]})
-        facts = [self.tagger, self.fingerprint, *(header["texts"] for header in headers)]
-        self.digest = sha256("\0".join(facts).encode()).hexdigest()[:16]
-        self._names = list(names)
-        self._ends = list(accumulate(len(shard) for shard in shards))
+    def __init__(self, store: RowStore, tagger: PosTagger, keys: bytes, tags: Iterable[str]):
+        self.folder, self.tagger, self.fingerprint = store.folder, tagger.name, tagger.fingerprint
+        self.tags: list[str] = sorted(tags)
+        facts = f"{self.tagger}\0{self.fingerprint}\0".encode()
+        self.digest = hashlib.sha256(facts + keys).hexdigest()[:16]
+        self._store, self._numbers = store, store.find(np.frombuffer(keys, "S16"))
         self._owner: weakref.finalize | None = None
 
     def __len__(self) -> int:
-        return self._ends[-1]
+        return len(self._numbers)
 
     def __getitem__(self, index: int) -> TaggedText:
-        position = index + len(self) if index < 0 else index
-        if not 0 <= position < len(self):
+        if not -len(self) <= index < len(self):
             raise IndexError(f"the corpus has {len(self)} texts: there is no {index}")
-        number = bisect_right(self._ends, position)
-        return _open(self.folder / self._names[number])[position - (self._ends[number - 1] if number else 0)]
+        return self._read([self._numbers[index]])[0]
 
     def __iter__(self) -> Iterator[TaggedText]:
-        for name in self._names:
-            yield from TaggedShard(self.folder / name)
+        for start in range(0, len(self), SHARD_SIZE):
+            yield from self._read(self._numbers[start : start + SHARD_SIZE])
 
     def __getstate__(self) -> dict:
         return {**self.__dict__, "_owner": None}
+
+    def _read(self, numbers: Sequence[int]) -> list[TaggedText]:
+        try:
+            rows = self._store.rows(numbers, ["text", "tags", "words"])
+        except StoreError as error:
+            raise DataError(f"{error.fault} Tag the corpus again, what is whole is kept", error.path) from error
+        texts = []
+        for row in rows:
+            text, tags, words = row["text"], json.loads(row["tags"]), row["words"].view(np.int32).reshape(-1, 3)
+            texts.append((text, [TaggedWord(text[i:j], tags[tag], i, j) for tag, i, j in words.tolist()]))
+        return texts
 
     def _keep(self, folder: Path) -> None:
         """Removes the temporary folder with this object, but not with a copy of it in another process."""
@@ -90,10 +96,9 @@ def tag_corpus(
     Tags texts once and keeps the result on disk.
 
     Texts are read as a stream and written in files of 1,024, each whole or not at all, in a folder
-    `<tagger>-<fingerprint>`. The same call goes on where a killed one stopped. Of a corpus that has grown at its end
-    only the new texts are tagged; after a change in the middle the texts from there on are tagged again. A file is
-    used if it is of this tagger and these texts and its checksum holds; a damaged or foreign one is named in a warning
-    and made anew. Several processes may tag and read the same corpus.
+    `<tagger>-<fingerprint>`. The same call goes on where a killed one stopped, and only texts that are not there yet
+    are tagged, wherever they stand in the corpus. Damaged files are named in a warning, and their texts are tagged
+    again. Several processes may tag and read the same corpus; they take turns.
 
     Args:
         texts (`Iterable[str]`):
@@ -140,20 +145,27 @@ class _Tagging:
     def run(self, texts: Iterable[str]) -> TaggedCorpus:
         self.total = len(texts) if hasattr(texts, "__len__") else None
         stream = iter(texts)
-        first = list(islice(stream, SHARD_SIZE))
-        if not first:
+        chunk = list(islice(stream, SHARD_SIZE))
+        if not chunk:
             raise DataError("the corpus is empty: there is no text to tag")
-        self._prepare()
-        names, chunk = [], first
-        while chunk:
-            names.append(self._shard(len(names), chunk))
-            self.done += len(chunk)
-            self.progress(self.done, self.total)
-            chunk = list(islice(stream, SHARD_SIZE))
-        _open.cache_clear()
-        return TaggedCorpus(self.folder, names)
+        store = self._open()
+        keys, tags, writing = bytearray(), set(), False
+        with ExitStack() as stack:
+            while chunk:
+                own = [_key(text, self.done + index) for index, text in enumerate(chunk)]
+                if len(store.missing(own)) and not writing:
+                    writing = self._begin(store, stack)
+                missing = store.missing(own)
+                if len(missing):
+                    self._add(store, [chunk[index] for index in missing], [own[index] for index in missing])
+                tags.update(*(json.loads(row["tags"]) for row in store.rows(store.find(own), ["tags"])))
+                keys += b"".join(own)
+                self.done += len(chunk)
+                self.progress(self.done, self.total)
+                chunk = list(islice(stream, SHARD_SIZE))
+        return TaggedCorpus(store, self.tagger, bytes(keys), tags)
 
-    def _prepare(self) -> None:
+    def _open(self) -> RowStore:
         others = [path for path in self.folder.parent.glob(f"{self.tagger.name}-*") if path != self.folder]
         if others and not self.folder.exists():
             logger.warning(
@@ -161,49 +173,35 @@ class _Tagging:
                 f"{self.tagger.name} and are not used: delete them if they are needed no more."
             )
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            return RowStore(self.folder, f"{self.tagger.name} {self.tagger.fingerprint}")
+        except StoreError as error:
+            raise DataError(error.fault, error.path) from error
+
+    def _begin(self, store: RowStore, stack: ExitStack) -> bool:
+        import pyarrow
+
+        columns = {"key": pyarrow.binary(16), "text": pyarrow.string(), "tags": pyarrow.string()}
+        try:
+            stack.enter_context(store.locked())
+            stack.enter_context(store.writing(pyarrow.schema(columns | {"words": pyarrow.binary()})))
         except OSError as error:
             raise self._cannot_write(error) from error
-        remove_abandoned(self.folder)
-
-    def _shard(self, number: int, texts: list[str]) -> str:
-        """Name of the file with these texts, which is written if there is none."""
-        for index, text in enumerate(texts):
-            _check_text(text, self.done + index)
-        path = self.folder / f"{number:06d}-{digest_texts(texts)[:16]}.jsonl"
-        if not (path.exists() and self._is_good(path, texts)):
-            words = self._begun(number, texts)
-            while len(words) < len(texts):
-                self.progress(self.done + len(words), self.total)
-                batch = texts[len(words) : len(words) + self.batch_size]
-                words += self._tag(batch)
-            try:
-                write_shard(path, self.tagger.name, self.tagger.fingerprint, texts, words)
-            except OSError as error:
-                raise self._cannot_write(error) from error
-        return path.name
-
-    def _is_good(self, path: Path, texts: Sequence[str] | None) -> bool:
-        try:
-            TaggedShard(path).check(self.tagger.name, self.tagger.fingerprint, texts)
-        except DataError as error:
-            logger.warning(f"{error}; it is not used, and its texts are tagged again.")
-            return False
         return True
 
-    def _begun(self, number: int, texts: list[str]) -> list[list[TaggedWord]]:
-        """Words of the first texts, from a file that was the corpus's last before texts were added."""
-        best: list[list[TaggedWord]] = []
-        for path in self.folder.glob(f"{number:06d}-*.jsonl"):
-            try:
-                shard = TaggedShard(path)
-            except DataError:
-                continue
-            count = len(shard)
-            if len(best) < count < len(texts) and shard.header["texts"] == digest_texts(texts[:count]):
-                if self._is_good(path, texts[:count]):
-                    best = [words for _, words in shard]
-        return best
+    def _add(self, store: RowStore, texts: list[str], keys: list[bytes]) -> None:
+        """Tags texts and completes a file of them."""
+        tags, words = [], []
+        for start in range(0, len(texts), self.batch_size):
+            self.progress(self.done + start, self.total)
+            for each in self._tag(texts[start : start + self.batch_size]):
+                ids = {tag: number for number, tag in enumerate(sorted({word.tag for word in each}))}
+                tags.append(json.dumps(list(ids), ensure_ascii=False))
+                words.append(np.array([(ids[word.tag], word.start, word.end) for word in each], np.int32).tobytes())
+        try:
+            store.append({"key": keys, "text": texts, "tags": tags, "words": words})
+            store.complete()
+        except OSError as error:
+            raise self._cannot_write(error) from error
 
     def _tag(self, texts: list[str]) -> list[list[TaggedWord]]:
         tagged = self.tagger.tag(texts)
@@ -224,18 +222,13 @@ class _Tagging:
         return cannot_write("the tags", f"{self.done} texts are tagged and kept", error, self.folder)
 
 
-def _check_text(text: object, index: int) -> None:
+def _key(text: object, index: int) -> bytes:
     if not isinstance(text, str):
         raise DataError(f"text {index} of the corpus is {type(text).__name__}, not a string")
     try:
-        text.encode()
+        return hashlib.blake2b(text.encode(), digest_size=16).digest()
     except UnicodeEncodeError as error:
         raise DataError(f"text {index} of the corpus is not valid Unicode at character {error.start}") from error
-
-
-@lru_cache(maxsize=64)
-def _open(path: Path) -> TaggedShard:
-    return TaggedShard(path)
 
 
 def _remove(folder: Path, process: int) -> None:

@@ -15,8 +15,9 @@ from accelerate import PartialState
 from accelerate.utils import broadcast_object_list, extract_model_from_parallel
 from transformers.utils import logging
 
-from ...files import write_whole
 from ...models import Solver
+from ...store.files import write_whole
+from ...store.row_store import FORMAT
 from ..cache_building import build_cache, check_space
 from ..cache_checks import OFF, check_collation, check_evaluating, check_rows, check_teacher, random_state_kept
 from ..cache_fingerprint import describe_collator, fingerprint, hash_model, hash_processing, row_key
@@ -131,6 +132,7 @@ class CachedTeacher:
             "temperature": request.temperature,
             "mixed_precision": mixed_precision,
             "dtype": "float16",
+            "format": FORMAT,
             # Only where there is one, so that other caches keep their names.
             **({"label_offset": request.offset} if request.offset else {}),
         }
@@ -142,22 +144,21 @@ class CachedTeacher:
         whole = getattr(self.dataset, "__getitems__", None)
         return self.trim([self.dataset[row] for row in rows] if whole is None else whole(list(rows)))
 
-    def _scan(self) -> tuple[np.ndarray, np.ndarray]:
-        """The key of each row `(rows, 2)`, and the rows' numbers by falling length."""
-        count = len(self.dataset)
-        keys, lengths = np.zeros((count, 2), np.uint64), np.zeros(count, np.int64)
+    def _scan(self) -> tuple[list[bytes], np.ndarray]:
+        """The key of each row, and the rows' numbers by falling length."""
+        keys, lengths, count = [], [], len(self.dataset)
         for start in range(0, count, ROWS_AT_ONCE):
-            rows = range(start, min(start + ROWS_AT_ONCE, count))
-            for row, feature in zip(rows, self._read(rows), strict=True):
-                keys[row], lengths[row] = row_key(feature), self.length(feature)
-        return keys, np.argsort(-lengths, kind="stable")
+            for feature in self._read(range(start, min(start + ROWS_AT_ONCE, count))):
+                keys.append(row_key(feature))
+                lengths.append(self.length(feature))
+        return keys, np.argsort(-np.array(lengths, np.int64), kind="stable")
 
     def _collate(self, rows: Sequence[int]) -> Mapping[str, Any]:
         return self.prepare(self.own_collator(self._read(rows)))
 
     # Building
 
-    def _complete(self, folder: Path, digest: str, made_from: dict, keys: np.ndarray, order: np.ndarray) -> None:
+    def _complete(self, folder: Path, digest: str, made_from: dict, keys: list[bytes], order: np.ndarray) -> None:
         """Opens the cache, and builds what it lacks."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -170,18 +171,16 @@ class CachedTeacher:
         if not len(self.cache.missing(keys)):
             return
         with self.cache.locked():
-            # Another process may have been at it while this one waited.
-            self.cache = TeacherCache(folder, digest)
             rows = order[np.isin(order, self.cache.missing(keys))].tolist()
             if rows:
                 self._build(made_from, keys, rows)
 
-    def _build(self, made_from: dict, keys: np.ndarray, rows: list[int]) -> None:
+    def _build(self, made_from: dict, keys: list[bytes], rows: list[int]) -> None:
         # Evenly over the lengths, so that they stand for all in the estimate of space.
         count = min(NUM_CHECKED, len(rows))
         checked = [rows[(2 * number + 1) * len(rows) // (2 * count)] for number in range(count)]
         features = self._read(checked)
-        check_rows(keys[checked], [row_key(feature) for feature in features])
+        check_rows([keys[row] for row in checked], [row_key(feature) for feature in features])
         check_collation(self.own_collator(features), self.own_collator(features))
         request = self.live.request
 
@@ -231,7 +230,7 @@ class CachedTeacher:
     # Several processes
 
     def _complete_together(
-        self, folder: Path, digest: str, made_from: dict, keys: np.ndarray, order: np.ndarray
+        self, folder: Path, digest: str, made_from: dict, keys: list[bytes], order: np.ndarray
     ) -> None:
         """
         As `_complete`, on the main process of each machine; the others wait for a file that says it is done, or what

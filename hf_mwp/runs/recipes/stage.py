@@ -16,8 +16,8 @@ import yaml
 
 from ... import __version__
 from ...data.datasets.sources import DEFAULT_DATASET, data_set_name, locate_dataset, locate_part
-from ...files import content_digest, write_whole
-from ...process_lock import ProcessLock
+from ...store.files import content_digest, write_whole
+from ...store.process_lock import ProcessLock
 
 
 # Commands that train, and may be started in several processes.

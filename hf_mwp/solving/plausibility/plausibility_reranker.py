@@ -12,8 +12,8 @@ from typing import Any
 
 from ...expressions import Expression
 from ...expressions.evaluation import Number
-from ...files import write_whole
 from ...problems import MathWordProblem
+from ...store.files import write_whole
 from .candidate_answer import CandidateAnswer, candidate_answers
 from .errors import PlausibilityError
 from .explanation import complaints

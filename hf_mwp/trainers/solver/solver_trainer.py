@@ -14,9 +14,9 @@ from transformers.trainer_utils import EvalLoopOutput
 from ...data.batches.mwp_processor import MwpProcessor
 from ...data.training_lineage import texts_of_rows
 from ...data.training_texts import TrainingTexts
-from ...files import write_json_lines
 from ...models import Solver
 from ...solving.solver_prediction import figure_names, read_predictions, summarise
+from ...store.files import write_json_lines
 from ..base_trainer import BaseTrainer
 from .solver_config import SolverConfig
 from .solver_dataset import (

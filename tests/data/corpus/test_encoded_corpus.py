@@ -8,8 +8,9 @@ from tests.pretraining import TAGS, quantity_pairs, text_processor, tiny_pairs
 
 
 def files(folder):
-    """What is in a folder but for locks."""
-    return [path for path in folder.iterdir() if path.suffix != ".lock"]
+    """What is in a folder but for locks, and for what says what is in it."""
+    own = {"manifest.json", "lock"}
+    return [path for path in folder.rglob("*") if path.is_file() and path.name not in own]
 
 
 def encoder(**fields):
@@ -56,6 +57,20 @@ def test_it_is_written_once(tmp_path):
     for each in (first, encoder()):
         encode_corpus(pairs, each, tmp_path, progress=lambda *args: seen.append(args))
     assert path.stat().st_mtime_ns == stamp and not seen
+
+
+def test_a_damaged_file_is_written_anew(tmp_path, caplog):
+    pairs = tiny_pairs(9)
+    encode_corpus(pairs, encoder(), tmp_path)
+    (path,) = files(tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-60] + b"?" + whole[-59:])
+    dataset = encode_corpus(pairs, encoder(), tmp_path)
+    assert len(dataset) == 9 and path.read_bytes() == whole
+    assert len(caplog.messages) == 1 and str(path) in caplog.messages[0]
+    (path.parent / "manifest.json").write_text("{}")
+    with pytest.raises(DataError, match="is damaged .*remove the folder"):
+        encode_corpus(pairs, encoder(), tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,14 @@ import tracemalloc
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
+import pyarrow
 import pytest
 
 from hf_mwp.data import DataError, TaggedCorpus, read_texts, tag_corpus
 from hf_mwp.data.corpus import tagged_corpus as module
-from hf_mwp.data.corpus import tagged_shard
 from hf_mwp.problems import JiebaTagger, TaggedWord
+from hf_mwp.store import row_file
 from tests.data.corpus.tagging import CharacterTagger, make_texts
 
 
@@ -26,7 +28,9 @@ def small_files(monkeypatch):
 
 
 def files(folder):
-    return sorted(path for path in Path(folder).rglob("*") if path.is_file())
+    """The files of texts, and whatever should not be there."""
+    own = {"manifest.json", "lock"}
+    return sorted(path for path in Path(folder).rglob("*") if path.is_file() and path.name not in own)
 
 
 def expected(texts):
@@ -84,14 +88,16 @@ def test_added_texts_alone_are_tagged(tmp_path, old, new):
     assert after.digest != before.digest
 
 
-def test_the_texts_after_a_change_are_tagged_again(tmp_path):
+def test_a_changed_text_alone_is_tagged_again(tmp_path):
     texts = make_texts(40)
     tag_corpus(texts, CharacterTagger(), tmp_path)
     tagger = CharacterTagger()
     changed = [*texts[:17], "另一题", *texts[18:]]
     assert list(tag_corpus(changed, tagger, tmp_path)) == expected(changed)
-    assert tagger.count == 8
-    assert list(tag_corpus(texts[1:], CharacterTagger(), tmp_path)) == expected(texts[1:])
+    assert tagger.count == 1
+    again = tag_corpus(texts[1:], tagger, tmp_path)
+    assert list(again) == expected(texts[1:]) and tagger.count == 1
+    assert again.digest != tag_corpus(texts[:0:-1], tagger, tmp_path).digest and tagger.count == 1
 
 
 def test_progress(tmp_path):
@@ -114,16 +120,12 @@ def damage_byte(path):
     path.write_bytes(bytes(content))
 
 
-def damage_tags_in_header(path):
-    path.write_bytes(path.read_bytes().replace(b'"tags": ["m", "n", "x"]', b'"tags": ["n", "m", "x"]'))
-
-
 def damage_empty(path):
     path.write_bytes(b"")
 
 
-def damage_header_cut(path):
-    path.write_bytes(path.read_bytes()[:50])
+def damage_beginning(path):
+    path.write_bytes(b"?" + path.read_bytes()[1:])
 
 
 def damage_other_file(path):
@@ -131,38 +133,47 @@ def damage_other_file(path):
 
 
 def damage_other_texts(path):
-    first = sorted(path.parent.glob("*.jsonl"))[0]
-    path.write_bytes(first.read_bytes())
-
-
-def damage_other_tagger(path):
-    path.write_bytes(path.read_bytes().replace(b'"characters"', b'"strangers"'))
+    path.write_bytes(files(path.parent)[0].read_bytes())
 
 
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (damage_truncate, "damaged or cut off: its checksum"),
-        (damage_byte, "damaged or cut off: its checksum"),
-        (damage_tags_in_header, "damaged or cut off: its checksum"),
-        (damage_empty, "damaged at its beginning"),
-        (damage_header_cut, "damaged at its beginning"),
-        (damage_other_file, "damaged at its beginning"),
-        (damage_other_texts, "tags of other texts"),
-        (damage_other_tagger, "tags of strangers"),
+        (damage_truncate, "bytes instead of"),
+        (damage_byte, "not have the content that was written"),
+        (damage_empty, "has 0 bytes instead of"),
+        (damage_beginning, "not have the content that was written"),
+        (damage_other_file, "bytes instead of"),
+        (damage_other_texts, "not have the content that was written"),
+        (Path.unlink, "cannot be read: No such file"),
     ],
 )
 def test_a_damaged_or_foreign_file_is_named_and_made_anew(tmp_path, caplog, damage, reason):
-    tag_corpus(make_texts(20), CharacterTagger(), tmp_path)
+    # Texts of one length, so that files of others have as many bytes.
+    texts = make_texts(40)[10:34]
+    tag_corpus(texts, CharacterTagger(), tmp_path)
     victim = files(tmp_path)[1]
     whole = victim.read_bytes()
     damage(victim)
-    assert victim.read_bytes() != whole
+    assert not victim.exists() or victim.read_bytes() != whole
     tagger = CharacterTagger()
-    corpus = tag_corpus(make_texts(20), tagger, tmp_path)
-    assert list(corpus) == expected(make_texts(20)) and tagger.count == 8
+    corpus = tag_corpus(texts, tagger, tmp_path)
+    assert list(corpus) == expected(texts) and tagger.count == 8
     assert len(caplog.messages) == 1 and str(victim) in caplog.messages[0] and reason in caplog.messages[0]
-    assert victim.read_bytes() == whole
+    assert len(files(tmp_path)) == 3 and files(tmp_path)[-1].read_bytes() == whole
+
+
+def test_a_foreign_folder_is_refused(tmp_path):
+    corpus = tag_corpus(make_texts(20), CharacterTagger(), tmp_path)
+    manifest = corpus.folder / "manifest.json"
+    whole = manifest.read_text("utf-8")
+    manifest.write_text(whole.replace('"characters ', '"strangers '), "utf-8")
+    with pytest.raises(DataError, match=r"belongs to something else \(fingerprint strangers .*remove the folder"):
+        tag_corpus(make_texts(20), CharacterTagger(), tmp_path)
+    manifest.write_text(whole[:50], "utf-8")
+    with pytest.raises(DataError, match="is damaged .*remove the folder") as caught:
+        tag_corpus(make_texts(20), CharacterTagger(), tmp_path)
+    assert caught.value.file == str(manifest)
 
 
 def test_a_damaged_beginning_is_not_grown(tmp_path, caplog):
@@ -170,20 +181,20 @@ def test_a_damaged_beginning_is_not_grown(tmp_path, caplog):
     damage_byte(files(tmp_path)[0])
     tagger = CharacterTagger()
     assert list(tag_corpus(make_texts(6), tagger, tmp_path)) == expected(make_texts(6))
-    assert tagger.count == 6 and "checksum" in caplog.messages[0]
+    assert tagger.count == 6 and "the content that was written" in caplog.messages[0]
 
 
 def test_damage_after_opening_is_named(tmp_path):
     corpus = tag_corpus(make_texts(20), CharacterTagger(), tmp_path)
     victim = files(tmp_path)[0]
     damage_truncate(victim)
-    with pytest.raises(DataError, match="cut off since it was opened") as caught:
+    with pytest.raises(DataError, match="cut off or removed since it was opened") as caught:
         corpus[7]
     assert caught.value.file == str(victim)
-    with pytest.raises(DataError, match="cut off since it was opened"):
+    with pytest.raises(DataError, match="cut off or removed since it was opened"):
         list(corpus)
     victim.unlink()
-    with pytest.raises(DataError, match="cannot be read: No such file"):
+    with pytest.raises(DataError, match="cannot be read: No such file.*removed since"):
         corpus[7]
 
 
@@ -241,14 +252,11 @@ def test_no_batch():
 
 
 def test_a_full_disk_keeps_what_is_done(tmp_path, monkeypatch):
-    calls = []
-
     def full(descriptor):
-        calls.append(descriptor)
-        if len(calls) > 2:
+        if "rows-00002" in os.readlink(f"/proc/self/fd/{descriptor}"):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(tagged_shard.os, "fsync", full)
+    monkeypatch.setattr(row_file.os, "fsync", full)
     with pytest.raises(DataError, match="No space left on device. 16 texts are tagged and kept: make room") as caught:
         tag_corpus(make_texts(30), CharacterTagger(), tmp_path)
     assert str(tmp_path) in str(caught.value)
@@ -279,7 +287,8 @@ def test_an_error_of_the_source_keeps_what_is_done(tmp_path):
 
 
 KILLED = """
-from hf_mwp.data import tag_corpus, tagged_corpus
+from hf_mwp.data.corpus import tagged_corpus
+from hf_mwp.data.corpus.tagged_corpus import tag_corpus
 from tests.data.corpus.tagging import CharacterTagger, make_texts
 tagged_corpus.SHARD_SIZE = 8
 tag_corpus(make_texts(80), CharacterTagger(delay=0.02), {folder!r}, batch_size=1)
@@ -292,7 +301,7 @@ def test_killed_and_resumed(tmp_path, repository):
     process = subprocess.Popen([sys.executable, "-c", code], cwd=repository, stderr=subprocess.PIPE)
     try:
         until = time.monotonic() + 120
-        while len(list(folder.rglob("*.jsonl"))) < 3:
+        while len(kept(folder)) < 3:
             assert process.poll() is None, process.stderr.read().decode()[-2000:]
             assert time.monotonic() < until
             time.sleep(0.005)
@@ -300,27 +309,32 @@ def test_killed_and_resumed(tmp_path, repository):
         process.send_signal(signal.SIGKILL)
         process.wait()
         process.stderr.close()
-    done = 8 * len(list(folder.rglob("*.jsonl")))
+    done = sum(file["rows"] for file in kept(folder))
     assert 24 <= done < 80
     tagger = CharacterTagger()
     resumed = tag_corpus(make_texts(80), tagger, folder)
     assert tagger.count == 80 - done
     assert list(resumed) == expected(make_texts(80))
     tag_corpus(make_texts(80), CharacterTagger(), tmp_path / "whole")
-    contents = [
-        [path.read_bytes() for path in sorted(tmp_path.glob(f"{name}/*/*.jsonl"))] for name in ("killed", "whole")
-    ]
+    contents = [[path.read_bytes() for path in files(tmp_path / name)] for name in ("killed", "whole")]
     assert contents[0] == contents[1]
 
 
-def test_what_a_killed_process_had_begun_is_removed_after_an_hour(tmp_path):
+def kept(folder):
+    """What the manifest of the only store says of its files."""
+    return [file for path in folder.glob("*/manifest.json") for file in json.loads(path.read_text("utf-8"))["files"]]
+
+
+def test_what_a_killed_process_had_begun_is_removed(tmp_path):
     corpus = tag_corpus(make_texts(3), CharacterTagger(), tmp_path)
-    old, new = (corpus.folder / f".000000-{name}.jsonl.1234.part" for name in ("old", "new"))
-    old.write_text("{")
-    new.write_text("{")
-    os.utime(old, (time.time() - 7200,) * 2)
+    begun, complete = corpus.folder / "rows-00001.part", corpus.folder / "rows-00001.arrow"
+    begun.write_text("{")
+    complete.write_text("{")
+    # Somebody else may be writing: nothing is touched by those who only read.
     tag_corpus(make_texts(3), CharacterTagger(), tmp_path)
-    assert not old.exists() and new.exists()
+    assert begun.exists() and complete.exists()
+    assert list(tag_corpus(make_texts(4), CharacterTagger(), tmp_path)) == expected(make_texts(4))
+    assert not begun.exists() and len(files(tmp_path)) == 2
 
 
 def _read(corpus):
@@ -377,11 +391,11 @@ def test_memory_does_not_grow(tmp_path, monkeypatch):
     assert peak(1280) < 1.3 * peak(256)
 
 
-def test_a_file_is_readable_json(tmp_path):
+def test_a_file_is_readable_without_us(tmp_path):
     tag_corpus(["有4个"], CharacterTagger(), tmp_path)
-    header, record = files(tmp_path)[0].read_text(encoding="utf-8").splitlines()
-    assert json.loads(header)["tags"] == ["m", "n"]
-    assert json.loads(record) == ["有4个", [1, 0, 1, 0, 1, 2, 1, 2, 3]]
+    (row,) = pyarrow.ipc.open_stream(files(tmp_path)[0]).read_all().to_pylist()
+    assert row["text"] == "有4个" and json.loads(row["tags"]) == ["m", "n"]
+    assert np.frombuffer(row["words"], np.int32).tolist() == [1, 0, 1, 0, 1, 2, 1, 2, 3]
 
 
 @pytest.mark.slow

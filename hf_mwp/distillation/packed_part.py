@@ -1,51 +1,25 @@
-"""The numbers of one row, as they lie in a file."""
+"""Numbers of a batch on the way to rows, in fp16 or, where one needs it, in fp32."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 
-@dataclass(frozen=True)
-class PackedRow:
-    """
-    A teacher's output for one row: arrays one after the other, in fp16, or in fp32 where a number needs it.
-
-    Args:
-        tokens (`int`): Tokens of which hidden states are kept.
-        positions (`int`): Positions of which logits are kept.
-        columns (`int`): Numbers kept per position.
-        wide (`bool`): Whether the numbers are fp32, because one of them is beyond the range of fp16.
-        payload (`Sequence[np.ndarray]`): The arrays; when read, one array of bytes.
-    """
-
-    tokens: int
-    positions: int
-    columns: int
-    wide: bool
-    payload: Sequence[np.ndarray]
-
-    @property
-    def dtype(self) -> np.dtype:
-        return np.dtype(np.float32 if self.wide else np.float16)
-
-    @property
-    def nbytes(self) -> int:
-        return sum(array.nbytes for array in self.payload)
-
-
 class PackedPart:
     """
-    One kind of numbers of a batch, rows one after the other, on the way to [`PackedRow`].
+    One kind of numbers of a batch, rows one after the other.
 
     Args:
         name (`str`): For error messages.
         values (`torch.Tensor`): `(tokens or positions of all rows, width)`.
         counts (`Sequence[int]`): Tokens or positions of each row.
         may_forbid (`bool`): Whether `-inf` is a number like any other.
+
+    Attributes:
+        wide_rows (`set[int]`): Rows with a number beyond the range of fp16.
 
     Raises:
         ValueError: a number is NaN or infinite.
@@ -76,4 +50,4 @@ class PackedPart:
         return self.full[here].cpu().numpy() if wide else self.half[here]
 
 
-__all__ = ["PackedPart", "PackedRow"]
+__all__ = ["PackedPart"]

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from hf_mwp.files import content_digest, without_folder, write_json_lines, write_whole
+from hf_mwp.store.files import content_digest, without_folder, write_json_lines, write_whole
 
 
 def test_a_file_is_replaced_only_when_all_is_written(tmp_path):

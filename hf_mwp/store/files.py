@@ -14,7 +14,7 @@ from typing import Any
 def write_whole(path: str | Path, lines: str | Iterable[str]) -> None:
     """
     Writes a text file in UTF-8, with the folders above it; a file that is there already is replaced only when all is
-    written.
+    on the disk.
 
     Args:
         path (`str` or `Path`): The file.
@@ -23,9 +23,14 @@ def write_whole(path: str | Path, lines: str | Iterable[str]) -> None:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + ".part")
-    with unfinished.open("w", encoding="utf-8") as file:
-        file.writelines([lines] if isinstance(lines, str) else lines)
-    unfinished.replace(path)
+    try:
+        with unfinished.open("w", encoding="utf-8") as file:
+            file.writelines([lines] if isinstance(lines, str) else lines)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def write_json_lines(path: str | Path, records: Iterable[Any]) -> None:

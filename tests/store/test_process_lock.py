@@ -3,7 +3,7 @@ import os
 import socket
 import time
 
-from hf_mwp.process_lock import ProcessLock
+from hf_mwp.store.process_lock import ProcessLock
 
 
 def hold(path, pipe):

@@ -1,0 +1,1 @@
+"""Rows and files on disk: written whole, locked, resumed, checked, mapped into memory."""

@@ -1,0 +1,263 @@
+"""Rows on disk, written once and mapped into memory."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from transformers.utils import logging
+
+from .files import write_whole
+from .process_lock import ProcessLock
+from .row_file import KEY, MappedRows, RowFile, RowFileWriter
+
+
+if TYPE_CHECKING:
+    import pyarrow
+
+logger = logging.get_logger(__name__)
+
+FORMAT = 2
+MANIFEST = "manifest.json"
+MAX_MAPPED = 256  # files; a process may have only so many open
+
+
+class StoreError(ValueError):
+    """
+    A folder that holds something else than the rows that are looked for.
+
+    Args:
+        path (`Path`): The folder, or what is wrong in it.
+        fault (`str`): What is wrong, and what to do.
+    """
+
+    def __init__(self, path: Path, fault: str) -> None:
+        super().__init__(path, fault)
+        self.path, self.fault = path, fault
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.fault}"
+
+
+class RowStore:
+    """
+    Rows of numbers and texts in Arrow files, which are mapped into memory and never read as a whole.
+
+    Rows have numbers, from 0 in the order in which they were added, and are found by the 16 bytes of their column
+    `key`, where the schema has one: what is looked for may be shuffled, cut or extended, and what is not there yet is
+    added. A key and a number are all that is held in memory of a row.
+
+    Files are written under another name and enter the manifest, with size and checksum, when they are complete, so
+    that a process may be killed at any time. Damaged files are left out, with a warning, and so are written anew.
+    Readers need no lock; writers take [`~RowStore.locked`].
+
+    Args:
+        folder (`str` or `Path`):
+            The store's own folder.
+        fingerprint (`str`):
+            Of everything that makes the rows what they are; must be that of the manifest.
+        verify (`bool`, *optional*, defaults to `True`):
+            Compare checksums and not only sizes, about a second for two gigabytes.
+
+    Attributes:
+        about (`dict`): What the first writer said about the rows.
+
+    Raises:
+        StoreError: the folder belongs to another store, or its manifest cannot be read.
+    """
+
+    made_by = "something else"
+    remedy = "choose another folder"
+
+    def __init__(self, folder: str | Path, fingerprint: str, verify: bool = True) -> None:
+        self.folder, self.fingerprint, self._verify = Path(folder), fingerprint, verify
+        self._manifest = ""
+        self._writer: RowFileWriter | None = None
+        self._forget()
+        self._read_manifest()
+
+    def _forget(self) -> None:
+        self.about: dict[str, Any] = {}
+        self._files: list[RowFile] = []
+        self._mapped: dict[str, MappedRows] = {}
+        self._ends: list[int] = []
+        self._keys, self._numbers = np.zeros(0, KEY), np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Copies for other processes map the files themselves.
+        return {**self.__dict__, "_mapped": {}, "_writer": None}
+
+    @property
+    def nbytes(self) -> int:
+        """Size of all files."""
+        return sum(file.nbytes for file in self._files)
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files."""
+        return [self.folder / file.name for file in self._files]
+
+    def _read_manifest(self) -> None:
+        path = self.folder / MANIFEST
+        text = path.read_text("utf-8") if path.is_file() else ""
+        if text == self._manifest:
+            return
+        try:
+            manifest = json.loads(text)
+            version, fingerprint = manifest["format"], manifest["fingerprint"]
+            if version == FORMAT:
+                about, files = dict(manifest["about"]), [RowFile(**file) for file in manifest["files"]]
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoreError(path, f"is damaged ({error}): remove the folder, and it is built anew.") from error
+        if version != FORMAT:
+            raise StoreError(
+                path,
+                f"has format {version}, this version of hf_mwp reads format {FORMAT}: remove the folder, or "
+                f"{self.remedy}.",
+            )
+        if fingerprint != self.fingerprint:
+            raise StoreError(
+                path,
+                f"belongs to {self.made_by} (fingerprint {fingerprint} instead of {self.fingerprint}): remove the "
+                f"folder, or {self.remedy}.",
+            )
+        self._forget()
+        self._manifest, self.about = text, about
+        for file in files:
+            fault = file.fault(self.folder, self._verify)
+            if fault is None:
+                self._files.append(file)
+            else:
+                logger.warning(f"{self.folder / file.name} {fault}: its {file.rows} rows are computed again.")
+        self._index(range(len(self._files)))
+
+    def _index(self, files: Iterable[int]) -> None:
+        """Makes the rows of further files known."""
+        before = len(self._keys)
+        self._ends = list(accumulate(file.rows for file in self._files))
+        found = [part for number in files for part in self._open(number).keys()]
+        if found:
+            keys = np.concatenate(found)
+            order = np.argsort(keys, kind="stable")
+            places = np.searchsorted(self._keys, keys[order])
+            self._keys = np.insert(self._keys, places, keys[order])
+            self._numbers = np.insert(self._numbers, places, before + order)
+
+    def _open(self, number: int) -> MappedRows:
+        file = self._files[number]
+        fault = file.fault(self.folder, verify=False)
+        if fault is not None:
+            path = self.folder / file.name
+            raise StoreError(path, f"{fault}: it was changed, cut off or removed since it was opened.")
+        if file.name not in self._mapped:
+            if len(self._mapped) >= MAX_MAPPED:
+                self._mapped.pop(next(iter(self._mapped)))
+            self._mapped[file.name] = MappedRows(self.folder / file.name)
+        return self._mapped[file.name]
+
+    # Reading
+
+    def find(self, keys: Sequence[bytes]) -> np.ndarray:
+        """The numbers of the rows with these keys; -1 where there is none."""
+        keys = np.array(keys, KEY)
+        places = np.searchsorted(self._keys, keys)
+        there = places < len(self._keys)
+        there[there] = self._keys[places[there]] == keys[there]
+        numbers = np.full(len(keys), -1)
+        numbers[there] = self._numbers[places[there]]
+        return numbers
+
+    def missing(self, keys: Sequence[bytes]) -> np.ndarray:
+        """Which of the keys are not there: their indices, of equal keys the first one only."""
+        keys = np.array(keys, KEY)
+        absent = np.flatnonzero(self.find(keys) < 0)
+        _, first = np.unique(keys[absent], return_index=True)
+        return absent[np.sort(first)]
+
+    def rows(self, numbers: Sequence[int], names: Sequence[str]) -> list[dict[str, Any]]:
+        """
+        Rows by their numbers.
+
+        Args:
+            numbers (`Sequence[int]`): The rows.
+            names (`Sequence[str]`): The columns that are wanted; bytes come as arrays that still lie in the file.
+
+        Raises:
+            StoreError: a file was changed since it was opened.
+        """
+        files = [bisect_right(self._ends, number) for number in numbers]
+        opened = {file: (self._open(file), self._ends[file - 1] if file else 0) for file in set(files)}
+        places = ((*opened[file], number) for file, number in zip(files, numbers, strict=True))
+        return [mapped.row(number - start, names) for mapped, start, number in places]
+
+    # Writing
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Holds the folder's lock, which is free again when a process that holds it dies."""
+
+        def tell(holder: str) -> None:
+            logger.warning(f"The rows in {self.folder} are being written by {holder}; waiting for it.")
+
+        with ProcessLock(self.folder / "lock").held(tell):
+            # Another process may have been at it while this one waited.
+            self._read_manifest()
+            yield
+
+    @contextmanager
+    def writing(self, schema: pyarrow.Schema, about: Mapping[str, Any] | None = None) -> Iterator[None]:
+        """
+        Takes rows by [`~RowStore.append`] while it lasts, with the lock held; what is not completed when an error
+        occurs is taken away.
+
+        Args:
+            schema (`pyarrow.Schema`): The columns.
+            about (`Mapping`, *optional*): What the manifest says about the rows.
+        """
+        known = {file.name for file in self._files}
+        for path in self.folder.glob("rows-*"):
+            if path.name not in known:
+                path.unlink()
+        self.about, self._schema = self.about or dict(about or {}), schema
+        try:
+            yield
+            self.complete()
+        finally:
+            if self._writer is not None:
+                self._writer.abandon()
+                self._writer = None
+
+    def append(self, columns: Mapping[str, Sequence[Any]], file_bytes: float = float("inf")) -> None:
+        """Adds some rows, given as their columns; the file is completed when it has about so many bytes."""
+        if self._writer is None:
+            numbers = [int(file.name[5:-6]) for file in self._files]
+            path = self.folder / f"rows-{max(numbers, default=-1) + 1:05d}.arrow"
+            self._writer = RowFileWriter(path, self._schema)
+        self._writer.append(columns)
+        if self._writer.nbytes >= file_bytes:
+            self.complete()
+
+    def complete(self) -> None:
+        """Completes a file that was begun: from now on its rows are found, and stay after a kill."""
+        if self._writer is None:
+            return
+        files = [*self._files, self._writer.close()]
+        self._writer = None
+        fields = {"format": FORMAT, "fingerprint": self.fingerprint, "about": self.about}
+        text = json.dumps({**fields, "files": [asdict(file) for file in files]}, indent=1)
+        write_whole(self.folder / MANIFEST, text)
+        self._files, self._manifest = files, text
+        self._index([len(files) - 1])
+
+
+__all__ = ["RowStore", "StoreError"]
