@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import MISSING, Field, field, fields
 from enum import Flag, auto
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class Role(Flag):
@@ -39,12 +39,11 @@ class Role(Flag):
     LENGTH = auto()  # how long is trained: a resumed run may be longer
 
 
-# Of the fields of trainers' configs: most are those of `TrainingArguments`, and in the metadata of the others
-# `HfArgumentParser` expects nothing but what argparse takes.
-TRAINER_OPTIONS = {
+GROUPS = {
+    Role.LAUNCH | Role.COMMON: ("resume", "overwrite"),
     Role.LAUNCH: ("resume_from_checkpoint", "hub_token"),
     Role.PLACE: ("output_dir",),
-    Role.CACHE: ("teacher_cache_dir",),
+    Role.CACHE: ("teacher_cache_dir", "beams_dir"),
     Role.TOLD: (
         *("disable_tqdm", "logging_first_step", "report_to", "run_name", "log_level", "log_level_replica"),
         *("log_on_each_node", "project", "trackio_space_id", "trackio_bucket_id", "trackio_static_space_id"),
@@ -69,7 +68,22 @@ TRAINER_OPTIONS = {
     ),
     Role.LENGTH: ("num_train_epochs", "max_steps"),
 }
-_BY_NAME = {name: role for role, names in TRAINER_OPTIONS.items() for name in names}
+# Of options that are declared without a role. Most are fields of trainers' configs, in whose metadata
+# `HfArgumentParser` expects nothing but what argparse takes.
+ROLES = {name: role for role, names in GROUPS.items() for name in names}
+
+
+class CommandOption(NamedTuple):
+    """
+    An option of a command, without the class that declares it.
+
+    Args:
+        role ([`Role`]): What it is for.
+        default (`Any`): What it is if it is not given.
+    """
+
+    role: Role
+    default: Any
 
 
 def option(default: Any, help: str, role: Role = Role.NONE, choices: Sequence[str] | None = None) -> Any:
@@ -99,8 +113,8 @@ def option(default: Any, help: str, role: Role = Role.NONE, choices: Sequence[st
 
 
 def role_of(option: Field) -> Role:
-    """The role of an option: the one that it is declared with, or else that of a trainer's option of this name."""
-    return option.metadata.get("role", _BY_NAME.get(option.name, Role.NONE))
+    """The role of an option: the one that it is declared with, or else the one that its name has in `ROLES`."""
+    return option.metadata.get("role", ROLES.get(option.name, Role.NONE))
 
 
 def default_of(option: Field) -> Any:

@@ -2,7 +2,7 @@ from dataclasses import dataclass, fields
 
 from transformers import TrainingArguments
 
-from hf_mwp.option_roles import TRAINER_OPTIONS, Role, default_of, option, role_of, roles_of
+from hf_mwp.option_roles import GROUPS, Role, default_of, option, role_of, roles_of
 from hf_mwp.trainers import DistillationConfig
 
 
@@ -32,6 +32,6 @@ def test_options_of_the_trainers_have_roles_by_name():
     assert roles["teacher_cache_dir"] is Role.CACHE and roles["temperature"] is Role.NONE
 
 
-def test_no_option_of_the_trainers_has_two_roles():
-    names = [name for each in TRAINER_OPTIONS.values() for name in each]
+def test_no_name_has_two_roles():
+    names = [name for each in GROUPS.values() for name in each]
     assert len(names) == len({*names})

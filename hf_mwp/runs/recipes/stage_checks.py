@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ...building.encoder import parse_layers
+from ...building.model_sources import check_folder, check_tokenizer, is_path
+from ...tasks.pretraining_corpus import NO_TAGGER
+from ...usage_error import UsageError
 from . import Stage
 from .layers import made_layers, model_layers
 from .stage import SOURCES, is_made, locate_source
-from ...building.solver_building import check_tokenizer
-from ...usage_error import UsageError
-from ...building.solver_options import parse_layers
-from ...building.solver_loading import check_folder, is_path
-from ...building.pretraining_options import NO_TAGGER
 
 
 # Options that name a model, and the type that it must have.
