@@ -39,7 +39,7 @@ class Role(Flag):
     LENGTH = auto()  # how long is trained: a resumed run may be longer
 
 
-GROUPS = {
+TRAINER_OPTIONS = {
     Role.LAUNCH | Role.COMMON: ("resume", "overwrite"),
     Role.LAUNCH: ("resume_from_checkpoint", "hub_token"),
     Role.PLACE: ("output_dir",),
@@ -68,9 +68,8 @@ GROUPS = {
     ),
     Role.LENGTH: ("num_train_epochs", "max_steps"),
 }
-# Of options that are declared without a role. Most are fields of trainers' configs, in whose metadata
-# `HfArgumentParser` expects nothing but what argparse takes.
-ROLES = {name: role for role, names in GROUPS.items() for name in names}
+# By name: in the metadata of trainers' configs `HfArgumentParser` expects nothing but what argparse takes.
+ROLES = {name: role for role, names in TRAINER_OPTIONS.items() for name in names}
 
 
 class CommandOption(NamedTuple):
@@ -113,8 +112,8 @@ def option(default: Any, help: str, role: Role = Role.NONE, choices: Sequence[st
 
 
 def role_of(option: Field) -> Role:
-    """The role of an option: the one that it is declared with, or else the one that its name has in `ROLES`."""
-    return option.metadata.get("role", ROLES.get(option.name, Role.NONE))
+    """The role of an option: what it is declared with, and what its name has in `ROLES`."""
+    return option.metadata.get("role", Role.NONE) | ROLES.get(option.name, Role.NONE)
 
 
 def default_of(option: Field) -> Any:

@@ -2,7 +2,7 @@ from dataclasses import dataclass, fields
 
 from transformers import TrainingArguments
 
-from hf_mwp.option_roles import GROUPS, Role, default_of, option, role_of, roles_of
+from hf_mwp.option_roles import TRAINER_OPTIONS, Role, default_of, option, role_of, roles_of
 from hf_mwp.trainers import DistillationConfig
 
 
@@ -33,5 +33,5 @@ def test_options_of_the_trainers_have_roles_by_name():
 
 
 def test_no_name_has_two_roles():
-    names = [name for each in GROUPS.values() for name in each]
+    names = [name for each in TRAINER_OPTIONS.values() for name in each]
     assert len(names) == len({*names})
