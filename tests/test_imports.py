@@ -16,6 +16,7 @@ PACKAGE = Path(__file__).parents[1] / "hf_mwp"
 LAYOUT = [
     "usage_error",
     "option_checks",
+    "option_roles",
     "expressions",
     "problems",
     "losses",

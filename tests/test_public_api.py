@@ -29,6 +29,10 @@ NAMES = [
     "MwpStudentModel",
     # distillation
     "mix_parameters",
+    # building
+    "build_solver",
+    "load_solver",
+    "make_student",
     # solving
     "PlausibilityReranker",
     "fit_plausibility",

@@ -68,6 +68,11 @@ class ModelFigures:
     remark: str = ""
     calibration: Mapping[str, Any] | None = None
 
+    @property
+    def search(self) -> str:
+        """The search, in words."""
+        return "greedy" if self.num_beams == 1 else f"beam {self.num_beams}"
+
 
 def build_model_card(
     model: PreTrainedModel,
@@ -156,7 +161,6 @@ def _data_sets(stages: Sequence[TrainingStage]) -> list[str]:
 def _eval_results(figures: ModelFigures) -> list[EvalResult]:
     if figures.model != "this model":
         return []
-    search = "greedy" if figures.num_beams == 1 else f"beam {figures.num_beams}"
     return [
         EvalResult(
             task_type="math-word-problem",
@@ -164,7 +168,7 @@ def _eval_results(figures: ModelFigures) -> list[EvalResult]:
             dataset_name=figures.dataset,
             # Results of the same data set are told apart by this field alone.
             dataset_config=f"{figures.part}, {group}",
-            metric_type=f"{metric}, {search}",
+            metric_type=f"{metric}, {figures.search}",
             metric_value=round(100 * report[metric], 2),
             metric_args={"problems": int(report[count])} if count in report else None,
         )
@@ -182,7 +186,6 @@ def _figures_section(figures: Sequence[ModelFigures]) -> str:
         "| --- | --- | ---: | --- | ---: | ---: |",
     ]
     for each in figures:
-        search = "greedy" if each.num_beams == 1 else f"beam {each.num_beams}"
         for group, report in each.reports.items():
             answers, equations = (_percent(report.get(f"{name}_accuracy")) for name in ("answer", "equation"))
             count, left_out = (int(report.get(name, 0)) for name in ("num_problems", "num_unjudged"))
@@ -191,7 +194,7 @@ def _figures_section(figures: Sequence[ModelFigures]) -> str:
             if with_equation != count:
                 equations += f" of {with_equation:,}"
             rows.append(
-                f"| {each.model} | {each.dataset}, {each.part}: {group} | {problems} | {search} | {answers} | "
+                f"| {each.model} | {each.dataset}, {each.part}: {group} | {problems} | {each.search} | {answers} | "
                 f"{equations} |"
             )
     rules = " and ".join(sorted({f'"{each.rule}"' for each in figures}))
@@ -208,11 +211,12 @@ def _calibration(figures: Sequence[ModelFigures]) -> list[str]:
     rows = ["| model | data | search | calibration error | AUROC | surer half right, % |"]
     rows.append("| --- | --- | --- | ---: | ---: | ---: |")
     for each in measured:
-        report, search = each.calibration, "greedy" if each.num_beams == 1 else f"beam {each.num_beams}"
+        report = each.calibration
         auroc = "-" if report["auroc"] is None else f"{report['auroc']:.2f}"
         rows.append(
-            f"| {each.model} | {each.dataset}, {each.part} | {search} | {report['expected_calibration_error']:.3f} | "
-            f"{auroc} | {_percent(report['surer_half_accuracy'])} of {report['num_surer_half']:,} |"
+            f"| {each.model} | {each.dataset}, {each.part} | {each.search} | "
+            f"{report['expected_calibration_error']:.3f} | {auroc} | "
+            f"{_percent(report['surer_half_accuracy'])} of {report['num_surer_half']:,} |"
         )
     text = (
         "An equation comes with its probability, `score`, and how well that tells right answers from wrong ones was "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,108 @@ import torch
 from huggingface_hub import ModelCard
 from transformers import PreTrainedModel
 
-from ..data.training_lineage import write_training_texts
+from ..building.solver import load_solver
+from ..data.batches.output_vocabulary import OutputVocabulary
+from ..data.training_lineage import training_texts_of, write_training_texts
+from ..models.mwp_student import MwpStudentModel, save_student_code
+from ..option_roles import CommandOption
+from ..solving.plausibility import PlausibilityReranker
+from ..usage_error import UsageError
+from .encoder_pooling import with_pooling_layer
+from .model_card import build_model_card
+from .run_records import read_figures, read_stage
 
 
 # Larger files than this are split, so that each of them stays under the limits of ordinary git hosting.
 MAX_SHARD_SIZE = "22MB"
+
+
+def make_model_folder(
+    source: str | PathLike,
+    folder: str | PathLike,
+    encoder_only: bool = False,
+    model_id: str | None = None,
+    stages: Sequence[str | PathLike] = (),
+    evaluations: Sequence[str | PathLike] = (),
+    teacher_evaluations: Sequence[str | PathLike] = (),
+    reranker: str | PathLike | None = None,
+    license: str | None = None,
+    summary: str = "",
+    notes: str = "",
+    commands: Mapping[str, Mapping[str, CommandOption]] | None = None,
+) -> None:
+    """
+    Makes the folder of a trained solver, or of its encoder alone: weights in half precision, configuration, processor,
+    and a card made of the records of the runs.
+
+    Args:
+        source (`str` or `PathLike`):
+            Folder or Hub id of the solver.
+        folder (`str` or `PathLike`):
+            Where to.
+        encoder_only (`bool`, *optional*, defaults to `False`):
+            Write its encoder, a student, with its code, a pooling layer ([`with_pooling_layer`]) and a processor that
+            masks numbers as it learned them.
+        model_id (`str`, *optional*):
+            Name by which the card loads the model; the folder by default.
+        stages (`Sequence[str]`, *optional*):
+            Folders of the runs that made the model, in their order.
+        evaluations (`Sequence[str]`, *optional*), teacher_evaluations (`Sequence[str]`, *optional*):
+            Folders of `hf-mwp evaluate` for this model, or for the solver that was built on this encoder; the same for
+            its teacher.
+        reranker (`str` or `PathLike`, *optional*):
+            Folder or Hub id of the re-ranker to write beside the solver; the one beside it by default.
+        license (`str`, *optional*), summary (`str`, *optional*), notes (`str`, *optional*):
+            See [`build_model_card`].
+        commands (`Mapping`, *optional*):
+            The options of each command, see [`~hub.run_records.read_stage`]; without them the card also shows options
+            that were not set.
+
+    Raises:
+        UsageError: no such solver, an encoder that cannot stand alone, or a folder without the records of a run.
+
+    Example:
+
+    ```python
+    >>> make_model_folder("runs/student", "me/mwp-student", evaluations=["runs/evaluate"], license="apache-2.0")
+    ```
+    """
+    model, processor = load_solver(source)
+    texts = training_texts_of(model)
+    if encoder_only:
+        model = _encoder_alone(model, source)
+        # As `hf-mwp pretrain` leaves it: constants are collected by the solver that is built on the encoder.
+        processor.vocabulary = OutputVocabulary()
+    if texts is not None:
+        # Also of an encoder taken out of its solver.
+        model.training_texts = texts
+    evaluated = {"solver built on it" if encoder_only else "this model": evaluations, "teacher": teacher_evaluations}
+    card = build_model_card(
+        model,
+        model_id=model_id or str(folder),
+        figures=[read_figures(each, name) for name, folders in evaluated.items() for each in folders],
+        stages=[read_stage(each, commands or {}) for each in stages],
+        language=processor.language,
+        indexed_numbers=processor.indexed_numbers,
+        license=license,
+        summary=summary,
+        notes=notes,
+        training_texts=texts,
+    )
+    write_model_folder(model, folder, card, processor)
+    if encoder_only:
+        save_student_code(folder)
+    elif reranker or (Path(source) / PlausibilityReranker.file_name).is_file():
+        PlausibilityReranker.from_pretrained(reranker or source).save_pretrained(folder)
+
+
+def _encoder_alone(solver: Any, source: str | PathLike) -> MwpStudentModel:
+    if not isinstance(solver.encoder, MwpStudentModel):
+        kind = solver.encoder.config.model_type
+        raise UsageError(f"Students can be written alone, but the encoder of {source} is of type {kind!r}.")
+    if solver.config.bottleneck_layers:
+        raise UsageError(f"The encoder of {source} needs its bottleneck networks: write the solver instead.")
+    return with_pooling_layer(solver.encoder)
 
 
 def write_model_folder(

@@ -2,93 +2,60 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..data.datasets.sources import DEFAULT_DATASET
 from ..option_checks import check_at_least_one, check_not_negative, check_share
+from ..option_roles import Role, option
 
 
 @dataclass
 class DataArguments:
-    """
-    Which problems are read, and how they are split.
-
-    Args:
-        dataset (`str`, *optional*, defaults to `"math23k"`):
-            Name of a data set that [`load_mwp_dataset`] knows, or a JSONL or CSV file of its schema.
-        data_dir (`str`, *optional*):
-            Folder of the data set's files, if they are not where the loader looks.
-        split_scheme (`str`, *optional*):
-            Named public split or fold scheme; the data set's usual one by default.
-        fold (`int`, *optional*):
-            Fold to hold out, for data sets with folds.
-        on_error (`str`, *optional*, defaults to `"raise"`):
-            A damaged record stops the command (`"raise"`) or is skipped and counted (`"skip"`).
-        drop_overlap (`str`, *optional*):
-            Leave overlapping problems (test problems whose masked text is in the training part) out of the `"test"` or
-            of the `"train"` part; by default they are kept, and figures are given with and without them.
-        numerals (`bool`, *optional*):
-            Whether number words are numbers; by default in English only.
-        validation_fraction (`float`, *optional*, defaults to 0.1):
-            Share of the training part that is held out for validation where a data set has no validation part of its
-            own. 0 trains on all of it, without evaluation on the way.
-        extra_train (`list[str]`, *optional*):
-            More problems to train on: files, names of data sets (their training part) or names and parts
-            (`ape210k:validation`, `mawps:all`). Only those whose masked text is in no part of the data set are added.
-        extra_exclude (`list[str]`, *optional*):
-            Whose masked texts are not to be among the added: files, data sets (validation and test part) or data sets
-            and parts.
-        max_train_samples, max_eval_samples (`int`, *optional*):
-            Use only so many problems, for a quick try.
-    """
+    """Which problems are read, and how they are split."""
 
     _argument_group_name = "data"
 
-    dataset: str = field(
-        default=DEFAULT_DATASET, metadata={"help": "Name of a data set, or a JSONL or CSV file of the common schema."}
+    dataset: str = option(
+        DEFAULT_DATASET,
+        "Name of a data set, or a JSONL or CSV file of the common schema.",
+        Role.DATASET | Role.COMMON,
     )
-    data_dir: str | None = field(default=None, metadata={"help": "Folder of the data set's files."})
-    split_scheme: str | None = field(
-        default=None, metadata={"help": "Named public split or fold scheme; the data set's usual one if not given."}
+    data_dir: str | None = option(
+        None, "Folder of the data set's files, if they are not where the loader looks.", Role.PLACE
     )
-    fold: int | None = field(default=None, metadata={"help": "Fold to hold out, for data sets with folds."})
-    on_error: str = field(
-        default="raise",
-        metadata={
-            "help": "What a damaged record does: stop, or be skipped and counted.",
-            "choices": ["raise", "skip"],
-        },
+    split_scheme: str | None = option(
+        None, "Named public split or fold scheme; the data set's usual one if not given."
     )
-    drop_overlap: str | None = field(
-        default=None,
-        metadata={
-            "help": "Where to leave out problems whose masked text is in both parts; kept in both if not given.",
-            "choices": ["test", "train"],
-        },
+    fold: int | None = option(None, "Fold to hold out, for data sets with folds.", Role.COMMON)
+    on_error: str = option(
+        "raise", "What a damaged record does: stop, or be skipped and counted.", choices=("raise", "skip")
     )
-    numerals: bool | None = field(
-        default=None, metadata={"help": "Whether number words are numbers; in English only if not given."}
+    drop_overlap: str | None = option(
+        None,
+        "Where to leave out overlapping problems, whose masked text is in the training and the test part; if not "
+        "given they are kept in both, and figures are given with and without them.",
+        choices=("test", "train"),
     )
-    validation_fraction: float = field(
-        default=0.1,
-        metadata={"help": "Share of the training part held out for validation where the data set has no such part."},
+    numerals: bool | None = option(None, "Whether number words are numbers; in English only if not given.")
+    validation_fraction: float = option(
+        0.1,
+        "Share of the training part held out for validation where the data set has no such part; 0 trains on all of "
+        "it, without evaluation on the way.",
     )
-    extra_train: list[str] | None = field(
-        default=None,
-        metadata={
-            "help": "More problems to train on: files, names of data sets, or names and parts (ape210k:validation, "
-            "mawps:all); those whose masked text is in the data set are left out."
-        },
+    extra_train: list[str] | None = option(
+        None,
+        "More problems to train on: files, names of data sets (their training part), or names and parts "
+        "(ape210k:validation, mawps:all); those whose masked text is in the data set are left out.",
+        Role.EXTRA | Role.COMMON,
     )
-    extra_exclude: list[str] | None = field(
-        default=None,
-        metadata={
-            "help": "Whose texts, whatever their numbers, are not to be among the added: what the model is to be "
-            "evaluated on besides."
-        },
+    extra_exclude: list[str] | None = option(
+        None,
+        "Whose texts, whatever their numbers, are not to be among the added: files, data sets (validation and test "
+        "part), or names and parts; what the model is to be evaluated on besides.",
+        Role.EXTRA | Role.TEXTS,
     )
-    max_train_samples: int | None = field(default=None, metadata={"help": "Train on so many problems only."})
-    max_eval_samples: int | None = field(default=None, metadata={"help": "Evaluate on so many problems only."})
+    max_train_samples: int | None = option(None, "Train on so many problems only, for a quick try.")
+    max_eval_samples: int | None = option(None, "Evaluate on so many problems only.")
 
     def __post_init__(self):
         check_share(self, "validation_fraction")

@@ -2,7 +2,7 @@ import shutil
 
 import pytest
 
-from hf_mwp.building.solver_loading import load_solver
+from hf_mwp.building import load_solver
 from hf_mwp.cli.main import main
 from tests.damage import change_fields, change_weights, drop_weights, swap_words
 

@@ -36,7 +36,7 @@ def test_each_command_has_help(command, capsys):
 def test_help_all_of_train_names_every_field(capsys):
     import dataclasses
 
-    from hf_mwp.building.solver_options import ModelArguments
+    from hf_mwp.building.solver import SolverArguments
     from hf_mwp.runs.run_arguments import RunArguments
     from hf_mwp.tasks.data_options import DataArguments
     from hf_mwp.trainers import SolverConfig
@@ -44,7 +44,7 @@ def test_help_all_of_train_names_every_field(capsys):
     with pytest.raises(SystemExit):
         main(["train", "--help", "all"])
     shown = capsys.readouterr().out
-    for dataclass_type in (DataArguments, ModelArguments, RunArguments, SolverConfig):
+    for dataclass_type in (DataArguments, SolverArguments, RunArguments, SolverConfig):
         for field in dataclasses.fields(dataclass_type):
             assert not field.init or f"--{field.name}" in shown
 

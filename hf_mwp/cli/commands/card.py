@@ -2,85 +2,44 @@
 
 from __future__ import annotations
 
-import importlib
-import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from pathlib import Path
 
-from ...building.solver_loading import load_solver
+from ...option_roles import Role, option
 from ...runs.output_folder import OutputFolder, check_output_folder
-from ...runs.recipes import RecipeError
-from ...runs.recipes.recipe import read_yaml
-from ...runs.recipes.stage import PLACES
-from ...store.files import without_folder
-from ...tasks.data_options import DataArguments
 from ...usage_error import UsageError
-from ..options.parsing import build_parser, parse
+from ..options.command_options import all_options
+from ..options.parsing import parse
 from ..terminal.console import make_console
-from .recipe import STAGE_COMMANDS
-
-
-if TYPE_CHECKING:
-    from ...hub import ModelFigures, TrainingStage
-
-# What says where files lie or how a run was started, and not how the model was made, and what is secret.
-NOT_SHOWN = (*PLACES, "output_dir", "data_dir", "resume", "overwrite", "resume_from_checkpoint", "hub_token")
 
 
 @dataclass
 class CardArguments:
-    """
-    Options of `hf-mwp card`.
+    """Options of `hf-mwp card`."""
 
-    Args:
-        model (`str`):
-            Folder or Hub id of a trained solver.
-        output_dir (`str`):
-            Folder for weights (half precision), processor and card.
-        part (`str`, *optional*, defaults to `"solver"`):
-            What to write: the `"solver"`, or its `"encoder"` alone, a student, with its code, a pooling layer
-            ([`~hub.with_pooling_layer`]) and a processor that masks numbers as it learned them.
-        model_id (`str`, *optional*):
-            Name by which the card loads the model; the output folder by default.
-        stages (`list[str]`, *optional*):
-            Folders of the runs that made the model, in their order.
-        evaluations (`list[str]`, *optional*):
-            Folders of `hf-mwp evaluate` for this model, or for the solver that was built on this encoder.
-        teacher_evaluations (`list[str]`, *optional*):
-            The same for its teacher.
-        reranker (`str`, *optional*):
-            Folder or Hub id of the re-ranker to write beside the solver; the one beside the model by default.
-        summary, notes (`str`, *optional*):
-            Text for the card: its first paragraph; its last section, or a Markdown file that holds it.
-        license (`str`, *optional*):
-            Licence identifier of the weights.
-        overwrite (`bool`, *optional*, defaults to `False`):
-            Replace the model that is in the folder.
-    """
-
-    model: str | None = field(default=None, metadata={"help": "Folder or Hub id of a solver (must be given)."})
-    output_dir: str | None = field(default=None, metadata={"help": "Folder to write (must be given)."})
-    part: str = field(
-        default="solver", metadata={"help": "The solver or its encoder alone.", "choices": ["solver", "encoder"]}
+    model: str | None = option(None, "Folder or Hub id of a solver (must be given).", Role.SOLVER)
+    output_dir: str | None = option(
+        None, "Folder for weights (half precision), processor and card (must be given).", Role.PLACE
     )
-    model_id: str | None = field(
-        default=None, metadata={"help": "Name by which the card loads the model; the output folder if not given."}
+    part: str = option(
+        "solver",
+        "What to write: the solver, or its encoder alone, a student, with its code and a processor.",
+        choices=("solver", "encoder"),
     )
-    stages: list[str] | None = field(default=None, metadata={"help": "Folders of the runs that made the model."})
-    evaluations: list[str] | None = field(default=None, metadata={"help": "Folders of evaluations of the model."})
-    teacher_evaluations: list[str] | None = field(
-        default=None, metadata={"help": "Folders of evaluations of its teacher."}
+    model_id: str | None = option(None, "Name by which the card loads the model; the output folder if not given.")
+    stages: list[str] | None = option(None, "Folders of the runs that made the model, in their order.")
+    evaluations: list[str] | None = option(
+        None, "Folders of `hf-mwp evaluate` for this model, or for the solver that was built on this encoder."
     )
-    reranker: str | None = field(
-        default=None, metadata={"help": "Re-ranker to write beside the solver; the model's own if not given."}
+    teacher_evaluations: list[str] | None = option(None, "The same for its teacher.")
+    reranker: str | None = option(
+        None, "Folder or Hub id of the re-ranker to write beside the solver; the one beside it if not given."
     )
-    summary: str = field(default="", metadata={"help": "First paragraph of the card."})
-    notes: str = field(default="", metadata={"help": "Last section of the card, or a Markdown file that holds it."})
-    license: str | None = field(default=None, metadata={"help": "Licence identifier of the weights."})
-    overwrite: bool = field(default=False, metadata={"help": "Replace the model that is in the folder."})
+    summary: str = option("", "First paragraph of the card.")
+    notes: str = option("", "Last section of the card, or a Markdown file that holds it.")
+    license: str | None = option(None, "Licence identifier of the weights.")
+    overwrite: bool = option(False, "Replace the model that is in the folder.", Role.LAUNCH)
 
     def __post_init__(self):
         for name in ("model", "output_dir"):
@@ -107,50 +66,25 @@ def run(argv: list[str]) -> int:
         argv,
     )
     check_output_folder(args.output_dir)
-    from ...data import OutputVocabulary
-    from ...data.training_lineage import training_texts_of
-    from ...hub import build_model_card, with_pooling_layer, write_model_folder
-    from ...models.mwp_student import save_student_code
-    from ...solving.plausibility import PlausibilityReranker
+    from ...hub import make_model_folder
 
     notes = read_notes(args.notes)
-    model, processor = load_solver(args.model)
-    texts = training_texts_of(model)
-    evaluated = "this model"
-    if args.part == "encoder":
-        kind = model.encoder.config.model_type
-        if kind != "mwp_student":
-            raise UsageError(f"--part encoder writes students, but the encoder of {args.model} is of type {kind!r}.")
-        if model.config.bottleneck_layers:
-            raise UsageError(f"The encoder of {args.model} needs its bottleneck networks: write the solver instead.")
-        model, evaluated = with_pooling_layer(model.encoder), "solver built on it"
-        # As `hf-mwp pretrain` leaves it: constants are collected by the solver that is built on the encoder.
-        processor.vocabulary = OutputVocabulary()
-    if texts is not None:
-        # Also of an encoder taken out of its solver.
-        model.training_texts = texts
-    card = build_model_card(
-        model,
-        model_id=args.model_id or args.output_dir,
-        figures=[
-            *(read_figures(folder, evaluated) for folder in args.evaluations or ()),
-            *(read_figures(folder, "teacher") for folder in args.teacher_evaluations or ()),
-        ],
-        stages=[read_stage(folder) for folder in args.stages or ()],
-        language=processor.language,
-        indexed_numbers=processor.indexed_numbers,
-        license=args.license,
-        summary=args.summary,
-        notes=notes,
-        training_texts=texts,
-    )
     with OutputFolder(args.output_dir) as folder:
         folder.check_unused(args.overwrite)
-        write_model_folder(model, args.output_dir, card, processor)
-        if args.part == "solver" and (args.reranker or (Path(args.model) / PlausibilityReranker.file_name).is_file()):
-            PlausibilityReranker.from_pretrained(args.reranker or args.model).save_pretrained(args.output_dir)
-        if args.part == "encoder":
-            save_student_code(args.output_dir)
+        make_model_folder(
+            args.model,
+            args.output_dir,
+            encoder_only=args.part == "encoder",
+            model_id=args.model_id,
+            stages=args.stages or (),
+            evaluations=args.evaluations or (),
+            teacher_evaluations=args.teacher_evaluations or (),
+            reranker=args.reranker,
+            license=args.license,
+            summary=args.summary,
+            notes=notes,
+            commands=all_options(),
+        )
     make_console().print(f"{args.output_dir} has weights, configuration, processor and README.md.")
     return 0
 
@@ -164,98 +98,3 @@ def read_notes(notes: str) -> str:
     if len(notes.split()) == 1:
         raise UsageError(f"--notes: there is no file {notes}.")
     return notes
-
-
-def read_figures(folder: str, model: str) -> ModelFigures:
-    """Figures of a folder of `hf-mwp evaluate`; `UsageError` if it is none."""
-    from ...hub import ModelFigures
-
-    metrics = read_record(Path(folder) / "metrics.json")
-    part = next((name for name in ("test", "validation", "train") if name in metrics), None)
-    if part is None or "dataset" not in metrics:
-        raise UsageError(f"{folder} is no evaluation: give the output folder of `hf-mwp evaluate`.")
-    section = metrics[part]
-    return ModelFigures(
-        model,
-        metrics["dataset"],
-        f"{part} ({section['scheme']}{', re-ranked' if section.get('reranked') else ''})",
-        section["num_beams"],
-        section["rule"],
-        section["reports"],
-        section.get("training_texts", {}).get("remark", ""),
-        section.get("calibration"),
-    )
-
-
-def read_stage(folder: str) -> TrainingStage:
-    """What a run's folder tells about it; `UsageError` if it is none."""
-    from ...hub import TrainingStage
-
-    path = Path(folder)
-    stage = read_record(path / "stage.json", missing={})
-    record = read_record(path / "run.json", missing={})
-    options_file = path / ("stage.yaml" if (path / "stage.yaml").is_file() else "run_config.yaml")
-    if not options_file.is_file():
-        raise UsageError(f"{folder} is no run: it has neither stage.yaml nor run_config.yaml.")
-    command = stage.get("command") or record.get("command") or "hf-mwp"
-    options = read_options(options_file, command)
-    shown = {key: without_place(value) for key, value in options.items() if key not in NOT_SHOWN}
-    if command in ("hf-mwp train", "hf-mwp distill"):
-        shown.setdefault("dataset", DataArguments.dataset)
-    if "seconds" in stage:
-        # The run's own record has those of its last start alone.
-        record = {**record, "wall_seconds": stage["seconds"]}
-    return TrainingStage(stage.get("stage") or path.name, command, shown, record)
-
-
-def read_options(path: Path, command: str) -> dict[str, Any]:
-    """
-    The options that were set: all of those in a file, but for the defaults of the command, which a run's own record
-    holds as well.
-
-    Args:
-        path (`Path`): `stage.yaml` or `run_config.yaml`.
-        command (`str`): What was run, such as `"hf-mwp train"`.
-
-    Raises:
-        UsageError: the file is no YAML mapping.
-    """
-    try:
-        options = read_yaml(path)
-    except RecipeError as error:
-        raise UsageError(str(error)) from error
-    if not isinstance(options, Mapping):
-        raise UsageError(f"{path} must hold a mapping of options, not {options!r}.")
-    name = command.removeprefix("hf-mwp ")
-    if path.name != "run_config.yaml" or name not in STAGE_COMMANDS:
-        return dict(options)
-    types = importlib.import_module(f".{name}", __package__).argument_types()
-    defaults = vars(build_parser(name, "", types).parse_args([]))
-    return {key: value for key, value in options.items() if key not in defaults or value != defaults[key]}
-
-
-def without_place(value: Any) -> Any:
-    """As [`without_folder`] has it, also for paths that are not there any more: a Hub id has one slash at most."""
-    if isinstance(value, list):
-        return [without_place(item) for item in value]
-    if not isinstance(value, str):
-        return without_folder(value)
-    tagger = "ltp:" if value.startswith("ltp:") else ""
-    place = value.removeprefix(tagger)
-    is_path = place.startswith(("/", "~", "./", "../")) or place.count("/") > 1
-    return tagger + (PurePath(place).name if is_path else without_folder(place))
-
-
-def read_record(path: Path, missing: Any = None) -> Mapping[str, Any]:
-    """A JSON file; `missing` if it is not there, `UsageError` if that is `None` or it is no JSON mapping."""
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        if missing is None:
-            raise UsageError(f"There is no {path}.") from None
-        return missing
-    except ValueError as error:
-        raise UsageError(f"{path} is no JSON: {error}") from error
-    if not isinstance(record, Mapping):
-        raise UsageError(f"{path} must hold a mapping, not {record!r}.")
-    return record

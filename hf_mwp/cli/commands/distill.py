@@ -2,48 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...building.distilled_student import make_student
-from ...building.solver_loading import load_solver
-from ...building.student_options import StudentArguments
+from ...building.solver import load_solver
+from ...building.student import StudentArguments, make_student
+from ...option_roles import Role, option
 from ...runs.run_arguments import RunArguments
 from ...tasks.data_options import DataArguments
 from ...tasks.problem_data import ProblemData
 from ..options.parsing import parse
 from ..options.training_options import DistillationOptions
 from .recipe import is_recipe, run_recipe
-from .training import run_command
+from .training_run import SolverTraining
 
 
 if TYPE_CHECKING:
     from ...trainers import DistillationTrainer
 
-COMMON = {
-    DataArguments: ("dataset", "fold", "extra_train"),
-    StudentArguments: ("teacher", "student", "student_encoder", "student_start", "student_layers"),
-    DistillationOptions: (
-        "output_dir",
-        "num_train_epochs",
-        "per_device_train_batch_size",
-        "learning_rate",
-        "temperature",
-        "soft_label_weight",
-        "hidden_loss",
-        "cache_teacher_outputs",
-        "eval_strategy",
-        "save_strategy",
-        "seed",
-    ),
-    RunArguments: ("resume", "overwrite"),
-}
+
+@dataclass
+class TeacherArguments:
+    """Whom the student learns from."""
+
+    _argument_group_name = "teacher"
+
+    teacher: str | None = option(
+        None, "Folder or Hub id of a trained solver (must be given).", Role.SOLVER | Role.COMMON
+    )
+
+    def __post_init__(self):
+        if self.teacher is None:
+            raise ValueError("a `teacher` must be given: the folder or Hub id of a trained solver.")
+
+
+COMMON = (DataArguments, TeacherArguments, StudentArguments, DistillationOptions, RunArguments)
 
 
 def argument_types() -> list[type]:
     """Dataclasses whose fields are the options."""
     from ...trainers import DistillationConfig
 
-    return [DataArguments, StudentArguments, RunArguments, DistillationConfig]
+    return [DataArguments, TeacherArguments, StudentArguments, RunArguments, DistillationConfig]
 
 
 def run(argv: list[str]) -> int:
@@ -53,7 +53,7 @@ def run(argv: list[str]) -> int:
     """
     if is_recipe(argv):
         return run_recipe(argv)
-    (data_args, student_args, run_args, config), values = parse(
+    (data_args, teacher_args, student_args, run_args, config), values = parse(
         "distill",
         "Train a student solver after a frozen teacher solver: its predictions, hidden states and embeddings. With a "
         "--config that has `stages`, run these one after another (--budget, --dry_run, --variable, --stage.option).",
@@ -62,12 +62,12 @@ def run(argv: list[str]) -> int:
         common=COMMON,
     )
 
-    def make_trainer(data: ProblemData) -> DistillationTrainer:
+    def make(data: ProblemData) -> DistillationTrainer:
         from ...trainers import DistillationTrainer
         from ...trainers.distillation.default_objectives import default_objectives
 
-        teacher, processor = load_solver(student_args.teacher)
-        student = make_student(student_args, teacher, processor, data.train)
+        teacher, processor = load_solver(teacher_args.teacher)
+        student = make_student(teacher, processor, data.train, student_args)
         objectives = default_objectives(config)
         if any("output_attentions" in objective.options for objective in objectives):
             for model in (teacher, student):
@@ -83,4 +83,5 @@ def run(argv: list[str]) -> int:
             processing_class=processor,
         )
 
-    return run_command("distill", "student", values, data_args, run_args, config, make_trainer)
+    options = {"values": values, "config": config, "args": run_args, "data_args": data_args}
+    return SolverTraining(make, command="distill", name="student", **options).run()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ...building.solver_loading import load_solver
+from ...building.solver import load_solver
 from ...option_checks import check_at_least_one
 from ...runs.run_folder import RunFolder
 from ...solving.reranking import RERANK_HELP, RERANKER_HELP, predict_reranked, wanted_reranker

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from ...building.solver_loading import load_solver
+from ...building.solver import load_solver
 from ...option_checks import check_at_least_one
 from ...runs.run_folder import RunFolder
 from ...solving.set_solving import search

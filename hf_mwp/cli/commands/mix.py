@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
-from ...building.encoder_names import find_encoder
-from ...building.solver_loading import check_folder, load_solver
+from ...building.model_sources import check_folder, find_encoder
+from ...building.solver import load_solver
+from ...option_roles import Role, option
 from ...runs.output_folder import OutputFolder, check_output_folder
 from ...usage_error import UsageError
 from ..options.parsing import parse
@@ -15,19 +15,15 @@ from ..terminal.console import make_console
 
 @dataclass
 class MixArguments:
-    """Options of `hf-mwp mix`; the fields' help says what each is."""
+    """Options of `hf-mwp mix`."""
 
-    pretrained: str | None = field(
-        default=None, metadata={"help": "Folder or Hub id of the pretrained encoder (must be given)."}
+    pretrained: str | None = option(None, "Folder or Hub id of the pretrained encoder (must be given).", Role.ENCODER)
+    distilled: str | None = option(
+        None, "Folder or Hub id of the solver distilled from it (must be given).", Role.SOLVER | Role.START
     )
-    distilled: str | None = field(
-        default=None, metadata={"help": "Folder or Hub id of the solver distilled from it (must be given)."}
-    )
-    theta: float = field(default=0.2, metadata={"help": "Share of the pretrained weights; the paper's is 0.2."})
-    output_dir: str | None = field(
-        default=None, metadata={"help": "Folder for the mixed solver and its processor (must be given)."}
-    )
-    overwrite: bool = field(default=False, metadata={"help": "Replace the model that is in the folder."})
+    theta: float = option(0.2, "Share of the pretrained weights; the paper's is 0.2.")
+    output_dir: str | None = option(None, "Folder for the mixed solver and its processor (must be given).", Role.PLACE)
+    overwrite: bool = option(False, "Replace the model that is in the folder.", Role.LAUNCH)
 
     def __post_init__(self):
         for name in ("pretrained", "distilled", "output_dir"):
@@ -71,5 +67,5 @@ def run(argv: list[str]) -> int:
         solver.training_texts = ancestry_of(solver)
         solver.save_pretrained(args.output_dir)
         processor.save_pretrained(args.output_dir)
-    make_console().print(f"{Path(args.output_dir)} has the mixed solver, {args.theta:g} of it pretrained.")
+    make_console().print(f"{folder.path} has the mixed solver, {args.theta:g} of it pretrained.")
     return 0

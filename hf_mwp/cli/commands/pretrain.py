@@ -2,57 +2,33 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from itertools import chain, islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Table
 
-from ...building.distilled_student import SAMPLE_SIZE
-from ...building.pretraining_options import NO_TAGGER, CorpusArguments, StudentModelArguments
-from ...building.pretraining_student import StudentBuilder
-from ...runs.main_process import is_main_process
-from ...runs.output_folder import describe_contents
-from ...runs.resuming import begin_record, begin_run
+from ...building.encoder import SAMPLE_SIZE
+from ...building.pretraining import PretrainingArguments, PretrainingBuilder
 from ...runs.run_arguments import ResumeArguments
-from ...runs.run_folder import RunFolder
+from ...tasks.pretraining_corpus import NO_TAGGER, CorpusArguments, read_corpus
 from ...usage_error import UsageError
 from ..options.parsing import parse
 from ..options.training_options import PreTrainingOptions
-from ..terminal.console import make_console, percent
-from ..terminal.curve import draw_learning_curve
-from .training import train_and_save, turn_off_evaluation
+from ..terminal.console import percent
+from .training_run import TrainingRun
 
 
 if TYPE_CHECKING:
-    from ...trainers import PreTrainingConfig, PreTrainingTrainer
+    from ...trainers import PreTrainingConfig
 
-COMMON = {
-    CorpusArguments: ("corpus", "exclude", "tagger"),
-    StudentModelArguments: ("encoder", "encoder_layers", "encoder_config", "tokenizer", "language"),
-    PreTrainingOptions: (
-        "output_dir",
-        "num_train_epochs",
-        "per_device_train_batch_size",
-        "learning_rate",
-        "mlm_probability",
-        "pos_loss_weight",
-        "save_strategy",
-        "seed",
-    ),
-    ResumeArguments: ("resume", "overwrite"),
-}
-PANELS = {"masked words, loss": "eval_mlm_loss", "tagging, F1": "eval_pos_f1"}
+COMMON = (CorpusArguments, PretrainingArguments, PreTrainingOptions, ResumeArguments)
 
 
 def argument_types() -> list[type]:
     """Dataclasses whose fields are the options."""
     from ...trainers import PreTrainingConfig
 
-    return [CorpusArguments, StudentModelArguments, ResumeArguments, PreTrainingConfig]
+    return [CorpusArguments, PretrainingArguments, ResumeArguments, PreTrainingConfig]
 
 
 def run(argv: list[str]) -> int:
@@ -65,48 +41,12 @@ def run(argv: list[str]) -> int:
         argv,
         common=COMMON,
     )
-    from transformers import set_seed
-
-    from ...data.training_texts import short_name
-    from ...problems.tagging.pos_tagger import load_tagger
-    from ...trainers import PreTrainingTrainer
-    from ..terminal.progress import counting_bar
-
-    console = make_console()
     check_tagging(corpus_args, model_args, config)
-    with RunFolder(config.output_dir, "pretrain", values, begin=False) as folder:
-        checkpoint, changes = begin_run(folder, config, resume_args, console)
-        set_seed(config.seed)
-        tagger = None if corpus_args.tagger == NO_TAGGER else load_tagger(corpus_args.tagger)
-        builder = StudentBuilder(model_args, tagger.name if config.pos_loss_weight else None)
-        with config.main_process_first(local=False, desc="tagging"):
-            counts: Counter = Counter()
-            corpus = read_corpus(corpus_args, model_args.language, tagger, folder.path, console, counts)
-        config.disable_tqdm = True
-        if not config.validation_fraction:
-            turn_off_evaluation(config, console, "No text is held out")
-        set_seed(config.seed)
-        with counting_bar(console, "encoding") as progress:
-            trainer = PreTrainingTrainer(
-                model=builder.build(corpus.tags if config.pos_loss_weight else None, sample_texts(corpus)),
-                args=config,
-                train_dataset=corpus,
-                processing_class=builder.processor,
-                progress=progress,
-            )
-        trainer.text_sources = tuple(map(short_name, corpus_args.corpus))
-        record = data_record(corpus_args, trainer, tagger, counts)
-        console.print(
-            f"{record['used']} texts to learn from, {record['held_out']} held out; {describe_counts(counts)}"
-        )
-        begin_record(folder, checkpoint, changes)
-        folder.write_json("data.json", record)
-        folder.finish(pretrain(trainer, folder, checkpoint, console))
-    console.print(describe_contents(folder.path, "model", "processor"))
-    return 0
+    options = {"values": values, "config": config, "args": resume_args}
+    return Pretraining(corpus_args, model_args, command="pretrain", name="student", **options).run()
 
 
-def check_tagging(args: CorpusArguments, model_args: StudentModelArguments, config: PreTrainingConfig) -> None:
+def check_tagging(args: CorpusArguments, model_args: PretrainingArguments, config: PreTrainingConfig) -> None:
     """Raises `UsageError` if tags are needed and there is no tagger, or a head for them and they are not learned."""
     if args.tagger == NO_TAGGER and config.pos_loss_weight:
         raise UsageError(
@@ -116,92 +56,66 @@ def check_tagging(args: CorpusArguments, model_args: StudentModelArguments, conf
         raise UsageError("pretrain: --pos_loss_weight 0 leaves tagging away: leave --new_pos_head away too.")
 
 
-def read_corpus(
-    args: CorpusArguments, language: str, tagger: Any, folder: Path, console: Console, counts: Counter
-) -> Any:
-    """
-    The texts, tagged if there is a tagger.
+class Pretraining(TrainingRun):
+    """A run that pretrains a student on texts, and measures it on those that are held out."""
 
-    Args:
-        args ([`CorpusArguments`]): What to read.
-        language (`str`): Language of the texts.
-        tagger ([`~problems.PosTagger`], *optional*): Tags them.
-        folder (`Path`): The run's folder, for the tags if they have no other.
-        console (`rich.console.Console`): Where to show the progress.
-        counts (`Counter`): Takes what [`read_texts`] counts.
+    panels = {"masked words, loss": "eval_mlm_loss", "tagging, F1": "eval_pos_f1"}
 
-    Raises:
-        UsageError: no text is left.
-    """
-    from ...data.corpus.pretraining_texts import read_texts
+    def __init__(self, corpus_args: CorpusArguments, model_args: PretrainingArguments, **kwargs) -> None:
+        super().__init__(**kwargs)
+        self.corpus_args, self.model_args = corpus_args, model_args
 
-    texts: Iterator[str] = read_texts(args.corpus, args.exclude or (), language, args.data_dir, counts)
-    first = next(texts, None)
-    if first is None:
-        raise UsageError(f"pretrain: the corpus is empty: {', '.join(args.corpus)}: {describe_counts(counts)}.")
-    texts = chain([first], texts)
-    if args.max_texts is not None:
-        texts = islice(texts, args.max_texts)
-    if tagger is None:
-        return list(texts)
-    from ...data.corpus.tagged_corpus import tag_corpus
-    from ..terminal.progress import counting_bar
+    def make_trainer(self, folder):
+        from transformers import set_seed
 
-    with counting_bar(console, f"tagging with {tagger.name}") as progress:
-        return tag_corpus(texts, tagger, args.tag_cache or folder / "tags", progress=progress)
+        from ...data.training_texts import short_name
+        from ...problems.tagging.pos_tagger import load_tagger
+        from ...trainers import PreTrainingTrainer
+        from ..terminal.progress import counting_bar
 
+        args, config = self.corpus_args, self.config
+        tagger = None if args.tagger == NO_TAGGER else load_tagger(args.tagger)
+        builder = PretrainingBuilder(self.model_args, tagger.name if config.pos_loss_weight else None)
+        bar = partial(counting_bar, self.console)
+        with config.main_process_first(local=False, desc="tagging"):
+            self.corpus = read_corpus(args, self.model_args.language, tagger, folder.path, bar)
+        if not config.validation_fraction:
+            self.turn_off_evaluation("No text is held out")
+        set_seed(config.seed)
+        texts = self.corpus.texts
+        with bar("encoding") as progress:
+            trainer = PreTrainingTrainer(
+                model=builder.build(texts.tags if config.pos_loss_weight else None, self.corpus.sample(SAMPLE_SIZE)),
+                args=config,
+                train_dataset=texts,
+                processing_class=builder.processor,
+                progress=progress,
+            )
+        trainer.text_sources = tuple(map(short_name, args.corpus))
+        record = self.record(trainer)
+        self.console.print(
+            f"{record['used']} texts to learn from, {record['held_out']} held out; {self.corpus.description}"
+        )
+        return trainer
 
-def describe_counts(counts: Mapping[str, int]) -> str:
-    """What [`read_texts`] counted, in words."""
-    read, double, excluded = (counts[name] for name in ("read", "duplicate", "excluded"))
-    return f"read {read} texts, of which {double} doubles and {excluded} of excluded sets"
+    def record(self, trainer):
+        held_out = 0 if trainer.eval_dataset is None else len(trainer.eval_dataset)
+        record = {"corpus": self.corpus_args.corpus, "exclude": self.corpus_args.exclude, **self.corpus.record()}
+        record |= {"used": len(trainer.train_dataset), "held_out": held_out}
+        if self.config.pos_loss_weight:
+            record["pos_labels"] = len(trainer.model.config.pos_labels)
+        return record
 
+    def title(self):
+        return "Pretraining"
 
-def sample_texts(corpus: Any, count: int = SAMPLE_SIZE) -> Iterator[str]:
-    """So many texts of a corpus, tagged or not, evenly spread over it."""
-    for number in range(min(count, len(corpus))):
-        entry = corpus[number * len(corpus) // min(count, len(corpus))]
-        yield entry if isinstance(entry, str) else entry[0]
-
-
-def data_record(
-    args: CorpusArguments, trainer: PreTrainingTrainer, tagger: Any, counts: Mapping[str, int]
-) -> dict[str, Any]:
-    """What the run learns from, for its record."""
-    held_out = 0 if trainer.eval_dataset is None else len(trainer.eval_dataset)
-    record: dict[str, Any] = {"corpus": args.corpus, "exclude": args.exclude, "texts": dict(counts)}
-    record |= {"used": len(trainer.train_dataset), "held_out": held_out}
-    if tagger is not None:
-        record |= {"tagger": tagger.name, "tagger_fingerprint": tagger.fingerprint}
-    if trainer.args.pos_loss_weight:
-        record["pos_labels"] = len(trainer.model.config.pos_labels)
-    return record
-
-
-def pretrain(
-    trainer: PreTrainingTrainer, folder: RunFolder, checkpoint: str | None, console: Console
-) -> dict[str, Any]:
-    """
-    Trains, saves model and processor, evaluates, and writes figures and curve to the run's folder.
-
-    Args:
-        trainer ([`PreTrainingTrainer`]): Ready to train.
-        folder ([`RunFolder`]): The run's record.
-        checkpoint (`str`, *optional*): Checkpoint to go on from.
-        console (`rich.console.Console`): Where to print.
-
-    Returns:
-        `dict`: what `metrics.json` holds.
-    """
-    metrics = train_and_save(trainer, checkpoint, console, "student")
-    if trainer.eval_dataset is not None:
+    def measure(self, trainer):
+        if trainer.eval_dataset is None:
+            return {}
         found = trainer.evaluate(metric_key_prefix="validation")
-        metrics["validation"] = {name.removeprefix("validation_"): value for name, value in found.items()}
-        console.print(figures_table(metrics["validation"]))
-    if is_main_process():
-        curve = folder.path / "learning_curve.png"
-        draw_learning_curve({"student": trainer.state.log_history}, curve, title="Pretraining", panels=PANELS)
-    return metrics
+        figures = {name.removeprefix("validation_"): value for name, value in found.items()}
+        self.console.print(figures_table(figures))
+        return {"validation": figures}
 
 
 def figures_table(figures: dict[str, float]) -> Table:

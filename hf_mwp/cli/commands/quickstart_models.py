@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from ...building.encoder_names import find_encoder
-from ...building.solver_building import build_solver
-from ...building.solver_options import ModelArguments, parse_layers
+from ...building.encoder import parse_layers
+from ...building.model_sources import find_encoder
+from ...building.solver import build_solver
 from ...option_checks import check_at_least_one, check_not_negative, check_share
 
 
@@ -74,8 +74,9 @@ class QuickstartArguments:
 
 def make_teacher(args: QuickstartArguments, rows: Sequence[Mapping[str, Any]]) -> tuple[MwpSolver, MwpProcessor]:
     """The teacher before its training: the pretrained encoder with a new decoder."""
-    options = ModelArguments(encoder=args.encoder, dropout=args.dropout, min_constant_count=2, indexed_numbers=True)
-    return build_solver(options, rows, language="en")
+    return build_solver(
+        rows, encoder=args.encoder, dropout=args.dropout, min_constant_count=2, indexed_numbers=True, language="en"
+    )
 
 
 def train_teacher(args: QuickstartArguments, model, processor, rows, console: Console) -> list[dict]:

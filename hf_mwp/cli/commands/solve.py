@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from ...building.solver_loading import load_solver
+from ...building.solver import load_solver
 from ...option_checks import check_at_least_one
 from ...solving.reranking import RERANK_HELP, RERANKER_HELP, wanted_reranker
 from ...usage_error import UsageError

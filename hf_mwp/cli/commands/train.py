@@ -4,47 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...building.solver_building import build_solver
-from ...building.solver_options import ModelArguments
+from ...building.solver import SolverArguments, build_solver
 from ...runs.run_arguments import RunArguments
 from ...tasks.data_options import DataArguments
 from ...tasks.problem_data import ProblemData
 from ..options.parsing import parse
-from ..options.training_options import TrainingOptions
-from .training import run_command
+from ..options.training_options import SolverTrainingOptions
+from .training_run import SolverTraining
 
 
 if TYPE_CHECKING:
     from ...trainers import SolverTrainer
 
-COMMON = {
-    DataArguments: ("dataset", "fold", "extra_train"),
-    ModelArguments: ("encoder", "encoder_config", "tokenizer", "solver"),
-    TrainingOptions: (
-        "output_dir",
-        "num_train_epochs",
-        "per_device_train_batch_size",
-        "learning_rate",
-        "decoder_learning_rate",
-        "eval_strategy",
-        "save_strategy",
-        "load_best_model_at_end",
-        "seed",
-    ),
-    RunArguments: ("resume", "overwrite"),
-}
+COMMON = (DataArguments, SolverArguments, SolverTrainingOptions, RunArguments)
 
 
 def argument_types() -> list[type]:
     """Dataclasses whose fields are the options."""
     from ...trainers import SolverConfig
 
-    return [DataArguments, ModelArguments, RunArguments, SolverConfig]
+    return [DataArguments, SolverArguments, RunArguments, SolverConfig]
 
 
 def run(argv: list[str]) -> int:
     """Trains a solver; see `hf-mwp train --help`. Also runs under `torchrun` and `accelerate launch`."""
-    (data_args, model_args, run_args, config), values = parse(
+    (data_args, solver_args, run_args, config), values = parse(
         "train",
         "Fine-tune a solver of math word problems: an encoder, pretrained or from random weights, and a tree decoder.",
         argument_types,
@@ -52,10 +36,10 @@ def run(argv: list[str]) -> int:
         common=COMMON,
     )
 
-    def make_trainer(data: ProblemData) -> SolverTrainer:
+    def make(data: ProblemData) -> SolverTrainer:
         from ...trainers import SolverTrainer
 
-        model, processor = build_solver(model_args, data.train, data.language, data_args.numerals)
+        model, processor = build_solver(data.train, solver_args, data_args.numerals)
         return SolverTrainer(
             model=model,
             args=config,
@@ -64,4 +48,5 @@ def run(argv: list[str]) -> int:
             processing_class=processor,
         )
 
-    return run_command("train", "solver", values, data_args, run_args, config, make_trainer)
+    options = {"values": values, "config": config, "args": run_args, "data_args": data_args}
+    return SolverTraining(make, command="train", name="solver", **options).run()

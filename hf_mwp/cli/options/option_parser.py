@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
 
+from ...option_roles import Role, default_of, role_of
 from ...usage_error import UsageError
 
 
@@ -25,7 +26,8 @@ class OptionParser(argparse.ArgumentParser):
         command (`str`): Name of the command.
         description (`str`): What it does.
         dataclass_types (`Sequence[type]`): The dataclasses.
-        shown (`Mapping[type, Sequence[str]]`, *optional*): Fields to take of these dataclasses; all by default.
+        common (`bool`, *optional*, defaults to `False`):
+            Take only fields with the role `COMMON`; of a dataclass without any all of them.
         epilog (`str`, *optional*): What the help ends with.
     """
 
@@ -34,7 +36,7 @@ class OptionParser(argparse.ArgumentParser):
         command: str,
         description: str,
         dataclass_types: Sequence[type],
-        shown: Mapping[type, Sequence[str]] | None = None,
+        common: bool = False,
         epilog: str | None = None,
     ) -> None:
         super().__init__(
@@ -47,19 +49,20 @@ class OptionParser(argparse.ArgumentParser):
         )
         self.command, self.dataclass_types = command, list(dataclass_types)
         for dataclass_type in self.dataclass_types:
-            self._add_options(dataclass_type, None if shown is None else shown[dataclass_type])
+            self._add_options(dataclass_type, common)
 
     def error(self, message: str) -> NoReturn:
         """Raises `UsageError` instead of printing all options."""
         raise UsageError(f"{self.command}: {message}.")
 
-    def _add_options(self, dataclass_type: type, names: Iterable[str] | None) -> None:
+    def _add_options(self, dataclass_type: type, common: bool) -> None:
         title = getattr(dataclass_type, "_argument_group_name", None)
         group = self if title is None else self.add_argument_group(title)
         hints = get_type_hints(dataclass_type)
-        for field in dataclasses.fields(dataclass_type):
-            if field.init and (names is None or field.name in names):
-                _add_option(group, field, hints[field.name])
+        fields = [field for field in dataclasses.fields(dataclass_type) if field.init]
+        marked = [field for field in fields if role_of(field) & Role.COMMON]
+        for field in marked if common and marked else fields:
+            _add_option(group, field, hints[field.name])
 
 
 def to_bool(text: str) -> bool:
@@ -70,8 +73,9 @@ def to_bool(text: str) -> bool:
 
 
 def _add_option(group: argparse._ActionsContainer, field: dataclasses.Field, hint: Any) -> None:
-    kind, default = _kind(hint), _default(field)
-    options: dict[str, Any] = {**field.metadata, "default": default, "type": kind, "help": _help(field, default)}
+    kind, default = _kind(hint), default_of(field)
+    options: dict[str, Any] = {name: value for name, value in field.metadata.items() if name != "role"}
+    options |= {"default": default, "type": kind, "help": _help(field, default)}
     options["required"] = default is dataclasses.MISSING
     if isinstance(kind, type) and issubclass(kind, Enum):
         options |= {"type": str, "choices": [each.value for each in kind]}
@@ -102,12 +106,6 @@ def _kind(hint: Any) -> Any:
     if str in kinds and type(None) in get_args(hint):
         return str
     return next((kind for kind in kinds if kind is not str), str)
-
-
-def _default(field: dataclasses.Field) -> Any:
-    if field.default_factory is not dataclasses.MISSING:
-        return field.default_factory()
-    return field.default
 
 
 def _help(field: dataclasses.Field, default: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -23,7 +23,7 @@ def parse(
     dataclass_types: Sequence[type] | Callable[[], Sequence[type]],
     argv: Sequence[str],
     positional: str | None = None,
-    common: Mapping[type, Sequence[str]] | None = None,
+    common: Sequence[type] | None = None,
 ) -> tuple[list, dict[str, Any]]:
     """
     Reads the arguments of a command.
@@ -39,8 +39,8 @@ def parse(
             them.
         argv (`Sequence[str]`): Arguments after the name of the command.
         positional (`str`, *optional*): Name of any number of arguments without a flag; their list is among the values.
-        common (`Mapping[type, Sequence[str]]`, *optional*): Dataclasses and those of their fields which `--help`
-            shows, where all of them are too many; `--help all` shows all.
+        common (`Sequence[type]`, *optional*): Dataclasses of whose fields `--help` shows those with the role `COMMON`
+            (all, if none has it), where all options are too many; `--help all` shows all.
 
     Returns:
         `tuple[list, dict]`: an instance of each dataclass, and the resolved values by field name: what to write to a
@@ -98,7 +98,7 @@ def _show_help(command, description, dataclass_types, argv, positional, common) 
         parser = build_parser(command, description, types)
     else:
         rest = f"`hf-mwp {command} --help all` names every option, those of transformers.TrainingArguments among them."
-        parser = build_parser(command, description, list(common), shown=common, epilog=rest)
+        parser = build_parser(command, description, common, common=True, epilog=rest)
     if positional is not None:
         parser.usage += f" [{positional} ...]"
     parser.print_help()

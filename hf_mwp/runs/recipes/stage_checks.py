@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...building.pretraining_options import NO_TAGGER
-from ...building.solver_building import check_tokenizer
-from ...building.solver_loading import check_folder, is_path
-from ...building.solver_options import parse_layers
+from ...building.encoder import parse_layers
+from ...building.model_sources import check_folder, check_tokenizer, is_path
+from ...tasks.pretraining_corpus import NO_TAGGER
 from ...usage_error import UsageError
 from . import Stage
 from .layers import made_layers, model_layers

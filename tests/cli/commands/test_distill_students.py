@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from hf_mwp.building.student_options import StudentArguments
+from hf_mwp.building.student import StudentArguments
 from hf_mwp.cli.main import main
 from hf_mwp.models import MwpSolver, MwpStudentForPreTraining
 from tests.tiny import tiny_processor, tiny_solver
@@ -118,6 +118,6 @@ def test_impossible_students_are_named(teacher, problems, tmp_path, options, mes
     assert message in capsys.readouterr().err
 
 
-def test_layers_of_the_student_by_default(teacher):
-    given = StudentArguments(teacher=str(teacher))
+def test_layers_of_the_student_by_default():
+    given = StudentArguments()
     assert (given.student_layers, given.student_layer_choice) == ("3", "first")

@@ -3,22 +3,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hf_mwp.building.solver_options import ModelArguments
-from hf_mwp.cli.commands.distill import StudentArguments
-from hf_mwp.cli.commands.evaluate import EvaluateArguments, MeasuredDataArguments
+from hf_mwp.cli.commands import distill, evaluate, train
 from hf_mwp.cli.options.parsing import parse
 from hf_mwp.reports import Reproduction, Table
 from hf_mwp.runs.recipes import Recipe
-from hf_mwp.runs.run_arguments import RunArguments
-from hf_mwp.tasks.data_options import DataArguments
-from hf_mwp.trainers import DistillationConfig, SolverConfig
 
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 TYPES = {
-    "solver": [DataArguments, ModelArguments, RunArguments, SolverConfig],
-    "distill": [DataArguments, StudentArguments, RunArguments, DistillationConfig],
-    "evaluate": [EvaluateArguments, MeasuredDataArguments],
+    "solver": train.argument_types(),
+    "distill": distill.argument_types(),
+    "evaluate": evaluate.argument_types(),
 }
 
 

@@ -1,5 +1,4 @@
 import json
-from collections import Counter
 
 import pytest
 import torch
@@ -8,12 +7,10 @@ from datasets import Dataset
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForPreTraining
 
-from hf_mwp.building.pretraining_options import CorpusArguments
-from hf_mwp.cli.commands.pretrain import read_corpus
 from hf_mwp.cli.main import main
-from hf_mwp.cli.terminal.console import make_console
 from hf_mwp.data import MwpProcessor
 from hf_mwp.models import MwpSolver, MwpStudentForMaskedLM
+from hf_mwp.tasks.pretraining_corpus import CorpusArguments, read_corpus
 from tests.pretraining import tiny_texts
 from tests.tiny import tiny_tokenizer
 
@@ -191,7 +188,7 @@ def test_data_sets_lie_where_one_says(tmp_path):
         lines = (json.dumps(row) + "\n" for row in of_part)
         (tmp_path / "ape210k" / f"{part}.jsonl").write_text("".join(lines))
     args = CorpusArguments(corpus=["ape210k"], exclude=["ape210k:test"], data_dir=str(tmp_path))
-    assert read_corpus(args, "zh", None, tmp_path, make_console(), Counter()) == ["有4个梨", "有4个杏"]
+    assert read_corpus(args, "zh", None, tmp_path).texts == ["有4个梨", "有4个杏"]
 
 
 def test_labels_of_another_tagger_are_refused_before_the_work(pretrained, corpus, tmp_path, capsys):
@@ -236,8 +233,8 @@ def test_another_tokenizer_is_refused(pretrained, corpus, tmp_path, capsys):
     ("argv", "message"),
     [
         (["--encoder_config={}"], "needs a `tokenizer`"),
-        ([], "either `encoder` or `encoder_config` says where to start from; none is given"),
-        (["--encoder=a", "--encoder_config={}", "--tokenizer=b"], "both are given"),
+        ([], "exactly one of `encoder` and `encoder_config` says where to start from; none is given"),
+        (["--encoder=a", "--encoder_config={}", "--tokenizer=b"], "encoder and encoder_config are given"),
         (["--encoder_config={}", "--tokenizer=b", "--encoder_layers=3"], "`encoder_layers` belongs to `encoder`"),
         (["--encoder=a", "--tagger=none"], "tagging needs a tagger: take --tagger jieba"),
         (["--encoder=a", "--pos_loss_weight=0", "--new_pos_head"], "leave --new_pos_head away too"),

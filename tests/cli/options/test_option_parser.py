@@ -1,5 +1,6 @@
+import argparse
 from argparse import ArgumentTypeError
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
 
 import pytest
@@ -8,6 +9,7 @@ from transformers.hf_argparser import string_to_bool
 
 from hf_mwp.cli.commands import card, distill, evaluate, label, mix, pretrain, quickstart, solve, train
 from hf_mwp.cli.options.option_parser import OptionParser, to_bool
+from hf_mwp.option_roles import Role, option
 from hf_mwp.usage_error import UsageError
 
 
@@ -25,7 +27,15 @@ class ToyArguments:
 
 
 @pytest.mark.parametrize("command", [card, distill, evaluate, label, mix, pretrain, quickstart, solve, train])
-def test_flags_are_those_of_the_parser_of_transformers(command):
+def test_flags_are_those_of_the_parser_of_transformers(command, monkeypatch):
+    add_argument = argparse._ActionsContainer.add_argument
+    monkeypatch.setattr(
+        # Theirs hands all metadata on to argparse, which knows no roles.
+        argparse._ActionsContainer,
+        "add_argument",
+        lambda self, *names, role=None, **options: add_argument(self, *names, **options),
+    )
+
     def converter(given):
         # Theirs looks a choice up in the texts of all choices; ours are those texts.
         return to_bool if given is string_to_bool else str if "make_choice_type_function" in str(given) else given
@@ -65,9 +75,18 @@ def test_help_says_what_a_flag_does():
     )
 
 
-def test_some_of_the_fields():
-    parser = OptionParser("toy", "", [ToyArguments], shown={ToyArguments: ("share",)})
-    assert vars(parser.parse_args([])) == {"share": 0.5}
+def test_common_fields_alone():
+    @dataclass
+    class Marked:
+        share: float = option(0.5, "A share.", Role.COMMON)
+        rare: float = option(0.1, "Another share.")
+
+    assert vars(OptionParser("toy", "", [Marked], common=True).parse_args([])) == {"share": 0.5}
+    assert vars(OptionParser("toy", "", [Marked]).parse_args([])) == {"share": 0.5, "rare": 0.1}
+    # Where none is marked all are shown.
+    assert {*vars(OptionParser("toy", "", [ToyArguments], common=True).parse_args([]))} == {
+        field.name for field in fields(ToyArguments)
+    }
 
 
 def test_a_wrong_value_is_one_line():

@@ -3,6 +3,7 @@ from dataclasses import fields
 import pytest
 
 from hf_mwp.cli.commands import distill, pretrain, train
+from hf_mwp.option_roles import default_of
 from hf_mwp.trainers import DistillationConfig, PreTrainingConfig, SolverConfig
 
 
@@ -13,11 +14,9 @@ def test_what_the_short_help_shows_is_so(command, config):
     """Each option stands in one of the command's dataclasses, with this default."""
     real = {field.name: field for kind in command.argument_types() for field in fields(kind)}
     assert config in command.argument_types()
-    for kind, names in command.COMMON.items():
-        assert names and set(names) <= {field.name for field in fields(kind)}
+    for kind in command.COMMON:
         for field in fields(kind):
-            if field.name in names:
-                default = real[field.name].default
-                assert field.default == getattr(default, "value", default), field.name
-                choices = real[field.name].metadata.get("choices")
-                assert choices is None or list(field.metadata["choices"]) == list(choices)
+            default = default_of(real[field.name])
+            assert default_of(field) == getattr(default, "value", default), field.name
+            choices = real[field.name].metadata.get("choices")
+            assert choices is None or list(field.metadata["choices"]) == list(choices)

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from hf_mwp.building.encoder_names import find_encoder
-from hf_mwp.building.pretraining_options import StudentModelArguments
-from hf_mwp.building.solver_options import ModelArguments
-from hf_mwp.cli.commands.distill import StudentArguments
+from hf_mwp.building.model_sources import find_encoder
+from hf_mwp.building.pretraining import PretrainingArguments
+from hf_mwp.building.solver import SolverArguments
+from hf_mwp.building.student import StudentArguments
 from hf_mwp.cli.commands.mix import MixArguments
 from hf_mwp.cli.commands.quickstart_models import QuickstartArguments
 from hf_mwp.cli.main import main
@@ -33,10 +33,10 @@ def test_a_folder_of_that_name_goes_first(demo_package, tmp_path, monkeypatch):
 
 def test_all_commands_take_the_name(demo_package):
     folder = str(demo_package)
-    assert ModelArguments(encoder=NAME, tokenizer=NAME).encoder == folder
-    assert ModelArguments(encoder_config={}, tokenizer=NAME).tokenizer == folder
-    assert StudentModelArguments(encoder=NAME).encoder == folder
-    assert StudentArguments(teacher="a", student_encoder=NAME).student_encoder == folder
+    assert SolverArguments(encoder=NAME, tokenizer=NAME).encoder == folder
+    assert SolverArguments(encoder_config={}, tokenizer=NAME).tokenizer == folder
+    assert PretrainingArguments(encoder=NAME).encoder == folder
+    assert StudentArguments(student_encoder=NAME).student_encoder == folder
     assert MixArguments(pretrained=NAME, distilled="a", output_dir="b").pretrained == folder
     assert QuickstartArguments().encoder == folder
 

@@ -4,11 +4,9 @@ import pytest
 import torch
 from transformers import DistilBertConfig, DistilBertModel, GPT2Config, GPT2Model
 
-from hf_mwp.building.distilled_student import make_student
-from hf_mwp.building.solver_building import build_solver
-from hf_mwp.building.solver_loading import load_solver
-from hf_mwp.building.solver_options import ModelArguments
-from hf_mwp.building.student_options import StudentArguments
+from hf_mwp.building import build_solver, load_solver, make_student
+from hf_mwp.building.solver import SolverArguments
+from hf_mwp.building.student import StudentArguments
 from hf_mwp.usage_error import UsageError
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
 
@@ -28,18 +26,18 @@ def test_dropout_has_the_names_of_the_encoder(distilbert, encoder):
         (distilbert, ("dropout", "attention_dropout")),
         (str(encoder), ("hidden_dropout_prob", "attention_probs_dropout_prob")),
     ):
-        solver, _ = build_solver(ModelArguments(encoder=source, dropout=0.25), tiny_rows(), "zh")
+        solver, _ = build_solver(tiny_rows(), encoder=source, dropout=0.25)
         assert {getattr(solver.encoder.config, name) for name in names} == {0.25}
         assert solver.decoder.config.dropout == 0.25
-    solver, _ = build_solver(ModelArguments(encoder=distilbert, attn_implementation="eager"), tiny_rows(), "zh")
+    solver, _ = build_solver(tiny_rows(), encoder=distilbert, attn_implementation="eager")
     assert (solver.encoder.config.dropout, solver.encoder.config._attn_implementation) == (0.1, "eager")
 
 
 def test_dropout_of_a_student_on_a_distilbert(distilbert):
     processor = tiny_processor(max_length=64)
     processor.save_pretrained(distilbert)
-    args = StudentArguments(teacher="teacher", student_encoder=distilbert, student_dropout=0.25)
-    student = make_student(args, tiny_solver(processor), processor, tiny_rows())
+    args = StudentArguments(student_encoder=distilbert, student_dropout=0.25)
+    student = make_student(tiny_solver(processor), processor, tiny_rows(), args)
     assert student.encoder.config.dropout == student.encoder.config.attention_dropout == 0.25
     assert student.decoder.config.dropout == 0.25
 
@@ -49,11 +47,11 @@ def test_an_encoder_whose_dropout_is_not_known(tmp_path):
     GPT2Model(GPT2Config(vocab_size=len(tokenizer), n_embd=8, n_head=2, n_layer=1)).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     with pytest.raises(UsageError, match="dropout of an encoder of type 'gpt2' cannot be set"):
-        build_solver(ModelArguments(encoder=str(tmp_path), dropout=0.25), tiny_rows(), "zh")
+        build_solver(tiny_rows(), encoder=str(tmp_path), dropout=0.25)
 
 
 def test_options_of_a_new_solver_by_default():
-    args = ModelArguments(encoder="encoder")
+    args = SolverArguments(encoder="encoder")
     assert (args.max_length, args.min_constant_count) == (512, 5)
 
 
@@ -61,8 +59,7 @@ def test_a_solver_gets_further_constants_and_another_dropout_of_its_decoder(tmp_
     processor = tiny_processor()
     for part in (tiny_solver(processor), processor):
         part.save_pretrained(tmp_path)
-    args = ModelArguments(solver=str(tmp_path), constants=["60", "3.5"], decoder_dropout=0.25)
-    solver, again = build_solver(args, [], "zh")
+    solver, again = build_solver([], solver=str(tmp_path), constants=["60", "3.5"], decoder_dropout=0.25)
     assert again.vocabulary.constants == (*processor.vocabulary.constants, "60", "3.5")
     again.check_symbols(solver.config.decoder_config.operators, solver.config.decoder_config.constants)
     assert solver.decoder.dropout.p == solver.config.decoder_config.dropout == 0.25

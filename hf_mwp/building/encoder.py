@@ -1,0 +1,234 @@
+"""The encoder of a solver or student: as options, and as a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..option_checks import check_share
+from ..option_roles import Role, option
+from ..usage_error import UsageError
+from .model_sources import check_folder, find_encoder
+
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from ..data.batches.mwp_processor import MwpProcessor
+    from ..models import MwpStudentConfig
+    from ..problems import MathWordProblem
+
+# Dropouts of layers in the configurations of BERT and its like, and of DistilBERT.
+DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
+# How many problems a projection is fitted to, and how many of them are encoded at a time.
+SAMPLE_SIZE, SAMPLE_BATCH = 1000, 64
+
+
+@dataclass
+class EncoderArguments:
+    """An encoder, pretrained or from random weights, and how it reads its texts."""
+
+    _argument_group_name = "model"
+    _starts = ("encoder", "encoder_config")
+
+    encoder: str | None = option(
+        None,
+        "Hub id or folder of a BERT- or RoBERTa-like encoder or a student; to pretrain, also of a solver, whose "
+        "encoder is taken.",
+        Role.ENCODER | Role.START | Role.COMMON,
+    )
+    encoder_layers: str | None = option(
+        None, "Layers of the encoder to keep: a number (3: the first three) or indices (0,2,4).", Role.COMMON
+    )
+    encoder_config: dict | str | None = option(
+        None,
+        "Without an encoder: fields of MwpStudentConfig for random weights, a mapping in YAML, JSON as a flag ({}: "
+        "the 3-layer student of the paper).",
+        Role.COMMON,
+    )
+    tokenizer: str | None = option(
+        None, "Hub id or folder of the tokenizer; the encoder's if not given.", Role.TOKENIZER | Role.COMMON
+    )
+    language: str | None = option(
+        None, "Language of the problems; that of the data if not given.", Role.COMMON, ("zh", "en")
+    )
+    indexed_numbers: bool | None = option(
+        None,
+        "Mask numbers as [NUM0], [NUM1], ... instead of [NUM] for all, from which random weights learn much faster; "
+        "as the encoder was pretrained if not given. Solvers built on the result do the same.",
+    )
+    max_length: int | None = option(None, "Most tokens of a text, the rest is cut off; 512 if not given.")
+    dropout: float | None = option(None, "Dropout of the whole model; each part's own if not given.")
+    attn_implementation: str | None = option(None, "Attention of the encoder: sdpa or eager.")
+
+    def __post_init__(self):
+        self.encoder_config = parse_mapping("encoder_config", self.encoder_config)
+        check_share(self, "dropout")
+        if self.max_length is not None and self.max_length < 3:
+            # No room for a token between the two special ones.
+            raise ValueError(f"`max_length` must be at least 3, not {self.max_length}.")
+        *others, last = (f"`{name}`" for name in self._starts)
+        given = [name for name in self._starts if getattr(self, name) is not None]
+        if len(given) != 1:
+            found = f"{' and '.join(given)} are" if given else "none is"
+            raise ValueError(f"exactly one of {', '.join(others)} and {last} says where to start from; {found} given.")
+        if self.encoder_config is not None and self.tokenizer is None:
+            raise ValueError("an encoder from random weights (`encoder_config`) needs a `tokenizer`.")
+        if self.encoder_config is not None and self.encoder_layers is not None:
+            raise ValueError("`encoder_layers` belongs to `encoder`; with random weights say `num_hidden_layers`.")
+        parse_layers(self.encoder_layers, "encoder_layers")
+        self.encoder, self.tokenizer = find_encoder(self.encoder), find_encoder(self.tokenizer)
+
+    def random_config(self, tokenizer: PreTrainedTokenizerBase, **fields) -> MwpStudentConfig:
+        """The configuration of an encoder from random weights; `fields` win over those of `encoder_config`."""
+        from ..models import MwpStudentConfig
+
+        sizes = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id or 0}
+        config = MwpStudentConfig(**(sizes | self.encoder_config | fields))
+        if self.attn_implementation is not None:
+            config._attn_implementation = self.attn_implementation
+        set_dropout(config, self.dropout)
+        return config
+
+    def load(self, with_heads: bool = False) -> PreTrainedModel:
+        """The pretrained encoder with all its layers; see [`load_encoder`]."""
+        options = {} if self.attn_implementation is None else {"attn_implementation": self.attn_implementation}
+        try:
+            return load_encoder(self.encoder, self.dropout, with_heads, **options)
+        except OSError as error:
+            raise UsageError(f"The encoder {self.encoder} cannot be loaded: {error}") from error
+
+    def numbers_have_tokens(self) -> bool:
+        """Whether numbers have a token each: as said, or else as the processor beside the encoder has it."""
+        if self.indexed_numbers is not None or self.encoder is None:
+            return bool(self.indexed_numbers)
+        from transformers.utils import cached_file
+
+        from ..data.batches.mwp_processor import MwpProcessor
+
+        # In a folder or on the Hub, where most encoders have no such file.
+        path = cached_file(self.encoder, MwpProcessor.file_name, _raise_exceptions_for_missing_entries=False)
+        if path is None:
+            return False
+        try:
+            return bool(json.loads(Path(path).read_text(encoding="utf-8"))["indexed_numbers"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"{path} is no file of a processor: {error}.") from error
+
+
+def load_encoder(source: str, dropout: float | None, with_heads: bool = False, **options) -> PreTrainedModel:
+    """
+    Loads an encoder.
+
+    Args:
+        source (`str`): Folder or Hub id.
+        dropout (`float`, *optional*): Its dropout; its own if `None`.
+        with_heads (`bool`, *optional*, defaults to `False`):
+            Load it with its heads for masked language modelling and tagging, and of a solver the encoder.
+        options: Arguments of `AutoModel.from_pretrained`.
+
+    Raises:
+        UsageError: a folder that is no model, or an encoder whose dropout cannot be set.
+        OSError: it cannot be loaded.
+    """
+    from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoModelForPreTraining
+
+    from ..data.training_lineage import inherit_training_texts
+    from ..models import MwpSolverConfig
+
+    check_folder(source)
+    config = AutoConfig.from_pretrained(source)
+    options |= {"dtype": "float32", "use_safetensors": True}
+    if with_heads and isinstance(config, MwpSolverConfig):
+        attention = options.pop("attn_implementation", None)
+        solver = AutoModel.from_pretrained(source, **options)
+        inherit_training_texts(solver.encoder, solver)
+        set_dropout(solver.encoder.config, dropout)
+        if attention is not None:
+            solver.encoder.set_attn_implementation(attention)
+        return solver.encoder
+    set_dropout(config, dropout)
+    heads = {"ForPreTraining": AutoModelForPreTraining, "ForMaskedLM": AutoModelForMaskedLM} if with_heads else {}
+    architecture = (config.architectures or [""])[0]
+    auto_class = next((heads[name] for name in heads if architecture.endswith(name)), AutoModel)
+    return auto_class.from_pretrained(source, config=config, **options)
+
+
+def set_dropout(config: Any, dropout: float | None) -> None:
+    """
+    Writes a dropout into an encoder's configuration, whatever its fields are called; `None` leaves it.
+
+    Raises:
+        UsageError: no field has a name that is known.
+    """
+    if dropout is None:
+        return
+    names = [name for name in DROPOUTS if hasattr(config, name)]
+    if not names:
+        raise UsageError(f"The dropout of an encoder of type {config.model_type!r} cannot be set: leave it out.")
+    for name in names:
+        setattr(config, name, dropout)
+
+
+def project_on_problems(
+    encoder: PreTrainedModel,
+    processor: MwpProcessor,
+    problems: Iterable[MathWordProblem],
+    layers: int | Sequence[int],
+    fields: Mapping[str, Any],
+) -> PreTrainedModel:
+    """
+    A student of other widths, fitted to the encoder's layers on a sample of problems.
+
+    Args:
+        encoder (`PreTrainedModel`): The encoder; it embeds the processor's tokens.
+        processor ([`MwpProcessor`]): Encodes the problems.
+        problems (`Iterable[MathWordProblem]`): Some hundred are enough.
+        layers (`int` or `Sequence[int]`), fields (`Mapping`): See [`~distillation.project_student`].
+    """
+    from ..distillation import project_student
+
+    # Problems of like length together, so that little is padding.
+    problems = sorted(problems, key=lambda problem: len(problem.text))
+    sample = [processor(problems[start : start + SAMPLE_BATCH]) for start in range(0, len(problems), SAMPLE_BATCH)]
+    return project_student(encoder, layers=layers, sample=sample, **fields)
+
+
+def parse_mapping(name: str, value: dict | str | None) -> dict | None:
+    """A mapping as YAML gives it, or as JSON on the command line."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise ValueError(f"`{name}` is no JSON: {error}.") from None
+    if value is not None and not isinstance(value, dict):
+        raise ValueError(f"`{name}` takes a mapping of fields, not {value!r}.")
+    return value
+
+
+def parse_layers(text: str | int | Sequence[int] | None, option: str = "layers") -> int | list[int] | None:
+    """
+    Layers as [`MwpStudentModel.from_encoder`] takes them, from an option: `"3"` is the first three, `"0,2,4"` indices.
+
+    Args:
+        text (`str`, `int` or `Sequence[int]`, *optional*): The option's value.
+        option (`str`, *optional*, defaults to `"layers"`): Its name, for the message.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if text is None:
+        return None
+    try:
+        if isinstance(text, list | tuple):
+            layers = [int(index) for index in text]
+        else:
+            layers = [int(part) for part in text.split(",")] if "," in str(text) else int(text)
+        if (layers < 1) if isinstance(layers, int) else (min(layers, default=-1) < 0):
+            raise ValueError(layers)
+    except ValueError:
+        raise ValueError(f"`{option}` takes a number (3: the first three) or indices (0,2,4), not {text!r}.") from None
+    return layers

@@ -1,0 +1,180 @@
+"""The student that is pretrained: as options, and built with its processor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..option_roles import Role, option
+from ..usage_error import UsageError
+from .encoder import EncoderArguments, parse_layers, parse_mapping, project_on_problems
+from .model_sources import check_folder, check_tokenizer, has_tokenizer
+
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from ..data.batches.mwp_processor import MwpProcessor
+
+PROJECTED_SIZES = ("hidden_size", "intermediate_size", "num_attention_heads")
+
+
+@dataclass
+class PretrainingArguments(EncoderArguments):
+    """The encoder to pretrain: from random weights, from another encoder, or some layers of it."""
+
+    language: str = option("zh", "Language of the texts.", Role.COMMON, ("zh", "en"))
+    max_length: int = option(512, "Most tokens of a text; the rest is cut off.")
+    project_to: dict | str | None = option(
+        None,
+        "Start as a projection of the encoder onto these sizes, fitted on a sample of the texts: hidden_size, "
+        "intermediate_size, num_attention_heads ({}: 312, 1200, 12), of its first three layers unless encoder_layers "
+        "says otherwise.",
+    )
+    numerals: bool | None = option(None, "Whether number words are numbers; in English only if not given.")
+    new_pos_head: bool = option(False, "Start the tagging head anew: the encoder's has the labels of another tagger.")
+    freeze_encoder: bool = option(
+        False, "Train the heads alone: how well the encoder's states tell the tags as they are."
+    )
+
+    def __post_init__(self):
+        self.project_to = parse_mapping("project_to", self.project_to)
+        if self.project_to is not None:
+            unknown = set(self.project_to) - set(PROJECTED_SIZES)
+            if unknown or self.encoder is None:
+                fault = f"knows no {min(unknown)!r}" if unknown else "needs an `encoder` to project"
+                raise ValueError(f"`project_to` {fault}; its fields are {', '.join(PROJECTED_SIZES)}.")
+        super().__post_init__()
+
+
+class PretrainingBuilder:
+    """
+    Builds what the options describe, in two steps: all that can be wrong with the options is found before a corpus is
+    tagged, whose tags the model needs.
+
+    The processor has no constants, since texts without equations show none: a solver that is built on the pretrained
+    encoder collects them from its own training problems, and takes over the tokens.
+
+    Args:
+        args ([`PretrainingArguments`]): The options.
+        tagger (`str`, *optional*): Name of the tagger; `None` without tagging.
+
+    Raises:
+        UsageError: a folder that is no model or tokenizer, or a tokenizer that is not the encoder's.
+        ValueError: an encoder that was pretrained with another tagger.
+    """
+
+    def __init__(self, args: PretrainingArguments, tagger: str | None) -> None:
+        from transformers import AutoTokenizer
+
+        from ..data.batches.mwp_processor import MwpProcessor
+        from ..models.positions import count_positions
+
+        self.args, self.tagger = args, tagger
+        if args.encoder is not None:
+            check_folder(args.encoder)
+        source = args.tokenizer or args.encoder
+        check_tokenizer(source)
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(source)
+        except OSError as error:
+            raise UsageError(f"The tokenizer {source} cannot be loaded: {error}") from error
+        self.encoder = None if args.encoder is None else args.load(with_heads=True)
+        if self.encoder is not None:
+            self._check_vocabulary(tokenizer)
+            self._check_tagger()
+        self.processor: MwpProcessor = MwpProcessor(
+            tokenizer,
+            language=args.language,
+            numerals=args.numerals,
+            indexed_numbers=args.numbers_have_tokens(),
+            max_length=args.max_length,
+        )
+        config = args.random_config(self.processor.tokenizer) if self.encoder is None else self.encoder.config
+        self.processor.max_length = min(self.processor.max_length, count_positions(config))
+
+    def build(self, tags: Sequence[str] | None, texts: Iterable[str] = ()) -> PreTrainedModel:
+        """
+        The model.
+
+        Args:
+            tags (`Sequence[str]`, *optional*): The corpus's tags; without them the model has no tagging head.
+            texts (`Iterable[str]`, *optional*): A sample of the corpus, on which a projected student is fitted.
+        """
+        from ..data import pos_label_list
+        from ..models import MwpStudentForMaskedLM, MwpStudentForPreTraining
+
+        tagging: dict[str, Any] = {"num_pos_tags": 0, "pos_labels": None, "pos_tagger": None}
+        if tags is not None:
+            tagging = {"pos_labels": pos_label_list(tags), "pos_tagger": self.tagger}
+        model_class = MwpStudentForMaskedLM if tags is None else MwpStudentForPreTraining
+        if self.encoder is None:
+            model = model_class(self.args.random_config(self.processor.tokenizer, **tagging))
+        else:
+            model = self._start_from_encoder(model_class, tagging, texts)
+        if self.args.freeze_encoder:
+            model.base_model.requires_grad_(False)
+        return model
+
+    def _start_from_encoder(self, model_class: Any, tagging: dict[str, Any], texts: Iterable[str]) -> PreTrainedModel:
+        from ..data.training_lineage import inherit_training_texts
+
+        config = self.encoder.config
+        fields = {name: getattr(config, name) for name in ("hidden_dropout_prob", "attention_probs_dropout_prob")}
+        layers, encoder = parse_layers(self.args.encoder_layers), self.encoder
+        if self.args.project_to is not None:
+            layers, encoder = None, self._project(layers or 3, texts)
+        # A head that is there goes on learning; whether it knows all tags is checked with the corpus.
+        new_head = bool(tagging["pos_labels"]) and not (self._keeps_head and encoder is self.encoder)
+        if new_head or not tagging["pos_labels"]:
+            fields |= tagging
+        model = model_class.from_encoder(encoder, layers=layers, **fields)
+        inherit_training_texts(model, encoder)
+        if new_head:
+            model._init_weights(model.cls.pos_tagger)
+        self.processor.resize_embeddings(model)
+        return model
+
+    def _project(self, layers: int | list[int], texts: Iterable[str]) -> PreTrainedModel:
+        from ..problems import MathWordProblem
+
+        processor = self.processor
+        processor.resize_embeddings(self.encoder)
+        problems = [MathWordProblem(text, language=processor.language, numerals=processor.numerals) for text in texts]
+        return project_on_problems(self.encoder, processor, problems, layers, self.args.project_to)
+
+    @property
+    def _keeps_head(self) -> bool:
+        """Whether the encoder has a tagging head, which is to stay."""
+        from ..models import MwpStudentForPreTraining
+
+        if self.args.new_pos_head or not isinstance(self.encoder, MwpStudentForPreTraining):
+            return False
+        return self.encoder.config.pos_labels is not None
+
+    def _check_vocabulary(self, tokenizer: Any) -> None:
+        from transformers import AutoTokenizer
+
+        source, encoder = self.args.tokenizer, self.args.encoder
+        size = self.encoder.get_input_embeddings().num_embeddings
+        if len(tokenizer) > size:
+            raise UsageError(
+                f"The tokenizer {source or encoder} has {len(tokenizer)} tokens, but {encoder} embeds {size}: give "
+                "the tokenizer that the encoder was trained with."
+            )
+        if source is None or not has_tokenizer(encoder):
+            return
+        own = {index: token for token, index in AutoTokenizer.from_pretrained(encoder).get_vocab().items()}
+        other = next(((i, token) for token, i in tokenizer.get_vocab().items() if own.get(i, token) != token), None)
+        if other is not None:
+            raise UsageError(
+                f"The tokenizer {source} is not that of {encoder}: the id {other[0]} is {other[1]!r} in one and "
+                f"{own[other[0]]!r} in the other. Leave --tokenizer away."
+            )
+
+    def _check_tagger(self) -> None:
+        from ..data.corpus.tagger_checks import check_tagger
+
+        if self._keeps_head:
+            check_tagger(self.encoder.config, self.tagger)

@@ -1,0 +1,238 @@
+"""Solvers: as options, built anew, and loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..option_checks import check_at_least_one, check_share
+from ..option_roles import Role, option
+from ..usage_error import UsageError
+from .encoder import EncoderArguments, parse_layers, parse_mapping, set_dropout
+from .model_sources import check_folder, check_tokenizer
+
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from ..data.batches.mwp_processor import MwpProcessor
+    from ..models import MwpSolver
+
+# What a solver has already, and options cannot change.
+OF_NEW_SOLVERS = (
+    *("encoder_layers", "tokenizer", "language", "indexed_numbers", "max_length", "min_constant_count"),
+    *("decoder_config", "attn_implementation"),
+)
+
+
+@dataclass
+class SolverArguments(EncoderArguments):
+    """The solver to train: an encoder with a new decoder, or a solver that exists."""
+
+    _starts = ("encoder", "encoder_config", "solver")
+
+    solver: str | None = option(
+        None,
+        "Folder or Hub id of a solver to go on training, instead of an encoder; then dropouts, constants and "
+        "bottleneck networks are all that other options can change.",
+        Role.SOLVER | Role.START | Role.COMMON,
+    )
+    min_constant_count: int | None = option(
+        None, "Training problems in which a constant must occur to be an output symbol; 5 if not given."
+    )
+    constants: list[str] | None = option(
+        None, "Numbers to be output symbols too, beside those counted or those of the solver."
+    )
+    decoder_dropout: float | None = option(None, "Dropout of the decoder, if it is to be another.")
+    decoder_config: dict | str | None = option(
+        None, "Fields of GTSConfig for the new decoder, such as root_goal: a mapping in YAML, JSON as a flag."
+    )
+    bottleneck_layers: str | None = option(
+        None, "Encoder layers, from 1, to put bottleneck networks after (2,4,6), also into a solver."
+    )
+    bottleneck_size: int | None = option(
+        None, "Width of the bottleneck networks; that of the student to come, as a rule."
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.decoder_config = parse_mapping("decoder_config", self.decoder_config)
+        check_share(self, "decoder_dropout")
+        check_at_least_one(self, "min_constant_count", "bottleneck_size")
+        unused = [name for name in OF_NEW_SOLVERS if self.solver is not None and getattr(self, name) is not None]
+        if unused:
+            raise ValueError(f"`{unused[0]}` does nothing with `solver`: leave one of them out.")
+        self.max_length = 512 if self.max_length is None else self.max_length
+        self.min_constant_count = 5 if self.min_constant_count is None else self.min_constant_count
+        if parse_layers(self.bottleneck_layers, "bottleneck_layers") is not None and self.bottleneck_size is None:
+            raise ValueError(
+                "`bottleneck_layers` need a `bottleneck_size`: the width of the student to come, as a rule."
+            )
+        if self.bottleneck_size is not None and self.bottleneck_layers is None:
+            raise ValueError("`bottleneck_size` needs `bottleneck_layers`: after which layers, for example 4,8,12.")
+
+    @property
+    def bottleneck_fields(self) -> dict[str, Any]:
+        """The fields of [`MwpSolverConfig`] for bottleneck networks; none if none are asked for."""
+        layers = parse_layers(self.bottleneck_layers)
+        if layers is None:
+            return {}
+        layers = [layers] if isinstance(layers, int) else layers
+        return {"bottleneck_layers": layers, "bottleneck_size": self.bottleneck_size}
+
+
+def build_solver(
+    rows: Iterable[Mapping[str, Any]],
+    options: SolverArguments | None = None,
+    numerals: bool | None = None,
+    **fields,
+) -> tuple[MwpSolver, MwpProcessor]:
+    """
+    Makes a solver to train, and its processor.
+
+    Args:
+        rows (`Iterable[Mapping]`):
+            Training rows of [`load_mwp_dataset`], whose constants become output symbols.
+        options ([`SolverArguments`], *optional*):
+            What to make, instead of `fields`.
+        numerals (`bool`, *optional*):
+            Whether number words are numbers; by default in English only.
+        fields:
+            The options of `hf-mwp train` that say what solver it trains, by the same names. One of them says where to
+            start: `encoder` (a folder or Hub id), `encoder_config` and `tokenizer` (random weights), `solver` (one
+            that exists). Of the others, `encoder_layers` says which layers are kept, and `bottleneck_layers` and
+            `bottleneck_size` add bottleneck networks.
+
+    Returns:
+        `tuple[MwpSolver, MwpProcessor]`: in fp32, on the CPU.
+
+    Raises:
+        UsageError: a folder that is no model, or one that cannot be downloaded.
+        ValueError: options that contradict each other.
+
+    Example:
+
+    ```python
+    >>> data = hf_mwp.load_mwp_dataset("math23k")
+    >>> teacher, processor = hf_mwp.build_solver(
+    ...     data["train"], encoder="hfl/chinese-roberta-wwm-ext", bottleneck_layers="4,8,12", bottleneck_size=312
+    ... )
+    ```
+    """
+    if options is not None and fields:
+        raise TypeError(f"`options` say what solver to build: put {', '.join(fields)} there.")
+    options = SolverArguments(**fields) if options is None else options
+    if options.solver is not None:
+        return _change_solver(options)
+
+    from ..data import problem_from_row
+    from ..data.batches.mwp_processor import MwpProcessor
+    from ..models import MwpSolver
+
+    problems = (problem_from_row(row, numerals=numerals) for row in rows)
+    first = list(islice(problems, 1))
+    source = options.tokenizer or options.encoder
+    check_tokenizer(source)
+    try:
+        processor = MwpProcessor.build(
+            source,
+            chain(first, problems),
+            min_constant_count=options.min_constant_count,
+            language=options.language or (first[0].language if first else "zh"),
+            numerals=numerals,
+            indexed_numbers=options.numbers_have_tokens(),
+            max_length=options.max_length,
+        )
+    except OSError as error:
+        raise UsageError(f"The tokenizer {source} cannot be loaded: {error}") from error
+    processor.vocabulary = processor.vocabulary.with_constants(options.constants or ())
+    decoder_fields = dict(options.decoder_config or {})
+    dropout = options.dropout if options.decoder_dropout is None else options.decoder_dropout
+    if dropout is not None:
+        decoder_fields.setdefault("dropout", dropout)
+    solver = MwpSolver.from_encoder_decoder_pretrained(
+        _build_encoder(options, processor), processor, decoder_kwargs=decoder_fields, **options.bottleneck_fields
+    )
+    return solver, processor
+
+
+def _build_encoder(options: SolverArguments, processor: MwpProcessor) -> PreTrainedModel:
+    from ..data.training_lineage import inherit_training_texts
+    from ..models import MwpStudentModel
+
+    if options.encoder is None:
+        return MwpStudentModel(options.random_config(processor.tokenizer), add_pooling_layer=False)
+    encoder = options.load()
+    layers = parse_layers(options.encoder_layers)
+    if layers is None:
+        return encoder
+    student = MwpStudentModel.from_encoder(encoder, layers=layers, add_pooling_layer=False)
+    inherit_training_texts(student, encoder)
+    return student
+
+
+def _change_solver(options: SolverArguments) -> tuple[MwpSolver, MwpProcessor]:
+    model, processor = load_solver(options.solver, **options.bottleneck_fields)
+    set_dropout(model.encoder.config, options.dropout)
+    for part, dropout in ((model, options.dropout), (model.decoder, options.decoder_dropout)):
+        if dropout is not None:
+            model.decoder.config.dropout = dropout
+            _apply_dropout(part, dropout)
+    if options.constants:
+        processor.vocabulary = processor.vocabulary.with_constants(options.constants)
+        model.decoder.set_constants(processor.vocabulary.constants)
+    return model, processor
+
+
+def _apply_dropout(model: PreTrainedModel, dropout: float) -> None:
+    """Gives a loaded model's modules another dropout; those that read it from their config have it already."""
+    from torch import nn
+
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = dropout
+
+
+def load_solver(name: str, **config_fields) -> tuple[MwpSolver, MwpProcessor]:
+    """
+    Loads a solver and its processor.
+
+    Args:
+        name (`str`): Folder or Hub id.
+        config_fields: Fields of its [`MwpSolverConfig`] to change.
+
+    Raises:
+        UsageError: a folder that is none or has no solver (the message says what it has), no processor beside the
+            model or that of another model, a failed download, or a damaged file.
+
+    Example:
+
+    ```python
+    >>> solver, processor = hf_mwp.load_solver("model_cards/mwp-student-3L-gts-math23k")
+    ```
+    """
+    name = str(name)
+    check_folder(name, "mwp_solver")
+    from ..data.batches.mwp_processor import MwpProcessor
+    from ..models import MwpSolver
+    from ..models.mwp_solver import SolverFolderError
+
+    if Path(name).is_dir() and not (Path(name) / MwpProcessor.file_name).exists():
+        raise UsageError(
+            f"{name} has a solver but no {MwpProcessor.file_name}; save its processor to the same folder."
+        )
+    try:
+        model = MwpSolver.from_pretrained(name, use_safetensors=True, **config_fields)
+        processor = MwpProcessor.from_pretrained(name)
+    except SolverFolderError as error:
+        raise UsageError(str(error)) from error
+    except OSError as error:
+        raise UsageError(f"{name} cannot be loaded: {error}") from error
+    try:
+        processor.check_model(model)
+    except ValueError as error:
+        raise UsageError(f"{name}: model and {MwpProcessor.file_name} do not belong together: {error}") from error
+    return model, processor

@@ -1,0 +1,248 @@
+"""The student of a distillation: as options, and made of its teacher."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from ..option_checks import check_at_least_one, check_share
+from ..option_roles import Role, option
+from ..usage_error import UsageError
+from .encoder import SAMPLE_SIZE, load_encoder, parse_layers, project_on_problems
+from .model_sources import find_encoder
+from .solver import load_solver
+
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from ..data.batches.mwp_processor import MwpProcessor
+    from ..models import MwpSolver
+
+# Option -> field of the student's config and its default, the sizes of Ming et al.
+SIZES = {
+    "student_hidden_size": ("hidden_size", 312),
+    "student_intermediate_size": ("intermediate_size", 1200),
+    "student_heads": ("num_attention_heads", 12),
+}
+
+# Where the student comes from -> options that say nothing about such a student.
+UNUSED = {
+    "student": ("student_layers", "student_layer_choice", "new_decoder", "student_dropout"),
+    "student_encoder": ("student_layers", "student_layer_choice", "new_decoder"),
+    "student_start=project": ("new_decoder",),
+    "student_start=random": ("student_layer_choice", "new_decoder"),
+}
+
+
+@dataclass
+class StudentArguments:
+    """Where the student comes from. Options that say nothing about a student of its kind are refused."""
+
+    _argument_group_name = "student"
+
+    student: str | None = option(
+        None,
+        "Folder or Hub id of a solver to train; made of the teacher if not given.",
+        Role.SOLVER | Role.START | Role.COMMON,
+    )
+    student_encoder: str | None = option(
+        None,
+        "Folder or Hub id of a pretrained encoder for the student, such as `hf-mwp pretrain` writes; its decoder is "
+        "new.",
+        Role.ENCODER | Role.START | Role.COMMON,
+    )
+    student_start: str = option(
+        "cut",
+        "Where else it comes from: layers of the teacher's encoder, and its decoder, as they are; such layers in "
+        "other widths, fitted to the teacher's on training problems, and a new decoder; or random weights.",
+        Role.COMMON,
+        ("cut", "project", "random"),
+    )
+    student_hidden_size: int | None = option(None, "Width of a projected or random student; 312 if not given.")
+    student_intermediate_size: int | None = option(None, "Its feed-forward neurons; 1200 if not given.")
+    student_heads: int | None = option(None, "Its attention heads; 12 if not given.")
+    student_layers: str | None = option(
+        None,
+        "Teacher's encoder layers the student starts from: a number, or indices (0,2,4); of a random student how many "
+        "it has; 3 if not given.",
+        Role.COMMON,
+    )
+    student_layer_choice: str | None = option(
+        None,
+        "Which layers, if student_layers is a number; the first if not given.",
+        choices=("first", "last", "uniform", "alternate"),
+    )
+    new_decoder: bool = option(False, "Start a cut student's decoder from random weights, not the teacher's.")
+    student_dropout: float | None = option(
+        None, "Dropout of the student; that of what it is made of if not given, 0.1 from random weights."
+    )
+
+    def __post_init__(self):
+        check_at_least_one(self, *SIZES)
+        check_share(self, "student_dropout")
+        self.student_encoder = find_encoder(self.student_encoder)
+        layers = parse_layers(self.student_layers, "student_layers")
+        if self.student is not None and self.student_encoder is not None:
+            raise ValueError("`student` is a whole solver and `student_encoder` an encoder: give one of them.")
+        if self.student_start not in STARTS:
+            raise ValueError(f"`student_start` is one of {', '.join(STARTS)}, not {self.student_start!r}.")
+        source = next((name for name in ("student", "student_encoder") if getattr(self, name) is not None), None)
+        sizes = [name for name in SIZES if getattr(self, name) is not None]
+        if sizes and (self.student_start == "cut" or source is not None):
+            raise ValueError(
+                f"`{sizes[0]}` is for a projected or random student (`student_start`); other students have sizes of "
+                "their own."
+            )
+        if self.student_start != "cut" and source is not None:
+            raise ValueError(
+                "`student` and `student_encoder` say where the student starts: leave out `student_start`."
+            )
+        source = source or f"student_start={self.student_start}"
+        for name in UNUSED.get(source, ()):
+            # A dropout of 0 is given, a `False` is not.
+            if getattr(self, name) is not None and getattr(self, name) is not False:
+                raise ValueError(f"`{name}` does nothing with `{source}`: leave one of them out.")
+        if isinstance(layers, list) and self.student_layer_choice is not None:
+            raise ValueError("`student_layer_choice` does nothing with indices in `student_layers`.")
+        self.student_layers = "3" if self.student_layers is None else self.student_layers
+        self.student_layer_choice = self.student_layer_choice or "first"
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Sizes of a projected or random student, by the names of [`MwpStudentConfig`]."""
+        return {field: getattr(self, name) or default for name, (field, default) in SIZES.items()}
+
+    @property
+    def dropouts(self) -> dict[str, float]:
+        """Its dropouts, if they are given, by the names of [`MwpStudentConfig`]."""
+        names = () if self.student_dropout is None else ("hidden_dropout_prob", "attention_probs_dropout_prob")
+        return dict.fromkeys(names, self.student_dropout)
+
+
+def make_student(
+    teacher: MwpSolver,
+    processor: MwpProcessor,
+    rows: Iterable[Mapping[str, Any]] = (),
+    options: StudentArguments | None = None,
+    **fields,
+) -> MwpSolver:
+    """
+    Makes the student of a distillation.
+
+    Args:
+        teacher ([`MwpSolver`]), processor ([`MwpProcessor`]):
+            The teacher, whose tokens and symbols are the student's. Neither is changed.
+        rows (`Iterable[Mapping]`, *optional*):
+            Training rows of [`load_mwp_dataset`]; a projected student is fitted to the teacher on the first thousand.
+        options ([`StudentArguments`], *optional*):
+            What to make, instead of `fields`.
+        fields:
+            The options of `hf-mwp distill` that say what student it trains, by the same names: by default the first
+            three layers of the teacher with its decoder, `student_layers` says how many or which.
+            `student_start="project"` or `"random"` takes other widths (`student_hidden_size`, ...), `student_encoder`
+            a pretrained encoder, `student` a solver that exists.
+
+    Raises:
+        UsageError: a student that does not read and answer as the teacher does, or that cannot be loaded.
+        ValueError: options that contradict each other, or sizes or layers that the teacher does not have.
+
+    Example:
+
+    ```python
+    >>> student = hf_mwp.make_student(teacher, processor, student_layers="3,7,11")
+    >>> narrow = hf_mwp.make_student(teacher, processor, data["train"], student_start="project", student_layers=3)
+    ```
+    """
+    if options is not None and fields:
+        raise TypeError(f"`options` say what student to make: put {', '.join(fields)} there.")
+    options = StudentArguments(**fields) if options is None else options
+    if options.student is not None:
+        student, own = load_solver(options.student)
+        if own.tokenizer.get_vocab() != processor.tokenizer.get_vocab():
+            raise UsageError(f"{options.student} has another tokenizer than its teacher; distillation needs the same.")
+        return student
+    if options.student_encoder is not None:
+        encoder = _load_encoder(options.student_encoder, processor, options.student_dropout)
+        return _on_encoder(encoder, teacher, processor, options.student_dropout)
+    return STARTS[options.student_start](options, teacher, processor, rows)
+
+
+def _cut(options: StudentArguments, teacher: MwpSolver, processor: MwpProcessor, rows: Iterable) -> MwpSolver:
+    from ..distillation import cut_student
+
+    return cut_student(
+        teacher,
+        parse_layers(options.student_layers),
+        choice=options.student_layer_choice,
+        new_decoder=options.new_decoder,
+        decoder_dropout=options.student_dropout,
+        **options.dropouts,
+    )
+
+
+def _projected(options: StudentArguments, teacher: MwpSolver, processor: MwpProcessor, rows: Iterable) -> MwpSolver:
+    from ..data import problem_from_row
+    from ..distillation.student_initialization import choose_layers
+
+    layers = parse_layers(options.student_layers)
+    if isinstance(layers, int):
+        layers = choose_layers(layers, teacher.config.num_hidden_layers, options.student_layer_choice)
+    problems = [problem_from_row(row, numerals=processor.numerals) for row in islice(rows, SAMPLE_SIZE)]
+    fields = options.sizes | options.dropouts
+    encoder = project_on_problems(teacher.encoder, processor, problems, layers, fields)
+    return _on_encoder(encoder, teacher, processor, options.student_dropout)
+
+
+def _random(options: StudentArguments, teacher: MwpSolver, processor: MwpProcessor, rows: Iterable) -> MwpSolver:
+    from ..models import MwpStudentConfig, MwpStudentModel
+    from ..models.positions import count_positions
+
+    layers = parse_layers(options.student_layers)
+    config = MwpStudentConfig(
+        vocab_size=teacher.config.vocab_size,
+        num_hidden_layers=layers if isinstance(layers, int) else len(layers),
+        pad_token_id=processor.tokenizer.pad_token_id or 0,
+        max_position_embeddings=count_positions(teacher.encoder.config),
+        **options.sizes,
+        **options.dropouts,
+    )
+    encoder = MwpStudentModel(config, add_pooling_layer=False)
+    return _on_encoder(encoder, teacher, processor, options.student_dropout)
+
+
+STARTS = {"cut": _cut, "project": _projected, "random": _random}
+
+
+def _load_encoder(source: str, processor: MwpProcessor, dropout: float | None) -> PreTrainedModel:
+    from transformers import AutoTokenizer
+
+    try:
+        encoder = load_encoder(source, dropout)
+        own = AutoTokenizer.from_pretrained(source).get_vocab()
+    except (OSError, KeyError) as error:
+        raise UsageError(f"The encoder {source} cannot be loaded with its tokenizer: {error}") from error
+    ours = processor.tokenizer.get_vocab()
+    different = [token for token, index in own.items() if ours.get(token) != index]
+    if different:
+        raise UsageError(
+            f"{source} has another tokenizer than the teacher ({len(different)} tokens differ, for example "
+            f"{different[0]!r}): the same ids would be different words to them."
+        )
+    return encoder
+
+
+def _on_encoder(
+    encoder: PreTrainedModel, teacher: MwpSolver, processor: MwpProcessor, dropout: float | None
+) -> MwpSolver:
+    """A new decoder of the encoder's width, otherwise like the teacher's."""
+    from ..models import MwpSolver
+
+    config = copy.deepcopy(teacher.decoder.config)
+    config.hidden_size = config.encoder_hidden_size = encoder.config.hidden_size
+    if dropout is not None:
+        config.dropout = dropout
+    return MwpSolver.from_encoder_decoder_pretrained(encoder, processor, decoder=config)

@@ -1,0 +1,169 @@
+"""What the training commands have in common: the run around a trainer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...runs.main_process import is_main_process
+from ...runs.output_folder import describe_contents
+from ...runs.resuming import begin_record, begin_run
+from ...runs.run_arguments import ResumeArguments
+from ...runs.run_folder import RunFolder
+from ...solving.set_solving import group_reports, predict
+from ...tasks.data_options import DataArguments
+from ...tasks.problem_data import ProblemData, load_problem_data
+from ..terminal.console import accuracy_table, make_console, reason_table
+from ..terminal.curve import PANELS, draw_learning_curve
+
+
+if TYPE_CHECKING:
+    from ...trainers import DistillationTrainer, SolverTrainer
+    from ...trainers.base_config import BaseConfig
+    from ...trainers.base_trainer import BaseTrainer
+
+
+class TrainingRun:
+    """
+    A run of a training command, from its options to the finished folder. What is trained and how it is measured is a
+    subclass's.
+
+    Args:
+        command (`str`): Name of the command, for the run's record.
+        name (`str`): What is trained, for bars and tables.
+        values (`Mapping[str, Any]`): The options as they were resolved.
+        config ([`BaseConfig`]), args ([`ResumeArguments`]): The options of the trainer and of the run.
+    """
+
+    panels: Mapping[str, str] = PANELS
+
+    def __init__(
+        self, command: str, name: str, values: Mapping[str, Any], config: BaseConfig, args: ResumeArguments
+    ) -> None:
+        self.command, self.name, self.values, self.config, self.args = command, name, values, config, args
+        self.console = make_console()
+
+    def make_trainer(self, folder: RunFolder) -> BaseTrainer:
+        """The trainer, with its data."""
+        raise NotImplementedError
+
+    def record(self, trainer: BaseTrainer) -> dict[str, Any]:
+        """What is learned from, for `data.json`."""
+        raise NotImplementedError
+
+    def measure(self, trainer: BaseTrainer) -> dict[str, Any]:
+        """Figures of the trained model, for `metrics.json`."""
+        raise NotImplementedError
+
+    def title(self) -> str:
+        """Heading of the learning curve."""
+        raise NotImplementedError
+
+    def run(self) -> int:
+        """Trains, saves model and processor, measures, and leaves records and curve beside them."""
+        from transformers import set_seed
+
+        with RunFolder(self.config.output_dir, self.command, self.values, begin=False) as folder:
+            checkpoint, changes = begin_run(folder, self.config, self.args, self.console)
+            self.config.disable_tqdm = True
+            set_seed(self.config.seed)
+            trainer = self.make_trainer(folder)
+            begin_record(folder, checkpoint, changes)
+            folder.write_json("data.json", self.record(trainer))
+            metrics = self._train(trainer, checkpoint) | self.measure(trainer)
+            if is_main_process():
+                curve = folder.path / "learning_curve.png"
+                draw_learning_curve({self.name: trainer.state.log_history}, curve, self.title(), self.panels)
+            folder.finish(metrics)
+        self.console.print(describe_contents(folder.path, "model", "processor"))
+        return 0
+
+    def turn_off_evaluation(self, reason: str) -> None:
+        """Turns off what needs examples to evaluate on, where there are none."""
+        config = self.config
+        if config.eval_strategy != "no":
+            self.console.print(f"{reason}: nothing is evaluated on the way, and the last weights are kept.")
+            config.eval_strategy, config.load_best_model_at_end = "no", False
+            config.early_stopping_patience = None
+
+    def _train(self, trainer: BaseTrainer, checkpoint: str | None) -> dict[str, Any]:
+        from ...metrics import count_parameters
+        from ..terminal.progress import RichProgressCallback
+
+        progress = RichProgressCallback.attach(trainer, self.console, self.name)
+        try:
+            result = trainer.train(resume_from_checkpoint=checkpoint)
+        finally:
+            progress.close()
+        trainer.save_model()
+        trainer.save_state()
+        return {"parameters": count_parameters(trainer.model), "train": dict(result.metrics)}
+
+
+class SolverTraining(TrainingRun):
+    """
+    A run that trains a solver on problems, and solves their validation and test parts at the end.
+
+    Args:
+        make (`Callable[[ProblemData], SolverTrainer | DistillationTrainer]`): Makes the trainer from the data.
+        data_args ([`DataArguments`]): Which data.
+        kwargs: Arguments of [`TrainingRun`].
+    """
+
+    def __init__(
+        self,
+        make: Callable[[ProblemData], SolverTrainer | DistillationTrainer],
+        data_args: DataArguments,
+        **kwargs,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.make, self.data_args = make, data_args
+
+    def make_trainer(self, folder):
+        self.data = load_problem_data(self.data_args)
+        self.data.tell(self.console)
+        if self.data.validation is None:
+            self.turn_off_evaluation("No validation part")
+        return self.make(self.data)
+
+    def record(self, trainer):
+        return self.data.record()
+
+    def title(self):
+        return f"{self.name} on {self.data.name}"
+
+    def measure(self, trainer):
+        if not is_main_process():
+            return {}
+        config, model, processor = trainer.args, trainer.model, trainer.processing_class
+        metrics: dict[str, Any] = {"best_model_checkpoint": trainer.state.best_model_checkpoint}
+        test_beams = self.args.test_num_beams or config.num_beams
+        parts = {"validation": (self.data.validation, config.num_beams)}
+        parts["test"] = (self.data.test if self.args.test else None, test_beams)
+        for part, (rows, beams) in parts.items():
+            if rows is None:
+                continue
+            predictions = predict(
+                model,
+                processor,
+                list(rows),
+                batch_size=config.per_device_eval_batch_size,
+                num_beams=beams,
+                max_decode_length=config.max_decode_length,
+                rule=config.answer_rule,
+                console=self.console,
+            )
+            reports, texts = group_reports(predictions, self.data.overlap(model, part))
+            metrics[part] = {
+                "scheme": self.data.scheme,
+                "num_beams": beams,
+                "rule": config.answer_rule,
+                "reports": reports,
+                "training_texts": texts,
+            }
+            search = "greedy" if beams == 1 else f"{beams} beams"
+            title = f"{self.name}, {part} part ({self.data.scheme}), {search}"
+            self.console.print(accuracy_table(title, reports, texts["remark"]))
+            if part == "test":
+                self.console.print(reason_table(predictions))
+        return metrics

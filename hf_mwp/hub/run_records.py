@@ -1,0 +1,112 @@
+"""What the folders of runs and evaluations tell a model card."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path, PurePath
+from typing import Any
+
+import yaml
+
+from ..option_roles import ROLES, CommandOption, Role
+from ..store.files import without_folder
+from ..usage_error import UsageError
+from .model_card import ModelFigures, TrainingStage
+
+
+# What says where files lie or how a run was started, and not how the model was made, and what is secret.
+NOT_SHOWN = Role.PLACE | Role.CACHE | Role.LAUNCH
+
+
+def read_figures(folder: str | Path, model: str) -> ModelFigures:
+    """
+    Figures of a folder of `hf-mwp evaluate`.
+
+    Args:
+        folder (`str` or `Path`): The folder.
+        model (`str`): Whose figures, see [`ModelFigures`].
+
+    Raises:
+        UsageError: it is no such folder.
+    """
+    metrics = _read_mapping(Path(folder) / "metrics.json")
+    part = next((name for name in ("test", "validation", "train") if name in metrics), None)
+    if part is None or "dataset" not in metrics:
+        raise UsageError(f"{folder} is no evaluation: give the output folder of `hf-mwp evaluate`.")
+    section = metrics[part]
+    return ModelFigures(
+        model,
+        metrics["dataset"],
+        f"{part} ({section['scheme']}{', re-ranked' if section.get('reranked') else ''})",
+        section["num_beams"],
+        section["rule"],
+        section["reports"],
+        section.get("training_texts", {}).get("remark", ""),
+        section.get("calibration"),
+    )
+
+
+def read_stage(folder: str | Path, commands: Mapping[str, Mapping[str, CommandOption]]) -> TrainingStage:
+    """
+    What a run's folder tells about it, without the places of local files.
+
+    Args:
+        folder (`str` or `Path`): The folder.
+        commands (`Mapping`): The options of each command of `hf-mwp`, by its name and theirs.
+
+    Raises:
+        UsageError: it is no such folder, or a record in it is damaged.
+    """
+    path = Path(folder)
+    stage = _read_mapping(path / "stage.json", missing={})
+    record = _read_mapping(path / "run.json", missing={})
+    is_stage = (path / "stage.yaml").is_file()
+    file = path / ("stage.yaml" if is_stage else "run_config.yaml")
+    if not file.is_file():
+        raise UsageError(f"{folder} is no run: it has neither stage.yaml nor run_config.yaml.")
+    given = _read_mapping(file)
+    command = stage.get("command") or record.get("command") or "hf-mwp"
+    options = commands.get(command.removeprefix("hf-mwp "), {})
+    if not is_stage:
+        # A run's own record holds all options, also those that were not set.
+        given = {name: value for name, value in given.items() if name not in options or value != options[name].default}
+    roles = [*ROLES.items(), *((name, option.role) for each in commands.values() for name, option in each.items())]
+    hidden = {name for name, role in roles if role & NOT_SHOWN}
+    shown = {name: without_place(value) for name, value in given.items() if name not in hidden}
+    if any(option.role & Role.LENGTH for option in options.values()):
+        # What was trained on is told also where it is the default.
+        defaults = {name: option.default for name, option in options.items() if option.role & Role.DATASET}
+        shown = shown | {name: value for name, value in defaults.items() if name not in shown}
+    if "seconds" in stage:
+        # The run's own record has those of its last start alone.
+        record = {**record, "wall_seconds": stage["seconds"]}
+    return TrainingStage(stage.get("stage") or path.name, command, shown, record)
+
+
+def without_place(value: Any) -> Any:
+    """As [`without_folder`] has it, also for paths that are not there any more: a Hub id has one slash at most."""
+    if isinstance(value, list):
+        return [without_place(item) for item in value]
+    if not isinstance(value, str):
+        return without_folder(value)
+    tagger = "ltp:" if value.startswith("ltp:") else ""
+    place = value.removeprefix(tagger)
+    is_path = place.startswith(("/", "~", "./", "../")) or place.count("/") > 1
+    return tagger + (PurePath(place).name if is_path else without_folder(place))
+
+
+def _read_mapping(path: Path, missing: Mapping | None = None) -> Mapping[str, Any]:
+    """A JSON or YAML file; `missing` if it is not there, `UsageError` if that is `None` or it holds no mapping."""
+    kind, load = ("JSON", json.loads) if path.suffix == ".json" else ("YAML", yaml.safe_load)
+    try:
+        content = load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if missing is None:
+            raise UsageError(f"There is no {path}.") from None
+        return missing
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise UsageError(f"{path} cannot be read as {kind}: {error}") from error
+    if not isinstance(content, Mapping):
+        raise UsageError(f"{path} must hold a mapping, not {content!r}.")
+    return content

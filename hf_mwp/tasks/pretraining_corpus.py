@@ -1,0 +1,133 @@
+"""The texts of a pretraining: as options, and read and tagged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..option_checks import check_at_least_one
+from ..option_roles import Role, option
+from ..usage_error import UsageError
+
+
+if TYPE_CHECKING:
+    from ..problems.tagging.pos_tagger import PosTagger
+
+NO_TAGGER = "none"
+
+
+@dataclass
+class CorpusArguments:
+    """The texts, and what tags them."""
+
+    _argument_group_name = "corpus"
+
+    corpus: list[str] = option(
+        [],
+        "Text files (.txt, .jsonl, also .gz) and names of data sets, whose training parts are read (must be given).",
+        Role.SOURCES | Role.TEXTS | Role.COMMON,
+    )
+    data_dir: str | None = option(
+        None, "Folder of the data sets' files, if they are not where the loaders look.", Role.PLACE
+    )
+    exclude: list[str] | None = option(
+        None,
+        "Data sets or files whose texts must not occur, whatever their numbers: those of test sets.",
+        Role.SOURCES | Role.TEXTS | Role.COMMON,
+    )
+    tagger: str = option(
+        "jieba",
+        "jieba, ltp:FOLDER or ltp:HUB_ID, or none (which needs pos_loss_weight 0). With a tagger and pos_loss_weight "
+        "0 the tags say which words are quantities, and nothing else.",
+        Role.TAGGER | Role.COMMON,
+    )
+    tag_cache: str | None = option(
+        None, "Folder for the tags, to be shared by runs; in the output folder otherwise.", Role.CACHE
+    )
+    max_texts: int | None = option(None, "Use only so many texts, for a quick try.")
+
+    def __post_init__(self):
+        if not self.corpus:
+            raise ValueError("a `corpus` must be given: text files, or names of data sets.")
+        check_at_least_one(self, "max_texts")
+
+
+@dataclass(frozen=True)
+class PretrainingCorpus:
+    """
+    Texts to learn from.
+
+    Args:
+        texts (`Sequence`): The texts, or a [`~data.TaggedCorpus`].
+        tagger ([`~problems.PosTagger`], *optional*): What tagged them.
+        counts (`Counter`): What [`~data.read_texts`] counted.
+    """
+
+    texts: Sequence[Any]
+    tagger: PosTagger | None
+    counts: Counter
+
+    def sample(self, count: int) -> Iterator[str]:
+        """So many of the texts, evenly spread."""
+        count = min(count, len(self.texts))
+        for number in range(count):
+            entry = self.texts[number * len(self.texts) // count]
+            yield entry if isinstance(entry, str) else entry[0]
+
+    def record(self) -> dict[str, Any]:
+        """What was read and what tagged it, for a run's record."""
+        known: dict[str, Any] = {"texts": dict(self.counts)}
+        if self.tagger is not None:
+            known |= {"tagger": self.tagger.name, "tagger_fingerprint": self.tagger.fingerprint}
+        return known
+
+    @property
+    def description(self) -> str:
+        """What was read, in words."""
+        return describe_counts(self.counts)
+
+
+def read_corpus(
+    args: CorpusArguments,
+    language: str,
+    tagger: PosTagger | None,
+    folder: Path,
+    bar: Callable[[str], AbstractContextManager] = lambda name: nullcontext(),
+) -> PretrainingCorpus:
+    """
+    Reads the texts, and tags them if there is a tagger.
+
+    Args:
+        args ([`CorpusArguments`]): What to read.
+        language (`str`): Language of the texts.
+        tagger ([`~problems.PosTagger`], *optional*): Tags them.
+        folder (`Path`): The run's folder, for the tags if they have no other.
+        bar (`Callable`, *optional*): Makes, by a name, the context of a function that shows progress.
+
+    Raises:
+        UsageError: no text is left.
+    """
+    from ..data import read_texts, tag_corpus
+
+    counts: Counter = Counter()
+    texts = read_texts(args.corpus, args.exclude or (), language, args.data_dir, counts)
+    first = next(texts, None)
+    if first is None:
+        raise UsageError(f"pretrain: the corpus is empty: {', '.join(args.corpus)}: {describe_counts(counts)}.")
+    texts = islice(chain([first], texts), args.max_texts)
+    if tagger is None:
+        return PretrainingCorpus(list(texts), None, counts)
+    with bar(f"tagging with {tagger.name}") as progress:
+        tagged = tag_corpus(texts, tagger, args.tag_cache or folder / "tags", progress=progress)
+    return PretrainingCorpus(tagged, tagger, counts)
+
+
+def describe_counts(counts: Counter) -> str:
+    """What [`~data.read_texts`] counted, in words."""
+    read, double, excluded = (counts[name] for name in ("read", "duplicate", "excluded"))
+    return f"read {read} texts, of which {double} doubles and {excluded} of excluded sets"

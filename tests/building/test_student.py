@@ -1,0 +1,66 @@
+"""Teachers and students from Python, by the names of the command line's options."""
+
+import pytest
+import torch
+
+import hf_mwp
+from hf_mwp.building.solver import SolverArguments
+from hf_mwp.building.student import StudentArguments
+from tests.tiny import tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
+
+
+SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tokenizer")
+    tiny_tokenizer().save_pretrained(folder)
+    return str(folder)
+
+
+def test_a_teacher_with_bottlenecks_from_random_weights(tokenizer):
+    fields = {"encoder_config": SIZES, "tokenizer": tokenizer, "max_length": 64}
+    teacher, processor = hf_mwp.build_solver(tiny_rows(), **fields, bottleneck_layers="1,2", bottleneck_size=6)
+    assert list(teacher.bottlenecks) == ["1", "2"] and teacher.config.num_hidden_layers == 2
+    assert (processor.language, processor.max_length) == ("zh", 64)
+    processor.check_model(teacher)
+
+
+def test_the_language_is_that_of_the_rows(tokenizer):
+    rows = [row | {"text": "Tom has 4 apples and 2 pears.", "language": "en"} for row in tiny_rows(2)]
+    fields = {"encoder_config": SIZES, "tokenizer": tokenizer}
+    assert hf_mwp.build_solver(iter(rows), **fields)[1].language == "en"
+    assert hf_mwp.build_solver(rows, **fields, language="zh")[1].language == "zh"
+
+
+def test_every_row_counts_for_the_constants(tokenizer):
+    # The first row is looked at for its language, and is counted as the others are.
+    row = tiny_rows(1)[0] | {"text": "小明有4个苹果。", "equation": "x=4*7", "answer": "28"}
+    fields = {"encoder_config": SIZES, "tokenizer": tokenizer, "min_constant_count": 3}
+    assert hf_mwp.build_solver(iter([row] * 3), **fields)[1].vocabulary.constants == ("7",)
+    assert hf_mwp.build_solver(iter([row] * 2), **fields)[1].vocabulary.constants == ()
+
+
+def test_students_of_a_teacher():
+    processor = tiny_processor(max_length=64)
+    teacher = tiny_solver(processor, layers=3)
+    before = {name: value.clone() for name, value in teacher.state_dict().items()}
+    cut = hf_mwp.make_student(teacher, processor, student_layers=[2])
+    ours, theirs = (model.encoder.encoder.layer for model in (cut, teacher))
+    assert len(ours) == 1 and torch.equal(ours[0].output.dense.weight, theirs[2].output.dense.weight)
+    sizes = {"student_hidden_size": 8, "student_intermediate_size": 12, "student_heads": 2, "student_layers": 1}
+    for start in ("project", "random"):
+        student = hf_mwp.make_student(teacher, processor, tiny_rows(), student_start=start, **sizes)
+        assert student.encoder.config.hidden_size == student.decoder.config.hidden_size == 8
+        processor.check_model(student)
+    assert all(torch.equal(value, before[name]) for name, value in teacher.state_dict().items())
+
+
+def test_options_are_given_once():
+    with pytest.raises(TypeError, match="put dropout there"):
+        hf_mwp.build_solver([], SolverArguments(encoder="encoder"), dropout=0.1)
+    with pytest.raises(TypeError, match="put student_layers there"):
+        hf_mwp.make_student(None, None, options=StudentArguments(), student_layers=1)
+    with pytest.raises(TypeError, match="layer"):
+        hf_mwp.build_solver([], encoder="encoder", layer=1)
