@@ -33,6 +33,8 @@ _LAZY = {
     "mix_parameters": "distillation",
     "PlausibilityReranker": "solving.plausibility",
     "fit_plausibility": "solving.plausibility",
+    "label_problems": "solving.label_problems",
+    "solve_problems": "solving.solve_problems",
     "DistillationConfig": "trainers",
     "DistillationTrainer": "trainers",
     "PreTrainingConfig": "trainers",

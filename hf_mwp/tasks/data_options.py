@@ -10,37 +10,7 @@ from ..option_checks import check_at_least_one, check_not_negative, check_share
 
 @dataclass
 class DataArguments:
-    """
-    Which problems are read, and how they are split.
-
-    Args:
-        dataset (`str`, *optional*, defaults to `"math23k"`):
-            Name of a data set that [`load_mwp_dataset`] knows, or a JSONL or CSV file of its schema.
-        data_dir (`str`, *optional*):
-            Folder of the data set's files, if they are not where the loader looks.
-        split_scheme (`str`, *optional*):
-            Named public split or fold scheme; the data set's usual one by default.
-        fold (`int`, *optional*):
-            Fold to hold out, for data sets with folds.
-        on_error (`str`, *optional*, defaults to `"raise"`):
-            A damaged record stops the command (`"raise"`) or is skipped and counted (`"skip"`).
-        drop_overlap (`str`, *optional*):
-            Leave overlapping problems (test problems whose masked text is in the training part) out of the `"test"` or
-            of the `"train"` part; by default they are kept, and figures are given with and without them.
-        numerals (`bool`, *optional*):
-            Whether number words are numbers; by default in English only.
-        validation_fraction (`float`, *optional*, defaults to 0.1):
-            Share of the training part that is held out for validation where a data set has no validation part of its
-            own. 0 trains on all of it, without evaluation on the way.
-        extra_train (`list[str]`, *optional*):
-            More problems to train on: files, names of data sets (their training part) or names and parts
-            (`ape210k:validation`, `mawps:all`). Only those whose masked text is in no part of the data set are added.
-        extra_exclude (`list[str]`, *optional*):
-            Whose masked texts are not to be among the added: files, data sets (validation and test part) or data sets
-            and parts.
-        max_train_samples, max_eval_samples (`int`, *optional*):
-            Use only so many problems, for a quick try.
-    """
+    """Which problems are read, and how they are split."""
 
     _argument_group_name = "data"
 
@@ -94,3 +64,20 @@ class DataArguments:
         check_share(self, "validation_fraction")
         check_not_negative(self, "fold")
         check_at_least_one(self, "max_train_samples", "max_eval_samples")
+
+
+@dataclass
+class MeasuredDataArguments(DataArguments):
+    """[`DataArguments`] with a data set that must be given: a solver knows one language and one kind of problem."""
+
+    dataset: str | None = field(
+        default=None, metadata={"help": "Name of a data set, or a JSONL or CSV file (must be given)."}
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.dataset is None:
+            raise ValueError(
+                "a `dataset` must be given: a JSONL or CSV file, or the name of a data set in the language of the "
+                "model, such as math23k (Chinese) or asdiv_a (English)."
+            )

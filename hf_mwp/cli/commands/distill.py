@@ -9,7 +9,7 @@ from ...building.solver_loading import load_solver
 from ...building.student_options import StudentArguments
 from ...runs.run_arguments import RunArguments
 from ...tasks.data_options import DataArguments
-from ...tasks.problem_data import ProblemData
+from ...tasks.math_word_problems import MathWordProblems
 from ..options.parsing import parse
 from ..options.training_options import DistillationOptions
 from .recipe import is_recipe, run_recipe
@@ -62,7 +62,7 @@ def run(argv: list[str]) -> int:
         common=COMMON,
     )
 
-    def make_trainer(data: ProblemData) -> DistillationTrainer:
+    def make_trainer(data: MathWordProblems) -> DistillationTrainer:
         from ...trainers import DistillationTrainer
         from ...trainers.default_objectives import default_objectives
 

@@ -8,7 +8,7 @@ from ...building.solver_building import build_solver
 from ...building.solver_options import ModelArguments
 from ...runs.run_arguments import RunArguments
 from ...tasks.data_options import DataArguments
-from ...tasks.problem_data import ProblemData
+from ...tasks.math_word_problems import MathWordProblems
 from ..options.parsing import parse
 from ..options.training_options import TrainingOptions
 from .training import run_command
@@ -52,7 +52,7 @@ def run(argv: list[str]) -> int:
         common=COMMON,
     )
 
-    def make_trainer(data: ProblemData) -> SolverTrainer:
+    def make_trainer(data: MathWordProblems) -> SolverTrainer:
         from ...trainers import SolverTrainer
 
         model, processor = build_solver(model_args, data.train, data.language, data_args.numerals)

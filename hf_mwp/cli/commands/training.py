@@ -12,10 +12,11 @@ from ...runs.output_folder import describe_contents
 from ...runs.resuming import begin_record, begin_run
 from ...runs.run_arguments import RunArguments
 from ...runs.run_folder import RunFolder
-from ...solving.set_solving import group_reports, predict
 from ...tasks.data_options import DataArguments
-from ...tasks.problem_data import ProblemData, load_problem_data
-from ..terminal.console import accuracy_table, make_console, reason_table
+from ...tasks.evaluation import evaluate_trained
+from ...tasks.math_word_problems import MathWordProblems
+from ...tasks.task import Task
+from ..terminal.console import make_console, print_evaluation, solving_bar
 from ..terminal.curve import draw_learning_curve
 
 
@@ -32,7 +33,7 @@ def run_command(
     data_args: DataArguments,
     run_args: RunArguments,
     config: BaseConfig,
-    make_trainer: Callable[[ProblemData], SolverTrainer | DistillationTrainer],
+    make_trainer: Callable[[MathWordProblems], SolverTrainer | DistillationTrainer],
 ) -> int:
     """
     `hf-mwp train` or `distill`, from its options to the finished folder.
@@ -51,7 +52,7 @@ def run_command(
         checkpoint, changes = begin_run(folder, config, run_args, console)
         config.disable_tqdm = True
         set_seed(config.seed)
-        data = load_problem_data(data_args)
+        data = MathWordProblems(data_args)
         data.tell(console)
         if data.validation is None:
             turn_off_evaluation(config, console, "No validation part")
@@ -98,8 +99,8 @@ def train_and_save(trainer: BaseTrainer, checkpoint: str | None, console: Consol
 
 
 def run_training(
-    trainer: SolverTrainer | DistillationTrainer,
-    data: ProblemData,
+    trainer: BaseTrainer,
+    data: Task,
     folder: RunFolder,
     args: RunArguments,
     checkpoint: str | None,
@@ -110,8 +111,8 @@ def run_training(
     Trains, saves model and processor, evaluates, and writes figures and curve to the run's folder.
 
     Args:
-        trainer ([`SolverTrainer`] or [`DistillationTrainer`]): Ready to train.
-        data ([`ProblemData`]): Its data.
+        trainer ([`BaseTrainer`]): Ready to train.
+        data ([`Task`]): What it learns.
         folder ([`RunFolder`]): The run's record.
         args ([`RunArguments`]): What to do at the end.
         checkpoint (`str`, *optional*): Checkpoint to go on from.
@@ -125,30 +126,12 @@ def run_training(
     if not is_main_process():
         return metrics
 
-    config, model, processor = trainer.args, trainer.model, trainer.processing_class
     metrics["best_model_checkpoint"] = trainer.state.best_model_checkpoint
-    parts = {"validation": data.validation, "test": data.test if args.test else None}
-    for part, rows in parts.items():
-        if rows is None:
-            continue
-        beams = (args.test_num_beams or config.num_beams) if part == "test" else config.num_beams
-        predictions = predict(
-            model,
-            processor,
-            list(rows),
-            batch_size=config.per_device_eval_batch_size,
-            num_beams=beams,
-            max_decode_length=config.max_decode_length,
-            rule=config.answer_rule,
-            console=console,
-        )
-        reports, texts = group_reports(predictions, data.overlap(model, part))
-        metrics[part] = {"scheme": data.scheme, "num_beams": beams, "rule": config.answer_rule, "reports": reports}
-        metrics[part]["training_texts"] = texts
-        title = f"{name}, {part} part ({data.scheme}), {'greedy' if beams == 1 else f'{beams} beams'}"
-        console.print(accuracy_table(title, reports, texts["remark"]))
-        if part == "test":
-            console.print(reason_table(predictions))
+    for part, num_beams in {"validation": None, "test": args.test_num_beams}.items():
+        if data.part(part) is not None and (part == "validation" or args.test):
+            evaluation = evaluate_trained(data, trainer, part, num_beams, progress=solving_bar(console))
+            metrics[part] = evaluation.figures
+            print_evaluation(console, evaluation, name, reasons=part == "test")
     curve = folder.path / "learning_curve.png"
     draw_learning_curve({name: trainer.state.log_history}, curve, title=f"{name} on {data.name}")
     return metrics

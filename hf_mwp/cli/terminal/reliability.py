@@ -2,41 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.table import Table
 
-from .console import percent
-
-
-if TYPE_CHECKING:
-    from ...solving.solver_prediction import SolverPrediction
-
-
-def measure_calibration(
-    predictions: Sequence[SolverPrediction], plausibilities: Sequence[float | None] | None = None
-) -> dict[str, Any] | None:
-    """
-    [`metrics.calibration_report`] of the predictions that can be judged; `None` if there are none.
-
-    Args:
-        predictions (`Sequence[SolverPrediction]`): All of them.
-        plausibilities (`Sequence[float]`, *optional*): Of re-ranked answers, in place of their trees' probabilities.
-    """
-    from ...metrics import calibration_report
-
-    if plausibilities is None:
-        plausibilities = [min(math.exp(each.log_probability), 1.0) for each in predictions]
-    # Without a tree there is no probability either.
-    judged = [
-        (0.0 if each.expression is None else probability or 0.0, each.score.answer_correct)
-        for each, probability in zip(predictions, plausibilities, strict=True)
-        if each.score.answer_correct is not None
-    ]
-    return calibration_report(*map(list, zip(*judged, strict=True))) if judged else None
+from ...tasks.accuracy_cells import percent
 
 
 def calibration_table(report: Mapping[str, Any]) -> Table:
