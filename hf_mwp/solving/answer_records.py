@@ -7,6 +7,7 @@ from typing import Any
 
 from ..expressions import Expression, ExpressionError
 from ..problems import MathWordProblem
+from ..usage_error import UsageError
 from .beams import Beam
 from .solver_prediction import SolverPrediction
 from .unknown_share import WARN_ABOVE
@@ -53,9 +54,9 @@ def answer_records(
 
 
 def check_min_score(value: float) -> None:
-    """Raises `ValueError` if a value is no probability."""
+    """Raises `UsageError` if a value is no probability."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise ValueError(f"`min_score` is a probability, a number from 0 to 1, not {value!r}.")
+        raise UsageError(f"`min_score` is a probability, a number from 0 to 1, not {value!r}.")
 
 
 def _described(expression: Expression, problem: MathWordProblem, log_probability: float) -> dict[str, Any]:

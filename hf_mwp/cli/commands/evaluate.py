@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from rich.console import Console
 
 from ...files import write_json_lines
 from ...option_checks import check_at_least_one
@@ -81,62 +80,44 @@ def run(argv: list[str]) -> int:
         argument_types(),
         argv,
     )
-    args.device = find_device(args.device)
-    console = make_console(stderr=args.json)
-    if args.output_dir is None:
-        evaluate(args, data_args, None, console)
-        return 0
-    with RunFolder(args.output_dir, "evaluate", values, begin=False) as folder:
-        folder.check_record()
-        folder.begin()
-        evaluate(args, data_args, folder, console)
-    return 0
-
-
-def evaluate(
-    args: EvaluateArguments, data_args: MeasuredDataArguments, folder: RunFolder | None, console: Console
-) -> None:
-    """Solves a part of a data set, prints tables, and writes predictions and, to the run's folder, figures."""
+    device = find_device(args.device)
     from ...solving.solver_prediction import measure_calibration
 
-    if args.split == "test":
-        # All that may have been trained on counts when test problems are compared with training problems.
-        data_args.validation_fraction = 0.0
-    task = MathWordProblems(data_args)
-    model, processor = task.load_model(args.model)
-    reranker, num_beams = args.load_reranker(processor)
-    if args.half_precision:
-        dtype = model.dtype
-        model.half().to(dtype)
-    task.tell(console)
-    task.solvable_part(args.split, processor, args.model)
-    evaluation = evaluate_part(
-        task,
-        model.to(args.device),
-        processor,
-        args.split,
-        num_beams=num_beams,
-        reranker=reranker,
-        max_decode_length=args.max_decode_length,
-        rule=args.rule,
-        batch_size=args.batch_size,
-        progress=solving_bar(console),
+    console = make_console(stderr=args.json)
+    run_folder = (
+        nullcontext() if args.output_dir is None else RunFolder(args.output_dir, "evaluate", values, begin=False)
     )
-    calibration = measure_calibration(evaluation.predictions)
-    figures = evaluation.figures | {"calibration": calibration}
-    reports = evaluation.reports
-    if reranker is not None:
-        without = evaluation.reports_of([each.without_reranking() for each in evaluation.predictions])
-        figures |= {"reranked": True, "reports_without_reranking": without}
-        reports = side_by_side(without, reports)
-    path = predictions_path(args, data_args, folder)
-    write_json_lines(path, evaluation.records())
-    if folder is not None:
-        folder.write_json("data.json", task.record())
-        if calibration is not None:
-            name = f"{task.name}, {args.split} part"
-            draw_reliability(calibration, folder.path / "reliability.png", title=name)
-        folder.finish({"model": args.model, "dataset": task.name, args.split: figures})
+    with run_folder as folder:
+        if folder is not None:
+            folder.check_record()
+            folder.begin()
+        if args.split == "test":
+            # All that may have been trained on counts when test problems are compared with training problems.
+            data_args.validation_fraction = 0.0
+        task = MathWordProblems(data_args)
+        model, processor = task.load_model(args.model)
+        options = {name: getattr(args, name) for name in ("max_decode_length", "rule", "batch_size")}
+        options["reranker"], options["num_beams"] = args.load_reranker(processor)
+        if args.half_precision:
+            dtype = model.dtype
+            model.half().to(dtype)
+        task.tell(console)
+        task.solvable_part(args.split, processor, args.model)
+        options["progress"] = solving_bar(console)
+        evaluation = evaluate_part(task, model.to(device), processor, args.split, **options)
+        calibration, reports = measure_calibration(evaluation.predictions), evaluation.reports
+        figures = evaluation.figures | {"calibration": calibration}
+        if options["reranker"] is not None:
+            without = evaluation.reports_of([each.without_reranking() for each in evaluation.predictions])
+            figures |= {"reranked": True, "reports_without_reranking": without}
+            reports = side_by_side(without, reports)
+        path = predictions_path(args, data_args)
+        write_json_lines(path, evaluation.records())
+        if folder is not None:
+            folder.write_json("data.json", task.record())
+            if calibration is not None:
+                draw_reliability(calibration, folder.path / "reliability.png", f"{task.name}, {args.split} part")
+            folder.finish({"model": args.model, "dataset": task.name, args.split: figures})
     if args.json:
         print(json.dumps({"model": args.model, "split": args.split} | figures, ensure_ascii=False))
     else:
@@ -144,14 +125,15 @@ def evaluate(
         if calibration is not None:
             console.print(calibration_table(calibration))
     console.print(f"Predictions: {path}")
+    return 0
 
 
-def predictions_path(args: EvaluateArguments, data_args: MeasuredDataArguments, folder: RunFolder | None) -> Path:
+def predictions_path(args: EvaluateArguments, data_args: MeasuredDataArguments) -> Path:
     """Where the predictions go: where they are wanted, into the run's folder, or to `runs`."""
     if args.predictions is not None:
         return Path(args.predictions)
     dataset = Path(data_args.dataset).stem
-    if folder is not None:
-        return folder.path / f"predictions_{dataset}_{args.split}.jsonl"
+    if args.output_dir is not None:
+        return Path(args.output_dir) / f"predictions_{dataset}_{args.split}.jsonl"
     fold = "" if data_args.fold is None else f"_fold{data_args.fold}"
     return Path("runs") / f"predictions_{Path(args.model).resolve().name}_{dataset}{fold}_{args.split}.jsonl"

@@ -6,14 +6,12 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.table import Table
-
 from ...building.solver_loading import load_solver
 from ...files import write_json_lines
 from ...runs.run_folder import RunFolder
 from ..options.parsing import parse
 from ..options.search_options import SearchOptions, find_device
-from ..terminal.console import make_console, solving_bar
+from ..terminal.console import make_console, make_table, solving_bar
 from .recipe import check_one_process
 
 
@@ -77,11 +75,8 @@ def run(argv: list[str]) -> int:
             model.to(device),
             processor,
             (row for rows in sources for row in rows),
-            num_beams=args.num_beams,
-            min_probability=args.min_probability,
+            **{name: getattr(args, name) for name in ("num_beams", "min_probability", "data_dir", "batch_size")},
             exclude=args.exclude or (),
-            data_dir=args.data_dir,
-            batch_size=args.batch_size,
             unfinished=unfinished,
             progress=solving_bar(console),
             tell=console.print,
@@ -91,11 +86,8 @@ def run(argv: list[str]) -> int:
         ancestry_of(model).save(folder.path)
         shutil.rmtree(unfinished)
         folder.finish({"problems": args.problems, "fates": labelled.fates})
-    table = Table(title=", ".join(Path(source).name for source in args.problems), title_justify="left")
-    for column, justify in (("problems", "right"), ("", "left"), ("meaning", "left")):
-        table.add_column(column, justify=justify)
-    for fate, meaning in FATES.items():
-        table.add_row(f"{labelled.fates[fate]:,}", fate, meaning)
-    console.print(table)
+    rows = ((f"{labelled.fates[fate]:,}", fate, meaning) for fate, meaning in FATES.items())
+    title = ", ".join(Path(source).name for source in args.problems)
+    console.print(make_table(title, ("problems", "", "meaning"), rows, right=["problems"]))
     console.print(f"Labelled problems: {path}")
     return 0

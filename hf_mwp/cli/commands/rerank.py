@@ -6,10 +6,6 @@ import random
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from rich.console import Console
-from rich.table import Table
 
 from ...building.solver_loading import load_solver
 from ...files import without_folder
@@ -20,12 +16,8 @@ from ...tasks.math_word_problems import MathWordProblems
 from ...usage_error import UsageError
 from ..options.parsing import parse
 from ..options.search_options import SearchOptions, find_device
-from ..terminal.console import make_console, percent, solving_bar
+from ..terminal.console import make_console, make_table, percent, solving_bar
 from .recipe import check_one_process
-
-
-if TYPE_CHECKING:
-    from ...solving.plausibility import PlausibilityReranker
 
 
 @dataclass
@@ -56,9 +48,7 @@ class RerankArguments(SearchOptions):
     def __post_init__(self):
         check_at_least_one(self, "num_samples", "batch_size")
         if self.num_beams < 2:
-            raise ValueError(
-                f"`num_beams` must be at least 2, not {self.num_beams}: one beam leaves nothing to choose."
-            )
+            raise ValueError(f"`num_beams` must be at least 2, not {self.num_beams}: one leaves nothing to choose.")
         if self.regularization <= 0:
             raise ValueError(f"`regularization` must be more than 0, not {self.regularization}.")
 
@@ -80,6 +70,7 @@ def run(argv: list[str]) -> int:
     check_one_process("rerank", launches=False)
     device = find_device(args.device)
     from ...solving.fit_reranker import fit_reranker
+    from ...solving.plausibility import FEATURES
 
     console = make_console()
     if args.output_dir is None and not Path(args.model).is_dir():
@@ -94,20 +85,13 @@ def run(argv: list[str]) -> int:
         parts = {args.split: rows[:num_samples]}
         if args.split == "train" and task.validation is not None:
             parts["validation"] = list(task.validation)
+        source = {"model": without_folder(args.model), "dataset": task.name, "scheme": task.scheme}
         reranker = fit_reranker(
             model.to(device),
             processor,
             parts,
-            num_beams=args.num_beams,
-            regularization=args.regularization,
-            beams_dir=args.beams_dir,
-            fitted_on={
-                "model": without_folder(args.model),
-                "dataset": task.name,
-                "scheme": task.scheme,
-                "part": args.split,
-            },
-            batch_size=args.batch_size,
+            **{name: getattr(args, name) for name in ("num_beams", "regularization", "beams_dir", "batch_size")},
+            fitted_on={**source, "part": args.split},
             progress=solving_bar(console),
         )
         place = args.model if folder is None else folder.path
@@ -115,26 +99,15 @@ def run(argv: list[str]) -> int:
         if folder is not None:
             folder.write_json("data.json", task.record())
             folder.finish({"model": args.model, "dataset": task.name, "reranking": reranker.measured})
-    print_reranker(reranker, console)
+    headings = ("problems", "without", "with", "in the beam")
+    rows = (
+        (part, f"{each['num_problems']:,}", *(percent(each[name]) for name in ("without", "with", "in_beam")))
+        for part, each in reranker.measured.items()
+    )
+    title = f"Re-ranking {reranker.num_beams} beams: answers that are right, in %"
+    console.print(make_table(title, ("", *headings), rows, right=headings))
+    heaviest = sorted(FEATURES, key=lambda feature: -abs(reranker.weights[feature.name]))[:12]
+    rows = ((f"{reranker.weights[feature.name]:+.2f}", feature.name, feature.meaning) for feature in heaviest)
+    console.print(make_table("Heaviest weights", ("weight", "feature", "meaning"), rows, right=["weight"]))
     console.print(f"Re-ranker: {Path(place) / reranker.file_name}")
     return 0
-
-
-def print_reranker(reranker: PlausibilityReranker, console: Console) -> None:
-    """Prints the shares of right answers, and the heaviest weights."""
-    from ...solving.plausibility import FEATURES
-
-    table = Table(title=f"Re-ranking {reranker.num_beams} beams: answers that are right, in %", title_justify="left")
-    table.add_column("")
-    for heading in ("problems", "without", "with", "in the beam"):
-        table.add_column(heading, justify="right")
-    for part, figures in reranker.measured.items():
-        shares = (percent(figures[name]) for name in ("without", "with", "in_beam"))
-        table.add_row(part, f"{figures['num_problems']:,}", *shares)
-    console.print(table)
-    weights = Table(title="Heaviest weights", title_justify="left")
-    for heading, justify in (("weight", "right"), ("feature", "left"), ("meaning", "left")):
-        weights.add_column(heading, justify=justify)
-    for feature in sorted(FEATURES, key=lambda feature: -abs(reranker.weights[feature.name]))[:12]:
-        weights.add_row(f"{reranker.weights[feature.name]:+.2f}", feature.name, feature.meaning)
-    console.print(weights)

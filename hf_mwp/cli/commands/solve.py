@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
 
 from ...building.solver_loading import load_solver
 from ...option_checks import check_at_least_one
@@ -14,7 +12,7 @@ from ..options.parsing import parse
 from ..options.search_options import RankedSearchOptions, find_device
 from ..terminal.console import make_console
 from ..terminal.problem_input import problem_batches
-from ..terminal.solution import print_solution
+from ..terminal.solution import json_line, print_solution
 
 
 _NO_ANSWER = dict.fromkeys(("answer", "value", "equation", "prefix")) | {"numbers": [], "score": 0.0}
@@ -39,10 +37,6 @@ class SolveArguments(RankedSearchOptions):
 
     def __post_init__(self):
         check_at_least_one(self, "num_beams", "top_k", "batch_size")
-        if self.min_score is not None:
-            from ...solving.answer_records import check_min_score
-
-            check_min_score(self.min_score)
 
 
 def argument_types() -> list[type]:
@@ -51,10 +45,7 @@ def argument_types() -> list[type]:
 
 
 def run(argv: list[str]) -> int:
-    """
-    Solves and prints; see `hf-mwp solve --help`. A problem without an answer, or one that cannot be read, is reported
-    in its place: the exit status is 0 when each problem has been reported on.
-    """
+    """Solves and prints; see `hf-mwp solve --help`."""
     (args,), values = parse(
         "solve",
         "Solve math word problems given as arguments, in a file, or on standard input (one a line, answered as it "
@@ -82,17 +73,7 @@ def run(argv: list[str]) -> int:
             results = [_NO_ANSWER] if "error" in problem else next(solved)
             if args.json:
                 for result in results:
-                    print(_json_line(problem | result), flush=True)
+                    print(json_line(problem | result), flush=True)
             else:
                 print_solution(console, problem["text"], [problem | result for result in results], tree=args.tree)
     return 0
-
-
-def _json_line(record: dict[str, Any]) -> str:
-    """One line; with escapes only where the text holds what UTF-8 cannot: half a surrogate pair."""
-    line = json.dumps(record, ensure_ascii=False)
-    try:
-        line.encode("utf-8")
-    except UnicodeEncodeError:
-        return json.dumps(record)
-    return line

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,18 @@ def solving_bar(console: Console) -> Callable[[Sequence], Iterable]:
     return partial(track, description="Solving", console=console, transient=True, disable=console.quiet)
 
 
+def make_table(
+    title: str, headings: Sequence[str], rows: Iterable[Iterable[str]], right: Collection[str] = ()
+) -> Table:
+    """A table with these columns, the numbers of those in `right` standing below each other."""
+    table = Table(title=title, title_justify="left")
+    for heading in headings:
+        table.add_column(heading, justify="right" if heading in right else "left")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
 def accuracy_table(
     title: str,
     reports: Mapping[str, Mapping[str, float]],
@@ -57,25 +69,15 @@ def accuracy_table(
         cells_of (`Callable`, *optional*): Gives the cells of a report by their headings, as [`~Task.cells`] does.
     """
     cells = {name: cells_of(report) for name, report in reports.items()}
-    table = Table(title=f"{title}\n{remark}" if remark else title, title_justify="left")
-    table.add_column("")
     headings = list(dict.fromkeys(heading for line in cells.values() for heading in line))
-    for heading in headings:
-        table.add_column(heading, justify="right")
-    for name, line in cells.items():
-        table.add_row(name, *(line.get(heading, "-") for heading in headings))
-    return table
+    rows = ((name, *(line.get(heading, "-") for heading in headings)) for name, line in cells.items())
+    return make_table(f"{title}\n{remark}" if remark else title, ["", *headings], rows, right=headings)
 
 
 def reason_table(failures: Mapping[str, tuple[int, str]]) -> Table:
     """A table of why predictions are wrong ([`~Task.failures`]), the most frequent reason first."""
-    table = Table(title="Why answers are wrong", title_justify="left")
-    table.add_column("reason")
-    table.add_column("problems", justify="right")
-    table.add_column("meaning")
-    for reason, (count, meaning) in failures.items():
-        table.add_row(reason, str(count), meaning)
-    return table
+    rows = ((reason, str(count), meaning) for reason, (count, meaning) in failures.items())
+    return make_table("Why answers are wrong", ["reason", "problems", "meaning"], rows, right=["problems"])
 
 
 def print_evaluation(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from rich.console import Console
@@ -54,3 +55,13 @@ def told(rejected: dict[str, Any]) -> str:
     """What the solver itself held for likelier, and what speaks against it."""
     reasons = f": {', '.join(rejected['complaints'])}" if rejected["complaints"] else ""
     return f"instead of {rejected['equation']} = {rejected['answer']:.10g}{reasons}"
+
+
+def json_line(record: dict[str, Any]) -> str:
+    """One line; with escapes only where the text holds what UTF-8 cannot: half a surrogate pair."""
+    line = json.dumps(record, ensure_ascii=False)
+    try:
+        line.encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(record)
+    return line
