@@ -87,7 +87,7 @@ def test_it_trains_and_is_measured(tmp_path, console):
     task = Totals()
     model, tokenizer = task.build_model(None)
     rates = {"learning_rate": 3e-3, "num_train_epochs": 20, "per_device_train_batch_size": 4}
-    config = BaseConfig(output_dir=str(tmp_path), disable_tqdm=True, **rates)
+    config = BaseConfig(output_dir=str(tmp_path), disable_tqdm=True, save_strategy="no", eval_strategy="no", **rates)
     trainer = BaseTrainer(args=config, **task.trainer_arguments(model, tokenizer))
     with RunFolder(tmp_path, "train", {}) as folder:
         metrics = run_training(trainer, task, folder, RunArguments(), None, console, "classifier")

@@ -84,10 +84,8 @@ def run(argv: list[str]) -> int:
     from ...solving.solver_prediction import measure_calibration
 
     console = make_console(stderr=args.json)
-    run_folder = (
-        nullcontext() if args.output_dir is None else RunFolder(args.output_dir, "evaluate", values, begin=False)
-    )
-    with run_folder as folder:
+    place = args.output_dir
+    with nullcontext() if place is None else RunFolder(place, "evaluate", values, begin=False) as folder:
         if folder is not None:
             folder.check_record()
             folder.begin()
@@ -132,8 +130,7 @@ def predictions_path(args: EvaluateArguments, data_args: MeasuredDataArguments) 
     """Where the predictions go: where they are wanted, into the run's folder, or to `runs`."""
     if args.predictions is not None:
         return Path(args.predictions)
-    dataset = Path(data_args.dataset).stem
+    dataset, fold = Path(data_args.dataset).stem, "" if data_args.fold is None else f"_fold{data_args.fold}"
     if args.output_dir is not None:
         return Path(args.output_dir) / f"predictions_{dataset}_{args.split}.jsonl"
-    fold = "" if data_args.fold is None else f"_fold{data_args.fold}"
     return Path("runs") / f"predictions_{Path(args.model).resolve().name}_{dataset}{fold}_{args.split}.jsonl"

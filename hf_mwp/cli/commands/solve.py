@@ -63,12 +63,11 @@ def run(argv: list[str]) -> int:
 
     console = make_console()
     model, processor = load_solver(args.model)
-    solver = MathWordProblemPipeline(model=model, processor=processor, device=device)
+    solver = MathWordProblemPipeline(model=model, processor=processor, device=device, batch_size=args.batch_size)
     reranker, num_beams = args.load_reranker(processor)
     options = {"num_beams": num_beams, "top_k": args.top_k, "min_score": args.min_score, "rerank": reranker}
     for batch in chain([first], batches):
-        readable = [problem["text"] for problem in batch if "error" not in problem]
-        solved = iter(solver(readable, **options, batch_size=args.batch_size))
+        solved = iter(solver([each["text"] for each in batch if "error" not in each], **options))
         for problem in batch:
             results = [_NO_ANSWER] if "error" in problem else next(solved)
             if args.json:
