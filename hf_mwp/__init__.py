@@ -36,6 +36,8 @@ _LAZY = {
     "make_student": "building",
     "PlausibilityReranker": "solving.plausibility",
     "fit_plausibility": "solving.plausibility",
+    "label_problems": "solving.label_problems",
+    "solve_problems": "solving.solve_problems",
     "DistillationConfig": "trainers",
     "DistillationTrainer": "trainers",
     "PreTrainingConfig": "trainers",

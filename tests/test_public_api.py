@@ -36,6 +36,8 @@ NAMES = [
     # solving
     "PlausibilityReranker",
     "fit_plausibility",
+    "label_problems",
+    "solve_problems",
     # trainers
     "DistillationConfig",
     "DistillationTrainer",

@@ -53,27 +53,33 @@ class TrainingOverlap:
         data = self.data.replace(" ", "_")
         return {f"exact_text_in_{data}": exact, f"masked_text_in_{data}": masked}
 
+    def groups(self, problems: Sequence[MathWordProblem | str]) -> dict[str, list[int]]:
+        """
+        Indices of all problems; of those whose text was not trained on with any numbers; of those whose text was not
+        trained on with these numbers; and of those whose text was. All but the first are left out if nothing is known.
+        """
+        groups = {"all problems": list(range(len(problems)))}
+        if self.texts is not None:
+            seen = [self.texts.seen(_text(problem)) for problem in problems]
+            groups[f"masked text not in {self.data}"] = [row for row, (_, masked) in enumerate(seen) if not masked]
+            groups[f"exact text not in {self.data}"] = [row for row, (exact, _) in enumerate(seen) if not exact]
+            groups[f"exact text in {self.data}"] = [row for row, (exact, _) in enumerate(seen) if exact]
+        return groups
+
     def reports(
         self, problems: Sequence[MathWordProblem], scores: Sequence[PredictionScore]
     ) -> dict[str, dict[str, float]]:
         """
-        [`accuracy_report`] of all problems; of those whose text was not trained on with any numbers; of those whose
-        text was not trained on with these numbers; and of those whose text was. All but the first are left out if
-        nothing is known; a group of no problem is there, with `num_problems` 0.
+        [`accuracy_report`] of each of [`~TrainingOverlap.groups`]; a group of no problem is there, with `num_problems`
+        0.
 
         Args:
             problems (`Sequence[MathWordProblem]`), scores (`Sequence[PredictionScore]`): Of a model's answers.
         """
-        groups: dict[str, list[PredictionScore]] = {"all problems": list(scores)}
-        if self.texts is not None:
-            seen = [self.texts.seen(problem.text) for problem in problems]
-            pairs = list(zip(seen, scores, strict=True))
-            groups[f"masked text not in {self.data}"] = [score for (_, masked), score in pairs if not masked]
-            groups[f"exact text not in {self.data}"] = [score for (exact, _), score in pairs if not exact]
-            groups[f"exact text in {self.data}"] = [score for (exact, _), score in pairs if exact]
-        return {name: accuracy_report(group) for name, group in groups.items()}
+        groups = self.groups(problems)
+        return {name: accuracy_report([scores[row] for row in rows]) for name, rows in groups.items()}
 
-    def remark(self, problems: Sequence[MathWordProblem]) -> str:
+    def remark(self, problems: Sequence[MathWordProblem | str]) -> str:
         """What has to be said beside the accuracies of these problems; empty if all is known and none trained on."""
         said = []
         if not self.known:
@@ -81,13 +87,17 @@ class TrainingOverlap:
             said.append(
                 f"Not known: what the model was trained on (its folder has no {TrainingTexts.file_name}){compared}"
             )
-        elif count := sum(self.texts.seen(problem.text)[0] for problem in problems):
+        elif count := sum(self.texts.seen(_text(problem))[0] for problem in problems):
             said.append(f"WARNING: the model was trained on {count:,} of these {len(problems):,} problems")
         if self.known and self.texts.unknown:
             said.append(f"Not known: what {' and '.join(self.texts.unknown)} was trained on")
         return ". ".join(said)
 
-    def record(self, problems: Sequence[MathWordProblem]) -> Mapping[str, Any]:
+    def record(self, problems: Sequence[MathWordProblem | str]) -> Mapping[str, Any]:
         """The same for a run's record, with how many texts of which sources were trained on."""
         facts = self.texts.to_dict() if self.known else {}
         return {"known": self.known, "compared_with": self.data, "remark": self.remark(problems), **facts}
+
+
+def _text(problem: MathWordProblem | str) -> str:
+    return problem if isinstance(problem, str) else problem.text

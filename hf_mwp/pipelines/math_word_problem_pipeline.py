@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from os import PathLike
 from pathlib import Path
@@ -12,12 +11,12 @@ from transformers import Pipeline
 from transformers.pipelines.pt_utils import PipelineDataset, PipelineIterator
 
 from ..data.batches.mwp_processor import MwpProcessor
-from ..expressions import Expression, ExpressionError
 from ..models import Solver
-from ..problems import MathWordProblem, refusal
-from ..solving import read_beam
+from ..problems import MathWordProblem
+from ..solving.answer_records import answer_records, check_min_score
 from ..solving.plausibility import PlausibilityReranker
-from .unknown_share import WARN_ABOVE, unknown_shares
+from ..solving.solve_problems import solve_problems
+from ..solving.solver_prediction import SolverPrediction
 
 
 class MathWordProblemPipeline(Pipeline):
@@ -184,143 +183,25 @@ class MathWordProblemPipeline(Pipeline):
         return problem
 
     def _forward(self, problems, num_beams=None, top_k=1, max_decode_length=None, min_score=None, rerank=False):
-        num_beams = rerank.check(self.processor.language, num_beams) if rerank else num_beams or 1
-        num_beams = max(num_beams, top_k)
-        outputs = [{"problem": problem} for problem in problems]
-        for output in outputs:
-            if error := refusal(output["problem"]):
-                output["error"] = error
-        open_outputs = [output for output in outputs if "error" not in output]
-        if not open_outputs:
-            return outputs
-        columns = self.processor.encode([output["problem"] for output in open_outputs])
-        unknown = unknown_shares(self.processor, columns["input_ids"])
-        inputs = self.processor.pad(columns)
-        solved = self.model.solve(
-            input_ids=inputs["input_ids"].to(self.device),
-            attention_mask=inputs["attention_mask"].to(self.device),
-            number_positions=inputs["number_positions"].to(self.device),
+        if min_score is not None:
+            # The candidates of an unsure answer are the equations of all beams.
+            num_beams, top_k = max(num_beams or (rerank.num_beams if rerank else 1), top_k), None
+        return solve_problems(
+            self.model,
+            self.processor,
+            problems,
             num_beams=num_beams,
-            max_length=max_decode_length,
-            num_return_sequences=num_beams if rerank or min_score is not None else top_k,
+            top_k=top_k,
+            max_decode_length=max_decode_length,
+            reranker=rerank or None,
+            batch_size=None,
         )
-        for row, output in enumerate(open_outputs):
-            output["unknown_share"] = unknown[row]
-            output["lost"] = sum(position < 0 for position in columns["number_positions"][row])
-            output["sequences"] = solved.sequences[row].tolist()
-            output["scores"] = solved.scores[row].tolist()
-            output["finished"] = solved.finished[row].tolist()
-            output["reranker"] = rerank
-        return outputs
 
     def postprocess(
-        self, outputs: dict, top_k: int | None = None, min_score: float | None = None
+        self, prediction: SolverPrediction, top_k: int | None = None, min_score: float | None = None
     ) -> dict | list[dict]:
-        problem = outputs["problem"]
-        if "error" in outputs:
-            results = [_no_answer(problem, outputs["error"])]
-        else:
-            rows = zip(outputs["sequences"], outputs["scores"], outputs["finished"], strict=True)
-            rows = [row[:2] for row in rows if row[2]]
-            count = None if min_score is not None else top_k or 1
-            results = self._reranked(problem, rows, outputs["reranker"], count) if outputs["reranker"] else []
-            results = (
-                results
-                or [self._result(problem, *row) for row in rows[:count]]
-                or [_no_answer(problem, "The search ended without a finished equation; allow a longer one.")]
-            )
-            if min_score is not None and results[0]["equation"] is not None and _certainty(results[0]) < min_score:
-                results = [_unsure(problem, results, min_score)]
-            known: dict = {"unknown_share": outputs["unknown_share"]}
-            if warning := self._warning(problem, outputs["lost"], outputs["unknown_share"]):
-                known["warning"] = warning
-            results = [result | known for result in results[: top_k or 1]]
-        return results[0] if top_k is None else results
-
-    def _warning(self, problem: MathWordProblem, lost: int, unknown_share: float) -> str:
-        warnings = []
-        if lost:
-            warnings.append(
-                f"The text was cut at {self.processor.max_length} tokens; {lost} of its {len(problem.numbers)} "
-                "numbers lie beyond and could not be used."
-            )
-        if unknown_share > WARN_ABOVE:
-            warnings.append(
-                f"{unknown_share:.0%} of the text's tokens are not in the solver's vocabulary: it may be in a "
-                "language that the solver was not trained on, and the answer a guess."
-            )
-        return " ".join(warnings)
-
-    def _reranked(
-        self, problem: MathWordProblem, rows: list, reranker: PlausibilityReranker, count: int | None
-    ) -> list[dict]:
-        """The most plausible answers; none if no equation has a value."""
-        ranked = reranker.rerank(problem, read_beam(rows, self.processor))
-        results = [
-            _described(answer.expression, problem, answer.log_probability)
-            | {"plausibility": round(answer.plausibility, 4)}
-            for answer in ranked[:count]
-        ]
-        first = min(ranked, key=lambda answer: answer.rank, default=None)
-        if ranked and first is not ranked[0]:
-            results[0]["instead_of"] = {
-                "equation": first.expression.bind(problem.numbers).to_infix(),
-                "answer": float(first.value),
-                "complaints": list(first.complaints),
-            }
-        return results
-
-    def _result(self, problem: MathWordProblem, ids: list[int], score: float) -> dict:
-        try:
-            expression = self.processor.decode([symbol for symbol in ids if symbol >= 0])
-        except ExpressionError as error:
-            return _no_answer(problem, str(error))
-        return _described(expression, problem, score)
-
-
-def _described(expression: Expression, problem: MathWordProblem, score: float) -> dict:
-    result = {
-        "answer": None,
-        "value": None,
-        "equation": expression.bind(problem.numbers).to_infix(),
-        "prefix": expression.to_prefix(),
-        "numbers": list(problem.numbers),
-        "score": math.exp(score),
-    }
-    return result | _value(expression, problem)
-
-
-def _value(expression: Expression, problem: MathWordProblem) -> dict:
-    try:
-        value = expression.evaluate(problem.numbers)
-    except ExpressionError as error:
-        return {"error": f"The equation has no value: {error}."}
-    return {"answer": float(value), "value": str(value)}
-
-
-def _no_answer(problem: MathWordProblem, error: str) -> dict:
-    empty = dict.fromkeys(("answer", "value", "equation", "prefix"))
-    return empty | {"numbers": list(problem.numbers), "score": 0.0, "error": error}
-
-
-def _certainty(result: dict) -> float:
-    """What `min_score` is compared with: of a re-ranked answer its plausibility."""
-    return result.get("plausibility", result["score"])
-
-
-def _unsure(problem: MathWordProblem, results: list[dict], min_score: float) -> dict:
-    best, names = results[0], ("equation", "answer", "value", "score", "plausibility")
-    kind = "answer has the plausibility" if "plausibility" in best else "equation has the probability"
-    message = f"Unsure: the best {kind} {_certainty(best):.3g}, below {min_score:g}."
-    found = [result for result in results if result["equation"] is not None]
-    candidates = [{name: result[name] for name in names if name in result} for result in found]
-    return _no_answer(problem, message) | {"score": best["score"], "status": "unsure", "candidates": candidates}
-
-
-def check_min_score(value: float) -> None:
-    """Raises `ValueError` if a value is no probability."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise ValueError(f"`min_score` is a probability, a number from 0 to 1, not {value!r}.")
+        records = answer_records(prediction, top_k or 1, min_score)
+        return records[0] if top_k is None else records
 
 
 def _load_processor(model: Solver, source: str | PathLike | None) -> MwpProcessor:

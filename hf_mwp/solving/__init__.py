@@ -1,6 +1,1 @@
-"""From the trees that a solver finds to an answer."""
-
-from .beams import read_beam
-
-
-__all__ = ["read_beam"]
+"""A whole set solved: batches, search, plausible answers, reasons of failure, and equations from answers."""

@@ -1,19 +1,105 @@
-"""The trees of a search as expressions."""
+"""Problems in, trees of a search out: encode, pad, solve."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..expressions import Expression, ExpressionError
+from ..problems import MathWordProblem, refusal
+from .unknown_share import unknown_shares
 
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from ..data.batches.mwp_processor import MwpProcessor
+    from ..models import MwpSolver
+    from ..models.gts import SolveOutput
+
+INPUTS = ("input_ids", "attention_mask", "number_positions")
 
 
-def read_beam(trees: Iterable[tuple[Sequence[int], float]], processor: MwpProcessor) -> list[tuple[Expression, float]]:
+@dataclass(frozen=True)
+class Beam:
+    """
+    What the search found for a problem.
+
+    Args:
+        trees (`tuple[tuple[Expression, float], ...]`): The finished ones and their log probabilities, best first.
+        unknown_share (`float`, *optional*): Share of the text's tokens that the vocabulary lacks; `None` if nothing
+            was searched for ([`~problems.refusal`]).
+        num_cut (`int`), max_length (`int`): Numbers of the text that lie beyond so many tokens.
+    """
+
+    trees: tuple[tuple[Expression, float], ...] = ()
+    unknown_share: float | None = None
+    num_cut: int = 0
+    max_length: int = 0
+
+
+def find_beams(
+    model: MwpSolver,
+    processor: MwpProcessor,
+    problems: Sequence[MathWordProblem],
+    num_beams: int = 1,
+    top_k: int = 1,
+    max_decode_length: int | None = None,
+    batch_size: int | None = None,
+    progress: Callable[[Sequence], Iterable] | None = None,
+) -> list[Beam]:
+    """
+    The trees that a solver finds for each problem; arguments as in [`solve_problems`].
+
+    Args:
+        top_k (`int`, *optional*, defaults to 1): Trees to keep of each problem, at most `num_beams`.
+        batch_size (`int`, *optional*): Problems solved at once, those of like length together; all as they come if
+            not given.
+
+    Returns:
+        `list[Beam]`: in the order of the problems.
+    """
+    model.eval()
+    found = [Beam()] * len(problems)
+    asked = [index for index, problem in enumerate(problems) if refusal(problem) is None]
+    if not asked:
+        return found
+    columns = processor.encode([problems[index] for index in asked])
+    unknown = unknown_shares(processor, columns["input_ids"])
+    order = list(range(len(asked)))
+    if batch_size is not None:
+        order.sort(key=columns["length"].__getitem__, reverse=True)
+    size = batch_size or len(order)
+    batches: Iterable[list[int]] = [order[start : start + size] for start in range(0, len(order), size)]
+    for batch in batches if progress is None else progress(batches):
+        inputs = processor.pad({name: [values[place] for place in batch] for name, values in columns.items()})
+        solved = solve_batch(model, inputs, num_beams, top_k, max_decode_length)
+        for place, *tree_columns in zip(
+            batch, solved.sequences.tolist(), solved.scores.tolist(), solved.finished.tolist(), strict=True
+        ):
+            trees = [(ids, score) for ids, score, finished in zip(*tree_columns, strict=True) if finished]
+            num_cut = sum(position < 0 for position in columns["number_positions"][place])
+            found[asked[place]] = Beam(read_trees(trees, processor), unknown[place], num_cut, processor.max_length)
+    return found
+
+
+def solve_batch(
+    model: MwpSolver,
+    inputs: Mapping[str, Tensor],
+    num_beams: int = 1,
+    top_k: int = 1,
+    max_decode_length: int | None = None,
+) -> SolveOutput:
+    """Solves what a processor padded or a collator made, on the device of the model."""
+    kept = {name: inputs[name].to(model.device) for name in INPUTS if name in inputs}
+    return model.solve(**kept, num_beams=num_beams, max_length=max_decode_length, num_return_sequences=top_k)
+
+
+def read_trees(
+    trees: Iterable[tuple[Sequence[int], float]], processor: MwpProcessor
+) -> tuple[tuple[Expression, float], ...]:
     """
     Expressions over slots and their log probabilities.
 
@@ -23,13 +109,13 @@ def read_beam(trees: Iterable[tuple[Sequence[int], float]], processor: MwpProces
         processor ([`MwpProcessor`]): Reads the ids.
 
     Returns:
-        `list[tuple[Expression, float]]`: of the finished ones.
+        `tuple[tuple[Expression, float], ...]`: of the finished ones.
     """
     found = []
     for ids, log_probability in trees:
         if math.isfinite(log_probability):
             try:
-                found.append((processor.decode([symbol for symbol in ids if symbol >= 0]), log_probability))
+                found.append((processor.decode([symbol for symbol in ids if symbol >= 0]), float(log_probability)))
             except ExpressionError:
                 continue
-    return found
+    return tuple(found)

@@ -1,40 +1,96 @@
-"""From decoded symbols to checked answers."""
+"""What a solver answered, and how it did."""
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from ..data.batches.mwp_processor import MwpProcessor
 from ..data.reading.schema import problem_from_row
-from ..expressions import Expression, ExpressionError
-from ..metrics import PredictionScore, accuracy_report, score_prediction
+from ..expressions import Expression
+from ..metrics import PredictionScore, accuracy_report, calibration_report, score_prediction
 from ..problems import MathWordProblem, refusal
+from .beams import Beam, read_trees
+from .plausibility import RankedAnswer
+
+
+if TYPE_CHECKING:
+    from ..data.batches.mwp_processor import MwpProcessor
 
 
 @dataclass(frozen=True)
 class SolverPrediction:
     """
-    What a solver answered to one problem, and how it did.
+    What a solver answered to one problem.
 
-    Attributes:
+    Args:
         problem ([`MathWordProblem`]): The problem.
-        expression ([`Expression`], *optional*): Its tree over number slots; `None` if decoding found none.
-        log_probability (`float`): Of the tree.
-        score ([`PredictionScore`]): Whether it is right, and if not, why.
+        beam ([`Beam`]): What the search found, as far as it was kept.
+        ranked (`tuple[RankedAnswer, ...]`, *optional*): With a re-ranker its answers, the most plausible one first;
+            empty if no tree has a value.
+        rule (`str`, *optional*, defaults to `"annotated"`): What is a right answer, see [`metrics.answers_match`].
     """
 
     problem: MathWordProblem
-    expression: Expression | None
-    log_probability: float
-    score: PredictionScore
+    beam: Beam
+    ranked: tuple[RankedAnswer, ...] | None = None
+    rule: str = "annotated"
+
+    @property
+    def expression(self) -> Expression | None:
+        """The tree that answers, over number slots; `None` if none was found."""
+        return self._best[0]
+
+    @property
+    def log_probability(self) -> float:
+        """Of the tree, as the solver gives it; minus infinity if there is none."""
+        return self._best[1]
+
+    @cached_property
+    def score(self) -> PredictionScore:
+        """Whether it is right, and if not, why."""
+        return score_prediction(self.problem, self.expression, rule=self.rule)
+
+    @property
+    def error(self) -> str | None:
+        """Why there is no tree, in a sentence; `None` if there is one."""
+        if self.beam.trees:
+            return None
+        return refusal(self.problem) or "The search ended without a finished equation; allow a longer one."
+
+    @property
+    def plausibility(self) -> float | None:
+        """Share of the answer among those of the beam; `None` if they were not ranked, or none has a value."""
+        return round(self.ranked[0].plausibility, 4) if self.ranked else None
+
+    @property
+    def confidence(self) -> float:
+        """From 0 to 1 how sure the answer is: its plausibility or, if they were not ranked, its tree's probability."""
+        if self.ranked is not None:
+            return self.plausibility or 0.0
+        return min(math.exp(self.log_probability), 1.0)
+
+    @property
+    def displaced(self) -> RankedAnswer | None:
+        """What the solver itself holds for likelier, if re-ranking put another answer first."""
+        first = min(self.ranked or (), key=lambda answer: answer.rank, default=None)
+        return None if first is None or first is self.ranked[0] else first
+
+    @property
+    def _best(self) -> tuple[Expression | None, float]:
+        if self.ranked:
+            return self.ranked[0].expression, self.ranked[0].log_probability
+        return self.beam.trees[0] if self.beam.trees else (None, -math.inf)
+
+    def without_reranking(self) -> SolverPrediction:
+        """What the solver itself answers."""
+        return replace(self, ranked=None)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready record: problem, prediction, verdict and reason."""
-        expression, value = self.expression, self.score.value
+        expression, score = self.expression, self.score
         return {
             "id": self.problem.id,
             "text": self.problem.text,
@@ -42,42 +98,51 @@ class SolverPrediction:
             "answer": self.problem.answer,
             "prediction": "" if expression is None else expression.bind(self.problem.numbers).to_infix(),
             "prefix": [] if expression is None else expression.to_prefix(),
-            "value": None if value is None else float(value),
+            "value": None if score.value is None else float(score.value),
             "log_probability": self.log_probability if math.isfinite(self.log_probability) else None,
-            "answer_correct": self.score.answer_correct,
-            "equation_correct": self.score.equation_correct,
-            "complexity": self.score.level,
-            "reason": self.score.reason,
-            "detail": self.score.detail,
+            "answer_correct": score.answer_correct,
+            "equation_correct": score.equation_correct,
+            "complexity": score.level,
+            "reason": score.reason,
+            "detail": score.detail,
         }
+
+    def ranking_to_dict(self) -> dict[str, Any]:
+        """What re-ranking adds to the record; empty without."""
+        if self.ranked is None:
+            return {}
+        first, instead_of = self.displaced, None
+        if first is not None:
+            instead_of = {
+                "prediction": first.expression.bind(self.problem.numbers).to_infix(),
+                "value": float(first.value),
+                "complaints": list(first.complaints),
+            }
+        return {"plausibility": self.plausibility, "instead_of": instead_of}
 
 
 def read_predictions(
-    rows: Sequence[dict[str, Any]],
+    rows: Sequence[Mapping[str, Any]],
     sequences: Sequence[Sequence[int]],
     log_probabilities: Sequence[float],
     processor: MwpProcessor,
     rule: str = "annotated",
 ) -> list[SolverPrediction]:
     """
-    Decodes and checks one prediction for each row; what is no problem to solve ([`~problems.refusal`]) has none.
+    Reads the trees of an evaluation; what is no problem to solve ([`~problems.refusal`]) has none.
 
     Args:
-        rows (`Sequence[dict]`): Raw columns of the problems.
+        rows (`Sequence[Mapping]`): Raw columns of the problems.
         sequences (`Sequence[Sequence[int]]`): Prefix ids of each problem's best tree; negative ids are padding.
         log_probabilities (`Sequence[float]`): Of these trees.
         processor ([`MwpProcessor`]): Reads the ids.
         rule (`str`, *optional*, defaults to `"annotated"`): What is a right answer, see [`metrics.answers_match`].
     """
     predictions = []
-    for row, ids, log_probability in zip(rows, sequences, log_probabilities, strict=True):
+    for row, *tree in zip(rows, sequences, log_probabilities, strict=True):
         problem = problem_from_row(row, numerals=processor.numerals)
-        expression = None
-        if refusal(problem) is None:
-            with contextlib.suppress(ExpressionError):
-                expression = processor.decode(ids)
-        score = score_prediction(problem, expression, rule=rule)
-        predictions.append(SolverPrediction(problem, expression, float(log_probability), score))
+        trees = read_trees([tree], processor) if refusal(problem) is None else ()
+        predictions.append(SolverPrediction(problem, Beam(trees), rule=rule))
     return predictions
 
 
@@ -86,7 +151,15 @@ def summarise(predictions: Sequence[SolverPrediction]) -> dict[str, float]:
     return accuracy_report([prediction.score for prediction in predictions])
 
 
-def figure_names(rows: Sequence[dict[str, Any]], processor: MwpProcessor, rule: str) -> set[str]:
+def measure_calibration(predictions: Sequence[SolverPrediction]) -> dict[str, Any] | None:
+    """[`metrics.calibration_report`] of the predictions that can be judged; `None` if there are none."""
+    judged = [
+        (each.confidence, each.score.answer_correct) for each in predictions if each.score.answer_correct is not None
+    ]
+    return calibration_report(*map(list, zip(*judged, strict=True))) if judged else None
+
+
+def figure_names(rows: Sequence[Mapping[str, Any]], processor: MwpProcessor, rule: str) -> set[str]:
     """What [`summarise`] tells of these rows, whatever is predicted."""
     problems = [problem_from_row(row, numerals=processor.numerals) for row in rows]
     return set(accuracy_report([score_prediction(problem, None, rule=rule) for problem in problems]))

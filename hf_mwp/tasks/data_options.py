@@ -61,3 +61,20 @@ class DataArguments:
         check_share(self, "validation_fraction")
         check_not_negative(self, "fold")
         check_at_least_one(self, "max_train_samples", "max_eval_samples")
+
+
+@dataclass
+class MeasuredDataArguments(DataArguments):
+    """[`DataArguments`] with a data set that must be given: a solver knows one language and one kind of problem."""
+
+    dataset: str | None = option(
+        None, "Name of a data set, or a JSONL or CSV file (must be given).", Role.DATASET | Role.COMMON
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.dataset is None:
+            raise ValueError(
+                "a `dataset` must be given: a JSONL or CSV file, or the name of a data set in the language of the "
+                "model, such as math23k (Chinese) or asdiv_a (English)."
+            )

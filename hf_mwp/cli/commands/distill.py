@@ -10,11 +10,11 @@ from ...building.student import StudentArguments, make_student
 from ...option_roles import Role, option
 from ...runs.run_arguments import RunArguments
 from ...tasks.data_options import DataArguments
-from ...tasks.problem_data import ProblemData
+from ...tasks.math_word_problems import MathWordProblems
 from ..options.parsing import parse
 from ..options.training_options import DistillationOptions
 from .recipe import is_recipe, run_recipe
-from .training_run import SolverTraining
+from .training_run import TaskTraining
 
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def run(argv: list[str]) -> int:
         common=COMMON,
     )
 
-    def make(data: ProblemData) -> DistillationTrainer:
+    def make(data: MathWordProblems) -> DistillationTrainer:
         from ...trainers import DistillationTrainer
         from ...trainers.distillation.default_objectives import default_objectives
 
@@ -83,5 +83,7 @@ def run(argv: list[str]) -> int:
             processing_class=processor,
         )
 
-    options = {"values": values, "config": config, "args": run_args, "data_args": data_args}
-    return SolverTraining(make, command="distill", name="student", **options).run()
+    task = MathWordProblems(data_args)
+    return TaskTraining(
+        task, make, command="distill", name="student", values=values, config=config, args=run_args
+    ).run()

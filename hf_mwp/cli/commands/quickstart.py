@@ -12,13 +12,13 @@ from rich.table import Table
 
 from ...runs.output_folder import check_output_folder, describe_contents
 from ...runs.run_folder import RECORD, RunFolder
-from ...solving.set_solving import group_reports, predict
 from ...tasks.data_options import DataArguments
-from ...tasks.problem_data import ProblemData, load_problem_data
+from ...tasks.math_word_problems import MathWordProblems
 from ...usage_error import UsageError
 from ..options.parsing import parse
 from ..terminal.console import make_console, of_equations, percent
 from ..terminal.curve import draw_learning_curve
+from ..terminal.solution import print_solution
 from .quickstart_models import (
     QuickstartArguments,
     cut_from_teacher,
@@ -28,7 +28,6 @@ from .quickstart_models import (
     train_baseline,
     train_teacher,
 )
-from .solve import print_solution
 
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def run(argv: list[str]) -> int:
     if args.threads is not None:
         torch.set_num_threads(args.threads)
     console = make_console()
-    data = load_problem_data(
+    data = MathWordProblems(
         DataArguments(dataset="asdiv_a", data_dir=args.data_dir, fold=args.fold, validation_fraction=0.0)
     )
     data.tell(console)
@@ -124,6 +123,7 @@ def measure(models: dict[str, MwpSolver], processor: MwpProcessor, rows: list[di
     """Size, accuracy, cost of one problem and, relative to the teacher, the accuracy kept by each model."""
     from ...data import problem_from_row
     from ...metrics import TrainingOverlap, accuracy_report, compare_latency, count_flops, count_parameters
+    from ...solving.solve_problems import solve_problems
 
     timed = [processor(problem_from_row(row, numerals=processor.numerals)) for row in rows[:NUM_TIMED]]
     names = ("input_ids", "attention_mask", "number_positions")
@@ -134,12 +134,13 @@ def measure(models: dict[str, MwpSolver], processor: MwpProcessor, rows: list[di
 
     figures: dict[str, Any] = {}
     for name, model in models.items():
-        predictions = predict(model, processor, rows, num_beams=num_beams)
+        predictions = solve_problems(model, processor, rows, num_beams=num_beams)
+        problems = [prediction.problem for prediction in predictions]
+        scores, overlap = [prediction.score for prediction in predictions], TrainingOverlap.of(model)
         figures[name] = {"layers": model.config.num_hidden_layers, "parameters": count_parameters(model)}
-        figures[name] |= accuracy_report([prediction.score for prediction in predictions])
-        figures[name]["reports"], figures[name]["training_texts"] = group_reports(
-            predictions, TrainingOverlap.of(model)
-        )
+        figures[name] |= accuracy_report(scores)
+        figures[name]["reports"] = overlap.reports(problems, scores)
+        figures[name]["training_texts"] = overlap.record(problems)
         figures[name]["flops"] = count_flops(solve_all(model)) / len(timed)
     latencies = compare_latency({name: solve_all(model) for name, model in models.items()}, repeats=5, warmup=1)
     teacher = figures["teacher"]["answer_accuracy"]
@@ -150,7 +151,7 @@ def measure(models: dict[str, MwpSolver], processor: MwpProcessor, rows: list[di
     return figures
 
 
-def figures_table(figures: dict[str, Any], args: QuickstartArguments, data: ProblemData) -> Table:
+def figures_table(figures: dict[str, Any], args: QuickstartArguments, data: MathWordProblems) -> Table:
     """The one table of the quickstart."""
     count = figures["teacher"]["num_problems"]
     title = f"{count} held-out problems of ASDiv-A ({data.scheme}), seed {args.seed}, " + (

@@ -22,7 +22,7 @@ from ...runs.recipes import Recipe, RecipeError, Stage, StageResult
 from ...runs.recipes.recipe import caution, read_yaml
 from ...runs.recipes.stage import TRAINING_COMMANDS
 from ...runs.recipes.stage_checks import check_data, check_layers, check_models
-from ...tasks.problem_data import keep_loaded
+from ...tasks.math_word_problems import keep_loaded
 from ...usage_error import UsageError
 from ..options.parsing import parse
 from ..terminal.console import make_console, percent

@@ -15,7 +15,7 @@ from ...reports.arm_result import ArmRun
 from ...runs.output_folder import check_output_folder
 from ...runs.recipes import Stage
 from ...runs.run_folder import git_revision, library_versions, machine
-from ...tasks.problem_data import keep_loaded
+from ...tasks.math_word_problems import keep_loaded
 from ...usage_error import UsageError
 from ..terminal.console import make_console
 from .recipe import add_launch, check_one_process, check_stage, read_changes, stage_commands

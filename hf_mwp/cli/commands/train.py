@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from ...building.solver import SolverArguments, build_solver
 from ...runs.run_arguments import RunArguments
 from ...tasks.data_options import DataArguments
-from ...tasks.problem_data import ProblemData
+from ...tasks.math_word_problems import MathWordProblems
 from ..options.parsing import parse
 from ..options.training_options import SolverTrainingOptions
-from .training_run import SolverTraining
+from .training_run import TaskTraining
 
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def run(argv: list[str]) -> int:
         common=COMMON,
     )
 
-    def make(data: ProblemData) -> SolverTrainer:
+    def make(data: MathWordProblems) -> SolverTrainer:
         from ...trainers import SolverTrainer
 
         model, processor = build_solver(data.train, solver_args, data_args.numerals)
@@ -48,5 +48,5 @@ def run(argv: list[str]) -> int:
             processing_class=processor,
         )
 
-    options = {"values": values, "config": config, "args": run_args, "data_args": data_args}
-    return SolverTraining(make, command="train", name="solver", **options).run()
+    task = MathWordProblems(data_args)
+    return TaskTraining(task, make, command="train", name="solver", values=values, config=config, args=run_args).run()

@@ -10,15 +10,13 @@ from ...runs.output_folder import describe_contents
 from ...runs.resuming import begin_record, begin_run
 from ...runs.run_arguments import ResumeArguments
 from ...runs.run_folder import RunFolder
-from ...solving.set_solving import group_reports, predict
-from ...tasks.data_options import DataArguments
-from ...tasks.problem_data import ProblemData, load_problem_data
-from ..terminal.console import accuracy_table, make_console, reason_table
+from ...tasks.evaluation import evaluate_trained
+from ...tasks.task import Task
+from ..terminal.console import make_console, print_evaluation, solving_bar
 from ..terminal.curve import PANELS, draw_learning_curve
 
 
 if TYPE_CHECKING:
-    from ...trainers import DistillationTrainer, SolverTrainer
     from ...trainers.base_config import BaseConfig
     from ...trainers.base_trainer import BaseTrainer
 
@@ -100,70 +98,40 @@ class TrainingRun:
         return {"parameters": count_parameters(trainer.model), "train": dict(result.metrics)}
 
 
-class SolverTraining(TrainingRun):
+class TaskTraining(TrainingRun):
     """
-    A run that trains a solver on problems, and solves their validation and test parts at the end.
+    A run that trains a model on a task, and measures it on the validation and test parts at the end.
 
     Args:
-        make (`Callable[[ProblemData], SolverTrainer | DistillationTrainer]`): Makes the trainer from the data.
-        data_args ([`DataArguments`]): Which data.
+        task ([`Task`]): What is learned.
+        make (`Callable[[Task], BaseTrainer]`): Makes the trainer from it.
         kwargs: Arguments of [`TrainingRun`].
     """
 
-    def __init__(
-        self,
-        make: Callable[[ProblemData], SolverTrainer | DistillationTrainer],
-        data_args: DataArguments,
-        **kwargs,
-    ) -> None:
+    def __init__(self, task: Task, make: Callable[[Any], BaseTrainer], **kwargs) -> None:
         super().__init__(**kwargs)
-        self.make, self.data_args = make, data_args
+        self.task, self.make = task, make
 
     def make_trainer(self, folder):
-        self.data = load_problem_data(self.data_args)
-        self.data.tell(self.console)
-        if self.data.validation is None:
+        self.task.tell(self.console)
+        if self.task.part("validation") is None:
             self.turn_off_evaluation("No validation part")
-        return self.make(self.data)
+        return self.make(self.task)
 
     def record(self, trainer):
-        return self.data.record()
+        return self.task.record()
 
     def title(self):
-        return f"{self.name} on {self.data.name}"
+        return f"{self.name} on {self.task.name}"
 
     def measure(self, trainer):
         if not is_main_process():
             return {}
-        config, model, processor = trainer.args, trainer.model, trainer.processing_class
         metrics: dict[str, Any] = {"best_model_checkpoint": trainer.state.best_model_checkpoint}
-        test_beams = self.args.test_num_beams or config.num_beams
-        parts = {"validation": (self.data.validation, config.num_beams)}
-        parts["test"] = (self.data.test if self.args.test else None, test_beams)
-        for part, (rows, beams) in parts.items():
-            if rows is None:
-                continue
-            predictions = predict(
-                model,
-                processor,
-                list(rows),
-                batch_size=config.per_device_eval_batch_size,
-                num_beams=beams,
-                max_decode_length=config.max_decode_length,
-                rule=config.answer_rule,
-                console=self.console,
-            )
-            reports, texts = group_reports(predictions, self.data.overlap(model, part))
-            metrics[part] = {
-                "scheme": self.data.scheme,
-                "num_beams": beams,
-                "rule": config.answer_rule,
-                "reports": reports,
-                "training_texts": texts,
-            }
-            search = "greedy" if beams == 1 else f"{beams} beams"
-            title = f"{self.name}, {part} part ({self.data.scheme}), {search}"
-            self.console.print(accuracy_table(title, reports, texts["remark"]))
-            if part == "test":
-                self.console.print(reason_table(predictions))
+        for part, num_beams in {"validation": None, "test": self.args.test_num_beams}.items():
+            if self.task.part(part) is not None and (part == "validation" or self.args.test):
+                bar = solving_bar(self.console)
+                evaluation = evaluate_trained(self.task, trainer, part, num_beams, progress=bar)
+                metrics[part] = evaluation.figures
+                print_evaluation(self.console, evaluation, self.name, reasons=part == "test")
         return metrics

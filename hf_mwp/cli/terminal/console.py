@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 
 from ...runs.main_process import is_main_process
+from ...tasks.accuracy_cells import accuracy_cells
+from ...tasks.accuracy_cells import of_equations as of_equations
+from ...tasks.accuracy_cells import percent as percent
 
 
 if TYPE_CHECKING:
-    from ...solving.solver_prediction import SolverPrediction
+    from ...tasks.evaluation import Evaluation
 
 
 def make_console(**kwargs) -> Console:
@@ -31,61 +36,73 @@ def make_console(**kwargs) -> Console:
     return console
 
 
-def percent(fraction: float | None) -> str:
-    """A share as percent with one decimal; a dash where there is none."""
-    return "-" if fraction is None else f"{100 * fraction:.1f}"
+def solving_bar(console: Console) -> Callable[[Sequence], Iterable]:
+    """A progress bar over batches, as [`solve_problems`] takes it."""
+    return partial(track, description="Solving", console=console, transient=True, disable=console.quiet)
 
 
-def judged(report: Mapping[str, float]) -> str:
-    """How many problems the answers of a report are a share of, and how many could not be judged."""
-    left_out = int(report.get("num_unjudged", 0))
-    return f"{int(report.get('num_problems', 0))}" + (f" ({left_out} left out)" if left_out else "")
+def make_table(
+    title: str, headings: Sequence[str], rows: Iterable[Iterable[str]], right: Collection[str] = ()
+) -> Table:
+    """A table with these columns, the numbers of those in `right` standing below each other."""
+    table = Table(title=title, title_justify="left")
+    for heading in headings:
+        table.add_column(heading, justify="right" if heading in right else "left")
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
-def of_equations(report: Mapping[str, float], prefix: str = "") -> str:
-    """What to write behind an equation accuracy: its count, if that is not the count of the problems."""
-    count = report.get(f"{prefix}num_equations")
-    differs = count not in (None, 0, report.get(f"{prefix}num_problems"))
-    return f" of {int(count)}" if differs else ""
-
-
-def accuracy_table(title: str, reports: Mapping[str, Mapping[str, float]], remark: str = "") -> Table:
+def accuracy_table(
+    title: str,
+    reports: Mapping[str, Mapping[str, float]],
+    remark: str = "",
+    cells_of: Callable[[Mapping[str, float]], Mapping[str, str]] = accuracy_cells,
+) -> Table:
     """
-    A table of accuracies in percent, one line per report.
+    A table of figures, one line per report.
 
     Args:
         title (`str`): Heading.
         reports (`Mapping[str, Mapping]`): Results of [`metrics.accuracy_report`] by the name of the line.
         remark (`str`, *optional*): What a reader has to know, a line of its own below the heading.
+        cells_of (`Callable`, *optional*): Gives the cells of a report by their headings, as [`~Task.cells`] does.
     """
-    levels = [
-        level for level in ("low", "medium", "high") if any(f"num_problems_{level}" in r for r in reports.values())
-    ]
-    table = Table(title=f"{title}\n{remark}" if remark else title, title_justify="left")
-    table.add_column("")
-    for heading in ("problems", "answer %", "equation %", *levels):
-        table.add_column(heading, justify="right")
-    for name, report in reports.items():
-        cells = [judged(report), percent(report.get("answer_accuracy"))]
-        cells.append(percent(report.get("equation_accuracy")) + of_equations(report))
-        for level in levels:
-            count = report.get(f"num_problems_{level}")
-            cells.append(f"{percent(report.get(f'answer_accuracy_{level}'))} of {int(count)}" if count else "-")
-        table.add_row(name, *cells)
-    return table
+    cells = {name: cells_of(report) for name, report in reports.items()}
+    headings = list(dict.fromkeys(heading for line in cells.values() for heading in line))
+    rows = ((name, *(line.get(heading, "-") for heading in headings)) for name, line in cells.items())
+    return make_table(f"{title}\n{remark}" if remark else title, ["", *headings], rows, right=headings)
 
 
-def reason_table(predictions: Sequence[SolverPrediction]) -> Table:
-    """A table of why predictions are wrong, the most frequent reason first."""
-    from ...metrics import FAILURE_REASONS, reason_counts
+def reason_table(failures: Mapping[str, tuple[int, str]]) -> Table:
+    """A table of why predictions are wrong ([`~Task.failures`]), the most frequent reason first."""
+    rows = ((reason, str(count), meaning) for reason, (count, meaning) in failures.items())
+    return make_table("Why answers are wrong", ["reason", "problems", "meaning"], rows, right=["problems"])
 
-    table = Table(title="Why answers are wrong", title_justify="left")
-    table.add_column("reason")
-    table.add_column("problems", justify="right")
-    table.add_column("meaning")
-    for reason, count in reason_counts([prediction.score for prediction in predictions]).items():
-        table.add_row(reason, str(count), FAILURE_REASONS[reason])
-    return table
+
+def print_evaluation(
+    console: Console,
+    evaluation: Evaluation,
+    name: str,
+    reports: Mapping[str, Mapping[str, float]] | None = None,
+    reasons: bool = True,
+) -> None:
+    """
+    Prints the figures of an evaluation, and why predictions are wrong.
+
+    Args:
+        console (`rich.console.Console`): Where to.
+        evaluation ([`Evaluation`]): What was measured.
+        name (`str`): Of the model.
+        reports (`Mapping`, *optional*): Those to show; its own if not given.
+        reasons (`bool`, *optional*, defaults to `True`): Whether to tell why predictions are wrong.
+    """
+    task, remark = evaluation.task, evaluation.figures["training_texts"]["remark"]
+    title = f"{name}, {evaluation.heading}"
+    console.print(accuracy_table(title, reports or evaluation.reports, remark, task.cells))
+    failures = task.failures(evaluation.predictions) if reasons else {}
+    if failures:
+        console.print(reason_table(failures))
 
 
 def side_by_side(

@@ -2,59 +2,33 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.table import Table
 
-from .console import percent
-
-
-if TYPE_CHECKING:
-    from ...solving.solver_prediction import SolverPrediction
-
-
-def measure_calibration(
-    predictions: Sequence[SolverPrediction], plausibilities: Sequence[float | None] | None = None
-) -> dict[str, Any] | None:
-    """
-    [`metrics.calibration_report`] of the predictions that can be judged; `None` if there are none.
-
-    Args:
-        predictions (`Sequence[SolverPrediction]`): All of them.
-        plausibilities (`Sequence[float]`, *optional*): Of re-ranked answers, in place of their trees' probabilities.
-    """
-    from ...metrics import calibration_report
-
-    if plausibilities is None:
-        plausibilities = [min(math.exp(each.log_probability), 1.0) for each in predictions]
-    # Without a tree there is no probability either.
-    judged = [
-        (0.0 if each.expression is None else probability or 0.0, each.score.answer_correct)
-        for each, probability in zip(predictions, plausibilities, strict=True)
-        if each.score.answer_correct is not None
-    ]
-    return calibration_report(*map(list, zip(*judged, strict=True))) if judged else None
+from .console import make_table, percent
 
 
 def calibration_table(report: Mapping[str, Any]) -> Table:
     """What [`metrics.calibration_report`] found, for the terminal."""
-    table = Table(title="Whether its probability says what is right", title_justify="left")
-    table.add_column("figure")
-    table.add_column("value", justify="right")
-    table.add_column("meaning")
-    table.add_row(
-        "expected calibration error",
-        f"{report['expected_calibration_error']:.3f}",
-        f"mean distance of probability and accuracy, {report['num_bins']} bins",
+    error, auroc = report["expected_calibration_error"], report["auroc"]
+    rows = (
+        (
+            "expected calibration error",
+            f"{error:.3f}",
+            f"mean distance of probability and accuracy, {report['num_bins']} bins",
+        ),
+        ("AUROC", "-" if auroc is None else f"{auroc:.3f}", "how often a right answer is surer than a wrong one"),
+        (
+            "surer half %",
+            percent(report["surer_half_accuracy"]),
+            f"answers right among the {report['num_surer_half']} surest of {report['num_problems']}",
+        ),
     )
-    auroc = "-" if report["auroc"] is None else f"{report['auroc']:.3f}"
-    table.add_row("AUROC", auroc, "how often a right answer is surer than a wrong one")
-    count = f"answers right among the {report['num_surer_half']} surest of {report['num_problems']}"
-    table.add_row("surer half %", percent(report["surer_half_accuracy"]), count)
-    return table
+    headings = ("figure", "value", "meaning")
+    return make_table("Whether its probability says what is right", headings, rows, right=["value"])
 
 
 def draw_reliability(report: Mapping[str, Any], path: str | Path, title: str = "") -> None:

@@ -15,6 +15,7 @@ from ...data.batches.mwp_processor import MwpProcessor
 from ...data.training_lineage import texts_of_rows
 from ...data.training_texts import TrainingTexts
 from ...models import Solver
+from ...solving.beams import solve_batch
 from ...solving.solver_prediction import figure_names, read_predictions, summarise
 from ...store.files import write_json_lines
 from ..base_trainer import BaseTrainer
@@ -203,10 +204,12 @@ class SolverTrainer(BaseTrainer):
             return loss, None, None
         row_losses = loss.new_full(rows.shape, float("nan"))
         row_losses[slice(None) if labelled is None else labelled] = loss
-        kept = {name: inputs[name] for name in ("input_ids", "attention_mask", "number_positions") if name in inputs}
         with self.accelerator.autocast():
-            solved = self.accelerator.unwrap_model(model).solve(
-                **kept, num_beams=self.args.num_beams, max_length=self.args.max_decode_length
+            solved = solve_batch(
+                self.accelerator.unwrap_model(model),
+                inputs,
+                num_beams=self.args.num_beams,
+                max_decode_length=self.args.max_decode_length,
             )
         # Copies, because tensors of inference mode cannot be gathered in place.
         sequences, scores = solved.sequences[:, 0].clone(), solved.scores[:, 0].float().clone()

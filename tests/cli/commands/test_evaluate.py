@@ -7,12 +7,12 @@ import pytest
 import torch
 from rich.console import Console
 
-from hf_mwp.cli.commands import evaluate
-from hf_mwp.cli.commands.evaluate import check_device, default_device
+from hf_mwp.building.solver import load_solver
 from hf_mwp.cli.main import main
+from hf_mwp.cli.options.search_options import find_device
 from hf_mwp.metrics import FAILURE_REASONS, calibration_report
 from hf_mwp.tasks.data_options import DataArguments
-from hf_mwp.tasks.problem_data import keep_loaded, load_problem_data
+from hf_mwp.tasks.math_word_problems import MathWordProblems, keep_loaded
 from hf_mwp.usage_error import UsageError
 
 
@@ -144,16 +144,16 @@ def test_a_device_that_is_not_there(argv, device, tmp_path, capsys):
 
 
 def test_devices_that_are_there(monkeypatch):
-    for device in (None, "", "cpu", "cpu:0", default_device()):
-        check_device(device)
+    for device in ("cpu", "cpu:0", find_device(None), find_device("")):
+        assert find_device(device) == device
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
     monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("cuda"))
     monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
     for device in ("cpu", "cuda", "cuda:0", "cuda:1"):
-        check_device(device)
+        assert find_device(device) == device
     for device in ("gpu", "cuda:2", "mps"):
         with pytest.raises(UsageError, match=f"no '{device}'; it has cpu, cuda:0, cuda:1"):
-            check_device(device)
+            find_device(device)
 
 
 def test_a_text_without_numbers_is_refused_as_the_pipeline_refuses_it(solver_folder, tmp_path, capsys):
@@ -184,10 +184,10 @@ def test_calibration_is_measured_shown_and_drawn(solver_folder, problems, tmp_pa
 
 
 def test_weights_can_be_rounded_as_they_are_published(solver_folder, problems, tmp_path, monkeypatch):
-    loaded = evaluate.load_solver(str(solver_folder))
+    loaded = load_solver(str(solver_folder))
     weight = next(loaded[0].parameters())
     before = weight.detach().clone()
-    monkeypatch.setattr(evaluate, "load_solver", lambda _: loaded)
+    monkeypatch.setattr(MathWordProblems, "load_model", lambda *_: loaded)
     argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems)]
     argv += ["--predictions", str(tmp_path / "p.jsonl")]
     assert main(argv) == 0
@@ -200,7 +200,7 @@ def test_the_same_data_are_told_of_once(problems):
     console = Console(width=100, record=True, file=io.StringIO())
     with keep_loaded():
         for options in ({}, {"max_train_samples": 3}, {"drop_overlap": "test"}):
-            load_problem_data(DataArguments(dataset=str(problems), **options)).tell(console)
-    load_problem_data(DataArguments(dataset=str(problems))).tell(console)
+            MathWordProblems(DataArguments(dataset=str(problems), **options)).tell(console)
+    MathWordProblems(DataArguments(dataset=str(problems))).tell(console)
     told = console.export_text().splitlines()
     assert [line.partition(",")[0] for line in told if "split" in line] == [problems.name] * 3

@@ -4,13 +4,12 @@ import contextlib
 import json
 
 import pytest
-from rich.console import Console
 
 from hf_mwp import MwpProcessor, MwpSolver, load_mwp_dataset
-from hf_mwp.cli.commands import label as labelling
 from hf_mwp.cli.main import main
-from hf_mwp.solving.set_solving import search
-from hf_mwp.solving.solver_prediction import read_predictions
+from hf_mwp.metrics import score_prediction
+from hf_mwp.solving import label_problems as labelling
+from hf_mwp.solving.solve_problems import solve_problems
 
 
 TEXTS = ["小明有4个苹果和2个梨，一共有多少个水果？", "一本书有30页，看了12页，还剩几页？"]
@@ -21,12 +20,8 @@ def found(solver_folder):
     """Values of the trees that the solver finds for each text, best first."""
     model, processor = MwpSolver.from_pretrained(solver_folder), MwpProcessor.from_pretrained(solver_folder)
     rows = [{"text": text, "language": "zh", "answer": "1"} for text in TEXTS]
-    values = []
-    trees = search(model, processor, rows, num_beams=8, num_return_sequences=8, console=Console(quiet=True))
-    for row, each in zip(rows, trees, strict=True):
-        sequences, scores = zip(*each, strict=True)
-        values.append([p.score.value for p in read_predictions([row] * len(each), sequences, scores, processor)])
-    return values
+    found = solve_problems(model, processor, rows, num_beams=8, top_k=8)
+    return [[score_prediction(each.problem, tree).value for tree, _ in each.beam.trees] for each in found]
 
 
 def write(path, records):
@@ -84,13 +79,13 @@ def test_what_was_tried_before_a_kill_is_not_tried_again(solver_folder, tmp_path
     monkeypatch.setattr(labelling, "AT_ONCE", 1)
     tried = []
 
-    def killed(model, processor, rows, *rest, **options):
-        tried.append(rows[0]["text"])
+    def killed(model, processor, problems, **options):
+        tried.append(problems[0].text)
         if len(tried) == 2:
             raise KeyboardInterrupt
-        return search(model, processor, rows, *rest, **options)
+        return solve_problems(model, processor, problems, **options)
 
-    monkeypatch.setattr(labelling, "search", killed)
+    monkeypatch.setattr(labelling, "solve_problems", killed)
     argv = ["label", "--model", str(solver_folder), "--problems", str(tmp_path / "answers.jsonl"), "--num_beams=8"]
     with contextlib.suppress(KeyboardInterrupt):
         main([*argv, "--output_dir", str(tmp_path / "run"), "--overwrite"])

@@ -8,9 +8,8 @@ import yaml
 
 from hf_mwp import MathWordProblem, MwpProcessor, MwpSolver
 from hf_mwp.cli.main import main
-from hf_mwp.solving import read_beam
 from hf_mwp.solving.plausibility import PlausibilityReranker, Question, candidate_answers
-from hf_mwp.solving.set_solving import search
+from hf_mwp.solving.solve_problems import solve_problems
 from tests.tiny import tiny_rows
 
 
@@ -22,9 +21,9 @@ def problems(solver_folder, tmp_path_factory):
     parts = {"train": tiny_rows(36, 1), "valid": tiny_rows(8, 2), "test": tiny_rows(9, 3)}
     for part, rows in parts.items():
         lines = []
-        for row, trees in zip(rows, search(model, processor, rows, 8, 6, None, 6), strict=True):
+        for row, found in zip(rows, solve_problems(model, processor, rows, num_beams=6, top_k=6), strict=True):
             problem = MathWordProblem(row["text"])
-            answers = candidate_answers(Question.read(problem), read_beam(trees, processor))
+            answers = candidate_answers(Question.read(problem), found.beam.trees)
             right = answers[1]
             equation = right.best.expression.bind(problem.numbers).to_infix()
             record = {"id": row["id"], "text": row["text"], "equation": equation, "answer": str(right.value)}
@@ -56,9 +55,9 @@ def test_the_file_beside_the_model(model):
 
 
 def test_beams_that_are_kept_are_not_searched_for_again(model, problems, tmp_path, monkeypatch, capsys):
-    from hf_mwp.cli.commands import rerank
+    from hf_mwp.solving import fit_reranker
 
-    monkeypatch.setattr(rerank, "search", None)
+    monkeypatch.setattr(fit_reranker, "solve_problems", None)
     beams = str(model.parent / "beams")
     argv = ["rerank", "--model", str(model), "--dataset", str(problems), "--num_beams=6", "--beams_dir", beams]
     assert main([*argv, "--output_dir", str(tmp_path)]) == 0
@@ -129,7 +128,7 @@ def test_data_of_another_language_are_named(solver_folder, tmp_path, capsys):
     path = tmp_path / "train.jsonl"
     path.write_text('{"text": "2 and 3?", "equation": "2+3", "answer": "5", "language": "en"}\n' * 9, "utf-8")
     assert main(["rerank", "--model", str(solver_folder), "--dataset", str(path), "--output_dir", str(tmp_path)]) == 1
-    assert "language 'en'" in capsys.readouterr().err
+    assert f"those of {path} are in English" in capsys.readouterr().err
 
 
 def test_as_a_stage_of_a_recipe(solver_folder, problems, tmp_path, capsys):

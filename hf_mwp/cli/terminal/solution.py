@@ -1,0 +1,67 @@
+"""A solved problem in the terminal."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+
+def print_solution(console: Console, text: str, results: list[dict[str, Any]], tree: bool = True) -> None:
+    """
+    Prints a problem with its equation, value and expression tree.
+
+    Args:
+        console (`rich.console.Console`): Where to.
+        text (`str`): The problem.
+        results (`list[dict]`): What the pipeline `math-word-problem` returned for it, best first.
+        tree (`bool`, *optional*, defaults to `True`): Whether to draw the tree.
+    """
+    from ...expressions import Expression, draw
+
+    shown = text if len(text) <= 1000 else f"{text[:1000]}... ({len(text)} characters)"
+    shown = shown.encode("utf-8", "backslashreplace").decode("utf-8")
+    console.print(Text(shown, style="bold"))
+    for result in results:
+        if "warning" in result:
+            console.print(Text(f"  {result['warning']}", style="yellow"))
+        if "candidates" in result:
+            console.print(Text(f"  {result['error']} It may be:", style="yellow"))
+            for each in result["candidates"]:
+                value = "no value" if each["value"] is None else each["value"]
+                console.print(Text(f"    {each['equation']} = {value}   (probability {each['score']:.2f})"))
+            continue
+        if result["equation"] is None:
+            console.print(Text(f"  no answer: {result['error']}", style="red"))
+            continue
+        if result["answer"] is None:
+            console.print(Text(f"  {result['equation']}: {result['error']}", style="red"))
+        else:
+            value = result["value"]
+            rounded = "" if "/" not in value else f" = {result['answer']:.10g}"
+            line = Text(f"  {result['equation']} = ").append(f"{value}{rounded}", style="bold green")
+            console.print(line.append(f"   (probability {result['score']:.2f})", style="dim"))
+        if result.get("instead_of"):
+            console.print(Text(f"  {told(result['instead_of'])}", style="dim"))
+        if tree:
+            drawn = draw(Expression.from_prefix(result["prefix"]).bind(result["numbers"]))
+            console.print(Text("\n".join(f"    {row}" for row in drawn.splitlines())))
+    console.print()
+
+
+def told(rejected: dict[str, Any]) -> str:
+    """What the solver itself held for likelier, and what speaks against it."""
+    reasons = f": {', '.join(rejected['complaints'])}" if rejected["complaints"] else ""
+    return f"instead of {rejected['equation']} = {rejected['answer']:.10g}{reasons}"
+
+
+def json_line(record: dict[str, Any]) -> str:
+    """One line; with escapes only where the text holds what UTF-8 cannot: half a surrogate pair."""
+    line = json.dumps(record, ensure_ascii=False)
+    try:
+        line.encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(record)
+    return line

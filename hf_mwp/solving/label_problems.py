@@ -1,0 +1,168 @@
+"""Equations for problems that have an answer and no equation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from math import exp
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..data.corpus.pretraining_texts import held_out_digests, loose_digest, masked_digest
+from ..data.reading.usability import find_answer_fault
+from ..distillation.cache_fingerprint import fingerprint, hash_model, hash_processing
+from ..metrics import score_prediction
+from ..problems import MathWordProblem, refusal
+from ..usage_error import UsageError
+from .kept_lines import kept_lines
+from .solve_problems import read_problem, solve_problems
+from .solver_prediction import SolverPrediction
+
+
+if TYPE_CHECKING:
+    from ..data.batches.mwp_processor import MwpProcessor
+    from ..models import MwpSolver
+
+# Problems of an unfinished file: what a kill can lose.
+AT_ONCE = 1024
+
+FATES = {
+    "labelled": "a tree has the answer as its value",
+    "not found": "no tree has it",
+    "excluded": "the masked text stands in an excluded set",
+    "duplicate": "the masked text was there before",
+    "no answer": "there is not one answer that can be read, or no number in the text",
+}
+
+
+@dataclass(frozen=True)
+class LabelledProblems:
+    """
+    What [`label_problems`] found.
+
+    Args:
+        rows (`list[dict]`): `id`, `text`, `equation`, `answer`, `language`, and of the tree `log_probability` and
+            `rank`, its place among those found, from 0.
+        fates (`dict[str, int]`): How many problems came to which end of `FATES`.
+    """
+
+    rows: list[dict[str, Any]]
+    fates: dict[str, int]
+
+
+def label_problems(
+    model: MwpSolver,
+    processor: MwpProcessor,
+    problems: Iterable[MathWordProblem | Mapping[str, Any]],
+    *,
+    num_beams: int = 5,
+    min_probability: float = 0.0,
+    exclude: Iterable[str | Path] = (),
+    data_dir: str | Path | None = None,
+    batch_size: int = 64,
+    unfinished: str | Path | None = None,
+    progress: Callable[[Sequence], Iterable] | None = None,
+    tell: Callable[[str], Any] | None = None,
+) -> LabelledProblems:
+    """
+    Gives equations to problems that have an answer and no equation (self-training): of the trees that a solver finds,
+    the most probable one whose value is the answer. Each masked text is labelled once.
+
+    Args:
+        model ([`MwpSolver`]), processor ([`MwpProcessor`]):
+            The solver, on its device.
+        problems (`Iterable`):
+            Problems or rows of [`load_mwp_dataset`] with answers; their equations are not looked at.
+        num_beams (`int`, *optional*, defaults to 5):
+            Trees that are tried for each problem.
+        min_probability (`float`, *optional*, defaults to 0.0):
+            Least probability of a tree: a right value of an unlikely tree may be chance.
+        exclude (`Iterable[str]`, *optional*), data_dir (`str`, *optional*):
+            Data sets or files whose texts must not occur, whatever their numbers: validation and test sets; and the
+            folder of the data sets, if they are not where the loaders look.
+        batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*):
+            As in [`solve_problems`].
+        unfinished (`str`, *optional*):
+            Folder for what is done, 1,024 problems a file, until all is: the same call goes on where a killed one
+            stopped. Whoever has written the result removes it.
+        tell (`Callable`, *optional*):
+            Is given a line after each 1,024 problems, if there are more.
+
+    Raises:
+        UsageError: a problem is in another language than the solver's, or none is left to label.
+
+    Example:
+
+    ```python
+    >>> teacher, processor = hf_mwp.load_solver("teacher")
+    >>> labelled = hf_mwp.label_problems(teacher, processor, rows, num_beams=5, exclude=["math23k"])
+    >>> labelled.fates["labelled"], labelled.rows[0]["equation"]
+    ```
+    """
+    fates = Counter(dict.fromkeys(FATES, 0))
+    asked = _problems_to_label(problems, processor, exclude, data_dir, fates)
+    solver = {"model": hash_model(model), "processor": hash_processing(processor), "num_beams": num_beams}
+    rows: list[dict[str, Any]] = []
+    for start in range(0, len(asked), AT_ONCE):
+        tried, path = asked[start : start + AT_ONCE], None
+        if unfinished is not None:
+            key = {**solver, "min_probability": min_probability, "problems": [asdict(each) for each in tried]}
+            path = Path(unfinished) / f"{start:09d}-{fingerprint(key)[:16]}.jsonl"
+
+        def label(tried=tried) -> Iterable[dict[str, Any]]:
+            options = {"num_beams": num_beams, "top_k": num_beams, "batch_size": batch_size, "progress": progress}
+            found = (_label(each, min_probability) for each in solve_problems(model, processor, tried, **options))
+            return filter(None, found)
+
+        rows += kept_lines(path, label)
+        if tell is not None and len(asked) > AT_ONCE:
+            tell(f"{start + len(tried):,} of {len(asked):,} problems tried, {len(rows):,} labelled")
+    fates["labelled"], fates["not found"] = len(rows), len(asked) - len(rows)
+    return LabelledProblems(rows, dict(fates))
+
+
+def _problems_to_label(
+    problems: Iterable[MathWordProblem | Mapping[str, Any]],
+    processor: MwpProcessor,
+    exclude: Iterable[str | Path],
+    data_dir: str | Path | None,
+    fates: Counter[str],
+) -> list[MathWordProblem]:
+    """The problems to label, each masked text once, without equations; `fates` takes what became of the others."""
+    language = processor.language
+    excluded = held_out_digests(tuple(exclude), data_dir)
+    seen: set[bytes] = set()
+    asked = []
+    for given in problems:
+        problem = replace(read_problem(given, processor), equation=None)
+        if problem.language != language:
+            row = given if isinstance(given, Mapping) else {}
+            place = f"{row['file']}, line {row['line']}, field language: " if "file" in row else ""
+            raise UsageError(f"{place}the text is not in the language of the solver ({language}).")
+        key = masked_digest(problem.text, language)
+        if find_answer_fault(problem) is not None or refusal(problem) is not None:
+            fates["no answer"] += 1
+        elif loose_digest(problem.text) in excluded:
+            fates["excluded"] += 1
+        elif key in seen:
+            fates["duplicate"] += 1
+        else:
+            seen.add(key)
+            asked.append(problem)
+    if not asked:
+        counted = ", ".join(f"{count} {fate}" for fate, count in fates.items() if count)
+        raise UsageError(f"There is no problem to label{f': {counted}' if counted else ''}.")
+    return asked
+
+
+def _label(prediction: SolverPrediction, min_probability: float) -> dict[str, Any] | None:
+    """The row of a problem whose answer a tree has."""
+    problem = prediction.problem
+    for rank, (expression, log_probability) in enumerate(prediction.beam.trees):
+        right = score_prediction(problem, expression).answer_correct
+        if right and exp(log_probability) >= min_probability:
+            row = {"id": problem.id, "text": problem.text, "answer": problem.answer, "language": problem.language}
+            row |= {"equation": expression.bind(problem.numbers).to_infix(), "log_probability": log_probability}
+            return row | {"rank": rank}
+    return None

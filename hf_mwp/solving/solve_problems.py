@@ -1,0 +1,90 @@
+"""Many problems solved at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..data.reading.schema import problem_from_row
+from ..problems import MathWordProblem
+from .beams import find_beams
+from .solver_prediction import SolverPrediction
+
+
+if TYPE_CHECKING:
+    from ..data.batches.mwp_processor import MwpProcessor
+    from ..models import MwpSolver
+    from .plausibility import PlausibilityReranker
+
+
+def solve_problems(
+    model: MwpSolver,
+    processor: MwpProcessor,
+    problems: Iterable[str | MathWordProblem | Mapping[str, Any]],
+    *,
+    num_beams: int | None = None,
+    top_k: int | None = 1,
+    max_decode_length: int | None = None,
+    reranker: PlausibilityReranker | None = None,
+    rule: str = "annotated",
+    batch_size: int | None = 64,
+    progress: Callable[[Sequence], Iterable] | None = None,
+) -> list[SolverPrediction]:
+    """
+    Solves problems and, where these have an answer or an equation, tells what is right and why the rest is wrong.
+
+    Args:
+        model ([`MwpSolver`]), processor ([`MwpProcessor`]):
+            The solver, on its device.
+        problems (`Iterable`):
+            Plain texts, problems, or rows of [`load_mwp_dataset`].
+        num_beams (`int`, *optional*):
+            Beams of the search: 1 if not given, or those of the re-ranker; raised to `top_k`.
+        top_k (`int`, *optional*, defaults to 1):
+            Trees to keep of each problem; `None` for all beams. A re-ranker sees and keeps all.
+        max_decode_length (`int`, *optional*):
+            Most symbols of a tree; the decoder's own limit by default.
+        reranker ([`PlausibilityReranker`], *optional*):
+            Chooses among the answers of the beams by how plausible they are.
+        rule (`str`, *optional*, defaults to `"annotated"`):
+            What is a right answer, see [`metrics.answers_match`].
+        batch_size (`int`, *optional*, defaults to 64):
+            Problems solved at once, those of like length together; `None` for all as they come.
+        progress (`Callable`, *optional*):
+            Is given the list of batches and gives them back one after the other, as `tqdm.tqdm` does.
+
+    Returns:
+        `list[SolverPrediction]`: in the order of the problems. `score.reason` is `"correct"` or a key of
+        [`metrics.FAILURE_REASONS`]; `error` says why there is no answer at all.
+
+    Raises:
+        PlausibilityError: the re-ranker does not suit the language or the beams.
+
+    Example:
+
+    ```python
+    >>> model, processor = hf_mwp.load_solver("model_cards/mwp-student-3L-gts-math23k")
+    >>> rows = hf_mwp.load_mwp_dataset("math23k")["test"]
+    >>> predictions = hf_mwp.solve_problems(model, processor, rows, num_beams=5)
+    >>> predictions[0].to_dict()["prediction"], predictions[0].score.reason
+    >>> hf_mwp.metrics.accuracy_report([each.score for each in predictions])["answer_accuracy"]
+    ```
+    """
+    num_beams = (num_beams or 1) if reranker is None else reranker.check(processor.language, num_beams)
+    num_beams = max(num_beams, top_k or 1)
+    kept = num_beams if top_k is None or reranker is not None else top_k
+    read = [read_problem(problem, processor) for problem in problems]
+    beams = find_beams(model, processor, read, num_beams, kept, max_decode_length, batch_size, progress)
+    return [
+        SolverPrediction(
+            problem, beam, None if reranker is None else tuple(reranker.rerank(problem, beam.trees)), rule
+        )
+        for problem, beam in zip(read, beams, strict=True)
+    ]
+
+
+def read_problem(problem: str | MathWordProblem | Mapping[str, Any], processor: MwpProcessor) -> MathWordProblem:
+    """A text, a problem or a row of [`load_mwp_dataset`] as a problem."""
+    if isinstance(problem, Mapping):
+        return problem_from_row(problem, numerals=processor.numerals)
+    return processor.problem(problem)

@@ -1,0 +1,31 @@
+"""Accuracies as a table shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+def percent(fraction: float | None) -> str:
+    """A share as percent with one decimal; a dash where there is none."""
+    return "-" if fraction is None else f"{100 * fraction:.1f}"
+
+
+def of_equations(report: Mapping[str, float], prefix: str = "") -> str:
+    """What to write behind an equation accuracy: its count, if that is not the count of the problems."""
+    count = report.get(f"{prefix}num_equations")
+    differs = count not in (None, 0, report.get(f"{prefix}num_problems"))
+    return f" of {int(count)}" if differs else ""
+
+
+def accuracy_cells(report: Mapping[str, float]) -> dict[str, str]:
+    """Cells of a result of [`metrics.accuracy_report`], in percent, with a column for each level that occurs."""
+    left_out = int(report.get("num_unjudged", 0))
+    cells = {
+        "problems": f"{int(report.get('num_problems', 0))}" + (f" ({left_out} left out)" if left_out else ""),
+        "answer %": percent(report.get("answer_accuracy")),
+        "equation %": percent(report.get("equation_accuracy")) + of_equations(report),
+    }
+    for level in ("low", "medium", "high"):
+        if count := report.get(f"num_problems_{level}"):
+            cells[level] = f"{percent(report.get(f'answer_accuracy_{level}'))} of {int(count)}"
+    return cells

@@ -1,0 +1,88 @@
+"""A model measured on a part of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from .task import Task
+
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, Trainer
+
+    from ..metrics import TrainingOverlap
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """
+    How a model did on a part of a task.
+
+    Args:
+        task ([`Task`]), part (`str`): What it was measured on.
+        texts (`Sequence[str]`): Texts of the rows.
+        predictions (`Sequence`): What the model made of them.
+        overlap ([`~metrics.TrainingOverlap`]): Which of them it was trained on.
+        options (`Mapping[str, Any]`): How was predicted.
+    """
+
+    task: Task
+    part: str
+    texts: Sequence[str]
+    predictions: Sequence[Any]
+    overlap: TrainingOverlap
+    options: Mapping[str, Any]
+
+    @cached_property
+    def reports(self) -> dict[str, dict[str, float]]:
+        """Figures of all rows, and by what the model was trained on, see [`~metrics.TrainingOverlap.groups`]."""
+        return self.reports_of(self.predictions)
+
+    def reports_of(self, predictions: Sequence[Any]) -> dict[str, dict[str, float]]:
+        """The same of other predictions for the same rows."""
+        groups = self.overlap.groups(self.texts)
+        return {name: self.task.report([predictions[row] for row in rows]) for name, rows in groups.items()}
+
+    @cached_property
+    def figures(self) -> dict[str, Any]:
+        """What `metrics.json` says of the part."""
+        options = {name: self.options[name] for name in self.task.recorded}
+        texts = self.overlap.record(self.texts)
+        return {"scheme": self.task.scheme, **options, "reports": self.reports, "training_texts": texts}
+
+    @property
+    def heading(self) -> str:
+        """Part, split and options in words."""
+        described = self.task.describe(self.options)
+        return f"{self.part} part ({self.task.scheme}){described and f', {described}'}"
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Each prediction, with whether the model was trained on its text."""
+        for text, prediction in zip(self.texts, self.predictions, strict=True):
+            yield self.task.to_dict(prediction, self.overlap.flags(text))
+
+
+def evaluate_part(task: Task, model: PreTrainedModel, processor: Any, part: str, **options) -> Evaluation:
+    """
+    Measures a model on a part, which must have rows; `options` are those of [`~Task.predict`].
+
+    Example:
+
+    ```python
+    >>> task = MathWordProblems(DataArguments(dataset="math23k"))
+    >>> model, processor = task.load_model("model_cards/mwp-student-3L-gts-math23k")
+    >>> evaluate_part(task, model, processor, "test", num_beams=5).reports["all problems"]["answer_accuracy"]
+    ```
+    """
+    rows = list(task.part(part))
+    predictions = task.predict(model, processor, rows, **options)
+    return Evaluation(task, part, task.texts(rows), predictions, task.overlap(model, part), options)
+
+
+def evaluate_trained(task: Task, trainer: Trainer, part: str, num_beams: int | None = None, **options) -> Evaluation:
+    """The same for the model of a trainer, with the options of its arguments."""
+    options |= {"batch_size": trainer.args.per_device_eval_batch_size, **task.options_of(trainer.args, num_beams)}
+    return evaluate_part(task, trainer.model, trainer.processing_class, part, **options)

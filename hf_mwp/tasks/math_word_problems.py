@@ -1,0 +1,188 @@
+"""Math word problems."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ..building.solver import SolverArguments, build_solver, load_solver
+from ..usage_error import UsageError
+from .accuracy_cells import accuracy_cells
+from .data_options import DataArguments
+from .task import Task
+
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from rich.console import Console
+
+    from ..data import LoadReport, MwpCollator, MwpProcessor
+    from ..models import MwpSolver
+    from ..solving.solver_prediction import SolverPrediction
+    from ..trainers.base_config import BaseConfig
+
+LANGUAGES = {"zh": "Chinese", "en": "English"}
+
+
+class MathWordProblems(Task):
+    """
+    Problems with answers and equations, for a solver.
+
+    Args:
+        options ([`DataArguments`]): Which problems are read, and how they are split.
+
+    Raises:
+        DataError: on first use of the data, see [`load_mwp_dataset`].
+    """
+
+    recorded = ("num_beams", "rule")
+
+    def __init__(self, options: DataArguments) -> None:
+        self.options, self.numerals = options, options.numerals
+
+    @cached_property
+    def _loaded(self) -> tuple[Mapping[str, Dataset], LoadReport]:
+        """The parts, and what was read, skipped and noticed."""
+        from ..data import load_mwp_dataset
+
+        options = asdict(self.options)
+        limits = {"train": options.pop("max_train_samples")}
+        limits["validation"] = limits["test"] = options.pop("max_eval_samples")
+        name = options.pop("dataset")
+        for kind in ("extra_train", "extra_exclude"):
+            options[kind] = tuple(options[kind] or ())
+
+        def choose() -> tuple[Mapping[str, Dataset], LoadReport]:
+            parts, report = _once(
+                (name, *options.items()), lambda: load_mwp_dataset(name, return_report=True, **options)
+            )
+            chosen = {}
+            for part, rows in parts.items():
+                limit = limits.get(part)
+                if limit is not None:
+                    # Added problems stand at the end; a few problems are to be some of all.
+                    rows = rows.shuffle(seed=0) if part == "train" and options["extra_train"] else rows
+                    rows = rows.select(range(min(limit, len(rows))))
+                chosen[part] = rows
+            return chosen, report
+
+        return _once((name, *options.items(), *limits.items()), choose)
+
+    def read_parts(self) -> Mapping[str, Dataset]:
+        return self._loaded[0]
+
+    @property
+    def load_report(self) -> LoadReport:
+        """What was read, skipped and noticed."""
+        return self._loaded[1]
+
+    @property
+    def name(self) -> str:
+        return self.load_report.dataset
+
+    @property
+    def scheme(self) -> str:
+        return self.load_report.scheme
+
+    @property
+    def language(self) -> str:
+        """Language of the problems."""
+        return next((rows[0]["language"] for rows in self.parts.values() if len(rows)), "zh")
+
+    def solvable_part(self, part: str, processor: MwpProcessor, model: str) -> Dataset:
+        """A part that has problems in the language of a solver; `UsageError` if there is none."""
+        rows = self.part(part)
+        if rows is None:
+            raise UsageError(f"{self.options.dataset} has no {part!r} part; it has {', '.join(self.parts)}.")
+        if processor.language not in rows["language"]:
+            ours, theirs = LANGUAGES[processor.language], LANGUAGES[rows[0]["language"]]
+            raise UsageError(
+                f"{model} solves problems in {ours}, and those of {self.options.dataset} are in {theirs}: take a data "
+                "set in the model's language."
+            )
+        return rows
+
+    def build_model(self, options: SolverArguments) -> tuple[MwpSolver, MwpProcessor]:
+        return build_solver(self.train, options, self.numerals)
+
+    def load_model(self, name: str) -> tuple[MwpSolver, MwpProcessor]:
+        return load_solver(name)
+
+    def collator(self, processor: MwpProcessor) -> MwpCollator:
+        from ..data import MwpCollator
+
+        return MwpCollator(processor)
+
+    def options_of(self, config: BaseConfig, num_beams: int | None = None) -> dict[str, Any]:
+        return {
+            "num_beams": num_beams or config.num_beams,
+            "max_decode_length": config.max_decode_length,
+            "rule": config.answer_rule,
+        }
+
+    def predict(self, model, processor, rows, **options) -> list[SolverPrediction]:
+        """As [`solve_problems`]."""
+        from ..solving.solve_problems import solve_problems
+
+        return solve_problems(model, processor, rows, **options)
+
+    def report(self, predictions: Sequence[SolverPrediction]) -> dict[str, float]:
+        from ..metrics import accuracy_report
+
+        return accuracy_report([prediction.score for prediction in predictions])
+
+    def describe(self, options: Mapping[str, Any]) -> str:
+        num_beams = options["num_beams"]
+        return f"{'greedy' if num_beams == 1 else f'{num_beams} beams'}, rule {options['rule']!r}"
+
+    def cells(self, report: Mapping[str, float]) -> dict[str, str]:
+        return accuracy_cells(report)
+
+    def failures(self, predictions: Sequence[SolverPrediction]) -> dict[str, tuple[int, str]]:
+        from ..metrics import FAILURE_REASONS, reason_counts
+
+        counts = reason_counts([prediction.score for prediction in predictions])
+        return {reason: (count, FAILURE_REASONS[reason]) for reason, count in counts.items()}
+
+    def to_dict(self, prediction: SolverPrediction, known: Mapping[str, Any]) -> dict[str, Any]:
+        return super().to_dict(prediction, known) | prediction.ranking_to_dict()
+
+    def card(self) -> dict[str, Any]:
+        tags = ["hf_mwp", "math-word-problems"]
+        return {"pipeline_tag": None, "datasets": [self.name], "language": self.language, "tags": tags}
+
+    def tell(self, console: Console) -> None:
+        """Prints what was read, skipped and noticed; within [`keep_loaded`] the same one only once."""
+        said = str(self.load_report)
+        _once(("told", said), lambda: console.print(said, markup=False))
+
+    def record(self) -> dict[str, Any]:
+        return super().record() | {"report": self.load_report.to_dict()}
+
+
+_kept: dict[tuple, Any] | None = None
+
+
+@contextlib.contextmanager
+def keep_loaded() -> Iterator[None]:
+    """
+    Within it, commands that read the same data read its files once, and tell of them once: stages of a recipe run in
+    one process, and reading and checking a data set takes as long as training a little on it.
+    """
+    global _kept
+    before, _kept = _kept, {} if _kept is None else _kept
+    try:
+        yield
+    finally:
+        _kept = before
+
+
+def _once(key: tuple, make: Callable[[], Any]) -> Any:
+    if _kept is None:
+        return make()
+    if key not in _kept:
+        _kept[key] = make()
+    return _kept[key]

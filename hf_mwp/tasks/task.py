@@ -1,0 +1,164 @@
+"""What is learned, for the commands that train and measure."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ..usage_error import UsageError
+
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from rich.console import Console
+    from transformers import PreTrainedModel
+
+    from ..metrics import TrainingOverlap
+
+
+class Task(ABC):
+    """
+    Data, model, collator, metric, and what a card says of them: a task is one class in a file of this room. The run
+    around a trainer ([`~cli.commands.training_run.TaskTraining`]) and [`evaluate_part`] know no more of it than what stands here.
+
+    What the methods give for three tasks, the first of which is there ([`MathWordProblems`]):
+
+    | | math word problems | RTE of GLUE | paraphrases with BART |
+    | --- | --- | --- | --- |
+    | `name`, `scheme` | `"math23k"`, its split | `"rte"`, `"GLUE's own"` | `"qqp"`, seed of the split |
+    | `read_parts` | rows of the common schema | `sentence1`, `sentence2`, `label`; `test` has no labels and is left out | `source`, `target` |
+    | `build_model` | encoder and tree decoder, `MwpProcessor` | `AutoModelForSequenceClassification` of 2 labels, tokenizer | `BartForConditionalGeneration`, tokenizer |
+    | `prepare` | the rows: the trainer encodes | pairs tokenised, truncated | sources, and targets as `text_target`, tokenised |
+    | `collator` | `MwpCollator` | `DataCollatorWithPadding` | `DataCollatorForSeq2Seq`, which shifts the labels |
+    | `options_of` | beams, longest tree, rule | none | beams, `max_new_tokens` |
+    | `predict` | `SolverPrediction` | the class of the highest logit, its probability | `generate`, decoded |
+    | `report` | accuracy of answers and equations, by level | `accuracy` | `rouge_l`, `bleu` |
+    | `cells` | in percent, levels with their counts | `accuracy %` | both with two decimals |
+    | `failures` | reasons, what each means | pairs of classes taken for each other | none |
+    | `texts` | the problem | both sentences in a line | the source |
+    | `card` | the pipeline's own tag | `text-classification`, `nyu-mll/glue` | `text2text-generation` |
+    """  # noqa: E501 (a table)
+
+    name: str
+    """Name of the data set."""
+    scheme: str
+    """How it is split, in words."""
+    recorded: Sequence[str] = ()
+    """Options of [`~Task.predict`] that stand beside the figures."""
+
+    @abstractmethod
+    def read_parts(self) -> Mapping[str, Dataset]:
+        """Rows of `"train"`, `"validation"` and `"test"`, as far as there are such."""
+
+    @abstractmethod
+    def build_model(self, options: Any) -> tuple[PreTrainedModel, Any]:
+        """A model to be trained on this data and its `processing_class`, as the options of a command want it."""
+
+    @abstractmethod
+    def load_model(self, name: str) -> tuple[PreTrainedModel, Any]:
+        """A trained model and its `processing_class` from a folder or the Hub; `UsageError` if it is none."""
+
+    @abstractmethod
+    def collator(self, processor: Any) -> Any:
+        """Makes a batch of rows that are prepared."""
+
+    @abstractmethod
+    def predict(self, model: PreTrainedModel, processor: Any, rows: Sequence[Mapping[str, Any]], **options) -> list:
+        """
+        What the model makes of each row, in their order.
+
+        Args:
+            options: `batch_size`, `progress` (as in [`solve_problems`]), and what [`~Task.options_of`] gives.
+        """
+
+    @abstractmethod
+    def report(self, predictions: Sequence[Any]) -> dict[str, float]:
+        """Figures of predictions, with how many these are of; also of none at all."""
+
+    @abstractmethod
+    def card(self) -> dict[str, Any]:
+        """What a card's metadata says of the task: `pipeline_tag`, `datasets`, `language`, `tags`."""
+
+    def prepare(self, rows: Dataset, processor: Any) -> Dataset:
+        """Rows as the trainer takes them; those of the part by default."""
+        return rows
+
+    def options_of(self, config: Any, num_beams: int | None = None) -> dict[str, Any]:
+        """What [`~Task.predict`] takes from a trainer's arguments; `num_beams` overrides what they say."""
+        return {}
+
+    def describe(self, options: Mapping[str, Any]) -> str:
+        """How was predicted, in a few words for a heading."""
+        return ""
+
+    def cells(self, report: Mapping[str, float]) -> dict[str, str]:
+        """A report as the cells of a table's line, by their headings."""
+        return {name: f"{value:,}" if isinstance(value, int) else f"{value:.3f}" for name, value in report.items()}
+
+    def failures(self, predictions: Sequence[Any]) -> dict[str, tuple[int, str]]:
+        """Why predictions are wrong: for each reason how many, and what it means."""
+        return {}
+
+    def texts(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+        """What of the rows is compared with what a model was trained on."""
+        return [row["text"] for row in rows]
+
+    def to_dict(self, prediction: Any, known: Mapping[str, Any]) -> dict[str, Any]:
+        """A prediction as JSON has it, with what is known of its text."""
+        return prediction.to_dict() | dict(known)
+
+    def tell(self, console: Console) -> None:
+        """Prints what was read."""
+        console.print(f"{self.name}, split {self.scheme}", markup=False)
+
+    def record(self) -> dict[str, Any]:
+        """What a run's `data.json` says, from which a card is made."""
+        used = {part: len(rows) for part, rows in self.parts.items()}
+        return {"dataset": self.name, "scheme": self.scheme, "used": used, "card": self.card()}
+
+    @cached_property
+    def parts(self) -> Mapping[str, Dataset]:
+        """What [`~Task.read_parts`] gives, read once."""
+        return self.read_parts()
+
+    def part(self, name: str) -> Dataset | None:
+        """A part that has rows, or `None`."""
+        rows = self.parts.get(name)
+        return rows if rows is not None and len(rows) else None
+
+    @property
+    def train(self) -> Dataset:
+        """The training part; `UsageError` if there is none."""
+        rows = self.part("train")
+        if rows is None:
+            raise UsageError(f"{self.name} has no training part; it has {', '.join(self.parts) or 'no rows'}.")
+        return rows
+
+    @property
+    def validation(self) -> Dataset | None:
+        """The validation part, if any."""
+        return self.part("validation")
+
+    @property
+    def test(self) -> Dataset | None:
+        """The test part, if any."""
+        return self.part("test")
+
+    def trainer_arguments(self, model: PreTrainedModel, processor: Any) -> dict[str, Any]:
+        """What a trainer of this task is given beside its configuration."""
+        return {
+            "model": model,
+            "data_collator": self.collator(processor),
+            "train_dataset": self.prepare(self.train, processor),
+            "eval_dataset": None if self.validation is None else self.prepare(self.validation, processor),
+            "processing_class": processor,
+        }
+
+    def overlap(self, model: PreTrainedModel, part: str) -> TrainingOverlap:
+        """What a model was trained on, or else the training part, which is not compared with itself."""
+        from ..metrics import TrainingOverlap
+
+        rows = None if part == "train" else self.part("train")
+        return TrainingOverlap.of(model, None if rows is None else self.texts(rows))

@@ -1,0 +1,113 @@
+"""Many problems solved at once: as one by one, from texts, problems and rows."""
+
+import math
+
+import pytest
+import torch
+
+import hf_mwp
+from hf_mwp.expressions import Expression
+from hf_mwp.metrics import FAILURE_REASONS
+from hf_mwp.problems import MathWordProblem
+from hf_mwp.solving.beams import solve_batch
+from hf_mwp.solving.plausibility import FEATURES, PlausibilityError, PlausibilityReranker
+from tests.tiny import tiny_processor, tiny_rows, tiny_solver
+
+
+@pytest.fixture(scope="module")
+def solver():
+    processor = tiny_processor(max_length=64)
+    return tiny_solver(processor), processor
+
+
+def naive(model, processor, row, **options):
+    """The best tree of one problem, without batches, order or padding."""
+    solved = solve_batch(model, processor(row["text"]), **options)
+    ids = [symbol for symbol in solved.sequences[0, 0].tolist() if symbol >= 0]
+    return processor.decode(ids) if solved.finished[0, 0] else None
+
+
+@pytest.mark.parametrize("num_beams", [1, 3])
+def test_batches_give_what_single_problems_give(solver, num_beams):
+    rows = tiny_rows(13)
+    expected = [naive(*solver, row, num_beams=num_beams) for row in rows]
+    for batch_size in (1, 4, 64, None):
+        found = hf_mwp.solve_problems(*solver, rows, num_beams=num_beams, batch_size=batch_size)
+        assert [each.expression for each in found] == expected
+    assert [each.problem.id for each in found] == [row["id"] for row in rows]
+
+
+def test_texts_problems_and_rows(solver):
+    row = tiny_rows(1)[0]
+    problem = MathWordProblem(row["text"], row["equation"], row["answer"])
+    text, given, read = hf_mwp.solve_problems(*solver, [row["text"], problem, row])
+    assert text.expression == given.expression == read.expression
+    assert text.score.reason == "unlabelled"
+    assert given.score == read.score and given.score.reason in {"correct", *FAILURE_REASONS}
+
+
+def test_what_cannot_be_solved_says_why_and_stops_nothing(solver):
+    rows = [{"text": "没有数字", "answer": "1"}, *tiny_rows(1), {"text": ""}, {"text": "4个\ud800"}]
+    refused, solved, empty, broken = hf_mwp.solve_problems(*solver, rows, num_beams=3)
+    assert (refused.expression, refused.log_probability, refused.score.reason) == (None, -math.inf, "no_numbers")
+    assert refused.error.startswith("No number") and empty.error == "The text is empty."
+    assert "half a surrogate pair" in broken.error
+    assert solved.error is None and solved.expression is not None
+    assert hf_mwp.solve_problems(*solver, []) == []
+
+
+def test_trees_that_are_kept(solver):
+    (row,) = tiny_rows(1)
+    for top_k, kept in ((1, 1), (3, 3), (5, 5), (None, 4)):
+        (found,) = hf_mwp.solve_problems(*solver, [row], num_beams=4, top_k=top_k)
+        scores = [score for _, score in found.beam.trees]
+        assert len(scores) == kept and scores == sorted(scores, reverse=True)
+
+
+def test_progress_is_given_the_batches(solver):
+    seen = []
+    hf_mwp.solve_problems(
+        *solver, tiny_rows(5), batch_size=2, progress=lambda batches: seen.extend(batches) or batches
+    )
+    assert [len(batch) for batch in seen] == [2, 2, 1]
+
+
+def test_a_reranker_chooses_and_the_solvers_own_answer_is_kept(solver):
+    rows = tiny_rows(6)
+    weights = {feature.name: 0.0 for feature in FEATURES} | {"rank": 99.0}
+    reranker = PlausibilityReranker("zh", weights, 4)
+    plain = hf_mwp.solve_problems(*solver, rows, num_beams=4)
+    ranked = hf_mwp.solve_problems(*solver, rows, reranker=reranker)
+    assert [each.without_reranking().expression for each in ranked] == [each.expression for each in plain]
+    for each in ranked:
+        assert each.expression == each.ranked[0].expression and 0 < each.plausibility == each.confidence <= 1
+        assert each.displaced is None or each.ranking_to_dict()["instead_of"]["value"] != each.to_dict()["value"]
+    assert any(each.displaced for each in ranked)
+    with pytest.raises(PlausibilityError, match="fitted to 4 beams and cannot rank 3"):
+        hf_mwp.solve_problems(*solver, rows, reranker=reranker, num_beams=3)
+
+
+def test_labels_are_the_first_trees_with_the_answer(solver):
+    rows = tiny_rows(3)
+    problems = []
+    for each in hf_mwp.solve_problems(*solver, rows, num_beams=4, top_k=4):
+        second = each.beam.trees[1][0].evaluate(each.problem.numbers)
+        problems.append(MathWordProblem(each.problem.text, "x=1", str(second), each.problem.id))
+    labelled = hf_mwp.label_problems(*solver, [*problems, problems[0]], num_beams=4)
+    assert sum(labelled.fates.values()) == 4 and labelled.fates["duplicate"] == 1
+    for row, problem in zip(labelled.rows, problems, strict=True):
+        assert Expression.from_infix(row["equation"]).evaluate() == problem.answer_value
+        assert row["id"] == problem.id and row["rank"] <= 1
+
+
+def test_languages_are_not_mixed(solver):
+    with pytest.raises(hf_mwp.usage_error.UsageError, match="not in the language of the solver \\(zh\\)"):
+        hf_mwp.label_problems(*solver, [MathWordProblem("2 and 3?", answer="5", language="en")])
+
+
+def test_no_gradient_and_no_training_mode(solver):
+    model, processor = solver
+    model.train()
+    (found,) = hf_mwp.solve_problems(model, processor, ["有4个和2个"])
+    assert not model.training and found.expression is not None
+    assert torch.is_grad_enabled()

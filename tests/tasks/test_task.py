@@ -1,0 +1,133 @@
+"""A task is one class: what stands here of a classifier of texts trains and is measured as math word problems are."""
+
+import io
+import json
+
+import pytest
+import torch
+from datasets import Dataset
+from rich.console import Console
+from transformers import DataCollatorWithPadding
+
+from hf_mwp.cli.commands.training_run import TaskTraining
+from hf_mwp.cli.terminal.console import print_evaluation
+from hf_mwp.runs.run_arguments import RunArguments
+from hf_mwp.tasks.evaluation import evaluate_part
+from hf_mwp.tasks.task import Task
+from hf_mwp.trainers.base_config import BaseConfig
+from hf_mwp.trainers.base_trainer import BaseTrainer
+from hf_mwp.usage_error import UsageError
+from tests.tiny import tiny_classifier, tiny_rows, tiny_tokenizer
+
+
+class Totals(Task):
+    """Whether a problem asks for a total."""
+
+    name, scheme = "totals", "three seeds"
+    recorded = ("threshold",)
+
+    def read_parts(self):
+        parts = {}
+        for part, count, seed in (("train", 48, 1), ("validation", 6, 2), ("test", 12, 3)):
+            texts = [row["text"] for row in tiny_rows(count, seed)]
+            parts[part] = Dataset.from_dict({"text": texts, "label": [int("一共" in text) for text in texts]})
+        return parts
+
+    def build_model(self, options, **kwargs):
+        tokenizer = tiny_tokenizer()
+        return tiny_classifier(vocab_size=len(tokenizer), num_labels=2, max_position_embeddings=64), tokenizer
+
+    def load_model(self, name):
+        raise UsageError(f"There is no folder {name}.")
+
+    def prepare(self, rows, processor):
+        return rows.map(lambda row: processor(row["text"]))
+
+    def collator(self, processor):
+        return DataCollatorWithPadding(processor)
+
+    def options_of(self, config, num_beams=None):
+        return {"threshold": 0.5}
+
+    def predict(self, model, processor, rows, batch_size=4, progress=None, threshold=0.5):
+        batches = [rows[start : start + batch_size] for start in range(0, len(rows), batch_size)]
+        found = []
+        model.eval()
+        for batch in progress(batches) if progress else batches:
+            inputs = self.collator(processor)([processor(row["text"]) for row in batch])
+            with torch.no_grad():
+                shares = model(**inputs).logits.softmax(-1)[:, 1].tolist()
+            found += [
+                {"right": (share > threshold) == bool(row["label"])} for share, row in zip(shares, batch, strict=True)
+            ]
+        return found
+
+    def report(self, predictions):
+        right = sum(prediction["right"] for prediction in predictions)
+        return {"num_texts": len(predictions)} | ({"accuracy": right / len(predictions)} if predictions else {})
+
+    def to_dict(self, prediction, known):
+        return prediction | known
+
+    def failures(self, predictions):
+        wrong = sum(not prediction["right"] for prediction in predictions)
+        return {"wrong": (wrong, "the other class")} if wrong else {}
+
+    def card(self):
+        return {"pipeline_tag": "text-classification", "datasets": ["totals"], "language": "zh", "tags": []}
+
+
+@pytest.fixture
+def console():
+    return Console(width=120, record=True, file=io.StringIO())
+
+
+def test_it_trains_and_is_measured(tmp_path, console):
+    task = Totals()
+    model, tokenizer = task.build_model(None)
+    rates = {"learning_rate": 3e-3, "num_train_epochs": 20, "per_device_train_batch_size": 4}
+    config = BaseConfig(output_dir=str(tmp_path), disable_tqdm=True, save_strategy="no", eval_strategy="no", **rates)
+
+    def make(task):
+        return BaseTrainer(args=config, **task.trainer_arguments(model, tokenizer))
+
+    run = TaskTraining(task, make, command="train", name="classifier", values={}, config=config, args=RunArguments())
+    run.console = console
+    assert run.run() == 0
+    figures = json.loads((tmp_path / "metrics.json").read_text())
+    assert list(figures["test"]) == ["scheme", "threshold", "reports", "training_texts"]
+    # Two words tell the classes apart.
+    assert figures["test"]["reports"]["all problems"] == {"num_texts": 12, "accuracy": 1.0}
+    assert figures["validation"]["threshold"] == 0.5
+    assert figures["test"]["training_texts"]["compared_with"] == "training part"
+    shown = console.export_text()
+    assert "classifier, test part (three seeds)" in shown and "num_texts" in shown and "1.000" in shown
+    assert (tmp_path / "model.safetensors").is_file()
+
+
+def test_its_predictions_are_told_apart_by_what_was_trained_on(console):
+    task = Totals()
+    task.parts["test"] = task.parts["train"].select(range(3))
+    evaluation = evaluate_part(task, *task.build_model(None), "test", threshold=2.0)
+    # No share is above 2, so all are held for no totals.
+    wrong = sum(task.part("test")["label"])
+    assert evaluation.reports["exact text in training part"] == {"num_texts": 3, "accuracy": (3 - wrong) / 3}
+    assert evaluation.reports["exact text not in training part"] == {"num_texts": 0}
+    assert [record["exact_text_in_training_part"] for record in evaluation.records()] == [True] * 3
+    print_evaluation(console, evaluation, "classifier")
+    assert "the other class" in console.export_text()
+
+
+def test_its_record_and_its_parts():
+    task = Totals()
+    assert task.record() == {
+        "dataset": "totals",
+        "scheme": "three seeds",
+        "used": {"train": 48, "validation": 6, "test": 12},
+        "card": {"pipeline_tag": "text-classification", "datasets": ["totals"], "language": "zh", "tags": []},
+    }
+    del task.parts["train"]
+    with pytest.raises(UsageError, match="totals has no training part; it has validation, test."):
+        task.train  # noqa: B018
+    task.parts["validation"] = task.parts["validation"].select([])
+    assert task.validation is None and len(task.test) == 12
