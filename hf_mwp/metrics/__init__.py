@@ -1,53 +1,42 @@
 """What a solver is worth: accuracy of its answers and equations, why it fails, and what it costs to run.
 
-The functions import without `evaluate` and `datasets`; the two `evaluate.Metric` classes load them on first access.
+What a name needs is loaded when it is used: the `evaluate.Metric` classes alone need `evaluate` and `datasets`.
 """
 
-from .accuracy import PredictionScore, accuracy_report, reason_counts, score_prediction, score_predictions
-from .calibration import calibration_report
-from .efficiency import count_flops, count_parameters, peak_memory
-from .failure_reasons import FAILURE_REASONS, failure_reason
-from .latency import Latency, compare_latency, measure_latency
-from .matching import answers_match, equations_match
-from .pos_tagging import pos_report
-from .training_overlap import TrainingOverlap
+from importlib import import_module
 
 
-__all__ = [
-    "FAILURE_REASONS",
-    "AnswerAccuracy",
-    "EquationAccuracy",
-    "Latency",
-    "PredictionScore",
-    "TrainingOverlap",
-    "accuracy_report",
-    "answers_match",
-    "calibration_report",
-    "compare_latency",
-    "count_flops",
-    "count_parameters",
-    "equations_match",
-    "failure_reason",
-    "measure_latency",
-    "peak_memory",
-    "pos_report",
-    "reason_counts",
-    "score_prediction",
-    "score_predictions",
-]
+_MODULES = {
+    "FAILURE_REASONS": "failure_reasons",
+    "AnswerAccuracy": "answer_accuracy",
+    "EquationAccuracy": "equation_accuracy",
+    "Latency": "latency",
+    "PredictionScore": "accuracy",
+    "TrainingOverlap": "training_overlap",
+    "accuracy_report": "accuracy",
+    "answers_match": "matching",
+    "calibration_report": "calibration",
+    "compare_latency": "latency",
+    "count_flops": "efficiency",
+    "count_parameters": "efficiency",
+    "equations_match": "matching",
+    "failure_reason": "failure_reasons",
+    "measure_latency": "latency",
+    "peak_memory": "efficiency",
+    "pos_report": "pos_tagging",
+    "reason_counts": "accuracy",
+    "score_prediction": "accuracy",
+    "score_predictions": "accuracy",
+}
+
+__all__ = list(_MODULES)
 
 
-def __getattr__(name):
-    if name == "AnswerAccuracy":
-        from .answer_accuracy import AnswerAccuracy
-
-        return AnswerAccuracy
-    if name == "EquationAccuracy":
-        from .equation_accuracy import EquationAccuracy
-
-        return EquationAccuracy
+def __getattr__(name: str):
+    if name in _MODULES:
+        return getattr(import_module(f".{_MODULES[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted(__all__)

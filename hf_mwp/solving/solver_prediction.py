@@ -129,14 +129,8 @@ def read_predictions(
     rule: str = "annotated",
 ) -> list[SolverPrediction]:
     """
-    Reads the trees of an evaluation; what is no problem to solve ([`~problems.refusal`]) has none.
-
-    Args:
-        rows (`Sequence[Mapping]`): Raw columns of the problems.
-        sequences (`Sequence[Sequence[int]]`): Prefix ids of each problem's best tree; negative ids are padding.
-        log_probabilities (`Sequence[float]`): Of these trees.
-        processor ([`MwpProcessor`]): Reads the ids.
-        rule (`str`, *optional*, defaults to `"annotated"`): What is a right answer, see [`metrics.answers_match`].
+    Reads the best tree of each row, prefix ids of which negative ones are padding, and its log probability; what is no
+    problem to solve ([`~problems.refusal`]) has none.
     """
     predictions = []
     for row, *tree in zip(rows, sequences, log_probabilities, strict=True):

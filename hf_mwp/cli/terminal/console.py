@@ -60,13 +60,8 @@ def accuracy_table(
     cells_of: Callable[[Mapping[str, float]], Mapping[str, str]] = accuracy_cells,
 ) -> Table:
     """
-    A table of figures, one line per report.
-
-    Args:
-        title (`str`): Heading.
-        reports (`Mapping[str, Mapping]`): Results of [`metrics.accuracy_report`] by the name of the line.
-        remark (`str`, *optional*): What a reader has to know, a line of its own below the heading.
-        cells_of (`Callable`, *optional*): Gives the cells of a report by their headings, as [`~Task.cells`] does.
+    A table of figures, one line per report, its cells by heading as `cells_of` gives them ([`~Task.cells`]); a remark
+    is a line of its own below the heading.
     """
     cells = {name: cells_of(report) for name, report in reports.items()}
     headings = list(dict.fromkeys(heading for line in cells.values() for heading in line))
@@ -87,16 +82,7 @@ def print_evaluation(
     reports: Mapping[str, Mapping[str, float]] | None = None,
     reasons: bool = True,
 ) -> None:
-    """
-    Prints the figures of an evaluation, and why predictions are wrong.
-
-    Args:
-        console (`rich.console.Console`): Where to.
-        evaluation ([`Evaluation`]): What was measured.
-        name (`str`): Of the model.
-        reports (`Mapping`, *optional*): Those to show; its own if not given.
-        reasons (`bool`, *optional*, defaults to `True`): Whether to tell why predictions are wrong.
-    """
+    """Prints the figures of an evaluation, or the `reports` given instead, and why predictions are wrong."""
     task, remark = evaluation.task, evaluation.figures["training_texts"]["remark"]
     title = f"{name}, {evaluation.heading}"
     console.print(accuracy_table(title, reports or evaluation.reports, remark, task.cells))

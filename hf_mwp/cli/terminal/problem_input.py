@@ -33,8 +33,6 @@ def problem_batches(texts: list[str], file: str | None, size: int) -> Iterator[l
     Raises:
         UsageError: for both kinds of input, a file that is none or damaged, and nothing to solve.
     """
-    if size < 1:
-        raise UsageError(f"`batch_size` must be at least 1, not {size}.")
     if texts and file is not None:
         raise UsageError("Give problems as arguments or a --file, not both.")
     if texts and texts != ["-"]:

@@ -32,14 +32,7 @@ def calibration_table(report: Mapping[str, Any]) -> Table:
 
 
 def draw_reliability(report: Mapping[str, Any], path: str | Path, title: str = "") -> None:
-    """
-    Draws a reliability diagram: the accuracy of each bin over its mean probability, and how many answers it has.
-
-    Args:
-        report (`Mapping`): What [`metrics.calibration_report`] gave.
-        path (`str` or `Path`): The PNG file to write.
-        title (`str`, *optional*): Heading.
-    """
+    """Draws to a PNG file how right the answers of each bin of probability are, and how many they are."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -10,15 +10,7 @@ from rich.text import Text
 
 
 def print_solution(console: Console, text: str, results: list[dict[str, Any]], tree: bool = True) -> None:
-    """
-    Prints a problem with its equation, value and expression tree.
-
-    Args:
-        console (`rich.console.Console`): Where to.
-        text (`str`): The problem.
-        results (`list[dict]`): What the pipeline `math-word-problem` returned for it, best first.
-        tree (`bool`, *optional*, defaults to `True`): Whether to draw the tree.
-    """
+    """Prints a problem with the results that the pipeline gave for it, best first: equation, value and tree."""
     from ...expressions import Expression, draw
 
     shown = text if len(text) <= 1000 else f"{text[:1000]}... ({len(text)} characters)"
