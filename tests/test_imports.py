@@ -40,7 +40,7 @@ LAYOUT = [
 ]
 
 # Imported where they are used, so that `import hf_mwp` stays quick.
-LAZY = {"datasets", "evaluate", "matplotlib", "rich", "jieba", "ltp", "peft", "onnx", "onnxruntime"}
+LAZY = {"datasets", "evaluate", "matplotlib", "rich", "jieba", "ltp", "peft", "onnx", "onnxruntime", "omegaconf"}
 
 # But for the command line, and for classes derived from `evaluate.Metric`, whose files are themselves reached lazily.
 AT_ONCE = {

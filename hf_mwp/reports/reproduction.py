@@ -201,7 +201,7 @@ class Reproduction:
                 run.counts[column.name] = count
         for stage in stages.values():
             record = {"stage": stage.name, "folder": stage.folder.name, "fingerprint": stage.fingerprint}
-            run.stages.append({**record, "seconds": stage.record["seconds"]})
+            run.stages.append({**record, "seconds": stage.finished.record["seconds"]})
         run.seconds = round(sum(stage["seconds"] for stage in run.stages), 1)
         if self.teacher_stage in stages or self.teacher_stage not in every:
             run.teacher = describe_teacher(self.recipes[arm.name, run.seed], self.teacher_stage, every)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..runs.recipes import Recipe, RecipeError, read_recipe
-from ..runs.recipes.recipe import read_yaml
+from ..runs.recipes.recipe_file import read_yaml
 from .arm import Arm
 from .column import Column
 from .report_error import ReportError, check_name

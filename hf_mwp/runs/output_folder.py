@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ..disk_full_error import DiskFullError, means_full_disk
 from ..process_lock import ProcessLock
-from .main_process import is_main_process
 from ..usage_error import UsageError
+from .main_process import is_main_process
 
 
 LOCK = "run.lock"

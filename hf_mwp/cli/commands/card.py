@@ -14,13 +14,13 @@ from ...building.solver_loading import load_solver
 from ...files import without_folder
 from ...runs.output_folder import OutputFolder, check_output_folder
 from ...runs.recipes import RecipeError
-from ...runs.recipes.recipe import read_yaml
-from ...runs.recipes.stage import PLACES
+from ...runs.recipes.recipe_file import read_yaml
+from ...runs.recipes.stage_fingerprint import PLACES
 from ...tasks.data_options import DataArguments
 from ...usage_error import UsageError
 from ..options.parsing import build_parser, parse
 from ..terminal.console import make_console
-from .recipe import STAGE_COMMANDS
+from .run import STAGE_COMMANDS
 
 
 if TYPE_CHECKING:

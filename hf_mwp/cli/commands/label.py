@@ -23,7 +23,7 @@ from ...usage_error import UsageError
 from ..options.parsing import parse
 from ..terminal.console import make_console
 from .evaluate import check_device, default_device
-from .recipe import check_one_process
+from .run import check_one_process
 
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from ...runs.run_folder import git_revision, library_versions, machine
 from ...tasks.problem_data import keep_loaded
 from ...usage_error import UsageError
 from ..terminal.console import make_console
-from .recipe import add_launch, check_one_process, check_stage, read_changes, stage_commands
+from .run import add_launch, check_one_process, check_stage, read_changes, stage_commands
 
 
 FOLDER = Path("examples") / "reproduce"

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ...building.pretraining_options import NO_TAGGER
+from ...building.solver_building import check_tokenizer
+from ...building.solver_loading import check_folder, is_path
+from ...building.solver_options import parse_layers
+from ...usage_error import UsageError
 from . import Stage
 from .layers import made_layers, model_layers
-from .stage import SOURCES, is_made, locate_source
-from ...building.solver_building import check_tokenizer
-from ...usage_error import UsageError
-from ...building.solver_options import parse_layers
-from ...building.solver_loading import check_folder, is_path
-from ...building.pretraining_options import NO_TAGGER
+from .stage_fingerprint import SOURCES, is_made, locate_source
 
 
 # Options that name a model, and the type that it must have.

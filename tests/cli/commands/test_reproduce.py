@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from hf_mwp.cli.commands import reproduce
-from hf_mwp.cli.commands.recipe import stage_commands
+from hf_mwp.cli.commands.run import stage_commands
 from hf_mwp.cli.main import main
 from hf_mwp.reports import Reproduction, Table, TableResult
 from hf_mwp.runs.recipes import RecipeError
