@@ -2,7 +2,7 @@
 
 from .recipe import Recipe
 from .recipe_file import RecipeError, read_recipe
-from .run_recipe import run_recipe
+from .running import run_recipe
 from .stage import Stage, StageResult
 
 

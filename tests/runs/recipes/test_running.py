@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from hf_mwp.runs.recipes import run_recipe
-from hf_mwp.runs.recipes.run_recipe import start_command
+from hf_mwp.runs.recipes.running import start_command
 from hf_mwp.usage_error import UsageError
 
 
@@ -36,7 +36,7 @@ def test_stages_are_checked_told_of_and_run(path):
 
 def test_without_commands_each_stage_is_a_process(path, monkeypatch):
     started = []
-    monkeypatch.setattr("hf_mwp.runs.recipes.run_recipe.start_command", lambda *words: started.append(words))
+    monkeypatch.setattr("hf_mwp.runs.recipes.running.start_command", lambda *words: started.append(words))
     run_recipe(path)
     assert [words[:2] for words in started] == [([sys.executable], "train"), ([sys.executable], "mix")]
     assert all(words[2][0] == "--config" for words in started)
