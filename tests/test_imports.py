@@ -19,6 +19,7 @@ LAYOUT = [
     "disk_full_error",
     "usage_error",
     "option_checks",
+    "option_roles",
     "expressions",
     "problems",
     "losses",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from importlib import import_module
 
+from .command_options import all_options
 from .option_parser import OptionParser
 
 
@@ -34,11 +34,4 @@ def hint(name: str, parser: OptionParser, prefix: str = "") -> str:
 
 def commands_with(name: str) -> list[str]:
     """The commands that have an option."""
-    from ..main import COMMANDS
-
-    found = []
-    for command in COMMANDS:
-        types = getattr(import_module(f"..commands.{command}", __package__), "argument_types", list)()
-        if any(name in each.__dataclass_fields__ for each in types):
-            found.append(command)
-    return found
+    return [command for command, options in all_options().items() if name in options]

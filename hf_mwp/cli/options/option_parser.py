@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
 
+from ...option_roles import default_of
 from ...usage_error import UsageError
 
 
@@ -70,8 +71,9 @@ def to_bool(text: str) -> bool:
 
 
 def _add_option(group: argparse._ActionsContainer, field: dataclasses.Field, hint: Any) -> None:
-    kind, default = _kind(hint), _default(field)
-    options: dict[str, Any] = {**field.metadata, "default": default, "type": kind, "help": _help(field, default)}
+    kind, default = _kind(hint), default_of(field)
+    options: dict[str, Any] = {name: value for name, value in field.metadata.items() if name != "role"}
+    options |= {"default": default, "type": kind, "help": _help(field, default)}
     options["required"] = default is dataclasses.MISSING
     if isinstance(kind, type) and issubclass(kind, Enum):
         options |= {"type": str, "choices": [each.value for each in kind]}
@@ -102,12 +104,6 @@ def _kind(hint: Any) -> Any:
     if str in kinds and type(None) in get_args(hint):
         return str
     return next((kind for kind in kinds if kind is not str), str)
-
-
-def _default(field: dataclasses.Field) -> Any:
-    if field.default_factory is not dataclasses.MISSING:
-        return field.default_factory()
-    return field.default
 
 
 def _help(field: dataclasses.Field, default: Any) -> str:

@@ -1,0 +1,113 @@
+"""What an option is for, declared with its field: other rooms ask for roles and never for names of options."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import MISSING, Field, field, fields
+from enum import Flag, auto
+from functools import partial
+from typing import Any
+
+
+class Role(Flag):
+    """What an option says; several may be joined by `|`. An option without a role says how a model is made."""
+
+    NONE = 0
+    COMMON = auto()  # most runs set it: the short `--help` shows it
+
+    # What its value names.
+    ENCODER = auto()
+    SOLVER = auto()
+    START = auto()  # besides one of the two: the command's own model begins as this one
+    TOKENIZER = auto()
+    TAGGER = auto()
+    DATASET = auto()  # problems with all their parts
+    SOURCES = auto()  # files, data sets, parts of data sets
+    EXTRA = auto()  # the same, which lie beside the data set unless they are found elsewhere
+    TEXTS = auto()  # besides one of the last two: only the texts are read
+
+    # What no weight depends on.
+    LAUNCH = auto()  # how the run is started, and with what secrets
+    PLACE = auto()  # where files lie
+    CACHE = auto()  # where something is kept for other runs to use
+    TOLD = auto()  # what is told of the run while it lasts
+    LOGGED = auto()  # what is written down of it
+    SAVED = auto()  # what is saved, when a run is over, and what is done then
+    DEVICE = auto()  # on which devices and how fast it is computed
+
+    LENGTH = auto()  # how long is trained: a resumed run may be longer
+
+
+# Of the fields of trainers' configs: most are those of `TrainingArguments`, and in the metadata of the others
+# `HfArgumentParser` expects nothing but what argparse takes.
+TRAINER_OPTIONS = {
+    Role.LAUNCH: ("resume_from_checkpoint", "hub_token"),
+    Role.PLACE: ("output_dir",),
+    Role.CACHE: ("teacher_cache_dir",),
+    Role.TOLD: (
+        *("disable_tqdm", "logging_first_step", "report_to", "run_name", "log_level", "log_level_replica"),
+        *("log_on_each_node", "project", "trackio_space_id", "trackio_bucket_id", "trackio_static_space_id"),
+        *("do_train", "do_eval", "do_predict"),
+    ),
+    Role.LOGGED: (
+        *("logging_strategy", "logging_steps", "logging_nan_inf_filter", "include_num_input_tokens_seen"),
+        *("skip_memory_metrics", "write_predictions", "debug"),
+    ),
+    Role.SAVED: (
+        *("save_strategy", "save_steps", "save_total_limit", "save_only_model", "save_on_each_node"),
+        *("enable_jit_checkpoint", "push_to_hub", "hub_private_repo", "hub_model_id", "hub_strategy"),
+        *("hub_always_push", "hub_revision", "early_stopping_patience"),
+    ),
+    Role.DEVICE: (
+        *("use_cpu", "local_rank", "per_device_eval_batch_size", "eval_accumulation_steps", "torch_compile"),
+        *("torch_compile_backend", "torch_compile_mode", "torch_empty_cache_steps", "use_cache"),
+        *("activation_checkpointing", "activation_checkpointing_kwargs", "gradient_checkpointing"),
+        *("gradient_checkpointing_kwargs", "dataloader_num_workers", "dataloader_pin_memory"),
+        *("dataloader_persistent_workers", "dataloader_prefetch_factor", "dataloader_multiprocessing_context"),
+        *("ddp_backend", "ddp_timeout", "ddp_bucket_cap_mb", "ddp_find_unused_parameters", "ddp_static_graph"),
+    ),
+    Role.LENGTH: ("num_train_epochs", "max_steps"),
+}
+_BY_NAME = {name: role for role, names in TRAINER_OPTIONS.items() for name in names}
+
+
+def option(default: Any, help: str, role: Role = Role.NONE, choices: Sequence[str] | None = None) -> Any:
+    """
+    A dataclass field that is an option of a command.
+
+    Args:
+        default (`Any`): Its default; a list or dict is copied for each instance.
+        help (`str`): What `--help` says of it.
+        role ([`Role`], *optional*): What it is for.
+        choices (`Sequence[str]`, *optional*): All values that it takes.
+
+    Example:
+
+    ```python
+    @dataclass
+    class SolveArguments:
+        model: str | None = option(None, "Folder or Hub id of a solver.", Role.SOLVER)
+    ```
+    """
+    metadata: dict[str, Any] = {"help": help, "role": role}
+    if choices is not None:
+        metadata["choices"] = list(choices)
+    if isinstance(default, list | dict):
+        return field(default_factory=partial(copy.copy, default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def role_of(option: Field) -> Role:
+    """The role of an option: the one that it is declared with, or else that of a trainer's option of this name."""
+    return option.metadata.get("role", _BY_NAME.get(option.name, Role.NONE))
+
+
+def default_of(option: Field) -> Any:
+    """The default of an option, `dataclasses.MISSING` if it has none."""
+    return option.default if option.default_factory is MISSING else option.default_factory()
+
+
+def roles_of(*dataclass_types: type) -> dict[str, Role]:
+    """The roles of all options that the fields of dataclasses are, by their names."""
+    return {each.name: role_of(each) for kind in dataclass_types for each in fields(kind) if each.init}
