@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..runs.output_folder import check_output_folder
+from ..runs.environment import git_revision, library_versions, machine
 from ..runs.recipes import Stage
-from ..runs.run_folder import git_revision, library_versions, machine
+from ..runs.run_folder import check_output_folder
 from ..tasks.problem_data import keep_loaded
 from ..usage_error import UsageError
 from .arm import Arm

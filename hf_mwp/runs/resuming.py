@@ -11,7 +11,6 @@ import yaml
 
 from ..files import content_digest
 from ..usage_error import UsageError
-from .output_folder import OutputFolder
 from .run_arguments import ResumeArguments
 from .run_folder import CONFIG, RunFolder, last_record, plain
 
@@ -106,7 +105,7 @@ def begin_record(folder: RunFolder, checkpoint: str | None, changes: Mapping[str
     folder.begin(checkpoint, changes)
 
 
-def _checkpoint(folder: OutputFolder, config: BaseConfig, args: ResumeArguments) -> str | None:
+def _checkpoint(folder: RunFolder, config: BaseConfig, args: ResumeArguments) -> str | None:
     from ..trainers.checkpoints import is_complete, last_complete_checkpoint
 
     path, last, given = folder.path, last_complete_checkpoint(folder.path), config.resume_from_checkpoint

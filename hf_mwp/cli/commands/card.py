@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...building.solver_loading import load_solver
 from ...files import without_folder
-from ...runs.output_folder import OutputFolder, check_output_folder
 from ...runs.recipes import RecipeError
 from ...runs.recipes.recipe_file import read_yaml
 from ...runs.recipes.stage_fingerprint import PLACES
+from ...runs.run_folder import RunFolder, check_output_folder
 from ...tasks.data_options import DataArguments
 from ...usage_error import UsageError
 from ..options.parsing import build_parser, parse
@@ -144,7 +144,7 @@ def run(argv: list[str]) -> int:
         notes=notes,
         training_texts=texts,
     )
-    with OutputFolder(args.output_dir) as folder:
+    with RunFolder(args.output_dir) as folder:
         folder.check_unused(args.overwrite)
         write_model_folder(model, args.output_dir, card, processor)
         if args.part == "solver" and (args.reranker or (Path(args.model) / PlausibilityReranker.file_name).is_file()):

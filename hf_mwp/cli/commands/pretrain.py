@@ -15,10 +15,9 @@ from ...building.distilled_student import SAMPLE_SIZE
 from ...building.pretraining_options import NO_TAGGER, CorpusArguments, StudentModelArguments
 from ...building.pretraining_student import StudentBuilder
 from ...runs.main_process import is_main_process
-from ...runs.output_folder import describe_contents
 from ...runs.resuming import begin_record, begin_run
 from ...runs.run_arguments import ResumeArguments
-from ...runs.run_folder import RunFolder
+from ...runs.run_folder import RunFolder, describe_contents
 from ...usage_error import UsageError
 from ..options.parsing import parse
 from ..options.training_options import PreTrainingOptions

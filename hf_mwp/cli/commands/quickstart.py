@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from ...runs.output_folder import check_output_folder, describe_contents
-from ...runs.run_folder import RECORD, RunFolder
+from ...runs.run_folder import RECORD, RunFolder, check_output_folder, describe_contents
 from ...solving.set_solving import group_reports, predict
 from ...tasks.data_options import DataArguments
 from ...tasks.problem_data import ProblemData, load_problem_data

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from ...runs.main_process import is_main_process
-from ...runs.output_folder import describe_contents
 from ...runs.resuming import begin_record, begin_run
 from ...runs.run_arguments import RunArguments
-from ...runs.run_folder import RunFolder
+from ...runs.run_folder import RunFolder, describe_contents
 from ...solving.set_solving import group_reports, predict
 from ...tasks.data_options import DataArguments
 from ...tasks.problem_data import ProblemData, load_problem_data

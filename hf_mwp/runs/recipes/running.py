@@ -12,7 +12,7 @@ from typing import Any
 
 from ...tasks.problem_data import keep_loaded
 from ...usage_error import UsageError
-from ..output_folder import check_output_folder
+from ..run_folder import check_output_folder
 from .recipe import Recipe
 from .stage import TRAINING_COMMANDS, Stage, StageResult
 
