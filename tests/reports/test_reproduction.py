@@ -88,7 +88,7 @@ def test_seeds_give_mean_and_deviation(tmp_path):
 def test_columns_are_changes_of_the_recipe(tmp_path):
     figure = {"stage": "evaluate", "figure": "test/accuracy"}
     columns = {
-        "apples": figure,
+        "answer": figure,
         "pears": {**figure, "changes": {"dataset": "pears", "seed": 43}},
         "plums": {**figure, "changes": {"dataset": "plums", "teacher": {"encoder_layers": 4}}},
         "share": {"share_of": {"column": "pears", "arm": "all"}},
@@ -96,7 +96,7 @@ def test_columns_are_changes_of_the_recipe(tmp_path):
     commands = Commands()
     result = reproduce(tmp_path, commands, table={"columns": columns})
     assert [arm.state for arm in (arm.runs[0] for arm in result.arms)] == ["done"] * 3
-    assert figures(result, "apples") == {"one": 6.25, "three": 18.75, "all": 75.0}
+    assert figures(result) == {"one": 6.25, "three": 18.75, "all": 75.0}
     assert figures(result, "pears") == {"one": 7.25, "three": 19.75, "all": 76.0}
     # An arm wins over a column; where it says nothing, the column does.
     assert figures(result, "plums") == {"one": 25.0, "three": 25.0, "all": 25.0}
