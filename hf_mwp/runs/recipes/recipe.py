@@ -38,9 +38,9 @@ class Recipe:
 
     A file with `base: other.yaml` holds only what differs from that file, whose path is seen from its own.
 
-    `${name}` stands for a variable, or for the folder of a stage, which is then run before; OmegaConf fills it in. The
-    folder of a stage is named after its fingerprint, so that what is there already is used again, by this recipe and
-    by others in the same folder, and a changed option never meets an old result.
+    `${name}` stands for a variable, or for the folder of a stage, which is then run before; OmegaConf fills it in
+    (after a backslash it stays). The folder of a stage is named after its fingerprint, so that what is there is used
+    again, by this recipe and by others in the same folder, and a changed option never meets an old result.
 
     Args:
         content (`dict`): What the file holds, as [`read_recipe`] gives it.
