@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..finished_folder import FinishedFolder
-from .recipe_file import KEYS, RecipeError, read_recipe
+from .recipe_file import KEYS, RecipeError, read_recipe, unknown_name
 from .stage import Stage, StageResult
 from .stage_fingerprint import PLACES, fingerprint
 
@@ -80,6 +79,7 @@ class Recipe:
         budgets = self._mapping(content.get("budgets") or {}, "budgets")
         self.budget = budget or content.get("budget")
         if self.budget is not None:
+            self.budget = str(self.budget)
             self._check(self.budget, budgets, "budget")
             place = f"budgets.{self.budget}"
             self._change(self._mapping(budgets[self.budget] or {}, place), f"{place}.")
@@ -229,12 +229,9 @@ class Recipe:
         return dict(value)
 
     def _check(self, name: str, known: Iterable[str], kind: str, place: str | None = None) -> None:
-        known = [str(each) for each in known]
-        if name not in known:
-            close = difflib.get_close_matches(str(name), known, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else f" There are: {', '.join(known) or 'none'}."
-            where = f"{self.source}, {place}" if place else self.source
-            raise RecipeError(f"{where}: unknown {kind} {name!r}.{hint}")
+        told = unknown_name(name, known, kind)
+        if told is not None:
+            raise RecipeError(f"{self.source}, {place}: {told}" if place else f"{self.source}: {told}")
 
 
 def caution(budget: str | None) -> str:

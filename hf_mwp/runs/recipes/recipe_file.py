@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,16 @@ MERGED = {"variables": 1, "stages": 2, "budgets": 3}
 
 class RecipeError(ValueError):
     """A recipe that cannot be run as it is written; the message names the file and the place."""
+
+
+def unknown_name(name: object, known: Iterable[object], kind: str) -> str | None:
+    """What to say of a name that is not among the known ones, with a close match; `None` of one that is."""
+    names = [str(each) for each in known]
+    if str(name) in names:
+        return None
+    close = difflib.get_close_matches(str(name), names, n=1)
+    hint = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(names) or 'none'}."
+    return f"unknown {kind} {str(name)!r}. {hint}"
 
 
 def read_recipe(path: str | Path) -> Any:
@@ -53,7 +64,7 @@ def _merged(base: Any, value: Any, depth: int) -> Any:
 
 def read_yaml(path: str | Path) -> Any:
     """
-    Parses a YAML file: `1e-4` is a number, and an empty file an empty mapping.
+    Parses a YAML file, in which `1e-4` is a number.
 
     Raises:
         RecipeError: the file is missing, is no YAML, or has a key twice in a mapping.
@@ -62,7 +73,9 @@ def read_yaml(path: str | Path) -> Any:
     from omegaconf.errors import OmegaConfBaseException
 
     try:
-        return OmegaConf.to_container(OmegaConf.load(path))
+        config = OmegaConf.load(path)
+        # OmegaConf has an empty mapping of an empty file.
+        return OmegaConf.to_container(config) if config else yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RecipeError(f"There is no file {path}.") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError, OmegaConfBaseException) as error:
