@@ -39,7 +39,10 @@ LAYOUT = [
 ]
 
 # Imported where they are used, so that `import hf_mwp` stays quick.
-LAZY = {"datasets", "evaluate", "pyarrow", "matplotlib", "rich", "jieba", "ltp", "peft", "onnx", "onnxruntime"}
+LAZY = {
+    *("datasets", "evaluate", "pyarrow", "matplotlib", "rich", "jieba", "ltp", "peft", "onnx", "onnxruntime"),
+    "omegaconf",
+}
 
 # But for the command line, and for classes derived from `evaluate.Metric`, whose files are themselves reached lazily.
 AT_ONCE = {

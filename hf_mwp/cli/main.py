@@ -11,6 +11,7 @@ import sys
 
 COMMANDS = {
     "quickstart": "train a teacher, distil a student, solve held-out problems: the whole house in five minutes",
+    "run": "run the stages of a recipe that are not there yet",
     "pretrain": "train an encoder on masked words and parts of speech of problem texts",
     "train": "fine-tune a solver (teacher or student) on a data set",
     "distill": "train a student solver after a teacher solver, or run a recipe with all stages around it",

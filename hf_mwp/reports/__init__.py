@@ -6,6 +6,7 @@ from .markdown import to_markdown
 from .picture import draw_table
 from .report_error import ReportError
 from .reproduction import Reproduction
+from .running import reproduce_table, write_report
 from .table import Table
 from .table_result import TableResult
 
@@ -18,5 +19,7 @@ __all__ = [
     "Table",
     "TableResult",
     "draw_table",
+    "reproduce_table",
     "to_markdown",
+    "write_report",
 ]

@@ -47,6 +47,7 @@ class ArmResult:
         name, title, note (`str`): As in the table.
         paper (`dict[str, float]`): The paper's figures by column.
         runs (`list[ArmRun]`): One for each seed.
+        x (`float`, *optional*): Where it stands in a sweep.
     """
 
     name: str
@@ -54,6 +55,7 @@ class ArmResult:
     paper: dict[str, float] = field(default_factory=dict)
     note: str = ""
     runs: list[ArmRun] = field(default_factory=list)
+    x: float | None = None
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> ArmResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .report_error import ReportError, check_name
@@ -30,6 +30,8 @@ class Column:
         measure (`str`, *optional*): `"parameters"` or `"flops"` of the arm's shape.
         share_of (`Mapping`, *optional*): `{column: ..., arm: ...}`: percent of the value of another arm.
         mean_of (`list[str]`, *optional*): Columns to average.
+        changes (`Mapping`, *optional*):
+            Changes of the recipe, as [`Recipe`] takes them, from which the figure is read: another data set, for one.
         needs (`str`, *optional*): Variable without which the column stays empty, such as a folder of data.
     """
 
@@ -43,6 +45,7 @@ class Column:
     share_of: Mapping[str, str] | None = None
     mean_of: list[str] | None = None
     needs: str | None = None
+    changes: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def from_dict(cls, name: str, content: Mapping[str, Any], place: str) -> Column:
@@ -51,13 +54,15 @@ class Column:
         if not isinstance(content, Mapping):
             raise ReportError(f"{place} must be a mapping.")
         for key in content:
-            check_name(key, [field for field in cls.__dataclass_fields__ if field != "name"], "key", place)
+            check_name(key, [each for each in cls.__dataclass_fields__ if each != "name"], "key", place)
         column = cls(name=name, **{"title": name, **content})
         sources = [key for key in ("figure", "measure", "share_of", "mean_of") if getattr(column, key) is not None]
         if len(sources) != 1:
             raise ReportError(f"{place} must have exactly one of figure, measure, share_of and mean_of.")
         if (column.figure is None) != (column.stage is None):
             raise ReportError(f"{place} must have both `stage` and `figure`, or none of them.")
+        if not isinstance(column.changes, Mapping) or (column.changes and column.figure is None):
+            raise ReportError(f"{place}: `changes` must be a mapping, and needs `stage` and `figure`.")
         check_name(column.unit, UNITS, "unit", place)
         if column.measure is not None:
             check_name(column.measure, MEASURES, "measure", place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .paired_interval import paired_interval
 from .table_result import TableResult
 
 
@@ -32,6 +33,8 @@ def to_markdown(result: TableResult, picture: str | None = None) -> str:
     ]
     notes += [f"- {arm.title}: not run" for arm in result.arms if {run.state for run in arm.runs} == {"waiting"}]
     lines += ["", *notes] if notes else []
+    differences = _differences(result)
+    lines += ["", *differences] if differences else []
     lines += ["", *_origin(result)]
     if picture is not None:
         lines += ["", f"![{result.title}]({picture})"]
@@ -57,6 +60,20 @@ def _grid(result: TableResult) -> list[str]:
     return rows
 
 
+def _differences(result: TableResult) -> list[str]:
+    """A line on each arm and column that can be compared with those of another arm."""
+    other = next((arm for arm in result.arms if arm.name == result.compare_with), None)
+    if other is None:
+        return []
+    lines = []
+    for arm in result.arms:
+        for column in result.shown_columns:
+            interval = None if arm is other else paired_interval(arm, other, column.name)
+            if interval is not None:
+                lines.append(f"- {arm.title} minus {other.title}, {column.title}: {interval}")
+    return lines
+
+
 def _origin(result: TableResult) -> list[str]:
     machine = result.environment.get("machine", {})
     libraries = result.environment.get("libraries", {})
@@ -71,7 +88,7 @@ def _origin(result: TableResult) -> list[str]:
     changes = ", ".join(f"{key} {value}" for key, value in result.changes.items())
     lines = [
         f"- Budget: {result.budget}" + (f", changed: {changes}" if changes else ""),
-        f"- Teacher: {'; '.join(result.teachers) or 'none'}",
+        *([f"- Teacher: {'; '.join(result.teachers)}"] if result.teachers else []),
         f"- Data: {result.data}{problems}",
         f"- Seeds: {', '.join(map(str, result.seeds))}{spread}",
         f"- Time: {result.seconds:.0f} seconds for all stages, each once (an arm's seconds have those it shares)",

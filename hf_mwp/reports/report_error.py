@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
+
+from ..runs.recipes.recipe_file import unknown_name
 
 
 class ReportError(ValueError):
@@ -12,8 +13,6 @@ class ReportError(ValueError):
 
 def check_name(name: object, known: Iterable[object], kind: str, place: str) -> None:
     """Raises `ReportError` with a close match if `name` is not among the known ones."""
-    known = [str(each) for each in known]
-    if str(name) not in known:
-        close = difflib.get_close_matches(str(name), known, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else f" There are: {', '.join(known) or 'none'}."
-        raise ReportError(f"{place}: unknown {kind} {str(name)!r}.{hint}")
+    told = unknown_name(name, known, kind)
+    if told is not None:
+        raise ReportError(f"{place}: {told}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..runs.recipes import Recipe, Stage
+from ..runs.recipes.running import with_launcher
 from ..store.files import without_folder
 from .arm import Arm
 from .arm_result import ArmResult, ArmRun
@@ -64,6 +65,8 @@ class Reproduction:
         self.variables = variables
         self._failed: dict[str, str] = {}
         self._obstacles: dict[tuple[str, int], str | None] = {}
+        self._stages: dict[tuple[str, int], list[Stage]] = {}
+        self._changed: dict[tuple[str, int, str], Recipe] = {}
 
     @cached_property
     def missing(self) -> dict[str, str]:
@@ -76,12 +79,19 @@ class Reproduction:
 
     @cached_property
     def recipes(self) -> dict[tuple[str, int], Recipe]:
-        """The recipe of each arm with each seed, in the order in which they are run."""
+        """The recipe of each arm with each seed, in the order in which they are run, without changes of columns."""
         return {(arm.name, seed): self._recipe(arm, seed) for seed in self.seeds for arm in self.table.arms.values()}
 
     def stages(self, arm: str, seed: int) -> list[Stage]:
-        """The stages of an arm in the order in which they are run."""
-        return self.recipes[arm, seed].wanted(dict.fromkeys(column.stage for column in self._measured()))
+        """The stages of an arm in the order in which they are run, those of all columns."""
+        if (arm, seed) not in self._stages:
+            needed = [
+                stage
+                for column in self._measured()
+                for stage in self._recipe_of(column, arm, seed).wanted([column.stage])
+            ]
+            self._stages[arm, seed] = list({stage.folder: stage for stage in needed}.values())
+        return self._stages[arm, seed]
 
     def obstacle(self, arm: Arm, seed: int) -> str | None:
         """Why an arm cannot be run here; `None` if it can."""
@@ -104,7 +114,7 @@ class Reproduction:
             on_stage (`Callable`, *optional*): Called before a stage with arm, seed, stage, its number and their count.
             on_run (`Callable`, *optional*): Called after an arm with a seed, with all that is known by then.
         """
-        result = self._empty()
+        result, commands = self._empty(), with_launcher(commands, self.launch)
         rows = {arm.name: arm for arm in result.arms}
         for name, seed in self.recipes:
             arm = self.table.arms[name]
@@ -118,8 +128,17 @@ class Reproduction:
                 on_run(arm, run, result)
         return result
 
-    def _recipe(self, arm: Arm, seed: int | None) -> Recipe:
-        return self.table.make_recipe(arm, self.output_dir, self.budget, self.changes, seed, self.launch)
+    def _recipe(self, arm: Arm, seed: int | None, column: Column | None = None) -> Recipe:
+        return self.table.make_recipe(arm, self.output_dir, self.budget, self.changes, seed, self.launch, column)
+
+    def _recipe_of(self, column: Column, arm: str, seed: int) -> Recipe:
+        """The recipe that the figure of a column is read from; columns of equal changes share one."""
+        if not column.changes:
+            return self.recipes[arm, seed]
+        key = arm, seed, repr(column.changes)
+        if key not in self._changed:
+            self._changed[key] = self._recipe(self.table.arms[arm], seed, column)
+        return self._changed[key]
 
     def _obstacle(self, arm: Arm, seed: int) -> str | None:
         recipe, stages = self.recipes[arm.name, seed], {each.name: each for each in self.stages(arm.name, seed)}
@@ -191,20 +210,22 @@ class Reproduction:
     def _fill(self, arm: Arm, run: ArmRun) -> None:
         """What the stages of an arm that are done have to say."""
         self._measure(arm, run)
-        every = {stage.name: stage for stage in self.stages(arm.name, run.seed)}
-        stages = {name: stage for name, stage in every.items() if stage.is_done}
-        for column in [column for column in self._measured() if column.stage in stages]:
-            metrics = stages[column.stage].metrics
-            run.figures[column.name] = round(column.read(metrics), 4)
-            count = column.read_count(metrics)
-            if count is not None:
-                run.counts[column.name] = count
-        for stage in stages.values():
-            record = {"stage": stage.name, "folder": stage.folder.name, "fingerprint": stage.fingerprint}
-            run.stages.append({**record, "seconds": stage.record["seconds"]})
+        for column in self._measured():
+            stage = self._recipe_of(column, arm.name, run.seed).stages[column.stage]
+            if stage.is_done:
+                run.figures[column.name] = round(column.read(stage.metrics), 4)
+                count = column.read_count(stage.metrics)
+                if count is not None:
+                    run.counts[column.name] = count
+        every = self.stages(arm.name, run.seed)
+        for stage in every:
+            if stage.is_done:
+                record = {"stage": stage.name, "folder": stage.folder.name, "fingerprint": stage.fingerprint}
+                run.stages.append({**record, "seconds": stage.finished.record["seconds"]})
         run.seconds = round(sum(stage["seconds"] for stage in run.stages), 1)
-        if self.teacher_stage in stages or self.teacher_stage not in every:
-            run.teacher = describe_teacher(self.recipes[arm.name, run.seed], self.teacher_stage, every)
+        stages = {stage.name: stage for stage in every}
+        if self.teacher_stage not in stages or stages[self.teacher_stage].is_done:
+            run.teacher = describe_teacher(self.recipes[arm.name, run.seed], self.teacher_stage, stages)
 
     def _derive(self, result: TableResult) -> None:
         """Fills the columns that are made of others."""
@@ -235,11 +256,26 @@ class Reproduction:
                 | ({"missing": self.missing[each.name]} if each.name in self.missing else {})
                 for each in table.columns.values()
             ],
-            arms=[ArmResult(arm.name, arm.title, dict(arm.paper), arm.note) for arm in table.arms.values()],
+            arms=[
+                ArmResult(arm.name, arm.title, dict(arm.paper), arm.note, x=self._place(arm))
+                for arm in table.arms.values()
+            ],
+            x=table.x or "",
+            compare_with=table.compare_with or "",
             data=f"{without_folder(self.variables.get('dataset'))}, {self._training_size()}",
             changes=without_folder(self.changes | ({"launch": self.launch} if self.launch else {})),
             environment=self.environment,
         )
+
+    def _place(self, arm: Arm) -> float | None:
+        """Where an arm of a sweep stands."""
+        if self.table.x is None:
+            return None
+        value = self.recipes[arm.name, self.seeds[0]].variables[self.table.x]
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            raise ReportError(f"arm {arm.name!r}: the variable {self.table.x!r} is no number: {value!r}.") from None
 
     def _training_size(self) -> str:
         """How many problems the stages of the arms learn from, in words."""

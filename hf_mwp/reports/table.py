@@ -8,25 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from ..runs.recipes import Recipe, RecipeError, read_recipe
-from ..runs.recipes.recipe import read_yaml
+from ..runs.recipes.recipe_file import read_yaml
 from .arm import Arm
 from .column import Column
 from .report_error import ReportError, check_name
 
 
 KEYS = (
-    "table",
-    "paper",
-    "about",
-    "note",
-    "recipe",
-    "teacher_stage",
-    "variables",
-    "stages",
-    "changes",
-    "budgets",
-    "columns",
-    "arms",
+    *("table", "paper", "about", "note", "recipe", "teacher_stage", "x", "compare_with"),
+    *("variables", "stages", "changes", "budgets", "columns", "arms"),
 )
 
 
@@ -41,7 +31,9 @@ class Table:
     about: one line for the list of tables
     note: what differs from the paper
     recipe: ../compact_math23k.yaml            # relative to this file
-    teacher_stage: teacher                     # the stage whose encoder results name as the teacher
+    teacher_stage: teacher                     # if there is one: the stage whose encoder results name as the teacher
+    x: layers                                  # of a sweep, the variable on whose numbers the picture draws its lines
+    compare_with: "1"                          # the arm from which differences are told, with their intervals
     variables: {layers: 12}                    # beside those of the recipe
     stages: {}                                 # beside those of the recipe
     changes: {teacher.encoder_layers: "${layers}"}
@@ -53,7 +45,8 @@ class Table:
     ```
 
     The recipe of an arm is the recipe with its budget, then changed by the table, the table's budget, what the caller
-    wants, the arm, and the arm's budget, the last one winning. Stages that come out equal are run once.
+    wants, the column (`changes` of eight columns are eight data sets), the arm, and the arm's budget, the last one
+    winning. Stages that come out equal are run once.
 
     Args:
         name (`str`): Name of the table, such as `"compact-table4"`.
@@ -103,6 +96,17 @@ class Table:
         return str(self.content.get("table", self.name))
 
     @property
+    def x(self) -> str | None:
+        """The variable of a sweep."""
+        return self.content.get("x")
+
+    @property
+    def compare_with(self) -> str | None:
+        """Name of the arm that the others are compared with."""
+        name = self.content.get("compare_with")
+        return None if name is None else str(name)
+
+    @property
     def recipe_name(self) -> str:
         """Name of the recipe's file without its ending; also that of the folder of its stages."""
         return Path(self.content.get("recipe", self.name)).stem
@@ -120,6 +124,7 @@ class Table:
         changes: Mapping[str, Any] | None = None,
         seed: int | None = None,
         launch: str | None = None,
+        column: Column | None = None,
     ) -> Recipe:
         """
         The recipe of an arm.
@@ -131,21 +136,22 @@ class Table:
             changes (`Mapping[str, Any]`, *optional*): As [`Recipe`] takes them; the arm's win over these.
             seed (`int`, *optional*): Value of the variable `seed`.
             launch (`str`, *optional*): As [`Recipe`] takes it.
+            column ([`Column`], *optional*): The column whose changes are made too; the arm's win over these.
 
         Raises:
             RecipeError: see [`Recipe`].
         """
         budget = budget or self.recipe.get("budget")
-        merged: dict[str, Any] = {}
-        for layer in (
+        layers = (
             self.content.get("changes"),
             (self.content.get("budgets") or {}).get(budget),
             changes,
-            {} if seed is None else {"seed": seed},
+            None if seed is None else {"seed": seed},
+            None if column is None else column.changes,
             arm.changes,
             arm.budgets.get(budget),
-        ):
-            merged.update(self._flat(layer or {}))
+        )
+        merged = [layer for layer in layers if layer]
         content = {key: value for key, value in self.recipe.items() if key != "targets"}
         for key in ("variables", "stages"):
             content[key] = {**(self.recipe.get(key) or {}), **(self.content.get(key) or {})}
@@ -154,22 +160,14 @@ class Table:
         except RecipeError as error:
             raise RecipeError(f"arm {arm.name!r}: {error}") from None
 
-    def _flat(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Changes with one key per variable and option (`stage.option`), so that later ones win one by one."""
-        flat: dict[str, Any] = {}
-        for key, value in changes.items():
-            if key == "variables":
-                flat.update(value or {})
-            elif key in self.stage_names and isinstance(value, Mapping):
-                flat.update({f"{key}.{option}": each for option, each in value.items()})
-            else:
-                flat[key] = value
-        return flat
-
     def _check_names(self) -> None:
         source = self.source
         variables = [*(self.recipe.get("variables") or {}), *(self.content.get("variables") or {})]
         check_name(self.content.get("teacher_stage", "teacher"), [*self.stage_names, "teacher"], "stage", source)
+        if self.x is not None:
+            check_name(self.x, variables, "variable", source)
+        if self.compare_with is not None:
+            check_name(self.compare_with, self.arms, "arm", source)
         for column in self.columns.values():
             place = f"{source}, column {column.name!r}"
             if column.stage is not None:

@@ -31,6 +31,8 @@ class TableResult:
         seeds (`list[int]`): Seeds of each arm.
         columns (`list[dict]`): `name`, `title`, `unit`, and `missing`: why a column is empty.
         arms (`list[ArmResult]`): The rows.
+        x (`str`): The variable of a sweep; empty if the table is none.
+        compare_with (`str`): The arm that the others are compared with; empty if there is none.
         data (`str`): Data set and how much of it.
         changes (`dict[str, Any]`): What was changed from the command line.
         environment (`dict[str, Any]`): Versions of libraries, machine, revision, time.
@@ -45,6 +47,8 @@ class TableResult:
     columns: list[dict[str, str]]
     arms: list[ArmResult]
     data: str = ""
+    x: str = ""
+    compare_with: str = ""
     changes: dict[str, Any] = field(default_factory=dict)
     environment: dict[str, Any] = field(default_factory=dict)
 
@@ -74,6 +78,11 @@ class TableResult:
     def caution(self) -> str:
         """What a reader has to know of the budget; empty if nothing. Markdown, JSON, picture and terminal say it."""
         return caution(self.budget)
+
+    @property
+    def file_name(self) -> str:
+        """Name of the files of a report without their endings."""
+        return f"{self.table}-{self.budget}"
 
     @property
     def shown_columns(self) -> list[Column]:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from ..option_roles import TRAINER_OPTIONS, Role, roles_of
 from ..store.files import content_digest
 from ..usage_error import UsageError
-from .output_folder import OutputFolder
-from .run_arguments import ResumeArguments
+from .run_arguments import ResumeArguments, RunArguments
 from .run_folder import CONFIG, RunFolder, last_record, plain
 
 
@@ -21,31 +21,12 @@ if TYPE_CHECKING:
 
     from ..trainers.base_config import BaseConfig
 
-# Options on which no weight depends: where things lie and how the run is started, what is told of it, what is saved
-# and what is done at the end, on which devices and how fast it is computed.
-STARTED = ("resume", "overwrite", "resume_from_checkpoint", "hub_token")
-PLACES = ("output_dir", "data_dir", "tag_cache", "teacher_cache_dir")
-TOLD = (
-    *("logging_strategy", "logging_steps", "logging_first_step", "logging_nan_inf_filter", "log_on_each_node"),
-    *("log_level", "log_level_replica", "disable_tqdm", "report_to", "run_name", "project", "trackio_space_id"),
-    *("trackio_bucket_id", "trackio_static_space_id", "include_num_input_tokens_seen", "skip_memory_metrics"),
-    *("write_predictions", "debug", "do_train", "do_eval", "do_predict"),
-)
-SAVED = (
-    *("save_strategy", "save_steps", "save_total_limit", "save_only_model", "save_on_each_node"),
-    *("enable_jit_checkpoint", "push_to_hub", "hub_private_repo", "hub_model_id", "hub_strategy"),
-    *("hub_always_push", "hub_revision", "test", "test_num_beams"),
-)
-DEVICES = (
-    *("use_cpu", "local_rank", "per_device_eval_batch_size", "eval_accumulation_steps", "torch_compile"),
-    *("torch_compile_backend", "torch_compile_mode", "torch_empty_cache_steps", "use_cache"),
-    *("activation_checkpointing", "activation_checkpointing_kwargs", "gradient_checkpointing"),
-    *("gradient_checkpointing_kwargs", "dataloader_num_workers", "dataloader_pin_memory"),
-    *("dataloader_persistent_workers", "dataloader_prefetch_factor", "dataloader_multiprocessing_context"),
-    *("ddp_backend", "ddp_timeout", "ddp_bucket_cap_mb", "ddp_find_unused_parameters", "ddp_static_graph"),
-)
-MAY_DIFFER = frozenset((*PLACES, *TOLD, *SAVED, *DEVICES, "early_stopping_patience"))
-LENGTHS = ("num_train_epochs", "max_steps")
+LENGTHS = TRAINER_OPTIONS[Role.LENGTH]
+ROLES = roles_of(RunArguments) | {name: role for role, names in TRAINER_OPTIONS.items() for name in names}
+STARTED = frozenset(name for name, role in ROLES.items() if role & Role.LAUNCH)
+# No weight depends on these, nor on where data and tags lie.
+FREE = Role.PLACE | Role.CACHE | Role.TOLD | Role.LOGGED | Role.SAVED | Role.DEVICE
+MAY_DIFFER = frozenset(name for name, role in ROLES.items() if role & FREE) | {"data_dir", "tag_cache"}
 
 
 def begin_run(
@@ -106,7 +87,7 @@ def begin_record(folder: RunFolder, checkpoint: str | None, changes: Mapping[str
     folder.begin(checkpoint, changes)
 
 
-def _checkpoint(folder: OutputFolder, config: BaseConfig, args: ResumeArguments) -> str | None:
+def _checkpoint(folder: RunFolder, config: BaseConfig, args: ResumeArguments) -> str | None:
     from ..trainers.checkpoints import is_complete, last_complete_checkpoint
 
     path, last, given = folder.path, last_complete_checkpoint(folder.path), config.resume_from_checkpoint

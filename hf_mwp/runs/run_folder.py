@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import logging
-import os
 import platform
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -18,27 +15,32 @@ from typing import Any
 
 import yaml
 
-from ..store.disk_full_error import means_full_disk
+from ..store.disk_full_error import DiskFullError, means_full_disk
 from ..store.files import write_whole
+from ..store.process_lock import ProcessLock
 from ..usage_error import UsageError
-from .output_folder import OutputFolder
+from .environment import git_revision, library_versions, machine
+from .main_process import is_main_process
 
 
-CONFIG, RECORD = "run_config.yaml", "run.json"
-LIBRARIES = ("torch", "transformers", "accelerate", "datasets", "evaluate", "tokenizers", "safetensors", "numpy")
+CONFIG, RECORD, LOCK = "run_config.yaml", "run.json", "run.lock"
+RECORDS = (CONFIG, RECORD, "data.json", "metrics.json", "run.log", "learning_curve.png")
+MODEL_FILES = ("config.json", "*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*")
 
 
-class RunFolder(OutputFolder):
+class RunFolder:
     """
-    Writes the record of a run: `run_config.yaml` (what `--config` reads again), `run.json` (command, seed, library
-    versions, git revision, machine, times, and the same of earlier starts), `metrics.json`, `run.log`.
+    The folder that a command fills: held by one run at a time, until the context is left. A full disk is named there.
 
-    Only the first process of a distributed run writes.
+    With a command it has the record of the run: `run_config.yaml` (what `--config` reads again), `run.json` (command,
+    seed, library versions, git revision, machine, times, and the same of earlier starts), `metrics.json`, `run.log`.
+
+    Of a distributed run the first process holds it and writes; a process that is killed leaves it free.
 
     Args:
-        path (`str` or `Path`): The folder; made if it is not there.
-        command (`str`): The subcommand.
-        values (`Mapping[str, Any]`): Its resolved options.
+        path (`str` or `Path`): The folder; made if it is not there, and taken away again if nothing is written to it.
+        command (`str`, *optional*): The subcommand; without it there is no record.
+        values (`Mapping[str, Any]`, *optional*): Its resolved options.
         begin (`bool`, *optional*, defaults to `True`):
             Begin the record at once; otherwise [`begin`] does, when it is sure that the run will be one.
 
@@ -46,16 +48,38 @@ class RunFolder(OutputFolder):
         UsageError: the path is a file, or another run writes to the folder.
     """
 
-    def __init__(self, path: str | Path, command: str, values: Mapping[str, Any], begin: bool = True):
-        super().__init__(path)
+    def __init__(
+        self, path: str | Path, command: str | None = None, values: Mapping[str, Any] | None = None, begin: bool = True
+    ):
+        self.path = Path(path)
+        self.writes = is_main_process()
+        check_output_folder(self.path)
+        self._is_new = not self.path.exists()
+        self._lock = ProcessLock(self.path / LOCK) if self.writes else None
+        if self._lock is not None and not self._lock.acquire():
+            holder, self._lock = self._lock.holder, None
+            raise UsageError(
+                f"Another run writes to {self.path} ({holder}): wait for its end, or choose another output folder."
+            )
         self.command = f"hf-mwp {command}"
-        self.values = {name: plain(value) for name, value in values.items()}
+        self.values = {name: plain(value) for name, value in (values or {}).items()}
         self.record: dict[str, Any] = {}
         self._log: logging.Handler | None = None
         self._started = time.time()
         self._cpu_started = time.process_time()
-        if begin:
+        if begin and command is not None:
             self.begin()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace) -> None:
+        self.close()
+        if isinstance(error, DiskFullError):
+            raise UsageError(str(error)) from error
+        if not isinstance(error, UsageError) and means_full_disk(error):
+            remedy = "Make room, or choose another output folder, and start again."
+            raise UsageError(str(DiskFullError(self.path, remedy))) from error
 
     def begin(self, checkpoint: str | None = None, changes: Mapping[str, tuple] | None = None) -> None:
         """
@@ -88,6 +112,24 @@ class RunFolder(OutputFolder):
             for name in ("transformers", "hf_mwp"):
                 logging.getLogger(name).addHandler(self._log)
             logging.getLogger("hf_mwp").setLevel(logging.INFO)
+
+    def check_unused(self, overwrite: bool, files: tuple[str, ...] = MODEL_FILES) -> None:
+        """
+        Looks whether finished work would be written over.
+
+        Args:
+            overwrite (`bool`): Whether that is wanted.
+            files (`tuple[str, ...]`, *optional*): Patterns of the names that finished work has; a model's by default.
+
+        Raises:
+            UsageError: it would, and is not wanted.
+        """
+        found = [path.name for pattern in files for path in sorted(self.path.glob(pattern))]
+        if found and not overwrite:
+            raise UsageError(
+                f"{self.path} has finished work of an earlier run ({', '.join(found[:2])}): replace it with "
+                "--overwrite, or choose another --output_dir."
+            )
 
     def check_record(self) -> None:
         """Raises `UsageError` if the folder holds the record of another command."""
@@ -124,7 +166,12 @@ class RunFolder(OutputFolder):
             # What a full disk has no room for is lost.
             with suppress(OSError):
                 self._log.close()
-        super().close()
+        if self._lock is None:
+            return
+        lock, self._lock = self._lock, None
+        lock.release(remove=True)
+        if self._is_new and not any(self.path.iterdir()):
+            self.path.rmdir()
 
     def _earlier_starts(self) -> list[dict[str, Any]]:
         last = last_record(self.path)
@@ -140,6 +187,18 @@ class _RunLog(logging.FileHandler):
             super().handleError(record)
 
 
+def check_output_folder(path: str | Path) -> None:
+    """Raises `UsageError` if a file has the name of the folder, or of one above it."""
+    there = next((place for place in (Path(path), *Path(path).parents) if place.exists()), None)
+    if there is not None and not there.is_dir():
+        raise UsageError(f"{there} is a file; choose another output folder.")
+
+
+def describe_contents(path: Path, *made: str) -> str:
+    """What a run has left in its folder: what it `made`, and the records that are there."""
+    return f"{path} has {', '.join((*made, *(name for name in RECORDS if (path / name).is_file())))}"
+
+
 def last_record(folder: Path) -> dict[str, Any]:
     """What the last run wrote down in a folder; empty if there is nothing to be read."""
     try:
@@ -147,47 +206,6 @@ def last_record(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return record if isinstance(record, dict) else {}
-
-
-def git_revision() -> str | None:
-    """Commit of the working directory, with `-dirty` where files are changed; `None` outside a repository."""
-    commands = (["git", "rev-parse", "HEAD"], ["git", "status", "--porcelain", "--untracked-files=no"])
-    try:
-        revision, changes = (
-            subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
-            for command in commands
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return f"{revision}-dirty" if changes else revision
-
-
-def library_versions() -> dict[str, str]:
-    """Versions of this package and the libraries it computes with; those not installed are left out."""
-    from .. import __version__
-
-    versions = {"hf_mwp": __version__}
-    for name in LIBRARIES:
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return versions
-
-
-def machine() -> dict[str, Any]:
-    """Processor, cores, threads and accelerator of this machine."""
-    import torch
-
-    device = torch.cuda.get_device_name(0) if torch.cuda.is_available() else None
-    return {
-        "platform": platform.platform(),
-        "processor": platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
-        "torch_threads": torch.get_num_threads(),
-        "world_size": int(os.environ.get("WORLD_SIZE", "1")),
-        "accelerator": device,
-    }
 
 
 def plain(value: Any) -> Any:

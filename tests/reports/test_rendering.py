@@ -145,6 +145,38 @@ def test_the_same_results_give_the_same_picture(tmp_path):
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_sweep_is_drawn_as_lines(tmp_path):
+    bars, lines = result(), result()
+    lines.x = "layers"
+    for place, arm in enumerate(lines.arms):
+        arm.x = float(place)
+    for name, each in (("bars", bars), ("lines", lines)):
+        assert draw_table(each, tmp_path / f"{name}.png")
+    assert (tmp_path / "lines.png").read_bytes() != (tmp_path / "bars.png").read_bytes()
+    lines.save(tmp_path / "r.json")
+    assert draw_table(TableResult.load(tmp_path / "r.json"), tmp_path / "again.png")
+    assert (tmp_path / "lines.png").read_bytes() == (tmp_path / "again.png").read_bytes()
+
+
+def test_differences_of_arms_are_told_with_their_intervals():
+    compared = result()
+    compared.compare_with = "b"
+    compared.arms[1].runs = [
+        ArmRun(seed, "done", {"answer": answer}) for seed, answer in ((1, 59.0), (2, 60.0), (3, 9.0))
+    ]
+    told = "+2.00, 95 % interval +1.00 to +3.00 (2 pairs of seeds, bootstrap over seeds)"
+    assert f"- first | arm minus second, Answer: {told}" in to_markdown(compared).splitlines()
+    assert to_markdown(compared).count("bootstrap") == 1 and "bootstrap" not in to_markdown(result())
+
+
+def test_results_without_a_teacher_name_none():
+    alone = result()
+    for arm in alone.arms:
+        for run in arm.runs:
+            run.teacher = ""
+    assert "Teacher" not in to_markdown(alone)
+
+
 def test_without_figures_there_is_no_picture(tmp_path):
     empty = dataclasses.replace(result(), columns=[{"name": "size", "title": "Size", "unit": "M"}])
     assert not draw_table(empty, tmp_path / "a.png") and not (tmp_path / "a.png").exists()

@@ -85,6 +85,36 @@ def test_seeds_give_mean_and_deviation(tmp_path):
     assert reproduce(tmp_path, commands, seeds=[42]).arms[0].deviation("answer") is None
 
 
+def test_columns_are_changes_of_the_recipe(tmp_path):
+    figure = {"stage": "evaluate", "figure": "test/accuracy"}
+    columns = {
+        "answer": figure,
+        "pears": {**figure, "changes": {"dataset": "pears", "seed": 43}},
+        "plums": {**figure, "changes": {"dataset": "plums", "teacher": {"encoder_layers": 4}}},
+        "share": {"share_of": {"column": "pears", "arm": "all"}},
+    }
+    commands = Commands()
+    result = reproduce(tmp_path, commands, table={"columns": columns})
+    assert [arm.state for arm in (arm.runs[0] for arm in result.arms)] == ["done"] * 3
+    assert figures(result) == {"one": 6.25, "three": 18.75, "all": 75.0}
+    assert figures(result, "pears") == {"one": 7.25, "three": 19.75, "all": 76.0}
+    # An arm wins over a column; where it says nothing, the column does.
+    assert figures(result, "plums") == {"one": 25.0, "three": 25.0, "all": 25.0}
+    assert figures(result, "share")["all"] == 100.0
+    # Each arm has an evaluation for each column, and columns share what they do not change.
+    assert commands.ran.count("base") == 2
+    assert len(result.arms[0].runs[0].stages) == len({stage["folder"] for stage in result.arms[0].runs[0].stages})
+    again = Commands()
+    assert figures(reproduce(tmp_path, again, table={"columns": columns}), "plums")["one"] == 25.0 and not again.ran
+
+
+def test_a_sweep_knows_where_its_arms_stand(tmp_path):
+    result = reproduce(tmp_path, Commands(), table={"x": "layers"})
+    assert (result.x, [arm.x for arm in result.arms]) == ("layers", [1.0, 3.0, 12.0])
+    with pytest.raises(ReportError, match="arm 'one': the variable 'dataset' is no number: 'apples'"):
+        reproduce(tmp_path, Commands(), table={"x": "dataset"})
+
+
 def test_what_is_done_is_not_run_again(tmp_path):
     first = reproduce(tmp_path, Commands())
     again = Commands()

@@ -58,6 +58,13 @@ def test_equal_stages_of_arms_have_one_folder(tmp_path):
         ({"columns": {"x": {"measure": "flops", "unit": "G"}}}, "unknown unit 'G'"),
         ({"columns": {"x": {"mean_of": ["y"]}}}, "unknown column 'y'"),
         ({"columns": {"x": {"stage": "base", "figure": "a", "needs": "ape"}}}, "unknown variable 'ape'"),
+        (
+            {"columns": {"x": {"measure": "flops", "changes": {"seed": 1}}}},
+            "`changes` must be a mapping, and needs `stage`",
+        ),
+        ({"columns": {"x": {"stage": "base", "figure": "a", "changes": 1}}}, "`changes` must be a mapping"),
+        ({"x": "layer"}, "unknown variable 'layer'. Did you mean 'layers'"),
+        ({"compare_with": "alle"}, "unknown arm 'alle'. Did you mean 'all'"),
         ({"teacher_stage": "theacher"}, "unknown stage 'theacher'"),
     ],
 )

@@ -4,7 +4,8 @@ import pytest
 from rich.console import Console
 from transformers import TrainingArguments
 
-from hf_mwp.runs.resuming import DEVICES, LENGTHS, MAY_DIFFER, begin_record, begin_run, changed_options
+from hf_mwp.option_roles import TRAINER_OPTIONS, Role
+from hf_mwp.runs.resuming import LENGTHS, MAY_DIFFER, begin_record, begin_run, changed_options
 from hf_mwp.runs.run_arguments import ResumeArguments
 from hf_mwp.runs.run_folder import RunFolder
 from hf_mwp.usage_error import UsageError
@@ -131,5 +132,13 @@ def test_other_files_are_others(tmp_path):
 
 def test_names_are_those_of_options():
     names = set(TrainingArguments.__dataclass_fields__)
-    assert set(DEVICES) | set(LENGTHS) <= names
+    assert set(TRAINER_OPTIONS[Role.DEVICE]) | set(LENGTHS) <= names
+    assert {
+        "data_dir",
+        "tag_cache",
+        "test",
+        "test_num_beams",
+        "early_stopping_patience",
+        *TRAINER_OPTIONS[Role.DEVICE],
+    } <= MAY_DIFFER
     assert not MAY_DIFFER & {"seed", "data_seed", "learning_rate", "optim", "per_device_train_batch_size", "fp16"}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...option_roles import Role, option
-from ...runs.output_folder import OutputFolder, check_output_folder
+from ...runs.run_folder import RunFolder, check_output_folder
 from ...usage_error import UsageError
 from ..options.command_options import all_options
 from ..options.parsing import parse
@@ -69,7 +69,7 @@ def run(argv: list[str]) -> int:
     from ...hub import make_model_folder
 
     notes = read_notes(args.notes)
-    with OutputFolder(args.output_dir) as folder:
+    with RunFolder(args.output_dir) as folder:
         folder.check_unused(args.overwrite)
         make_model_folder(
             args.model,

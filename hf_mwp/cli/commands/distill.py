@@ -13,7 +13,8 @@ from ...tasks.data_options import DataArguments
 from ...tasks.math_word_problems import MathWordProblems
 from ..options.parsing import parse
 from ..options.training_options import DistillationOptions
-from .recipe import is_recipe, run_recipe
+from .run import is_recipe
+from .run import run as run_stages
 from .training_run import TaskTraining
 
 
@@ -52,7 +53,7 @@ def run(argv: list[str]) -> int:
     under `torchrun` and `accelerate launch`.
     """
     if is_recipe(argv):
-        return run_recipe(argv)
+        return run_stages(argv, "distill")
     (data_args, teacher_args, student_args, run_args, config), values = parse(
         "distill",
         "Train a student solver after a frozen teacher solver: its predictions, hidden states and embeddings. With a "

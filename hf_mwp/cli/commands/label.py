@@ -13,7 +13,7 @@ from ...store.files import write_json_lines
 from ..options.parsing import parse
 from ..options.search_options import SearchOptions, find_device
 from ..terminal.console import make_console, make_table, solving_bar
-from .recipe import check_one_process
+from .run import check_one_process
 
 
 @dataclass

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...building.model_sources import check_folder, find_encoder
 from ...building.solver import load_solver
 from ...option_roles import Role, option
-from ...runs.output_folder import OutputFolder, check_output_folder
+from ...runs.run_folder import RunFolder, check_output_folder
 from ...usage_error import UsageError
 from ..options.parsing import parse
 from ..terminal.console import make_console
@@ -54,7 +54,7 @@ def run(argv: list[str]) -> int:
     from ...distillation import mix_parameters
 
     check_folder(args.pretrained)
-    with OutputFolder(args.output_dir) as folder:
+    with RunFolder(args.output_dir) as folder:
         folder.check_unused(args.overwrite)
         solver, processor = load_solver(args.distilled)
         try:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from ...runs.output_folder import check_output_folder, describe_contents
-from ...runs.run_folder import RECORD, RunFolder
+from ...runs.run_folder import RECORD, RunFolder, check_output_folder, describe_contents
 from ...tasks.data_options import DataArguments
 from ...tasks.math_word_problems import MathWordProblems
 from ...usage_error import UsageError
@@ -19,15 +18,7 @@ from ..options.parsing import parse
 from ..terminal.console import make_console, of_equations, percent
 from ..terminal.curve import draw_learning_curve
 from ..terminal.solution import print_solution
-from .quickstart_models import (
-    QuickstartArguments,
-    cut_from_teacher,
-    distil,
-    make_teacher,
-    random_like,
-    train_baseline,
-    train_teacher,
-)
+from .quickstart_models import QuickstartArguments, train_models
 
 
 if TYPE_CHECKING:
@@ -55,7 +46,6 @@ def run(argv: list[str]) -> int:
     )
     check_output(Path(args.output_dir))
     import torch
-    from transformers import set_seed
 
     if args.threads is not None:
         torch.set_num_threads(args.threads)
@@ -69,21 +59,7 @@ def run(argv: list[str]) -> int:
         train, test = train[:160], test[:60]
 
     with RunFolder(args.output_dir, "quickstart", values) as folder:
-        set_seed(args.seed)
-        teacher, processor = make_teacher(args, train)
-        logs = {"teacher": train_teacher(args, teacher, processor, train, console)}
-        save(folder.path / "teacher", teacher, processor)
-
-        student = cut_from_teacher(args, teacher)
-        logs["student"] = distil(args, student, teacher, processor, train, console)
-        save(folder.path / "student", student, processor)
-
-        models = {"teacher": teacher, "student": student}
-        if args.baseline:
-            set_seed(args.seed)
-            models["random student"] = random_like(student)
-            logs["random student"] = train_baseline(args, models["random student"], processor, train, console)
-
+        models, processor, logs = train_models(args, train, console)
         figures = measure(models, processor, test, args.num_beams)
         console.print(figures_table(figures, args, data))
         console.print(groups_table(figures))
@@ -111,12 +87,6 @@ def check_output(path: Path) -> None:
             raise UsageError(f"{path / part} is of another run than a quickstart; choose another --output_dir.")
     if path.is_dir() and any(path.iterdir()) and "hf-mwp quickstart" not in _text(path / RECORD):
         raise UsageError(f"{path} is not empty and not from an earlier quickstart; choose another --output_dir.")
-
-
-def save(folder: Path, model: MwpSolver, processor: MwpProcessor) -> None:
-    """Saves a solver so that `pipeline("math-word-problem", model=folder)` loads it."""
-    model.save_pretrained(folder)
-    processor.save_pretrained(folder)
 
 
 def measure(models: dict[str, MwpSolver], processor: MwpProcessor, rows: list[dict], num_beams: int) -> dict[str, Any]:
@@ -163,18 +133,9 @@ def figures_table(figures: dict[str, Any], args: QuickstartArguments, data: Math
         "random student": f"random weights, trained {args.student_epochs:g} epochs without teacher",
     }
     table = Table(title=title, title_justify="left")
-    for heading in (
-        "model",
-        "how",
-        "layers",
-        "parameters",
-        "answer %",
-        "equation %",
-        "ms a problem",
-        "speed",
-        "kept %",
-    ):
-        table.add_column(heading, justify="left" if heading in ("model", "how") else "right")
+    headings = ("layers", "parameters", "answer %", "equation %", "ms a problem", "speed", "kept %")
+    for heading in ("model", "how", *headings):
+        table.add_column(heading, justify="right" if heading in headings else "left")
     for name, figure in figures.items():
         table.add_row(
             name,

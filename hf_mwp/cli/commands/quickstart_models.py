@@ -72,80 +72,75 @@ class QuickstartArguments:
         self.encoder = find_encoder(self.encoder)
 
 
-def make_teacher(args: QuickstartArguments, rows: Sequence[Mapping[str, Any]]) -> tuple[MwpSolver, MwpProcessor]:
-    """The teacher before its training: the pretrained encoder with a new decoder."""
-    return build_solver(
-        rows, encoder=args.encoder, dropout=args.dropout, min_constant_count=2, indexed_numbers=True, language="en"
-    )
+def train_models(
+    args: QuickstartArguments, rows: Sequence[Mapping[str, Any]], console: Console
+) -> tuple[dict[str, MwpSolver], MwpProcessor, dict[str, list[dict]]]:
+    """
+    The trained models by name, their processor, and the logs of their trainings; teacher and student are saved.
 
+    They are made in one process and not by stages of a recipe: a teacher that was saved and loaded gives a student
+    of other last digits, and `hf-mwp train` draws random weights in another order, so that seed 42 would not give
+    the accuracies that are told of it.
+    """
+    from transformers import set_seed
 
-def train_teacher(args: QuickstartArguments, model, processor, rows, console: Console) -> list[dict]:
-    """Fine-tunes a solver on equations; returns the log."""
-    return _train_solver(args, model, processor, rows, console, "teacher", args.teacher_epochs, args.learning_rate)
-
-
-def train_baseline(args: QuickstartArguments, model, processor, rows, console: Console) -> list[dict]:
-    """The same for the student from random weights; returns the log."""
-    name, rate = "random student", args.scratch_learning_rate
-    return _train_solver(args, model, processor, rows, console, name, args.student_epochs, rate)
-
-
-def cut_from_teacher(args: QuickstartArguments, teacher: MwpSolver) -> MwpSolver:
-    """A student of some of the teacher's layers, with the teacher's decoder."""
     from ...distillation import cut_student
-
-    return cut_student(teacher, parse_layers(args.student_layers))
-
-
-def distil(args: QuickstartArguments, student, teacher, processor, rows, console: Console) -> list[dict]:
-    """Distils the teacher into the student; returns the log."""
-    from ...trainers import DistillationConfig, DistillationTrainer
-
-    config = DistillationConfig(
-        **_common(args, "student", args.student_epochs, args.learning_rate),
-        temperature=args.temperature,
-    )
-    trainer = DistillationTrainer(
-        model=student, teacher_model=teacher, args=config, train_dataset=rows, processing_class=processor
-    )
-    return _run(trainer, console, "student")
-
-
-def random_like(student: MwpSolver) -> MwpSolver:
-    """A solver of the student's shape from random weights."""
     from ...models import MwpSolver
-
-    return MwpSolver(type(student.config).from_dict(student.config.to_dict()))
-
-
-def _train_solver(args, model, processor, rows, console, name, epochs, learning_rate) -> list[dict]:
-    from ...trainers import SolverConfig, SolverTrainer
-
-    config = SolverConfig(**_common(args, name.replace(" ", "_"), epochs, learning_rate))
-    return _run(SolverTrainer(model=model, args=config, train_dataset=rows, processing_class=processor), console, name)
-
-
-def _common(args: QuickstartArguments, name: str, epochs: float, learning_rate: float) -> dict[str, Any]:
-    return {
-        "output_dir": str(Path(args.output_dir) / name),
-        "num_train_epochs": epochs,
-        "per_device_train_batch_size": args.batch_size,
-        "learning_rate": learning_rate,
-        "decoder_learning_rate": args.decoder_learning_rate,
-        "save_strategy": "no",
-        "logging_steps": 0.02,
-        "seed": args.seed,
-        "disable_tqdm": True,
-        "report_to": "none",
-    }
-
-
-def _run(trainer, console: Console, name: str) -> list[dict]:
+    from ...trainers import DistillationConfig, DistillationTrainer, SolverConfig, SolverTrainer
     from ..terminal.progress import RichProgressCallback
 
-    progress = RichProgressCallback.attach(trainer, console, name)
-    try:
-        trainer.train()
-    finally:
-        progress.close()
-    return trainer.state.log_history
+    folder, logs = Path(args.output_dir), {}
+
+    def train(name, trainer_type, config_type, model, epochs, learning_rate, config=None, **more) -> MwpSolver:
+        config = config_type(
+            output_dir=str(folder / name.replace(" ", "_")),
+            num_train_epochs=epochs,
+            per_device_train_batch_size=args.batch_size,
+            learning_rate=learning_rate,
+            decoder_learning_rate=args.decoder_learning_rate,
+            save_strategy="no",
+            logging_steps=0.02,
+            seed=args.seed,
+            disable_tqdm=True,
+            report_to="none",
+            **(config or {}),
+        )
+        trainer = trainer_type(model=model, args=config, train_dataset=rows, processing_class=processor, **more)
+        progress = RichProgressCallback.attach(trainer, console, name)
+        try:
+            trainer.train()
+        finally:
+            progress.close()
+        logs[name] = trainer.state.log_history
+        return model
+
+    def save(name: str, model: MwpSolver) -> None:
+        model.save_pretrained(folder / name)
+        processor.save_pretrained(folder / name)
+
+    set_seed(args.seed)
+    teacher, processor = build_solver(
+        rows, encoder=args.encoder, dropout=args.dropout, min_constant_count=2, indexed_numbers=True, language="en"
+    )
+    train("teacher", SolverTrainer, SolverConfig, teacher, args.teacher_epochs, args.learning_rate)
+    save("teacher", teacher)
+    student = cut_student(teacher, parse_layers(args.student_layers))
+    train(
+        "student",
+        DistillationTrainer,
+        DistillationConfig,
+        student,
+        args.student_epochs,
+        args.learning_rate,
+        config={"temperature": args.temperature},
+        teacher_model=teacher,
+    )
+    save("student", student)
+    models = {"teacher": teacher, "student": student}
+    if args.baseline:
+        set_seed(args.seed)
+        baseline = MwpSolver(type(student.config).from_dict(student.config.to_dict()))
+        models["random student"] = train(
+            "random student", SolverTrainer, SolverConfig, baseline, args.student_epochs, args.scratch_learning_rate
+        )
+    return models, processor, logs

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import time
 from pathlib import Path
 
-import yaml
-from rich.console import Console
 from rich.table import Table as RichTable
 
-from ...reports import Arm, Reproduction, Table, TableResult, draw_table, to_markdown
+from ...reports import Arm, Reproduction, TableResult, reproduce_table, write_report
 from ...reports.arm_result import ArmRun
-from ...runs.output_folder import check_output_folder
 from ...runs.recipes import Stage
-from ...runs.run_folder import git_revision, library_versions, machine
-from ...tasks.math_word_problems import keep_loaded
+from ...runs.recipes.recipe_file import read_yaml
 from ...usage_error import UsageError
 from ..terminal.console import make_console
-from .recipe import add_launch, check_one_process, check_stage, read_changes, stage_commands
+from .run import add_launch, check_one_process, check_stage, read_changes, stage_commands
 
 
 FOLDER = Path("examples") / "reproduce"
@@ -32,31 +27,54 @@ def run(argv: list[str]) -> int:
         console.print(list_tables())
         return 0
     if args.from_results is not None:
-        result = TableResult.load(args.from_results)
-        write_report(result, Path(args.output_dir or Path(args.from_results).parent), Path(args.from_results).stem)
+        result, path = TableResult.load(args.from_results), Path(args.from_results)
+        write_report(result, Path(args.output_dir or path.parent), path.stem)
         console.print(result_table(result))
         return 0
     check_one_process("reproduce")
-    table = Table.from_file(find_table(args.table, args.table_file))
-    folder = Path(args.output_dir or Path("runs") / table.recipe_name)
-    check_output_folder(folder)
-    reproduction = Reproduction(
-        table,
-        folder,
+    place, folder, finished = "", Path(), 0
+
+    def tell_plan(reproduction: Reproduction) -> None:
+        nonlocal place, folder
+        place, folder = f"of {len(reproduction.recipes)}", reproduction.output_dir
+        console.print(plan_table(reproduction))
+
+    def tell_stage(arm: Arm, seed: int, stage: Stage, number: int, count: int) -> None:
+        if not stage.is_done:
+            heading = f"arm {finished + 1} {place}: {arm.title}, seed {seed}, stage {number} of {count}: {stage.name}"
+            console.rule(heading, align="left", style="dim")
+
+    def tell_run(arm: Arm, run: ArmRun, result: TableResult) -> None:
+        nonlocal finished
+        finished += 1
+        figures = ", ".join(
+            f"{column.title} {column.show(run.figures[column.name])} {column.unit}".rstrip()
+            for column in result.shown_columns
+            if column.name in run.figures
+        )
+        told = "; ".join(each for each in (figures, run.reason) if each)
+        if run.state != "waiting":
+            console.print(f"arm {finished} {place}: {arm.title}, seed {run.seed}: {run.state}. {told}")
+
+    result = reproduce_table(
+        find_table(args.table, args.table_file),
+        stage_commands(),
+        args.output_dir,
         budget=args.budget,
         seeds=args.seeds,
         arms=args.arms,
         changes=read_changes("reproduce", rest),
-        environment=environment(),
         launch=args.launch,
+        check=check_stage,
+        on_plan=tell_plan,
+        on_stage=tell_stage,
+        on_run=tell_run,
+        dry_run=args.dry_run,
     )
-    check(reproduction)
-    console.print(plan_table(reproduction))
-    if args.dry_run:
+    if result is None:
         return 0
-    result = run_table(reproduction, folder, console)
     console.print(result_table(result))
-    name = report_name(result)
+    name = result.file_name
     console.print(f"{folder} has {name}.json, {name}.md and {name}.png")
     if result.failed:
         console.print(f"Failed: {', '.join(result.failed)}; the same command tries them again.", style="red")
@@ -95,78 +113,13 @@ def table_files() -> dict[str, Path]:
     return {}
 
 
-def check(reproduction: Reproduction) -> None:
-    """Reads the options of all arms that will be run, so that a wrong one is found first; `UsageError` names it."""
-    seen = set()
-    for arm, seed in reproduction.recipes:
-        if arm not in reproduction.chosen or reproduction.obstacle(reproduction.table.arms[arm], seed) is not None:
-            continue
-        for stage in reproduction.stages(arm, seed):
-            if stage.fingerprint not in seen:
-                seen.add(stage.fingerprint)
-                try:
-                    check_stage(stage)
-                except UsageError as error:
-                    raise UsageError(f"{reproduction.table.name}, arm {arm!r}: {error}") from None
-
-
-def run_table(reproduction: Reproduction, folder: Path, console: Console) -> TableResult:
-    """Runs what is missing, with a heading for each stage, and writes the results after each arm."""
-    total = len(reproduction.recipes)
-    finished = 0
-
-    def announce(arm: Arm, seed: int, stage: Stage, number: int, count: int) -> None:
-        if not stage.is_done:
-            place = f"arm {finished + 1} of {total}: {arm.title}, seed {seed}"
-            console.rule(f"{place}, stage {number} of {count}: {stage.name}", align="left", style="dim")
-
-    def record(arm: Arm, run: ArmRun, result: TableResult) -> None:
-        nonlocal finished
-        finished += 1
-        figures = ", ".join(
-            f"{column.title} {column.show(run.figures[column.name])} {column.unit}".rstrip()
-            for column in result.shown_columns
-            if column.name in run.figures
-        )
-        told = "; ".join(each for each in (figures, run.reason) if each)
-        if run.state != "waiting":
-            console.print(f"arm {finished} of {total}: {arm.title}, seed {run.seed}: {run.state}. {told}")
-        write_report(result, folder, report_name(result))
-
-    with keep_loaded():
-        return reproduction.run(stage_commands(reproduction.launch), announce, record)
-
-
-def write_report(result: TableResult, folder: Path, name: str) -> None:
-    """Writes results as JSON, and Markdown and picture made of them."""
-    result.save(folder / f"{name}.json")
-    drawn = draw_table(result, folder / f"{name}.png")
-    text = to_markdown(result, f"{name}.png" if drawn else None)
-    (folder / f"{name}.md").write_text(text, encoding="utf-8")
-
-
-def report_name(result: TableResult) -> str:
-    """Name of the files of a report without their endings."""
-    return f"{result.table}-{result.budget}"
-
-
-def environment() -> dict:
-    """Versions, revision, machine and time, for the results."""
-    return {
-        "git_revision": git_revision(),
-        "libraries": library_versions(),
-        "machine": machine(),
-        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-    }
-
-
 def list_tables() -> RichTable:
     """All tables with a line on each."""
     listing = RichTable(title="hf-mwp reproduce <table>", title_justify="left")
     listing.add_column("table", no_wrap=True)
     listing.add_column("what it shows")
     for name, path in table_files().items():
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = read_yaml(path)
         listing.add_row(name, str(content.get("about") or content.get("table")))
     return listing
 

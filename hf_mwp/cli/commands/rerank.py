@@ -18,7 +18,7 @@ from ...usage_error import UsageError
 from ..options.parsing import parse
 from ..options.search_options import SearchOptions, find_device
 from ..terminal.console import make_console, make_table, percent, solving_bar
-from .recipe import check_one_process
+from .run import check_one_process
 
 
 @dataclass

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...runs.main_process import is_main_process
-from ...runs.output_folder import describe_contents
 from ...runs.resuming import begin_record, begin_run
 from ...runs.run_arguments import ResumeArguments
-from ...runs.run_folder import RunFolder
+from ...runs.run_folder import RunFolder, describe_contents
 from ...tasks.evaluation import evaluate_trained
 from ...tasks.task import Task
 from ..terminal.console import make_console, print_evaluation, solving_bar

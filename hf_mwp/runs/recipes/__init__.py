@@ -1,7 +1,9 @@
 """Recipes: several commands that build on each other, each done once."""
 
-from .recipe import Recipe, RecipeError, read_recipe
+from .recipe import Recipe
+from .recipe_file import RecipeError, read_recipe
+from .running import run_recipe
 from .stage import Stage, StageResult
 
 
-__all__ = ["Recipe", "RecipeError", "Stage", "StageResult", "read_recipe"]
+__all__ = ["Recipe", "RecipeError", "Stage", "StageResult", "read_recipe", "run_recipe"]

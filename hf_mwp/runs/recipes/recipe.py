@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import copy
-import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from .stage import PLACES, Stage, StageResult, fingerprint
-
-
-REFERENCE = re.compile(r"\$\{(\w+)\}")
-KEYS = ("recipe", "base", "budget", "variables", "stages", "budgets", "targets")
-# How deep mappings are merged into those of the base: variables; options of stages; options of a budget's stages.
-MERGED = {"variables": 1, "stages": 2, "budgets": 3}
+from ..finished_folder import FinishedFolder
+from .recipe_file import KEYS, RecipeError, read_recipe, unknown_name
+from .stage import Stage, StageResult
+from .stage_fingerprint import PLACES, fingerprint
 
 
-class RecipeError(ValueError):
-    """A recipe that cannot be run as it is written; the message names the file and the place."""
+# What a stage stands as in a text until its folder is known.
+MARK = re.compile("\0(.+?)\0")
 
 
 class Recipe:
@@ -43,17 +37,17 @@ class Recipe:
 
     A file with `base: other.yaml` holds only what differs from that file, whose path is seen from its own.
 
-    `${name}` stands for a variable, or for the folder of a stage, which is then run before. The folder of a stage is
-    named after its fingerprint, so that what is there already is used again, by this recipe and by others in the same
-    folder, and a changed option never meets an old result.
+    `${name}` stands for a variable, or for the folder of a stage, which is then run before; OmegaConf fills it in
+    (after a backslash it stays). The folder of a stage is named after its fingerprint, so that what is there is used
+    again, by this recipe and by others in the same folder, and a changed option never meets an old result.
 
     Args:
         content (`dict`): What the file holds, as [`read_recipe`] gives it.
         output_dir (`str` or `Path`): Folder for the folders of the stages.
         budget (`str`, *optional*): One of the file's budgets; by default the one that it names.
-        changes (`Mapping[str, Any]`, *optional*):
+        changes (`Mapping[str, Any]` or a sequence of such, *optional*):
             Values that win over the file: `{"seed": 1}` sets a variable, `{"teacher.max_steps": 5}` an option of a
-            stage, `{"teacher": {"max_steps": 5}}` several; `None` takes an option away.
+            stage, `{"teacher": {"max_steps": 5}}` several; `None` takes an option away. Of several the last one wins.
         source (`str`, *optional*): Name of the file, for messages.
         launch (`str`, *optional*): The program that starts stages which train, if they are not just called.
 
@@ -67,7 +61,7 @@ class Recipe:
         content: Mapping[str, Any],
         output_dir: str | Path,
         budget: str | None = None,
-        changes: Mapping[str, Any] | None = None,
+        changes: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         source: str = "the recipe",
         launch: str | None = None,
     ) -> None:
@@ -80,23 +74,26 @@ class Recipe:
             self._check(key, KEYS, "key")
         self.title = str(content.get("recipe", source))
         self.variables = self._mapping(content.get("variables") or {}, "variables")
-        stages = self._mapping(copy.deepcopy(content["stages"]), "stages")
+        stages = self._mapping(content["stages"], "stages")
         self._options = {name: self._mapping(options, f"stages.{name}") for name, options in stages.items()}
         budgets = self._mapping(content.get("budgets") or {}, "budgets")
         self.budget = budget or content.get("budget")
         if self.budget is not None:
+            self.budget = str(self.budget)
             self._check(self.budget, budgets, "budget")
             place = f"budgets.{self.budget}"
             self._change(self._mapping(budgets[self.budget] or {}, place), f"{place}.")
-        self._change(changes or {})
+        for each in [changes or {}] if isinstance(changes, Mapping | None) else changes:
+            self._change(each)
         targets = content.get("targets") or list(self._options)
         if not isinstance(targets, (list, tuple)) or not all(isinstance(target, str) for target in targets):
             example = next(iter(self._options), "stage")
             raise RecipeError(f"{source}, targets: needs a list of names ([{example}]), not {targets!r}.")
         self.targets = list(targets)
         self.stages: dict[str, Stage] = {}
-        for name in self._options:
-            self._resolve(name, ())
+        options = self._filled()
+        for name in options:
+            self._add_stage(name, options, ())
 
     @classmethod
     def from_file(cls, path: str | Path, output_dir: str | Path, **kwargs) -> Recipe:
@@ -154,47 +151,72 @@ class Recipe:
                 self._check(key, self.variables, "variable")
                 self.variables[key] = value
 
-    def _resolve(self, name: str, parents: tuple[str, ...]) -> Stage:
+    def _filled(self) -> dict[str, dict[str, Any]]:
+        """The options of all stages with the values of variables, and with marks for folders."""
+        from omegaconf import OmegaConf
+        from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
+
+        marks = {name: f"\0{name}\0" for name in self._options}
+        try:
+            root = OmegaConf.create({**marks, **self.variables})
+        except OmegaConfBaseException as error:
+            raise RecipeError(f"{self.source}, variables: {error}") from None
+
+        def fill(value: Any) -> Any:
+            config = OmegaConf.create({"value": value}, parent=root)
+            return OmegaConf.to_container(config, resolve=True)["value"]
+
+        # Most options are one of a few variables.
+        fill_text = cache(fill)
+
+        def option(place: str, value: Any) -> Any:
+            try:
+                if isinstance(value, str):
+                    return fill_text(value) if "${" in value else value
+                return fill(value) if isinstance(value, (Mapping, list, tuple)) else value
+            except InterpolationKeyError as error:
+                missing = re.search("'(.*)'", error.msg)[1]
+                self._check(missing, [*self._options, *self.variables], "variable or stage", place)
+                raise RecipeError(f"{self.source}, {place}: {error.msg}") from None
+            except OmegaConfBaseException as error:
+                fault = f"{value!r} cannot be filled in: {str(error).splitlines()[0]}."
+                raise RecipeError(f"{self.source}, {place}: {fault}") from None
+
+        return {
+            stage: {name: option(f"{stage}.{name}", value) for name, value in options.items()}
+            for stage, options in self._options.items()
+        }
+
+    def _add_stage(self, name: str, every: Mapping[str, Mapping[str, Any]], parents: tuple[str, ...]) -> Stage:
+        """Adds a stage after those that it builds on."""
         if name in self.stages:
             return self.stages[name]
         if name in parents:
             raise RecipeError(f"{self.source}: the stages {' -> '.join([*parents, name])} need each other.")
-        options = {key: value for key, value in self._options[name].items() if value is not None}
+        options = {key: value for key, value in every[name].items() if value is not None}
         command = options.pop("command", None)
         if not isinstance(command, str):
             raise RecipeError(f"{self.source}: stage {name!r} has no `command`.")
         needs: dict[str, Stage] = {}
 
-        def filled(value: Any, place: str, above: tuple[str, ...] = ()) -> Any:
+        def with_folders(value: Any) -> Any:
             if isinstance(value, Mapping):
-                return {key: filled(item, f"{place}.{key}", above) for key, item in value.items()}
-            if isinstance(value, list):
-                return [filled(item, place, above) for item in value]
-            if not isinstance(value, str):
-                return value
+                return {key: with_folders(item) for key, item in value.items()}
+            if isinstance(value, (list, tuple)):
+                return [with_folders(item) for item in value]
+            return MARK.sub(input_folder, value) if isinstance(value, str) else value
 
-            def one(reference: str) -> Any:
-                if reference in above:
-                    circle = " -> ".join([*above, reference])
-                    raise RecipeError(f"{self.source}, {place}: the variables {circle} refer to each other.")
-                if reference in self.variables:
-                    return filled(self.variables[reference], place, (*above, reference))
-                self._check(reference, [*self._options, *self.variables], "variable or stage", place)
-                needs[reference] = self._resolve(reference, (*parents, name))
-                return str(needs[reference].folder)
+        def input_folder(mark: re.Match) -> str:
+            needs[mark[1]] = self._add_stage(mark[1], every, (*parents, name))
+            return str(needs[mark[1]].folder)
 
-            whole = REFERENCE.fullmatch(value)
-            return one(whole[1]) if whole else REFERENCE.sub(lambda match: str(one(match[1])), value)
-
-        for key in [key for key in PLACES if key in options]:
-            # A cache may lie in the folder of a stage that is not needed otherwise.
-            options[key] = filled(options[key], f"{name}.{key}")
-            needs.clear()
-        options = {key: filled(value, f"{name}.{key}") for key, value in options.items()}
-        options = {key: value for key, value in options.items() if value is not None}
+        # A cache may lie in the folder of a stage that is not needed otherwise.
+        options |= {key: with_folders(options[key]) for key in PLACES if key in options}
+        needs.clear()
+        options = {key: with_folders(value) for key, value in options.items()}
         inputs = {str(stage.folder): stage.fingerprint for stage in needs.values()}
         digest = fingerprint(command, options, inputs, self.launch)
-        folder = self.output_dir / f"{name}-{digest[:8]}"
+        folder = FinishedFolder.named(self.output_dir, name, digest).path
         self.stages[name] = Stage(name, command, options, tuple(needs.values()), digest, folder)
         return self.stages[name]
 
@@ -207,53 +229,11 @@ class Recipe:
         return dict(value)
 
     def _check(self, name: str, known: Iterable[str], kind: str, place: str | None = None) -> None:
-        known = [str(each) for each in known]
-        if name not in known:
-            close = difflib.get_close_matches(str(name), known, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else f" There are: {', '.join(known) or 'none'}."
-            where = f"{self.source}, {place}" if place else self.source
-            raise RecipeError(f"{where}: unknown {kind} {name!r}.{hint}")
+        told = unknown_name(name, known, kind)
+        if told is not None:
+            raise RecipeError(f"{self.source}, {place}: {told}" if place else f"{self.source}: {told}")
 
 
 def caution(budget: str | None) -> str:
     """What a reader of figures has to know of their budget; empty if nothing."""
     return "budget quick: only to see it run, these figures say nothing" if budget == "quick" else ""
-
-
-def read_recipe(path: str | Path) -> Any:
-    """
-    What a recipe's file holds, merged into its base if it has one.
-
-    Raises:
-        RecipeError: there is no such file, it is no YAML, or its base is no recipe or leads back to it.
-    """
-    return _read_merged(Path(path), ())
-
-
-def _read_merged(path: Path, above: tuple[Path, ...]) -> Any:
-    content = read_yaml(path)
-    if not isinstance(content, Mapping) or content.get("base") is None:
-        return content
-    if path.resolve() in above:
-        raise RecipeError(f"{above[0]}: its `base` leads back to {path}.")
-    base = _read_merged(path.parent / str(content["base"]), (*above, path.resolve()))
-    if not isinstance(base, Mapping):
-        raise RecipeError(f"{path}: its `base` {content['base']} is no recipe.")
-    own = {key: value for key, value in content.items() if key != "base"}
-    return {**base, **{key: _merged(base.get(key), value, MERGED.get(key, 0)) for key, value in own.items()}}
-
-
-def _merged(base: Any, value: Any, depth: int) -> Any:
-    if depth == 0 or not isinstance(base, Mapping) or not isinstance(value, Mapping):
-        return value
-    return {**base, **{key: _merged(base.get(key), item, depth - 1) for key, item in value.items()}}
-
-
-def read_yaml(path: str | Path) -> Any:
-    """Parses a YAML file; `RecipeError` if it is missing or no YAML."""
-    try:
-        return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise RecipeError(f"There is no file {path}.") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise RecipeError(f"{path} cannot be read as YAML: {error}") from error

@@ -12,7 +12,7 @@ from ...tasks.pretraining_corpus import NO_TAGGER
 from ...usage_error import UsageError
 from . import Stage
 from .layers import made_layers, model_layers
-from .stage import SOURCES, is_made, locate_source
+from .stage_fingerprint import SOURCES, is_made, locate_source
 
 
 # Options that name a model, and the type that it must have.

@@ -7,9 +7,10 @@ import pytest
 import yaml
 
 from hf_mwp.cli.commands import reproduce
-from hf_mwp.cli.commands.recipe import stage_commands
+from hf_mwp.cli.commands.run import check_stage, stage_commands
 from hf_mwp.cli.main import main
 from hf_mwp.reports import Reproduction, Table, TableResult
+from hf_mwp.reports.running import check_stages
 from hf_mwp.runs.recipes import RecipeError
 
 
@@ -115,7 +116,7 @@ def test_an_arm_that_fails_is_named_at_the_end(quick, capsys, monkeypatch):
             raise MemoryError("too small a machine")
         return stage_commands()["train"](arguments)
 
-    monkeypatch.setattr(reproduce, "stage_commands", lambda launch: {**stage_commands(), "train": train})
+    monkeypatch.setattr(reproduce, "stage_commands", lambda: {**stage_commands(), "train": train})
     assert main(argv) == 1
     shown = capsys.readouterr().out
     assert "Failed: 1;" in shown and "arm 1 of 8: 1, seed 42: failed. stage teacher: too small a machine" in shown
@@ -136,7 +137,7 @@ def test_options_of_all_stages_are_options_of_their_commands(name, budget, tmp_p
 
 def test_arms_whose_weights_are_not_at_hand_are_not_checked(tmp_path):
     reproduction = Reproduction(load("compact-table7"), tmp_path, "quick")
-    reproduce.check(reproduction)
+    check_stages(reproduction, check_stage)
     obstacles = {name: reproduction.obstacle(arm, 42) for name, arm in reproduction.table.arms.items()}
     assert [name for name, obstacle in obstacles.items() if obstacle is None] == ["teacher", "ours"]
     assert obstacles["minilm"] == "no weights are named; --minilm names a folder or Hub id"
@@ -147,7 +148,7 @@ def test_arms_whose_weights_are_not_at_hand_are_not_checked(tmp_path):
 def test_weights_of_arms_that_are_not_asked_for_are_not_looked_for(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("hf_mwp.reports.reproduction.weights_missing", lambda name: pytest.fail(f"asked for {name}"))
     reproduction = Reproduction(load("compact-table7"), tmp_path, "cpu", arms=["ours"])
-    reproduce.check(reproduction)
+    check_stages(reproduction, check_stage)
     reproduce.plan_table(reproduction)
     shown = [arm.runs[0].state for arm in reproduction.run({}).arms]
     assert shown == ["waiting", "waiting", "waiting", "waiting", "failed"]
@@ -157,7 +158,7 @@ def test_weights_of_arms_that_are_not_asked_for_are_not_looked_for(tmp_path, mon
 @pytest.mark.parametrize("name", NAMES)
 def test_all_options_are_read(name, tmp_path):
     for budget in BUDGETS:
-        reproduce.check(Reproduction(load(name), tmp_path, budget, changes={"use_cpu": True}))
+        check_stages(Reproduction(load(name), tmp_path, budget, changes={"use_cpu": True}), check_stage)
 
 
 @pytest.mark.slow

@@ -11,7 +11,9 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from hf_mwp.runs.recipes import Recipe, RecipeError, read_recipe, stage
+from hf_mwp.runs import finished_folder
+from hf_mwp.runs.recipes import Recipe, RecipeError, read_recipe
+from hf_mwp.runs.recipes.stage_fingerprint import fingerprint
 
 
 FIXTURES = Path(__file__).parents[2] / "data" / "fixtures"
@@ -189,7 +191,7 @@ def test_what_starts_the_training_matters(tmp_path):
     alone, two = (recipe(tmp_path, launch=each).stages for each in (None, "torchrun --nproc_per_node 2"))
     assert all(alone[name].fingerprint != two[name].fingerprint for name in ("teacher", "student"))
     inputs = {"command": "evaluate", "options": {"beams": 5}, "inputs": {}}
-    assert stage.fingerprint(**inputs) == stage.fingerprint(**inputs, launch="torchrun")
+    assert fingerprint(**inputs) == fingerprint(**inputs, launch="torchrun")
 
 
 def test_where_a_cache_lies_does_not_matter(tmp_path):
@@ -263,12 +265,52 @@ def test_a_change_of_a_stage_is_a_mapping(tmp_path):
 
 def test_variables_that_refer_to_each_other_are_named(tmp_path):
     changes = {"data": "${seed}", "seed": ["x${layers}"], "layers": "${seed}"}
-    with pytest.raises(RecipeError, match="teacher.seed: the variables seed -> layers -> seed refer to each other"):
+    with pytest.raises(RecipeError, match=r"teacher.seed: '\${seed}' cannot be filled in: Interpolation to parent"):
         recipe(tmp_path, changes=changes)
-    with pytest.raises(RecipeError, match="teacher.dataset: the variables data -> data refer to each other"):
+    with pytest.raises(RecipeError, match=r"teacher.dataset: '\${data}' cannot be filled in: Recursive"):
         recipe(tmp_path, changes={"data": "${data}/more"})
     twice = recipe(tmp_path, changes={"layers": ["${data}", "${data}"]}).stages["teacher"]
     assert twice.options["layers"] == ["numbers", "numbers"]
+
+
+def test_numbers_in_mappings_are_numbers(tmp_path):
+    path = tmp_path / "r.yaml"
+    path.write_text("stages: {one: {command: train, encoder_config: {layer_norm_eps: 1e-12}, rates: [2e-4, 1E3, 5]}}")
+    options = Recipe.from_file(path, tmp_path).stages["one"].options
+    assert options == {"encoder_config": {"layer_norm_eps": 1e-12}, "rates": [2e-4, 1000.0, 5]}
+    # The command reads them from the stage's own file.
+    Recipe.from_file(path, tmp_path).run({"train": lambda argv: None})
+    (file,) = tmp_path.glob("one-*/stage.yaml")
+    assert yaml.safe_load(file.read_text())["encoder_config"] == {"layer_norm_eps": 1e-12}
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "line"),
+    [
+        ("stages:\n  one: {command: train}\n  two: {command: train}\n  one: {command: mix}", "one", 4),
+        ("stages:\n  one:\n    seed: 1\n    command: train\n    seed: 2", "seed", 5),
+        ("stages:\n  one:\n    command: train\n    encoder_config:\n      a: [{b: 1, c: 2, b: 3}]", "b", 5),
+        ("stages: {}\nvariables: {}\nstages: {}", "stages", 3),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused_with_its_place(tmp_path, text, key, line):
+    path = tmp_path / "r.yaml"
+    path.write_text(text)
+    with pytest.raises(
+        RecipeError, match=rf"r.yaml cannot be read as YAML:(?s:.*)duplicate key {key}\n.*line {line},"
+    ):
+        read_recipe(path)
+
+
+def test_several_changes_win_one_after_another(tmp_path):
+    changes = [{"teacher": {"epochs": 4, "x": 1}}, {"teacher.epochs": 5, "seed": 1}, {"variables": {"seed": 2}}]
+    options = recipe(tmp_path, changes=changes).stages["teacher"].options
+    assert options == {"seed": 2, "dataset": "numbers", "epochs": 5, "x": 1}
+
+
+def test_an_option_that_is_a_mapping_is_replaced_as_a_whole(tmp_path):
+    changes = [{"teacher.config": {"a": 1, "b": 2}}, {"teacher.config": {"a": 3}}]
+    assert recipe(tmp_path, changes=changes).stages["teacher"].options["config"] == {"a": 3}
 
 
 def test_a_file_holds_what_differs_from_its_base(tmp_path):
@@ -350,7 +392,7 @@ def test_what_an_interrupted_stage_without_checkpoints_has_written_is_replaced(t
 
 def test_seconds_count_earlier_starts_up_to_the_checkpoint_that_was_gone_on_from(tmp_path, monkeypatch):
     teacher, now = recipe(tmp_path).stages["teacher"], 1000.0
-    monkeypatch.setattr(stage, "time", SimpleNamespace(time=lambda: now))
+    monkeypatch.setattr(finished_folder, "time", SimpleNamespace(time=lambda: now))
 
     def start(seconds, saved_after=None, killed=True):
         def train(argv):
@@ -372,7 +414,7 @@ def test_seconds_count_earlier_starts_up_to_the_checkpoint_that_was_gone_on_from
         with pytest.raises(KeyboardInterrupt):
             start(seconds, saved_after)
     assert start(7, killed=False).seconds == 30 + 10 + 7
-    assert start(9).seconds == teacher.record["seconds"] == 47
+    assert start(9).seconds == teacher.finished.record["seconds"] == 47
 
 
 def test_a_stage_that_another_run_is_busy_with_is_waited_for(tmp_path, caplog):

@@ -1,37 +1,73 @@
-"""Running a recipe: `hf-mwp distill --config` with a file that has `stages`."""
+"""`hf-mwp run`: the stages of a recipe that are not there yet; also `hf-mwp distill --config` with stages."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
 import os
-import shlex
-import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
-from rich.console import Console
 from rich.table import Table
 
-from ...runs.output_folder import check_output_folder
-from ...runs.recipes import Recipe, RecipeError, Stage, StageResult
-from ...runs.recipes.recipe import caution, read_yaml
+from ...runs.recipes import Recipe, RecipeError, Stage, StageResult, run_recipe
+from ...runs.recipes.recipe import caution
+from ...runs.recipes.recipe_file import read_value, read_yaml
 from ...runs.recipes.stage import TRAINING_COMMANDS
 from ...runs.recipes.stage_checks import check_data, check_layers, check_models
-from ...tasks.math_word_problems import keep_loaded
 from ...usage_error import UsageError
 from ..options.parsing import parse
 from ..terminal.console import make_console, percent
 
 
 STAGE_COMMANDS = (*TRAINING_COMMANDS, "mix", "label", "rerank", "evaluate", "card")
-# How YAML writes nothing, and what a text in quotes or a block of text begins with.
-NOTHING = ("", "~", "null", "Null", "NULL")
-QUOTES = "'\"|>"
+
+
+def run(argv: list[str], command: str = "run") -> int:
+    """
+    Runs the stages that are not there yet, and prints what each of them gave; see `hf-mwp run --help`.
+
+    Args:
+        argv (`list[str]`): The arguments.
+        command (`str`, *optional*, defaults to `"run"`): The command that is given them, for messages.
+    """
+    if argv and not argv[0].startswith("-"):
+        argv = ["--config", *argv]
+    args, rest = _parser(command).parse_known_args(argv)
+    changes = read_changes(command, rest)
+    if args.config is None:
+        raise UsageError(f"{command}: name a recipe, such as examples/compact_asdiv.yaml.")
+    check_one_process(command)
+    console = make_console()
+    shown: list[Recipe] = []
+
+    def tell_plan(recipe: Recipe, stages: list[Stage]) -> None:
+        shown.append(recipe)
+        console.print(plan_table(recipe, stages))
+
+    def tell_stage(stage: Stage, number: int, count: int) -> None:
+        state = "done before, skipped" if stage.is_done else f"hf-mwp {stage.command}"
+        console.rule(f"stage {number} of {count}: {stage.name} ({state})", align="left", style="dim")
+
+    results = run_recipe(
+        args.config,
+        args.output_dir,
+        budget=args.budget,
+        changes=changes,
+        targets=args.targets,
+        launch=args.launch,
+        commands=stage_commands(),
+        check=check_stage,
+        on_plan=tell_plan,
+        on_stage=tell_stage,
+        dry_run=args.dry_run,
+    )
+    if not args.dry_run:
+        console.print(result_table(shown[0], results))
+    return 0
 
 
 def is_recipe(argv: Sequence[str]) -> bool:
@@ -48,58 +84,9 @@ def is_recipe(argv: Sequence[str]) -> bool:
     return isinstance(content, Mapping) and ("stages" in content or "base" in content)
 
 
-def run_recipe(argv: Sequence[str]) -> int:
-    """Runs the stages that are not there yet, and prints what each of them gave."""
-    args, changes = _arguments(argv)
-    check_one_process("distill")
-    console = make_console()
-    folder = args.output_dir or Path("runs") / Path(args.config).stem
-    check_output_folder(folder)
-    recipe = Recipe.from_file(args.config, folder, budget=args.budget, changes=changes, launch=args.launch)
-    stages = recipe.wanted(args.targets)
-    for stage in stages:
-        check_stage(stage)
-    console.print(plan_table(recipe, stages))
-    if args.dry_run:
-        return 0
-    results = run_stages(recipe, console, args.targets)
-    console.print(result_table(recipe, results))
-    return 0
-
-
-def run_stages(recipe: Recipe, console: Console, targets: Sequence[str] | None = None) -> list[StageResult]:
-    """Runs what is missing of a recipe, with a heading for each stage."""
-
-    def announce(stage: Stage, number: int, count: int) -> None:
-        state = "done before, skipped" if stage.is_done else f"hf-mwp {stage.command}"
-        console.rule(f"stage {number} of {count}: {stage.name} ({state})", align="left", style="dim")
-
-    with keep_loaded():
-        return recipe.run(stage_commands(recipe.launch), targets, announce)
-
-
-def stage_commands(launch: str | None = None) -> dict[str, Callable[[list[str]], int]]:
-    """
-    The functions of the commands that may be stages.
-
-    Args:
-        launch (`str`, *optional*): A program that starts those that train, such as `torchrun --nproc_per_node 2`.
-    """
-    commands = {name: importlib.import_module(f".{name}", __package__).run for name in STAGE_COMMANDS}
-    if launch is not None:
-        commands |= {name: partial(_launch, shlex.split(launch), name) for name in TRAINING_COMMANDS}
-    return commands
-
-
-def _launch(launcher: list[str], command: str, argv: list[str]) -> int:
-    words = [*launcher, "-m", "hf_mwp", command, *argv]
-    try:
-        status = subprocess.run(words, check=False).returncode
-    except OSError as error:
-        raise UsageError(f"{words[0]} cannot be started: {error}") from error
-    if status:
-        raise UsageError(f"`{shlex.join(words)}` ended with status {status}.")
-    return 0
+def stage_commands() -> dict[str, Callable[[list[str]], int]]:
+    """The functions of the commands that may be stages."""
+    return {name: importlib.import_module(f".{name}", __package__).run for name in STAGE_COMMANDS}
 
 
 def check_one_process(command: str, launches: bool = True) -> None:
@@ -149,7 +136,7 @@ def plan_table(recipe: Recipe, stages: Sequence[Stage]) -> Table:
     for heading in ("stage", "command", "builds on", "folder", "state"):
         table.add_column(heading)
     for stage in stages:
-        state = "done" if stage.is_done else "begun" if stage.checkpoint else "to do"
+        state = "done" if stage.is_done else "begun" if stage.finished.checkpoint else "to do"
         table.add_row(stage.name, f"hf-mwp {stage.command}", ", ".join(stage.needs), stage.folder.name, state)
     return table
 
@@ -189,21 +176,22 @@ def headline(metrics: Mapping[str, Any]) -> str:
     return ", ".join(shown)
 
 
-def _arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, dict[str, Any]]:
+def _parser(command: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="hf-mwp distill",
+        prog=f"hf-mwp {command}",
+        usage=f"hf-mwp {command} {'RECIPE' if command == 'run' else '--config RECIPE'} [options]",
         allow_abbrev=False,
-        description="Runs a recipe. --variable VALUE sets a variable of the file, --stage.option VALUE an option of "
-        "one of its stages. VALUE is read as YAML; null takes an option away.",
+        description="Runs the stages of a recipe that are not there yet, each once. --variable VALUE sets a variable "
+        "of the file, --stage.option VALUE an option of one of its stages. VALUE is read as YAML; null takes an "
+        "option away.",
     )
-    parser.add_argument("--config", metavar="FILE", help="the recipe")
+    parser.add_argument("--config", metavar="FILE", help="the recipe; of `hf-mwp run` the first word")
     parser.add_argument("--budget", help="one of the budgets of the recipe")
     parser.add_argument("--output_dir", "--output-dir", help="folder of the stages; runs/<name of the recipe>")
     parser.add_argument("--targets", nargs="+", help="stages that are wanted; those of the recipe if not given")
     add_launch(parser)
     parser.add_argument("--dry_run", "--dry-run", action="store_true", help="only show what would be run")
-    args, rest = parser.parse_known_args(list(argv))
-    return args, read_changes("distill", rest)
+    return parser
 
 
 def add_launch(parser: argparse.ArgumentParser) -> None:
@@ -217,9 +205,7 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
 
 def read_changes(command: str, arguments: Sequence[str]) -> dict[str, Any]:
     """
-    Changes of a recipe from arguments of the form `--variable VALUE` and `--stage.option VALUE`. A value is read as
-    YAML where it is a number, a list, a mapping, in quotes, or nothing (`null`, `~`, empty); all else is the text as
-    it stands, also where YAML sees comments in it.
+    Changes of a recipe from arguments of the form `--variable VALUE` and `--stage.option VALUE`; see [`read_value`].
 
     Args:
         command (`str`): Name of the command, for messages.
@@ -234,18 +220,5 @@ def read_changes(command: str, arguments: Sequence[str]) -> dict[str, Any]:
         flag, equals, value = rest.pop(0).partition("=")
         if not flag.startswith("--") or (not equals and not rest):
             raise UsageError(f"{command}: {flag!r} needs the form --variable VALUE or --stage.option VALUE.")
-        changes[flag[2:].replace("-", "_")] = _read_value(value if equals else rest.pop(0))
+        changes[flag[2:].replace("-", "_")] = read_value(value if equals else rest.pop(0))
     return changes
-
-
-def _read_value(text: str) -> Any:
-    stripped = text.strip()
-    try:
-        value = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError):
-        # A `ValueError` is a date that there is not.
-        return text
-    if value is None:
-        return None if stripped in NOTHING else text
-    # Of a text without quotes YAML leaves out comments and ends of lines.
-    return stripped if isinstance(value, str) and stripped[0] not in QUOTES else value

@@ -10,7 +10,7 @@ from huggingface_hub import ModelCard
 from transformers import pipeline
 
 from hf_mwp import load_mwp_dataset
-from hf_mwp.cli.commands.recipe import check_stage, read_changes
+from hf_mwp.cli.commands.run import check_stage, read_changes
 from hf_mwp.cli.main import main
 from hf_mwp.runs.recipes import Recipe
 
@@ -82,6 +82,19 @@ def test_a_recipe_from_teacher_to_card(recipe_file, tmp_path, capsys):
     assert capsys.readouterr().out.count("done before, skipped") == 5
 
 
+def test_a_recipe_is_run_by_its_name(recipe_file, tmp_path, capsys):
+    argv = ["run", str(recipe_file), "--output_dir", str(tmp_path / "runs"), "--epochs", "2", "--targets", "teacher"]
+    assert main([*argv, "--dry_run"]) == 0
+    name = stages(recipe_file, tmp_path / "runs", changes={"epochs": 2})["teacher"].folder.name
+    assert name in capsys.readouterr().out
+    assert main(["run", "--config", *argv[1:], "--dry_run"]) == 0
+    assert name in capsys.readouterr().out and not (tmp_path / "runs").exists()
+    assert main(["run"]) == 1
+    assert "run: name a recipe" in capsys.readouterr().err
+    assert main(["run", str(tmp_path / "none.yaml")]) == 1
+    assert "There is no file" in capsys.readouterr().err
+
+
 def test_changes_on_the_command_line_run_only_what_they_touch(recipe_file, tmp_path, capsys):
     argv = ["distill", "--config", str(recipe_file), "--output_dir", str(tmp_path / "runs"), "--targets", "student"]
     assert main(argv) == 0
@@ -114,7 +127,7 @@ def test_a_wrong_option_of_a_late_stage_is_named_before_the_first_one_runs(recip
         ("true", True),
         ("[a, b]", ["a", "b"]),
         ("{num_hidden_layers: 6}", {"num_hidden_layers": 6}),
-        ("1e-4", "1e-4"),
+        ("1e-4", 1e-4),
         ("1:4,2:8", "1:4,2:8"),
         ("null", None),
         ("~", None),

@@ -5,14 +5,13 @@ from pathlib import Path
 import pytest
 
 from hf_mwp.cli.main import main
-from hf_mwp.runs.output_folder import OutputFolder, check_output_folder, describe_contents
-from hf_mwp.runs.run_folder import RunFolder
+from hf_mwp.runs.run_folder import RunFolder, check_output_folder, describe_contents
 from hf_mwp.usage_error import UsageError
 
 
 def test_two_runs_do_not_write_to_one_folder(tmp_path):
     with (
-        OutputFolder(tmp_path),
+        RunFolder(tmp_path),
         pytest.raises(UsageError, match=rf"Another run writes.*process {os.getpid()} on"),
     ):
         RunFolder(tmp_path, "train", {})
@@ -21,20 +20,20 @@ def test_two_runs_do_not_write_to_one_folder(tmp_path):
 
 
 def test_of_several_processes_the_first_one_holds_it(tmp_path, monkeypatch):
-    with OutputFolder(tmp_path):
+    with RunFolder(tmp_path):
         monkeypatch.setenv("RANK", "1")
-        with OutputFolder(tmp_path):
+        with RunFolder(tmp_path):
             pass
 
 
 def test_a_new_folder_to_which_nothing_was_written_is_gone(tmp_path):
-    with OutputFolder(tmp_path / "new"):
+    with RunFolder(tmp_path / "new"):
         assert (tmp_path / "new").is_dir()
     assert not (tmp_path / "new").exists()
-    with OutputFolder(tmp_path):
+    with RunFolder(tmp_path):
         pass
     assert tmp_path.is_dir()
-    with OutputFolder(tmp_path / "new") as folder:
+    with RunFolder(tmp_path / "new") as folder:
         (folder.path / "file").touch()
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["file"]
 
@@ -44,7 +43,7 @@ def test_a_new_folder_to_which_nothing_was_written_is_gone(tmp_path):
 )
 def test_a_model_is_not_written_over(tmp_path, name):
     (tmp_path / "run_config.yaml").touch()
-    with OutputFolder(tmp_path) as folder:
+    with RunFolder(tmp_path) as folder:
         folder.check_unused(overwrite=False)
         (tmp_path / name).touch()
         with pytest.raises(UsageError, match=f"finished work of an earlier run \\({name}\\).*--overwrite"):
@@ -61,9 +60,9 @@ def test_a_model_is_not_written_over(tmp_path, name):
 )
 def test_a_full_disk_is_named(tmp_path, error):
     with pytest.raises(UsageError, match=rf"^The disk is full: [\d,]+ bytes are free at {tmp_path}\. Make room"):
-        with OutputFolder(tmp_path):
+        with RunFolder(tmp_path):
             raise error
-    with pytest.raises(ZeroDivisionError), OutputFolder(tmp_path):
+    with pytest.raises(ZeroDivisionError), RunFolder(tmp_path):
         raise ZeroDivisionError
 
 

@@ -1,0 +1,118 @@
+"""A folder that some work fills once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..store.files import write_whole
+from ..store.process_lock import ProcessLock
+
+
+# What the folder keeps of itself; whatever else lies in it is the work's.
+OWN = "stage."
+RECORD, LOCK, START = "stage.json", "stage.lock", "stage.start.json"
+
+
+class FinishedFolder:
+    """
+    A folder that is done, locked, resumable, and named by a fingerprint: some work fills it once, in however many
+    starts, and whoever asks later finds it done. A loop over models has one for each model that it makes:
+
+    ```python
+    folder = FinishedFolder.named("runs", "teacher", digest_of({"sparsity": 0.5, "seed": 42}))
+    folder.fill(lambda: trainer.train(resume_from_checkpoint=folder.checkpoint))
+    ```
+
+    Args:
+        path (`str` or `Path`): The folder; made when it is filled.
+        fingerprint (`str`): Changes with everything that the result depends on; see [`digest_of`].
+    """
+
+    def __init__(self, path: str | Path, fingerprint: str):
+        self.path, self.fingerprint = Path(path), fingerprint
+
+    @classmethod
+    def named(cls, parent: str | Path, name: str, fingerprint: str) -> FinishedFolder:
+        """The folder `{name}-{first eight digits of the fingerprint}`, so that no other work has the same one."""
+        return cls(Path(parent) / f"{name}-{fingerprint[:8]}", fingerprint)
+
+    @property
+    def record(self) -> dict[str, Any] | None:
+        """What is written down about the finished work, `seconds` among it; `None` if it is not done."""
+        try:
+            record = json.loads((self.path / RECORD).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return record if record.get("fingerprint") == self.fingerprint else None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the work is finished."""
+        return self.record is not None
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """What `metrics.json` in the folder holds; empty without one."""
+        path = self.path / "metrics.json"
+        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+    @property
+    def checkpoint(self) -> str | None:
+        """The last complete checkpoint of an interrupted training."""
+        from ..trainers.checkpoints import last_complete_checkpoint
+
+        return last_complete_checkpoint(self.path)
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether a start that did not come to its end has left something."""
+        return self.path.is_dir() and any(not each.name.startswith(OWN) for each in self.path.iterdir())
+
+    def fill(self, work: Callable[[], Any], told: Mapping[str, Any] | None = None) -> bool:
+        """
+        Does the work unless it is done. If another process is busy with it, waits for that one.
+
+        Args:
+            work (`Callable`): Fills the folder, from [`checkpoint`](FinishedFolder.checkpoint) on if there is one.
+            told (`Mapping[str, Any]`, *optional*): What the record is to hold beside fingerprint and seconds.
+
+        Returns:
+            `bool`: whether this call did it.
+        """
+        if self.is_done:
+            return False
+        with ProcessLock(self.path / LOCK).held(self._tell_waiting):
+            if self.is_done:
+                return False
+            before, started = self._seconds_until(self.checkpoint), time.time()
+            write_whole(self.path / START, json.dumps({"started": started, "seconds_before": before}) + "\n")
+            work()
+            seconds = round(before + time.time() - started, 1)
+            record = {**(told or {}), "fingerprint": self.fingerprint, "seconds": seconds}
+            write_whole(self.path / RECORD, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+            return True
+
+    def _tell_waiting(self, holder: str) -> None:
+        logging.getLogger(__name__).warning("another run is busy with %s: waiting for %s", self.path, holder)
+
+    def _seconds_until(self, checkpoint: str | None) -> float:
+        """How long the starts before this one took to come to the checkpoint that it goes on from."""
+        start = self.path / START
+        if checkpoint is None or not start.is_file():
+            return 0.0
+        last = json.loads(start.read_text(encoding="utf-8"))
+        saved = (Path(checkpoint) / "trainer_state.json").stat().st_mtime
+        # One that is older than the last start is the one that this start went on from, and there is none after it.
+        return last["seconds_before"] + max(0.0, saved - last["started"])
+
+
+def digest_of(content: Any) -> str:
+    """A fingerprint, 32 digits: the same for contents that are the same as JSON."""
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

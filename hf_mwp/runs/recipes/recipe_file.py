@@ -1,0 +1,101 @@
+"""Reading the YAML files of recipes and tables, as OmegaConf reads them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+KEYS = ("recipe", "base", "budget", "variables", "stages", "budgets", "targets")
+# How deep mappings are merged into those of the base: variables; options of stages; options of a budget's stages.
+MERGED = {"variables": 1, "stages": 2, "budgets": 3}
+
+
+class RecipeError(ValueError):
+    """A recipe that cannot be run as it is written; the message names the file and the place."""
+
+
+def unknown_name(name: object, known: Iterable[object], kind: str) -> str | None:
+    """What to say of a name that is not among the known ones, with a close match; `None` of one that is."""
+    names = [str(each) for each in known]
+    if str(name) in names:
+        return None
+    close = difflib.get_close_matches(str(name), names, n=1)
+    hint = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(names) or 'none'}."
+    return f"unknown {kind} {str(name)!r}. {hint}"
+
+
+def read_recipe(path: str | Path) -> Any:
+    """
+    What a recipe's file holds, merged into its base if it has one.
+
+    Raises:
+        RecipeError: there is no such file, it is no YAML, or its base is no recipe or leads back to it.
+    """
+    return _read_merged(Path(path), ())
+
+
+def _read_merged(path: Path, above: tuple[Path, ...]) -> Any:
+    content = read_yaml(path)
+    if not isinstance(content, Mapping) or content.get("base") is None:
+        return content
+    if path.resolve() in above:
+        raise RecipeError(f"{above[0]}: its `base` leads back to {path}.")
+    base = _read_merged(path.parent / str(content["base"]), (*above, path.resolve()))
+    if not isinstance(base, Mapping) or not base.keys() & set(KEYS):
+        raise RecipeError(f"{path}: its `base` {content['base']} is no recipe.")
+    return merge_recipes(base, {key: value for key, value in content.items() if key != "base"})
+
+
+def merge_recipes(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """A recipe's content with another one over it; an option that is a mapping or a list is replaced as a whole."""
+    return {**base, **{key: _merged(base.get(key), value, MERGED.get(key, 0)) for key, value in own.items()}}
+
+
+def _merged(base: Any, value: Any, depth: int) -> Any:
+    if depth == 0 or not isinstance(base, Mapping) or not isinstance(value, Mapping):
+        return value
+    return {**base, **{key: _merged(base.get(key), item, depth - 1) for key, item in value.items()}}
+
+
+def read_yaml(path: str | Path) -> Any:
+    """
+    Parses a YAML file, in which `1e-4` is a number.
+
+    Raises:
+        RecipeError: the file is missing, is no YAML, or has a key twice in a mapping.
+    """
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        config = OmegaConf.load(path)
+        # OmegaConf has an empty mapping of an empty file.
+        return OmegaConf.to_container(config) if config else yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RecipeError(f"There is no file {path}.") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, OmegaConfBaseException) as error:
+        raise RecipeError(f"{path} cannot be read as YAML: {error}") from error
+
+
+def read_value(text: str) -> Any:
+    """
+    A value from the command line: YAML where it is a number, a list, a mapping, in quotes, or nothing (`null`, `~`,
+    empty); all else is the text as it stands, also where YAML sees comments in it.
+    """
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    stripped = text.strip()
+    try:
+        value = OmegaConf.to_container(OmegaConf.from_dotlist([f"value={text}"]))["value"]
+    except (yaml.YAMLError, OmegaConfBaseException):
+        return text
+    if value is None:
+        return None if stripped in ("", "~", "null", "Null", "NULL") else text
+    # Of a text without quotes YAML leaves out comments and ends of lines.
+    return stripped if isinstance(value, str) and stripped[0] not in "'\"|>" else value

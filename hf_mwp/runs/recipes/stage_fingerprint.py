@@ -1,0 +1,123 @@
+"""What the result of a stage depends on, in one number."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ... import __version__
+from ...data.datasets.sources import DEFAULT_DATASET, data_set_name, locate_dataset, locate_part
+from ...store.files import content_digest
+from ..finished_folder import digest_of
+from .stage import TRAINING_COMMANDS
+
+
+# Commands that read problems.
+PROBLEM_COMMANDS = ("train", "distill", "rerank", "evaluate")
+# Options that say where something is kept for other runs to use, on which no result depends.
+PLACES = ("tag_cache", "teacher_cache_dir", "beams_dir")
+# Options that say what is told of a run, on which no result depends either.
+TOLD = ("disable_tqdm", "logging_first_step", "report_to", "run_name")
+# Options that name data sets and files of problems and texts, which `data_dir` helps to find.
+SOURCES = ("dataset", "corpus", "problems", "exclude", "extra_train", "extra_exclude")
+VERSION = 2  # of what the commands make of their options: a stage of another one is another stage
+
+
+def fingerprint(command: str, options: Mapping[str, Any], inputs: Mapping[str, str], launch: str | None = None) -> str:
+    """
+    Digest of what a stage's result depends on: the command, its options (but for the places of caches, and what is
+    told of a run), the stages it builds on, the contents of the data sets and of the local files and folders that its
+    options name, and the version of this package.
+
+    Args:
+        command (`str`): The command.
+        options (`Mapping[str, Any]`): Its options.
+        inputs (`Mapping[str, str]`): Fingerprints of the stages it builds on, by the text that stands for their
+            folders among the options.
+        launch (`str`, *optional*): The program that starts it if it trains: in two processes a step has twice as many
+            examples.
+    """
+
+    def described(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {str(key): described(item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [described(item) for item in value]
+        if isinstance(value, str):
+            for folder, digest in inputs.items():
+                value = value.replace(folder, digest)
+            # `os.path.exists` and not `Path.exists`, which fails for a text that is too long for a name.
+            if value and os.path.exists(value):
+                return {"content": content_digest(value)}
+            # `ltp:FOLDER`: a word before the path says what is there.
+            kind, _, path = value.partition(":")
+            if path and os.path.exists(path):
+                return {kind: content_digest(path)}
+        return _number(value)
+
+    def described_source(name: str, source: Any) -> Any:
+        if isinstance(source, (list, tuple)):
+            return [described_source(name, item) for item in source]
+        try:
+            place = locate_source(name, source, options, inputs)
+        except ValueError:
+            place = None
+        if place is None:
+            return described(source)
+        # Of a data set its name and part, of a file its kind.
+        known = data_set_name(source)
+        return {"source": source if known else place.suffix, "content": content_digest(place)}
+
+    content = {name: value for name, value in options.items() if name not in (*PLACES, *TOLD)}
+    if command in PROBLEM_COMMANDS:
+        content.setdefault("dataset", DEFAULT_DATASET)
+    found = {name: described_source(name, content.pop(name)) for name in SOURCES if name in content}
+    if found and not is_made(content.get("data_dir"), inputs):
+        # What is read of it is known by its content.
+        content.pop("data_dir", None)
+    content = {"command": command, "options": {**described(content), **found}, "version": [__version__, VERSION]}
+    if launch is not None and command in TRAINING_COMMANDS:
+        content["launch"] = launch
+    return digest_of(content)
+
+
+def locate_source(name: str, source: Any, options: Mapping[str, Any], inputs: Iterable[str]) -> Path | None:
+    """
+    The file or folder that a source is read from; `None` if that is for another stage to make, or to find.
+
+    Args:
+        name (`str`): The option that names it, one of `SOURCES`.
+        source (`str`): A file, or a data set, also with a part.
+        options (`Mapping[str, Any]`): The other options of the stage.
+        inputs (`Iterable[str]`): The folders of the stages that it builds on.
+
+    Raises:
+        [`~data.DataError`]: it is not there.
+    """
+    near, inputs = options.get("data_dir"), list(inputs)
+    if not isinstance(source, str) or is_made(source, inputs) or is_made(near, inputs):
+        return None
+    if name == "dataset":
+        return locate_dataset(source, near)
+    if name.startswith("extra_"):
+        dataset = options.get("dataset", DEFAULT_DATASET)
+        beside = None if is_made(dataset, inputs) else locate_dataset(dataset, near)
+        near = beside if beside is None or beside.is_dir() else beside.parent
+    return locate_part(source, near)
+
+
+def is_made(source: Any, inputs: Iterable[str]) -> bool:
+    """Whether one of these stages makes what is named."""
+    return any(folder in str(source) for folder in inputs)
+
+
+def _number(value: Any) -> Any:
+    """Numbers written in several ways, `"2e-4"` and `0.0002`, as one."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return value
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return value
