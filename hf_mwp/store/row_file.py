@@ -135,11 +135,14 @@ class RowFileWriter:
 
     def close(self) -> RowFile:
         """Completes the file; returns once it is on the disk."""
+        import pyarrow
+
         self._write()
         self._stream.close()
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
+        pyarrow.default_memory_pool().release_unused()  # some ten megabytes, which nobody needs while training
         record = RowFile(self.path.name, self.rows, self._part.stat().st_size, _checksum(self._part))
         os.replace(self._part, self.path)
         return record
