@@ -27,6 +27,11 @@ NAMES = [
     "MwpStudentForPreTraining",
     "MwpStudentForSequenceClassification",
     "MwpStudentModel",
+    # pruning
+    "HeadPruningCallback",
+    "export_dense",
+    "prune_heads",
+    "prune_neurons",
     # distillation
     "mix_parameters",
     # building

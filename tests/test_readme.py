@@ -129,8 +129,6 @@ def test_python(inside):
     for number, code in enumerate(PYTHON, start=1):
         exec(compile(code, f"README.md, Python snippet {number}", "exec"), names)
     assert names["tree"].evaluate() == 12
-    assert 0 <= names["metrics"]["eval_answer_accuracy"] <= 1
-    assert (Path("runs/python") / "config.json").exists()
     assert AutoModelForSequenceClassification.from_pretrained("runs/classifier").config.num_hidden_layers == 3
 
 
