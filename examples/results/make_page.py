@@ -20,10 +20,11 @@ PAPER = RESULTS.parent / "reproduce" / "compact_table7.yaml"
 
 # Where the records of a model's run lie, which has its parameters, and what its evaluations begin with.
 MODELS = {
-    "published student, 3 x 312": ("continued", "published"),
-    "the student it goes on from": ("self_training_finetuned", "self_training-again"),
+    "published student, 3 x 312": ("born_again", "published"),
+    "its teacher, which it also began as": ("continued", "averaged"),
+    "the student that this one goes on from": ("self_training_finetuned", "self_training-again"),
     "the same, as measured then": ("self_training_finetuned", "self_training"),
-    "its teacher, 6 x 384": ("retrained_teacher", "retrained_teacher"),
+    "the teacher of that one, 6 x 384": ("retrained_teacher", "retrained_teacher"),
     "pretrained on masked words alone": ("masked_words_finetuned", "masked_words"),
     "complete recipe, no added problems": ("complete_finetuned", "complete"),
     "projected and distilled only": ("student", "student"),

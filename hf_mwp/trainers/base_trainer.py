@@ -12,7 +12,7 @@ from torch import nn
 from transformers import Trainer
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, has_length
 
-from ..data.training_lineage import ancestry_of, write_training_texts
+from ..data.training_lineage import ancestry_of, texts_of_rows, write_training_texts
 from ..data.training_texts import TrainingTexts
 from .base_config import BaseConfig
 from .checkpoints import forget_state, full_disk_named, last_complete_checkpoint
@@ -174,8 +174,9 @@ class BaseTrainer(Trainer):
 
     @cached_property
     def _own_texts(self) -> TrainingTexts:
-        """What this training trains on."""
-        raise NotImplementedError
+        """What this training trains on: the column `text` of its rows, if it has one."""
+        columns = getattr(self.train_dataset, "column_names", None) or ()
+        return texts_of_rows(self.train_dataset) if "text" in columns else TrainingTexts()
 
     def _note_training_texts(self) -> None:
         """Notes in the model what it has been trained on, once it has been trained."""

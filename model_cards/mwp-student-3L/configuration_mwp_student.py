@@ -20,14 +20,14 @@ class MwpStudentConfig(PreTrainedConfig):
         num_hidden_layers (`int`, *optional*, defaults to 3):
             Number of layers, at least 1.
         num_attention_heads (`int` or `list[int]`, *optional*, defaults to 12):
-            Attention heads of every layer, or one number per layer. A layer with 0 heads has no self-attention: that
-            part of the layer is its layer norm alone.
+            Attention heads of every layer, or one number per layer. Of the self-attention of a layer with 0 heads the
+            output bias is left.
         head_dim (`int`, *optional*):
             Width of one head. Defaults to `hidden_size // num_attention_heads`; it must be given when
             `num_attention_heads` is a list or 0, because heads keep their width when others are removed.
         intermediate_size (`int` or `list[int]`, *optional*, defaults to 1200):
-            Feed-forward neurons of every layer, or one number per layer. A layer with 0 neurons has no feed-forward
-            network: that part of the layer is its layer norm alone.
+            Feed-forward neurons of every layer, or one number per layer. Of the feed-forward network of a layer with 0
+            neurons the output bias is left.
         hidden_act (`str`, *optional*, defaults to `"gelu"`):
             Activation of the feed-forward network and of the masked-language-modelling head.
         hidden_dropout_prob (`float`, *optional*, defaults to 0.1):
@@ -36,6 +36,9 @@ class MwpStudentConfig(PreTrainedConfig):
             Dropout of the attention probabilities.
         classifier_dropout (`float`, *optional*):
             Dropout before the classifier; `hidden_dropout_prob` if `None`.
+        classifier_activation (`str`, *optional*, defaults to `"tanh"`):
+            Activation of the pooler, on which the classifier stands: BERT's and RoBERTa's is tanh, that of DistilBERT
+            ReLU, that of ELECTRA GELU.
         max_position_embeddings (`int`, *optional*, defaults to 512):
             Rows of the position table. The longest input has `max_position_embeddings - position_offset` tokens.
         type_vocab_size (`int`, *optional*, defaults to 2):
@@ -99,6 +102,7 @@ class MwpStudentConfig(PreTrainedConfig):
     hidden_dropout_prob: float | int = 0.1
     attention_probs_dropout_prob: float | int = 0.1
     classifier_dropout: float | int | None = None
+    classifier_activation: str = "tanh"
     max_position_embeddings: int = 512
     type_vocab_size: int = 2
     position_offset: int = 0

@@ -9,7 +9,15 @@ from .configuration_mwp_student import MwpStudentConfig
 logger = logging.get_logger(__name__)
 
 # Model type of a source and whether its positions are counted as RoBERTa counts them.
-SOURCES = {"bert": False, "roberta": True, "xlm-roberta": True, "camembert": True, "mwp_student": False}
+SOURCES = {
+    "bert": False,
+    "roberta": True,
+    "xlm-roberta": True,
+    "camembert": True,
+    "electra": False,
+    "distilbert": False,
+    "mwp_student": False,
+}
 
 SIZES = (
     "vocab_size",
@@ -36,17 +44,47 @@ COPIED = (
     "tie_word_embeddings",
 )
 
+# What DistilBERT calls some of these.
+DISTILBERT_FIELDS = {
+    "hidden_act": "activation",
+    "hidden_dropout_prob": "dropout",
+    "attention_probs_dropout_prob": "attention_dropout",
+    "classifier_dropout": "seq_classif_dropout",
+}
+
 # Fields that describe the tagging head; one of them given anew replaces all.
 TAGGING = {"num_pos_tags", "pos_labels", "pos_tagger"}
 
-# RoBERTa's names of the parameters of heads, and the student's, which are BERT's.
+# Beginnings of the parameters of heads in other models, and the student's, which are BERT's.
 RENAMED = {
     "lm_head.dense.": "cls.predictions.transform.dense.",
     "lm_head.layer_norm.": "cls.predictions.transform.LayerNorm.",
     "lm_head.decoder.": "cls.predictions.decoder.",
+    "vocab_transform.": "cls.predictions.transform.dense.",
+    "vocab_layer_norm.": "cls.predictions.transform.LayerNorm.",
+    "vocab_projector.": "cls.predictions.decoder.",
+    "generator_predictions.": "cls.predictions.transform.",
+    "generator_lm_head.": "cls.predictions.decoder.",
     "classifier.dense.": "mwp_student.pooler.dense.",
+    "pre_classifier.": "mwp_student.pooler.dense.",
     "classifier.out_proj.": "classifier.",
 }
+
+# Parts of the names of DistilBERT's encoder, and BERT's.
+DISTILBERT = {
+    "transformer.layer.": "encoder.layer.",
+    ".attention.q_lin.": ".attention.self.query.",
+    ".attention.k_lin.": ".attention.self.key.",
+    ".attention.v_lin.": ".attention.self.value.",
+    ".attention.out_lin.": ".attention.output.dense.",
+    ".sa_layer_norm.": ".attention.output.LayerNorm.",
+    ".ffn.lin1.": ".intermediate.dense.",
+    ".ffn.lin2.": ".output.dense.",
+    ".output_layer_norm.": ".output.LayerNorm.",
+}
+
+# Activation between the two linear layers of a classifier, where it is not tanh.
+CLASSIFIER_ACTIVATIONS = {"distilbert": "relu", "electra": "gelu"}
 
 
 def select_layers(layers, num_hidden_layers):
@@ -78,31 +116,67 @@ def select_layers(layers, num_hidden_layers):
     return indices
 
 
-def student_config(source, indices, **overrides):
-    """[`MwpStudentConfig`] with the shapes of the layers `indices` of the encoder `source`, and `overrides`."""
+def encoder_state_dict(source):
+    """
+    Weights of the encoder `source` in BERT's names. The tensors are not copied, but for token types where the source
+    has none: they are zeros.
+    """
+    states = source.state_dict()
+    if source.config.model_type == "distilbert":
+        for old, new in DISTILBERT.items():
+            states = {name.replace(old, new): value for name, value in states.items()}
+        words = states["embeddings.word_embeddings.weight"]
+        states["embeddings.token_type_embeddings.weight"] = words.new_zeros(2, words.shape[1])
+    if "embeddings_project.weight" in states:
+        raise ValueError(
+            f"The encoder embeds tokens in {source.config.embedding_size} dimensions and projects them to "
+            f"{source.config.hidden_size}: a student has no such projection; take an ELECTRA of base or large size."
+        )
+    return states
+
+
+def layer_state_dict(states, indices):
+    """The same with the layers `indices` alone, renumbered 0, 1, 2, ...."""
+    chosen = {name: value for name, value in states.items() if not name.startswith("encoder.layer.")}
+    for new_index, index in enumerate(indices):
+        prefix = f"encoder.layer.{index}."
+        layer = {name.removeprefix(prefix): value for name, value in states.items() if name.startswith(prefix)}
+        for name, value in layer.items():
+            # Linear layers without rows or columns are none in a student.
+            if value.numel():
+                chosen[f"encoder.layer.{new_index}.{name}"] = value
+    return chosen
+
+
+def student_config(source, states, num_hidden_layers, **overrides):
+    """[`MwpStudentConfig`] with the shapes of the weights `states` of the encoder `source`, and `overrides`."""
     config = source.config
-    layers = [source.encoder.layer[index] for index in indices]
-    head_dims = [layer.attention.self.attention_head_size for layer in layers if layer.attention.self is not None]
-    head_dim = head_dims[0] if head_dims else config.head_dim
-    heads = [
-        0 if layer.attention.self is None else layer.attention.self.query.out_features // head_dim for layer in layers
-    ]
-    neurons = [0 if layer.intermediate is None else layer.intermediate.dense.out_features for layer in layers]
-    embeddings = source.embeddings
     offset = config.pad_token_id + 1 if SOURCES[config.model_type] else getattr(config, "position_offset", 0)
-    fields = {name: getattr(config, name) for name in COPIED}
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    rows = {"attention.self.query": [], "intermediate.dense": []}
+    for index in range(num_hidden_layers):
+        for name, counts in rows.items():
+            weight = states.get(f"encoder.layer.{index}.{name}.weight")
+            counts.append(0 if weight is None else len(weight))
+    heads, neurons = [count // head_dim for count in rows["attention.self.query"]], rows["intermediate.dense"]
+    words = states["embeddings.word_embeddings.weight"]
+    renamed = DISTILBERT_FIELDS if config.model_type == "distilbert" else {}
+    fields = {name: getattr(config, renamed.get(name, name)) for name in COPIED if name != "layer_norm_eps"}
+    fields["classifier_activation"] = CLASSIFIER_ACTIVATIONS.get(config.model_type, "tanh")
     if config.model_type == "mwp_student":
         tagging = ("num_pos_tags", "pos_labels", "pos_tagger") if not TAGGING & set(overrides) else ()
-        fields.update({name: getattr(config, name) for name in (*tagging, "pos_loss_weight", "sparse_prediction")})
+        own = (*tagging, "pos_loss_weight", "sparse_prediction", "classifier_activation")
+        fields.update({name: getattr(config, name) for name in own})
     fields.update(
-        vocab_size=embeddings.word_embeddings.num_embeddings,
-        hidden_size=embeddings.word_embeddings.embedding_dim,
-        num_hidden_layers=len(layers),
+        layer_norm_eps=getattr(config, "layer_norm_eps", 1e-12),
+        vocab_size=words.shape[0],
+        hidden_size=words.shape[1],
+        num_hidden_layers=num_hidden_layers,
         num_attention_heads=heads[0] if len(set(heads)) == 1 else heads,
         head_dim=head_dim,
         intermediate_size=neurons[0] if len(set(neurons)) == 1 else neurons,
-        max_position_embeddings=embeddings.position_embeddings.num_embeddings,
-        type_vocab_size=embeddings.token_type_embeddings.num_embeddings,
+        max_position_embeddings=len(states["embeddings.position_embeddings.weight"]),
+        type_vocab_size=len(states["embeddings.token_type_embeddings.weight"]),
         position_offset=offset,
         attn_implementation=config._attn_implementation,
     )
@@ -111,35 +185,11 @@ def student_config(source, indices, **overrides):
     return MwpStudentConfig(**{**fields, **overrides})
 
 
-def encoder_state_dict(source, indices):
-    """
-    Weights of the encoder `source` with the layers `indices` renumbered 0, 1, 2, ...; the tensors are not copied. What
-    is left of a sublayer whose heads or neurons were all cut away (a bias) is not part of a student.
-    """
-    states = {
-        f"{part}.{name}": value
-        for part in ("embeddings", "pooler")
-        if getattr(source, part) is not None
-        for name, value in getattr(source, part).state_dict().items()
-    }
-    for new_index, index in enumerate(indices):
-        layer = source.encoder.layer[index]
-        dropped = ()
-        if layer.attention.self is not None and not layer.attention.self.query.out_features:
-            dropped += ("attention.self.", "attention.output.dense.")
-        if layer.intermediate is not None and not layer.intermediate.dense.out_features:
-            dropped += ("intermediate.", "output.dense.")
-        for name, value in layer.state_dict().items():
-            if not name.startswith(dropped):
-                states[f"encoder.layer.{new_index}.{name}"] = value
-    return states
-
-
 def head_state_dict(model):
     """Weights of the heads of `model` which a student may have, in the student's names; the tensors are not copied."""
-    prefixes = ("cls.predictions.", "cls.pos_tagger.", "lm_head.")
+    prefixes = ("cls.predictions.", "cls.pos_tagger.", "lm_head.", "vocab_", "generator_")
     if type(model).__name__.endswith("ForSequenceClassification"):
-        prefixes += ("classifier.",)
+        prefixes += ("classifier.", "pre_classifier.")
     states = {}
     for name, value in model.state_dict().items():
         if name.startswith(prefixes):
@@ -165,21 +215,25 @@ def build_from_encoder(cls, encoder, layers=None, add_pooling_layer=None, **over
     sizes = sorted(set(overrides) & set(SIZES))
     if sizes:
         raise ValueError(f"{', '.join(sizes)}: sizes come with the weights of the encoder and cannot be changed here.")
+    states = encoder_state_dict(source)
+    stack = source.transformer if config.model_type == "distilbert" else source.encoder
     if any(
         isinstance(getattr(hook, "__self__", None), nn.Module)
-        for layer in source.encoder.layer
+        for layer in stack.layer
         for hook in layer._forward_hooks.values()
     ):
         logger.warning(
             "The encoder's layers carry bottleneck networks, which the student does not take along: its layers read "
             "states that they were not trained on."
         )
-    indices = select_layers(layers, len(source.encoder.layer))
+    indices = select_layers(layers, len(stack.layer))
+    states = layer_state_dict(states, indices)
     model_kwargs = {} if add_pooling_layer is None else {"add_pooling_layer": add_pooling_layer}
-    student = cls(student_config(source, indices, **overrides), **model_kwargs).to(encoder.device, encoder.dtype)
-    if student.base_model is student and add_pooling_layer is None and source.pooler is None:
+    student = cls(student_config(source, states, len(indices), **overrides), **model_kwargs)
+    student = student.to(encoder.device, encoder.dtype)
+    if student.base_model is student and add_pooling_layer is None and getattr(source, "pooler", None) is None:
         student.pooler = None
-    missing, unexpected = student.base_model.load_state_dict(encoder_state_dict(source, indices), strict=False)
+    missing, unexpected = student.base_model.load_state_dict(states, strict=False)
     wrong = [name for name in missing + unexpected if not name.startswith("pooler.")]
     if wrong:
         raise ValueError(

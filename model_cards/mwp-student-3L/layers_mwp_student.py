@@ -99,23 +99,33 @@ class MwpStudentSelfAttention(nn.Module):
         return context.reshape(batch, length, -1), probabilities
 
 
+class MwpStudentBias(nn.Module):
+    """What is left of a linear layer all of whose inputs were cut away."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(size))
+
+    def forward(self, features=None):
+        return self.bias
+
+
 class MwpStudentSublayerOutput(nn.Module):
-    """`LayerNorm(dropout(dense(x)) + residual)`, or `LayerNorm(residual)` if the sublayer has no features left."""
+    """`LayerNorm(dropout(dense(x)) + residual)`; of `dense` the bias is left where no head or neuron is."""
 
     def __init__(self, config, num_features):
         super().__init__()
-        self.dense = nn.Linear(num_features, config.hidden_size) if num_features else None
+        size = config.hidden_size
+        self.dense = nn.Linear(num_features, size) if num_features else MwpStudentBias(size)
         self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
     def forward(self, features, residual):
-        if self.dense is None:
-            return self.LayerNorm(residual)
-        return self.LayerNorm(self.dropout(self.dense(features)) + residual)
+        return self.LayerNorm(self.dropout(self.dense(features).expand_as(residual)) + residual)
 
 
 class MwpStudentAttention(nn.Module):
-    """Self-attention with output projection, residual connection and layer norm; without heads the norm alone."""
+    """Self-attention with output projection, residual connection and layer norm."""
 
     def __init__(self, config, layer_idx):
         super().__init__()
@@ -179,12 +189,12 @@ class MwpStudentEncoder(nn.Module):
 
 
 class MwpStudentPooler(nn.Module):
-    """Linear layer and tanh on the first token."""
+    """Linear layer and activation on the first token."""
 
     def __init__(self, config):
         super().__init__()
         self.dense = nn.Linear(config.hidden_size, config.hidden_size)
-        self.activation = nn.Tanh()
+        self.activation = ACT2FN[config.classifier_activation]
 
     def forward(self, hidden_states):
         return self.activation(self.dense(hidden_states[:, 0]))

@@ -12,6 +12,7 @@ from transformers.utils import ModelOutput, can_return_tuple, logging
 from .configuration_mwp_student import MwpStudentConfig
 from .conversion_mwp_student import build_from_encoder
 from .layers_mwp_student import (
+    MwpStudentBias,
     MwpStudentEmbeddings,
     MwpStudentEncoder,
     MwpStudentHeads,
@@ -63,16 +64,23 @@ class MwpStudentPreTrainedModel(PreTrainedModel):
     _supports_attention_backend = True
     _no_split_modules = ["MwpStudentEmbeddings", "MwpStudentLayer"]
 
+    @torch.no_grad()
+    def _init_weights(self, module):
+        super()._init_weights(module)
+        if isinstance(module, MwpStudentBias):
+            nn.init.zeros_(module.bias)
+
     @classmethod
     def from_encoder(cls, encoder, layers=None, add_pooling_layer=None, **kwargs):
         """
-        Makes a student from a BERT or RoBERTa, or from another student, with copies of its weights. With all layers
-        the outputs are those of the source.
+        Makes a student from a BERT, RoBERTa, ELECTRA or DistilBERT, or from another student, with copies of its
+        weights. With all layers the outputs are those of the source.
 
         Args:
             encoder (`PreTrainedModel`):
-                A `BertModel`, `RobertaModel`, `XLMRobertaModel`, `CamembertModel` or `MwpStudentModel`, or a model
-                with a head on one of them. Attention heads and neurons already cut from its linear layers stay cut.
+                A `BertModel`, `RobertaModel`, `XLMRobertaModel`, `CamembertModel`, `ElectraModel`, `DistilBertModel`
+                or `MwpStudentModel`, or a model with a head on one of them. Attention heads and neurons already cut
+                from its linear layers stay cut.
             layers (`int` or `list[int]`, *optional*):
                 The layers to take: all if `None`, the first ones if a number, those with the given indices, in their
                 order, if a list.

@@ -99,7 +99,7 @@ def test_it_trains_and_is_measured(tmp_path, console):
     # Two words tell the classes apart.
     assert figures["test"]["reports"]["all problems"] == {"num_texts": 12, "accuracy": 1.0}
     assert figures["validation"]["threshold"] == 0.5
-    assert figures["test"]["training_texts"]["compared_with"] == "training part"
+    assert figures["test"]["training_texts"]["compared_with"] == "training data"
     shown = console.export_text()
     assert "classifier, test part (three seeds)" in shown and "num_texts" in shown and "1.000" in shown
     assert (tmp_path / "model.safetensors").is_file()
