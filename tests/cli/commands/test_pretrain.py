@@ -158,7 +158,8 @@ def test_masks_are_the_same_without_the_loss_of_tagging(pretrained, onwards, tmp
     assert data["tagger"] == "jieba" and "pos_labels" not in data
     assert "pos_f1" not in json.loads((tmp_path / "metrics.json").read_text())["validation"]
     without, with_tags = (
-        Dataset.from_file(str(next((folder / "encoded").glob("encoded-*/*.arrow"))))
+        # That of training has more rows than that of evaluation.
+        max((Dataset.from_file(str(path)) for path in (folder / "encoded").glob("encoded-*/*.arrow")), key=len)
         for folder in (tmp_path, pretrained)
     )
     assert "pos_labels" not in without.column_names
