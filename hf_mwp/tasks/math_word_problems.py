@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
     from rich.console import Console
 
-    from ..data import LoadReport, MwpCollator, MwpProcessor
+    from ..data import LoadReport, MwpProcessor
     from ..models import MwpSolver
     from ..solving.solver_prediction import SolverPrediction
     from ..trainers.base_config import BaseConfig
@@ -111,10 +111,8 @@ class MathWordProblems(Task):
     def load_model(self, name: str) -> tuple[MwpSolver, MwpProcessor]:
         return load_solver(name)
 
-    def collator(self, processor: MwpProcessor) -> MwpCollator:
-        from ..data import MwpCollator
-
-        return MwpCollator(processor)
+    def collator(self, model: MwpSolver, processor: MwpProcessor) -> Callable[[list], dict[str, Any]]:
+        return model.make_collator(processor)
 
     def options_of(self, config: BaseConfig, num_beams: int | None = None) -> dict[str, Any]:
         return {

@@ -31,7 +31,7 @@ class Task(ABC):
     | `read_parts` | rows of the common schema | `sentence1`, `sentence2`, `label`; `test` has no labels and is left out | `source`, `target` |
     | `build_model` | encoder and tree decoder, `MwpProcessor` | `AutoModelForSequenceClassification` of 2 labels, tokenizer | `BartForConditionalGeneration`, tokenizer |
     | `prepare` | the rows: the trainer encodes | pairs tokenised, truncated | sources, and targets as `text_target`, tokenised |
-    | `collator` | `MwpCollator` | `DataCollatorWithPadding` | `DataCollatorForSeq2Seq`, which shifts the labels |
+    | `collator` | the solver's own | `DataCollatorWithPadding` | `DataCollatorForSeq2Seq`, which shifts the labels |
     | `options_of` | beams, longest tree, rule | none | beams, `max_new_tokens` |
     | `predict` | `SolverPrediction` | the class of the highest logit, its probability | `generate`, decoded |
     | `report` | accuracy of answers and equations, by level | `accuracy` | `rouge_l`, `bleu` |
@@ -61,7 +61,7 @@ class Task(ABC):
         """A trained model and its `processing_class` from a folder or the Hub; `UsageError` if it is none."""
 
     @abstractmethod
-    def collator(self, processor: Any) -> Any:
+    def collator(self, model: PreTrainedModel, processor: Any) -> Any:
         """Makes a batch of rows that are prepared."""
 
     @abstractmethod
@@ -150,7 +150,7 @@ class Task(ABC):
         """What a trainer of this task is given beside its configuration."""
         return {
             "model": model,
-            "data_collator": self.collator(processor),
+            "data_collator": self.collator(model, processor),
             "train_dataset": self.prepare(self.train, processor),
             "eval_dataset": None if self.validation is None else self.prepare(self.validation, processor),
             "processing_class": processor,

@@ -43,7 +43,7 @@ class Totals(Task):
     def prepare(self, rows, processor):
         return rows.map(lambda row: processor(row["text"]))
 
-    def collator(self, processor):
+    def collator(self, model, processor):
         return DataCollatorWithPadding(processor)
 
     def options_of(self, config, num_beams=None):
@@ -54,7 +54,7 @@ class Totals(Task):
         found = []
         model.eval()
         for batch in progress(batches) if progress else batches:
-            inputs = self.collator(processor)([processor(row["text"]) for row in batch])
+            inputs = self.collator(model, processor)([processor(row["text"]) for row in batch])
             with torch.no_grad():
                 shares = model(**inputs).logits.softmax(-1)[:, 1].tolist()
             found += [

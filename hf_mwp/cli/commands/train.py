@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...building.solver import SolverArguments, build_solver
+from ...building.solver import SolverArguments
 from ...runs.run_arguments import RunArguments
 from ...tasks.data_options import DataArguments
 from ...tasks.math_word_problems import MathWordProblems
@@ -39,14 +39,7 @@ def run(argv: list[str]) -> int:
     def make(data: MathWordProblems) -> SolverTrainer:
         from ...trainers import SolverTrainer
 
-        model, processor = build_solver(data.train, solver_args, data_args.numerals)
-        return SolverTrainer(
-            model=model,
-            args=config,
-            train_dataset=data.train,
-            eval_dataset=data.validation,
-            processing_class=processor,
-        )
+        return SolverTrainer(args=config, **data.trainer_arguments(*data.build_model(solver_args)))
 
     task = MathWordProblems(data_args)
     return TaskTraining(task, make, command="train", name="solver", values=values, config=config, args=run_args).run()
