@@ -80,7 +80,7 @@ def begin_record(folder: RunFolder, checkpoint: str | None, changes: Mapping[str
         folder ([`RunFolder`]): The folder of the run.
         checkpoint (`str`, *optional*), changes (`Mapping[str, tuple]`): What [`begin_run`] gives.
     """
-    from ..trainers.checkpoints import remove_checkpoints
+    from ..store.checkpoints import remove_checkpoints
 
     if folder.writes and (checkpoint is None or Path(checkpoint).parent.resolve() != folder.path.resolve()):
         remove_checkpoints(folder.path)
@@ -88,7 +88,7 @@ def begin_record(folder: RunFolder, checkpoint: str | None, changes: Mapping[str
 
 
 def _checkpoint(folder: RunFolder, config: BaseConfig, args: ResumeArguments) -> str | None:
-    from ..trainers.checkpoints import is_complete, last_complete_checkpoint
+    from ..store.checkpoints import is_complete, last_complete_checkpoint
 
     path, last, given = folder.path, last_complete_checkpoint(folder.path), config.resume_from_checkpoint
     if given:

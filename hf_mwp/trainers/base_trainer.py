@@ -14,8 +14,8 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, has_length
 
 from ..data.training_lineage import ancestry_of, texts_of_rows, write_training_texts
 from ..data.training_texts import TrainingTexts
+from ..store.checkpoints import forget_state, full_disk_named, last_complete_checkpoint
 from .base_config import BaseConfig
-from .checkpoints import forget_state, full_disk_named, last_complete_checkpoint
 from .early_stopping import ResumableEarlyStopping
 from .length_grouped_sampler import LengthGroupedSampler
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..finished_folder import FinishedFolder
+from ...store.finished_folder import FinishedFolder
 from .recipe_file import KEYS, RecipeError, read_recipe, unknown_name
 from .stage import Stage, StageResult
 from .stage_fingerprint import PLACES, fingerprint

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from ...store.files import write_whole
-from ..finished_folder import FinishedFolder
+from ...store.finished_folder import FinishedFolder
 
 
 # Commands that train, and may be started in several processes.

@@ -10,7 +10,7 @@ from typing import Any
 from ... import __version__
 from ...data.datasets.sources import DEFAULT_DATASET, data_set_name, locate_dataset, locate_part
 from ...store.files import content_digest
-from ..finished_folder import digest_of
+from ...store.finished_folder import digest_of
 from .stage import TRAINING_COMMANDS
 
 

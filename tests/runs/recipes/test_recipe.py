@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from hf_mwp.runs import finished_folder
 from hf_mwp.runs.recipes import Recipe, RecipeError, read_recipe
 from hf_mwp.runs.recipes.stage_fingerprint import fingerprint
+from hf_mwp.store import finished_folder
 
 
 FIXTURES = Path(__file__).parents[2] / "data" / "fixtures"

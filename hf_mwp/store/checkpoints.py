@@ -14,7 +14,7 @@ from pathlib import Path
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
-from ..store.disk_full_error import DiskFullError, means_full_disk
+from .disk_full_error import DiskFullError, means_full_disk
 
 
 def last_complete_checkpoint(folder: str | os.PathLike) -> str | None:

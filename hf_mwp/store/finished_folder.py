@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..store.files import write_whole
-from ..store.process_lock import ProcessLock
+from .files import write_whole
+from .process_lock import ProcessLock
 
 
 # What the folder keeps of itself; whatever else lies in it is the work's.
@@ -65,7 +65,7 @@ class FinishedFolder:
     @property
     def checkpoint(self) -> str | None:
         """The last complete checkpoint of an interrupted training."""
-        from ..trainers.checkpoints import last_complete_checkpoint
+        from .checkpoints import last_complete_checkpoint
 
         return last_complete_checkpoint(self.path)
 

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from hf_mwp.runs.finished_folder import FinishedFolder, digest_of
+from hf_mwp.store.finished_folder import FinishedFolder, digest_of
 
 
 def test_work_is_done_once_and_told_of(tmp_path):
