@@ -46,6 +46,8 @@ _LAZY = {
     "DistillationTrainer": "trainers",
     "PreTrainingConfig": "trainers",
     "PreTrainingTrainer": "trainers",
+    "RecursiveDistillationConfig": "trainers",
+    "recursive_distillation": "trainers",
     "SolverConfig": "trainers",
     "SolverTrainer": "trainers",
 }

@@ -48,8 +48,10 @@ NAMES = [
     "DistillationTrainer",
     "PreTrainingConfig",
     "PreTrainingTrainer",
+    "RecursiveDistillationConfig",
     "SolverConfig",
     "SolverTrainer",
+    "recursive_distillation",
     # packages reached as attributes
     "losses",
     "metrics",

@@ -16,6 +16,7 @@ _MODULES = {
     "accuracy_report": "accuracy",
     "answers_match": "matching",
     "calibration_report": "calibration",
+    "compare_costs": "model_costs",
     "compare_latency": "latency",
     "count_flops": "efficiency",
     "count_parameters": "efficiency",

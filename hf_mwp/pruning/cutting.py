@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping
 
 from torch import nn
+from transformers import PreTrainedModel
 
 from ..data.training_lineage import inherit_training_texts
 from ..models.architecture import LayerParts, find_encoder, layer_parts
@@ -104,14 +105,21 @@ def to_student(model: nn.Module) -> nn.Module:
         detach_bottlenecks(encoder)
         student = MwpStudentModel.from_encoder(encoder, add_pooling_layer=False)
         return solver_on(model, student)
+    return pruned_class(model).from_encoder(model)
+
+
+def pruned_class(model: nn.Module) -> type[PreTrainedModel]:
+    """The class of what [`prune_heads`] makes of a model, which loads it again; `ValueError` if there is none."""
+    if getattr(model.config, "model_type", None) == "mwp_solver":
+        return type(model)
     end = next((end for end in STUDENTS if type(model).__name__.endswith(end)), None)
     if end is None:
         heads = ", ".join(end for end in STUDENTS if end != "Model")
         raise ValueError(
             f"A pruned {type(model).__name__} has no class that loads it again: students have {heads} alone. "
-            f"Prune its encoder ({type(encoder).__name__})."
+            f"Prune its encoder ({type(find_encoder(model)).__name__})."
         )
-    return STUDENTS[end].from_encoder(model)
+    return STUDENTS[end]
 
 
 def update_student(student: MwpStudentModel) -> None:
@@ -147,4 +155,13 @@ def solver_on(solver: nn.Module, encoder: MwpStudentModel) -> nn.Module:
     return smaller.to(solver.device, solver.dtype).train(solver.training)
 
 
-__all__ = ["STUDENTS", "prune_heads", "prune_neurons", "remove_gates", "solver_on", "to_student", "update_student"]
+__all__ = [
+    "STUDENTS",
+    "prune_heads",
+    "prune_neurons",
+    "pruned_class",
+    "remove_gates",
+    "solver_on",
+    "to_student",
+    "update_student",
+]

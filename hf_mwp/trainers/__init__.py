@@ -5,6 +5,8 @@ from .distillation.distillation_trainer import DistillationTrainer
 from .distillation.mixing_callback import ParameterMixingCallback
 from .pretraining.pretraining_config import PreTrainingConfig
 from .pretraining.pretraining_trainer import PreTrainingTrainer
+from .recursive.recursive_distillation import Generation, recursive_distillation
+from .recursive.recursive_distillation_config import RecursiveDistillationConfig
 from .solver.solver_config import SolverConfig
 from .solver.solver_trainer import SolverTrainer
 
@@ -12,9 +14,12 @@ from .solver.solver_trainer import SolverTrainer
 __all__ = [
     "DistillationConfig",
     "DistillationTrainer",
+    "Generation",
     "ParameterMixingCallback",
     "PreTrainingConfig",
     "PreTrainingTrainer",
+    "RecursiveDistillationConfig",
     "SolverConfig",
     "SolverTrainer",
+    "recursive_distillation",
 ]

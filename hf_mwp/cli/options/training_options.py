@@ -44,6 +44,16 @@ class DistillationOptions(TrainingOptions):
 
 
 @dataclass
+class PruningOptions(TrainingOptions):
+    """Those of [`RecursiveDistillationConfig`]."""
+
+    learning_rate: float = option(5e-5, "Learning rate of the encoder.")
+    ratios: list[float] = option([0.2, 0.25, 0.3], "Share of the heads that is gone after each generation.")
+    alpha: float = option(0.5, "Weight of the heads' norm against their entropy.")
+    least_metric: float | None = option(None, "Stop before a generation that is worse than this.")
+
+
+@dataclass
 class PreTrainingOptions(TrainingOptions):
     """Those of [`PreTrainingConfig`]."""
 

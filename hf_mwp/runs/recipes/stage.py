@@ -14,7 +14,7 @@ from ...store.finished_folder import FinishedFolder
 
 
 # Commands that train, and may be started in several processes.
-TRAINING_COMMANDS = ("pretrain", "train", "distill")
+TRAINING_COMMANDS = ("pretrain", "train", "distill", "prune")
 # Commands that refuse to replace finished work unless they are told to.
 OVERWRITING = (*TRAINING_COMMANDS, "mix", "label", "card")
 OPTIONS = "stage.yaml"

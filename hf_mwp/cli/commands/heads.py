@@ -1,0 +1,102 @@
+"""`hf-mwp heads`: how much each attention head of a model matters."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...option_checks import check_at_least_one
+from ...option_roles import Role, option
+from ...store.files import write_whole
+from ...tasks.data_options import MeasuredDataArguments
+from ...tasks.math_word_problems import MathWordProblems
+from ...usage_error import UsageError
+from ..options.importance_options import importance_option, make_importance
+from ..options.parsing import parse
+from ..terminal.console import make_console, make_table
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from torch import nn
+
+
+@dataclass
+class HeadsArguments:
+    """Options of `hf-mwp heads` beside those of the data."""
+
+    model: str | None = option(
+        None, "Folder or Hub id of a solver, or of any encoder with its tokenizer (must be given).", Role.COMMON
+    )
+    importance: str = importance_option()
+    alpha: float = option(0.5, "Weight of the heads' norm against their entropy, of importance combined.")
+    split: str = option("train", "Part of the data set on whose texts heads are scored.")
+    num_batches: int = option(8, "Batches of them.")
+    batch_size: int = option(32, "Texts in a batch.")
+    output_dir: str | None = option(None, "Folder for heads.json and heads.png; runs/heads_MODEL if not given.")
+    seed: int = option(0, "Seed of importance random.")
+
+    def __post_init__(self):
+        check_at_least_one(self, "num_batches", "batch_size")
+        if self.model is None:
+            raise ValueError("a `model` must be given: a folder or Hub id.")
+
+
+def argument_types() -> list[type]:
+    """Dataclasses whose fields are the options."""
+    return [HeadsArguments, MeasuredDataArguments]
+
+
+def run(argv: list[str]) -> int:
+    """Scores, prints, draws; see `hf-mwp heads --help`."""
+    (args, data_args), _ = parse(
+        "heads",
+        "Score the attention heads of a model, print the scores by layer, and draw them as a heat map: what `hf-mwp "
+        "prune` would cut first.",
+        argument_types(),
+        argv,
+    )
+    from ...pruning import draw_heads
+
+    console, task = make_console(), MathWordProblems(data_args)
+    rows = task.part(args.split)
+    if rows is None:
+        raise UsageError(f"{data_args.dataset} has no {args.split!r} part; it has {', '.join(task.parts)}.")
+    rows = rows.select(range(min(len(rows), args.num_batches * args.batch_size)))
+    groups = [list(rows)[at : at + args.batch_size] for at in range(0, len(rows), args.batch_size)]
+    model, batches = load_with_batches(task, args.model, groups)
+    scores = make_importance(args.importance, args.alpha, args.seed).scores(model, batches)
+    folder = Path(args.output_dir or Path("runs") / f"heads_{Path(args.model).resolve().name}")
+    folder.mkdir(parents=True, exist_ok=True)
+    title = f"{args.importance} of the heads of {Path(args.model).name}"
+    known = {"model": args.model, "importance": args.importance, "dataset": task.name, "texts": len(rows)}
+    layers = [[score for score in row if score == score] for row in scores.tolist()]
+    write_whole(folder / "heads.json", json.dumps(known | {"scores": layers}, indent=2) + "\n")
+    draw_heads(scores, folder / "heads.png", title=title)
+    headings = ["layer", *(f"head {head}" for head in range(scores.shape[1]))]
+    cells = ((str(layer), *(f"{score:.3f}" for score in row)) for layer, row in enumerate(layers))
+    console.print(make_table(title, headings, cells, right=headings))
+    console.print(f"{folder} has heads.json, heads.png")
+    return 0
+
+
+def load_with_batches(task: MathWordProblems, name: str, groups: list) -> tuple[nn.Module, list[Mapping[str, Any]]]:
+    """A solver and batches as its collator makes them; of another model its encoder, and texts as it reads them."""
+    from transformers import AutoModel, AutoTokenizer
+
+    from ...models.solver import Solver
+
+    try:
+        model = AutoModel.from_pretrained(name)
+        tokenizer = None if isinstance(model, Solver) else AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{name} cannot be loaded with its tokenizer: {error}") from error
+    if tokenizer is not None:
+        read = {"padding": True, "truncation": True, "return_tensors": "pt"}
+        return model, [tokenizer(task.texts(group), **read) for group in groups]
+    model, processor = task.load_model(name)
+    collator = task.collator(model, processor)
+    return model, [collator(group) for group in groups]

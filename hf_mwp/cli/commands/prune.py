@@ -1,0 +1,197 @@
+"""`hf-mwp prune`: a solver pruned and distilled in generations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...option_checks import check_at_least_one
+from ...option_roles import Role, option
+from ...runs.main_process import is_main_process
+from ...runs.run_folder import RunFolder, describe_contents
+from ...tasks.data_options import DataArguments
+from ...tasks.evaluation import evaluate_part, evaluate_trained
+from ...tasks.math_word_problems import MathWordProblems
+from ...usage_error import UsageError
+from ..options.importance_options import importance_option, make_importance
+from ..options.parsing import parse
+from ..options.training_options import PruningOptions
+from ..terminal.console import make_console, make_table, solving_bar
+from ..terminal.progress import RichProgressCallback
+
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from transformers import PreTrainedModel
+
+    from ...tasks.task import Task
+    from ...trainers import DistillationTrainer, Generation
+
+PICTURE = "accuracy_latency.png"
+
+
+@dataclass
+class PruneArguments:
+    """What is pruned, and where it goes."""
+
+    _argument_group_name = "pruning"
+
+    model: str | None = option(
+        None, "Folder or Hub id of a trained solver (must be given).", Role.SOLVER | Role.START | Role.COMMON
+    )
+    importance: str = importance_option()
+    generations_dir: str | None = option(
+        None, "Folder of the generations, which runs may share; generations in output_dir if not given.", Role.CACHE
+    )
+    test: bool = option(True, "Solve the test part with each generation.", Role.SAVED)
+    test_num_beams: int | None = option(None, "Beams for the test part; num_beams if not given.", Role.SAVED)
+    overwrite: bool = option(
+        False, "Replace the model in the folder; generations that are there are gone on from.", Role.LAUNCH
+    )
+
+    def __post_init__(self):
+        check_at_least_one(self, "test_num_beams")
+        if self.model is None:
+            raise ValueError("a `model` must be given: the folder or Hub id of a trained solver.")
+
+
+COMMON = (DataArguments, PruneArguments, PruningOptions)
+
+
+def argument_types() -> list[type]:
+    """Dataclasses whose fields are the options."""
+    from ...trainers import RecursiveDistillationConfig
+
+    return [DataArguments, PruneArguments, RecursiveDistillationConfig]
+
+
+def run(argv: list[str]) -> int:
+    """Prunes; see `hf-mwp prune --help`. Also runs under `torchrun` and `accelerate launch`."""
+    (data_args, args, config), values = parse(
+        "prune",
+        "Prune attention heads of a trained solver in generations: each learns from the last one, which has more "
+        "heads. Started again, it goes on where it was.",
+        argument_types,
+        argv,
+        common=COMMON,
+    )
+    from ...trainers import recursive_distillation
+
+    console = make_console()
+    with RunFolder(config.output_dir, "prune", values, begin=False) as folder:
+        folder.check_record()
+        folder.check_unused(args.overwrite)
+        task = MathWordProblems(data_args)
+        model, processor = task.load_model(args.model)
+        task.tell(console)
+        folder.begin()
+        folder.write_json("data.json", task.record())
+        config.output_dir = args.generations_dir or str(folder.path / "generations")
+        config.disable_tqdm = True
+
+        def on_trainer(trainer: DistillationTrainer, number: int) -> None:
+            name = f"generation {number}, {config.ratios[number - 1]:.0%} of the heads pruned"
+            RichProgressCallback.attach(trainer, console, name)
+
+        parts = {"validation": None} | ({"test": args.test_num_beams} if args.test else {})
+        parts = {part: beams for part, beams in parts.items() if task.part(part) is not None and is_main_process()}
+
+        def measure(trainer: DistillationTrainer) -> dict[str, Any]:
+            bar = solving_bar(console)
+            return {
+                part: evaluate_trained(task, trainer, part, beams, progress=bar).figures
+                for part, beams in parts.items()
+            }
+
+        generations = recursive_distillation(
+            model,
+            config,
+            task.train,
+            task.validation,
+            processor,
+            task.collator(model, processor),
+            importance=make_importance(args.importance, config.alpha, config.seed),
+            on_trainer=on_trainer,
+            measure=measure,
+        )
+        if not generations:
+            raise UsageError(
+                f"The first generation is worse than --least_metric {config.least_metric:g}: prune fewer heads at "
+                "first (--ratios), train it longer, or lower the bound."
+            )
+        if is_main_process():
+            result = generations[-1].load()
+            result.save_pretrained(folder.path)
+            processor.save_pretrained(folder.path)
+            options = {"batch_size": config.per_device_eval_batch_size, "progress": solving_bar(console)}
+            dense = {
+                part: evaluate_part(task, model, processor, part, **options, **task.options_of(config, beams)).figures
+                for part, beams in parts.items()
+            }
+            metrics = metrics_of(model, dense, generations)
+            console.print(generation_table(task, metrics["models"], f"{args.model} on {task.name}"))
+            draw_accuracy_latency(metrics["models"], folder.path / PICTURE, f"{Path(args.model).name} on {task.name}")
+            folder.finish(metrics)
+    console.print(describe_contents(folder.path, "model", "processor", PICTURE))
+    return 0
+
+
+def metrics_of(model: PreTrainedModel, dense: Mapping[str, Any], generations: Sequence[Generation]) -> dict[str, Any]:
+    """
+    What `metrics.json` says: `models`, the one that was given and the generations, with figures and costs; of the last
+    one the figures by part, and what it saves, as shares of the first.
+    """
+    from ...metrics import compare_costs
+    from ...models.architecture import find_encoder, layer_parts
+
+    students = [each.load().to(model.device).eval() for each in generations]
+    encoders = {str(number): find_encoder(each) for number, each in enumerate([model.eval(), *students])}
+    costs = [*compare_costs(encoders).values()]
+    models = [{"ratio": 0.0, "heads": [each.num_heads for each in layer_parts(model)], **costs[0], **dense}]
+    for generation, cost in zip(generations, costs[1:], strict=True):
+        known = {"ratio": generation.ratio, "heads": list(generation.heads), "folder": generation.folder.name}
+        models.append(known | cost | dict(generation.metrics["measured"]))
+    first, last = costs[0], costs[-1]
+    saved = {name: 1 - last[name] / first[name] for name in first if name != "seconds"}
+    saved["speed"] = first["seconds"] / last["seconds"] - 1
+    return {"models": models, "saved": saved, **generations[-1].metrics["measured"]}
+
+
+def generation_table(task: Task, models: Sequence[Mapping[str, Any]], title: str) -> Table:
+    """The model that was given and its generations, a line each."""
+    parts = [part for part in ("validation", "test") if part in models[0]]
+    headings = ["heads pruned", "left, by layer", "M parameters", "M operations", "ms a text"]
+    rows = []
+    for model in models:
+        cells = [next(iter(task.cells(model[part]["reports"]["all problems"]).items())) for part in parts]
+        costs = (f"{model['parameters'] / 1e6:.2f}", f"{model['flops'] / 1e6:.1f}", f"{1e3 * model['seconds']:.2f}")
+        heads = " ".join(map(str, model["heads"]))
+        rows.append((f"{model['ratio']:.0%}", heads, *costs, *(value for _, value in cells)))
+    headings += [f"{part}, {name}" for part, (name, _) in zip(parts, cells, strict=True)]
+    remark = "parameters, operations and time are the encoder's, for one text of 32 tokens"
+    return make_table(
+        f"{title}\n{remark}", headings, rows, right=[each for each in headings if each != "left, by layer"]
+    )
+
+
+def draw_accuracy_latency(models: Sequence[Mapping[str, Any]], path: Path, title: str) -> None:
+    """Draws answer accuracy against the time that an encoder takes, as a share of that of the first model."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    panel = figure.subplots()
+    times = [100 * model["seconds"] / models[0]["seconds"] for model in models]
+    for part in (part for part in ("validation", "test") if part in models[0]):
+        accuracies = [100 * model[part]["reports"]["all problems"]["answer_accuracy"] for model in models]
+        panel.plot(times, accuracies, "o-", label=part)
+        for model, place in zip(models, zip(times, accuracies, strict=True), strict=True):
+            panel.annotate(f"{model['ratio']:.0%}", place, textcoords="offset points", xytext=(5, 5), fontsize="small")
+    panel.set(xlabel="time of the encoder, % of the first model's", ylabel="answers right, %", title=title)
+    panel.grid(alpha=0.3)
+    if panel.lines:
+        panel.legend()
+    figure.savefig(path, dpi=120, metadata={"Software": None})

@@ -1,0 +1,251 @@
+"""A model pruned and distilled again and again, each time after the last one."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+from transformers import PreTrainedModel
+
+from ...distillation.cache_fingerprint import describe_collator, hash_model, hash_processing, row_key
+from ...distillation.objectives import Objective
+from ...metrics import count_parameters
+from ...models.architecture import layer_parts
+from ...option_roles import ROLES, Role
+from ...pruning import HeadImportance, HeadPruningCallback
+from ...pruning.cutting import pruned_class
+from ...store.checkpoints import remove_checkpoints
+from ...store.files import write_whole
+from ...store.finished_folder import FinishedFolder, digest_of
+from ..distillation.default_objectives import default_objectives
+from ..distillation.distillation_trainer import DistillationTrainer
+from .recursive_distillation_config import RecursiveDistillationConfig
+
+
+# No weight depends on these.
+FREE = Role.LAUNCH | Role.PLACE | Role.CACHE | Role.TOLD | Role.LOGGED | Role.SAVED | Role.DEVICE
+# What the loop does with generations that are there, which are the same whatever it is.
+OF_THE_LOOP = ("ratios", "max_parameters", "least_metric")
+
+
+@dataclass(frozen=True)
+class Generation:
+    """
+    A student of [`recursive_distillation`], the teacher of the next one.
+
+    Args:
+        number (`int`): From 1.
+        ratio (`float`): Share of the first model's heads that is gone.
+        folder (`Path`): Model, processor and `metrics.json`; plain `from_pretrained` loads it.
+        heads (`tuple[int, ...]`): Heads that are left, layer by layer.
+        parameters (`int`): Of the whole model.
+        metrics (`dict`): `eval`, of the evaluation part if there is one; `measured`, what the caller's `measure` gave;
+            `events`, the log of [`HeadPruningCallback`].
+        model_class (`type`): Class that loads it.
+    """
+
+    number: int
+    ratio: float
+    folder: Path
+    heads: tuple[int, ...]
+    parameters: int
+    metrics: Mapping[str, Any]
+    model_class: type[PreTrainedModel]
+
+    def load(self) -> PreTrainedModel:
+        """The model."""
+        return self.model_class.from_pretrained(self.folder)
+
+
+def recursive_distillation(
+    model: PreTrainedModel,
+    args: RecursiveDistillationConfig,
+    train_dataset: Any,
+    eval_dataset: Any = None,
+    processing_class: Any = None,
+    data_collator: Any = None,
+    objectives: Sequence[Objective] | None = None,
+    importance: HeadImportance | None = None,
+    on_trainer: Callable[[DistillationTrainer, int], None] | None = None,
+    measure: Callable[[DistillationTrainer], Mapping[str, Any]] | None = None,
+) -> list[Generation]:
+    """
+    Prunes attention heads in generations: a copy of the teacher is pruned while it learns from the teacher
+    ([`HeadPruningCallback`] in a [`DistillationTrainer`]), and is the teacher of the next one, which has fewer heads.
+
+    Each generation is a folder in `args.output_dir`, named by a fingerprint of what it depends on: teacher, data,
+    arguments. One that is there is not made again, and one that was interrupted goes on from its last checkpoint.
+
+    Args:
+        model (`PreTrainedModel`):
+            The first teacher, trained for its task: a classifier, a masked language model or a solver on an encoder
+            that [`~models.architecture.find_encoder`] knows. It may have been pruned before. It stays as it is.
+        args ([`RecursiveDistillationConfig`]):
+            Ratios, schedule, loss, training.
+        train_dataset (`Dataset` of a known length), eval_dataset, processing_class, data_collator:
+            As [`DistillationTrainer`] takes them.
+        objectives (`Sequence[Objective]`, *optional*):
+            Another loss than that of equations 6 and 7.
+        importance ([`HeadImportance`], *optional*):
+            Another score of heads than [`CombinedImportance`] with `args.alpha`.
+        on_trainer (`Callable`, *optional*):
+            Called with a generation's trainer and its number before it trains.
+        measure (`Callable`, *optional*):
+            Called with a generation's trainer when it has trained; what it returns, as JSON has it, is kept.
+
+    Returns:
+        `list[Generation]`: at least one, unless the first one is worse than `args.least_metric`; the last one is the
+        result. It is one of less than the highest ratio where it is small enough (`args.max_parameters`), or the next
+        was too bad (`args.least_metric`).
+
+    Raises:
+        ValueError: fewer heads can go than a ratio says, an unknown encoder, no evaluation part or metric although
+            there is a `least_metric`; what [`HeadPruningCallback`] and [`DistillationTrainer`] raise.
+
+    References:
+        Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation",
+        Algorithm 2, equations 6 and 7.
+
+    Example:
+
+    ```python
+    >>> generations = recursive_distillation(
+    ...     solver, RecursiveDistillationConfig("pruned", ratios=[0.2, 0.3]), train, valid, processor
+    ... )
+    >>> smaller = generations[-1].load()
+    ```
+    """
+    if args.least_metric is not None and eval_dataset is None:
+        raise ValueError("`least_metric` is measured on an `eval_dataset`, and there is none.")
+    data = {
+        "train_dataset": train_dataset,
+        "eval_dataset": eval_dataset,
+        "processing_class": processing_class,
+        "data_collator": data_collator,
+    }
+    model_class, depends_on = pruned_class(model), _describe(args, data, objectives, importance)
+    total = sum(_heads(model))
+    teacher, generations = copy.deepcopy(model), []
+    for number, ratio in enumerate(args.ratios, start=1):
+        heads = sum(_heads(teacher))
+        # 0.3 * 10 is a little less than 3.
+        left = total - math.floor(ratio * total + 1e-9)
+        digest = digest_of([depends_on, hash_model(teacher), left])
+        folder = FinishedFolder.named(args.output_dir, f"generation_{number}", digest)
+        own = copy.deepcopy(args)
+        own.output_dir = str(folder.path)
+        callback = HeadPruningCallback(
+            max_ratio=1 - left / heads,
+            alpha=args.alpha,
+            power=args.power,
+            importance=importance,
+            events=args.events,
+            until=args.until,
+            calibration_batches=args.calibration_batches,
+            floor=args.floor,
+        )
+
+        def train(teacher=teacher, number=number, ratio=ratio, folder=folder, own=own, callback=callback) -> None:
+            trainer = DistillationTrainer(
+                student := copy.deepcopy(teacher),
+                teacher,
+                own,
+                objectives=_objectives(own, objectives, [student, teacher]),
+                callbacks=[callback],
+                **data,
+            )
+            if on_trainer is not None:
+                on_trainer(trainer, number)
+            trainer.train(resume_from_checkpoint=folder.checkpoint)
+            trainer.save_model()
+            evaluated = {} if eval_dataset is None else trainer.evaluate()
+            measured = {} if measure is None else dict(measure(trainer))
+            if trainer.is_world_process_zero():
+                wanted = {"metric": own.metric_for_best_model, "greater_is_better": own.greater_is_better}
+                metrics = {"ratio": ratio, **wanted, "eval": evaluated, "measured": measured, "events": callback.log}
+                write_whole(folder.path / "metrics.json", json.dumps(metrics, indent=2, ensure_ascii=False) + "\n")
+                remove_checkpoints(folder.path)
+
+        _fill(folder, train, own)
+        student = model_class.from_pretrained(folder.path)
+        generation = Generation(
+            number, ratio, folder.path, _heads(student), count_parameters(student), folder.metrics, model_class
+        )
+        if args.least_metric is not None and _is_worse(generation.metrics, args.least_metric):
+            break
+        generations.append(generation)
+        if args.max_parameters is not None and generation.parameters <= args.max_parameters:
+            break
+        teacher = student
+    return generations
+
+
+def _heads(model: nn.Module) -> tuple[int, ...]:
+    return tuple(parts.num_heads for parts in layer_parts(model))
+
+
+def _objectives(
+    args: RecursiveDistillationConfig, given: Sequence[Objective] | None, models: Sequence[PreTrainedModel]
+) -> list[Objective]:
+    """The objectives of one generation, which are planned anew for each; models show what these read."""
+    if given is None:
+        if args.hidden_weights is None and args.layer_mapping == "uniform":
+            layers = len(_heads(models[0]))
+            args.hidden_weights = [args.soft_label_weight / layers] * layers
+        given = default_objectives(args)
+    if any("output_attentions" in objective.options for objective in given):
+        for model in models:
+            # No other attention gives matrices.
+            model.set_attn_implementation("eager")
+    return copy.deepcopy(list(given))
+
+
+def _describe(
+    args: RecursiveDistillationConfig,
+    data: Mapping[str, Any],
+    objectives: Sequence[Objective] | None,
+    importance: HeadImportance | None,
+) -> str:
+    """A fingerprint of all that generations depend on but for their teachers."""
+    free = {name for name, role in ROLES.items() if role & FREE}.union(OF_THE_LOOP)
+    options = {name: value for name, value in args.to_dict().items() if name not in free}
+    rows = hashlib.blake2b(digest_size=16)
+    for part in ("train_dataset", "eval_dataset"):
+        rows.update(part.encode())
+        for row in data[part] if data[part] is not None else ():
+            rows.update(row_key(row))
+    collator, processing = describe_collator(data["data_collator"]), hash_processing(data["processing_class"])
+    methods = [describe_collator(each) for each in (*(objectives or ()), importance)]
+    return digest_of([options, rows.hexdigest(), collator, processing, methods])
+
+
+def _fill(folder: FinishedFolder, work: Callable[[], None], args: RecursiveDistillationConfig) -> None:
+    """Fills a folder in all processes of a training alike; the first one holds it."""
+    done, state = folder.is_done, args.distributed_state
+    if state is not None:
+        state.wait_for_everyone()
+    if state is None or state.is_main_process:
+        folder.fill(work)
+    elif not done:
+        work()
+    if state is not None:
+        state.wait_for_everyone()
+
+
+def _is_worse(metrics: Mapping[str, Any], bound: float) -> bool:
+    metric = metrics["metric"] or "loss"
+    name = metric if metric.startswith("eval_") else f"eval_{metric}"
+    if name not in metrics["eval"]:
+        raise ValueError(f"`least_metric` is one of {name!r}, and the evaluation has {[*metrics['eval']]}.")
+    greater, value = metrics["greater_is_better"], metrics["eval"][name]
+    return value < bound if (not name.endswith("loss") if greater is None else greater) else value > bound
+
+
+__all__ = ["Generation", "recursive_distillation"]

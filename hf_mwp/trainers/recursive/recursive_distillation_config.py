@@ -1,0 +1,81 @@
+"""Arguments of [`recursive_distillation`]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from ..distillation.distillation_config import DistillationConfig
+
+
+@dataclass
+class RecursiveDistillationConfig(DistillationConfig):
+    r"""
+    Arguments of [`recursive_distillation`]: those of [`DistillationConfig`], with which each generation is trained, of
+    [`HeadPruningCallback`], by which it is pruned, and when to stop.
+
+    The loss of a generation is `lambda_1 * (tau^2 * KL + mean over layers of MSE(attention)) + lambda_2 * task`
+    (equations 6 and 7 of Yu et al., who do not state the two weights): `soft_label_weight` is `lambda_1`, what is left
+    to 1 is `lambda_2`, and unless `hidden_weights` are given, so much is divided among the layers.
+
+    These defaults differ from [`DistillationConfig`]: `temperature=2.0`, `hidden_loss="attention"` and
+    `embedding_weight=0.0`, as in equation 7, and `learning_rate=5e-5`, the paper's.
+
+    Each field has its `help`; besides:
+
+    Args:
+        ratios (`list[float]`, *optional*, defaults to `[0.2, 0.25, 0.3]`):
+            Ascending. Rounded down to whole heads, of those of the model that is given (Algorithm 1, line 5).
+        until (`float`, *optional*, defaults to 0.5):
+            The paper prunes until the last step (1.0), after which nothing recovers.
+    """
+
+    learning_rate: float = field(default=5e-5, metadata={"help": "Learning rate; of a solver, that of the encoder."})
+    temperature: float = field(default=2.0, metadata={"help": "Softens the probabilities of teacher and student."})
+    hidden_loss: str | None = field(
+        default="attention",
+        metadata={"help": "What layers learn: attention (maps of the heads that are left), as for distill, or none."},
+    )
+    embedding_weight: float = field(
+        default=0.0, metadata={"help": "Weight of the loss between embedding outputs; 0 for none."}
+    )
+
+    ratios: list[float] = field(
+        default_factory=lambda: [0.2, 0.25, 0.3],
+        metadata={"help": "Share of the heads that is gone after each generation."},
+    )
+    alpha: float = field(
+        default=0.5, metadata={"help": "Weight of the heads' norm against their entropy (equation 4)."}
+    )
+    power: float = field(default=1.0, metadata={"help": "n of equation 5; above 1 most heads go late."})
+    events: int = field(default=10, metadata={"help": "How often heads are scored and pruned in a generation."})
+    until: float = field(
+        default=0.5, metadata={"help": "Share of a generation's steps after which all are pruned; the rest recovers."}
+    )
+    calibration_batches: int = field(default=8, metadata={"help": "Training batches that heads are scored on."})
+    floor: int = field(default=1, metadata={"help": "Heads that each layer keeps."})
+
+    max_parameters: int | None = field(
+        default=None, metadata={"help": "Stop after the first generation of at most so many parameters."}
+    )
+    least_metric: float | None = field(
+        default=None,
+        metadata={"help": "Stop before the first generation whose metric_for_best_model is worse than this."},
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        ratios = self.ratios
+        if not ratios or not all(0 <= ratio < 1 for ratio in ratios) or any(a > b for a, b in pairwise(ratios)):
+            raise ValueError(f"`ratios` must be at least 0 and below 1, in ascending order, not {ratios}.")
+        if not 0 <= self.alpha <= 1:
+            raise ValueError(f"`alpha` weighs the norm against the entropy: it must be from 0 to 1, not {self.alpha}.")
+        if not (self.power > 0 and 0 < self.until <= 1):
+            raise ValueError(f"`power` ({self.power}) must be above 0, `until` ({self.until}) above 0, at most 1.")
+        if self.events < 1 or self.calibration_batches < 1 or self.floor < 0:
+            raise ValueError("`events` and `calibration_batches` must be at least 1, `floor` at least 0.")
+        if self.max_parameters is not None and self.max_parameters < 1:
+            raise ValueError(f"`max_parameters` must be at least 1, not {self.max_parameters}.")
+
+
+__all__ = ["RecursiveDistillationConfig"]

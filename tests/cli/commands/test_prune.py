@@ -1,0 +1,65 @@
+import json
+
+import pytest
+from transformers import pipeline
+
+from hf_mwp.cli.main import main
+from hf_mwp.models import MwpSolver
+from hf_mwp.models.architecture import layer_parts
+
+
+SMALL = ["--use_cpu", "--max_steps=2", "--events=1", "--calibration_batches=1", "--per_device_train_batch_size=8"]
+
+
+@pytest.fixture(scope="module")
+def pruned(problems, solver_folder, tmp_path_factory):
+    """A run folder of `hf-mwp prune` with two generations, and its arguments."""
+    folder = tmp_path_factory.mktemp("prune") / "run"
+    argv = ["prune", "--model", str(solver_folder), "--dataset", str(problems), "--output_dir", str(folder), *SMALL]
+    assert main([*argv, "--ratios", "0.25", "0.5"]) == 0
+    return folder, argv
+
+
+def test_the_folder_is_a_solver_with_fewer_heads(pruned, solver_folder):
+    folder, _ = pruned
+    before = sum(parts.num_heads for parts in layer_parts(MwpSolver.from_pretrained(solver_folder)))
+    after = sum(parts.num_heads for parts in layer_parts(MwpSolver.from_pretrained(folder)))
+    assert after == before - before // 2
+    assert pipeline("math-word-problem", model=str(folder), device="cpu")("小明有4个苹果，又买了2个")[0]["numbers"]
+
+
+def test_figures_of_each_generation(pruned):
+    folder, _ = pruned
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert [model["ratio"] for model in metrics["models"]] == [0.0, 0.25, 0.5]
+    sizes = [model["parameters"] for model in metrics["models"]]
+    assert sizes[0] > sizes[1] > sizes[2]
+    assert metrics["saved"]["parameters"] == pytest.approx(1 - sizes[2] / sizes[0])
+    for model in metrics["models"]:
+        assert model["test"]["reports"]["all problems"]["num_problems"] == 9 and "validation" in model
+    assert metrics["test"] == metrics["models"][2]["test"]
+    assert (folder / "accuracy_latency.png").read_bytes().startswith(b"\x89PNG")
+    assert json.loads((folder / "data.json").read_text())["used"]["test"] == 9
+
+
+def test_started_again_it_trains_nothing(pruned, capsys):
+    folder, argv = pruned
+    assert main([*argv, "--ratios", "0.25", "0.5"]) == 1
+    assert "finished work of an earlier run (config.json" in capsys.readouterr().err
+    before = {path: path.stat().st_mtime_ns for path in (folder / "generations").glob("*/model.safetensors")}
+    assert main([*argv, "--ratios", "0.25", "0.5", "--overwrite"]) == 0
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert "generation 1, 25% of the heads pruned  step" not in capsys.readouterr().out
+
+
+def test_too_bad_and_wrong(pruned, tmp_path, capsys):
+    folder, argv = pruned
+    argv = ["--output_dir" if word == "--output_dir" else word for word in argv]
+    argv[argv.index("--output_dir") + 1] = str(tmp_path / "bad")
+    shared = ["--generations_dir", str(folder / "generations")]
+    assert main([*argv, *shared, "--ratios", "0.25", "--least_metric", "1.1"]) == 1
+    assert "worse than --least_metric 1.1" in capsys.readouterr().err
+    assert main([*argv, "--ratios", "0.5", "0.25"]) == 1
+    assert "in ascending order" in capsys.readouterr().err
+    assert main(["prune"]) == 1
+    assert "a `model` must be given" in capsys.readouterr().err

@@ -1,0 +1,160 @@
+import json
+
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification, TrainerCallback
+
+from hf_mwp import MwpSolver, RecursiveDistillationConfig, recursive_distillation
+from hf_mwp.distillation.objectives import AttentionMaps, HardLabels, SoftLabels
+from hf_mwp.models.architecture import layer_parts
+from hf_mwp.pruning import RandomImportance
+from tests.pruning.encoders import tiny_encoder
+from tests.tiny import tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
+from tests.trainers.distilling import pad
+
+
+FIELDS = {
+    "ratios": [0.25, 0.5],
+    "max_steps": 4,
+    "events": 2,
+    "calibration_batches": 1,
+    "per_device_train_batch_size": 4,
+    "logging_steps": 1,
+    "use_cpu": True,
+    "report_to": "none",
+    "disable_tqdm": True,
+}
+
+
+def arguments(folder, **fields):
+    return RecursiveDistillationConfig(output_dir=str(folder), **(FIELDS | {"save_strategy": "no"} | fields))
+
+
+def of_classifier(folder, teacher=None, fields=(), **kwargs):
+    teacher = tiny_encoder("bert", "ForSequenceClassification") if teacher is None else teacher
+    data = {"train_dataset": tiny_classifier_rows(16), "eval_dataset": tiny_classifier_rows(8, seed=1)}
+    return recursive_distillation(teacher, arguments(folder, **dict(fields)), **data, data_collator=pad, **kwargs)
+
+
+def same(model, other):
+    weights = other.state_dict()
+    return all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())
+
+
+def test_each_generation_is_the_next_ones_teacher(tmp_path):
+    teacher = tiny_encoder("bert", "ForSequenceClassification")
+    before = {name: value.clone() for name, value in teacher.state_dict().items()}
+    seen = {}
+
+    def on_trainer(trainer, number):
+        seen[number] = trainer
+
+    generations = of_classifier(tmp_path, teacher, on_trainer=on_trainer, measure=lambda trainer: {"steps": 4})
+    # Of twelve heads a quarter is three, half is six.
+    assert [sum(each.heads) for each in generations] == [9, 6]
+    assert generations[1].parameters < generations[0].parameters < sum(p.numel() for p in teacher.parameters())
+    assert same(seen[2].teacher_model, generations[0].load())
+    # The model that is given stays as it is: weights, gradients, attention.
+    assert all(torch.equal(value, before[name]) for name, value in teacher.state_dict().items())
+    assert all(p.requires_grad for p in teacher.parameters())
+    loaded = AutoModelForSequenceClassification.from_pretrained(generations[1].folder)
+    assert sum(loaded.config.heads_per_layer) == 6 and same(loaded, generations[1].load())
+    metrics = json.loads((generations[1].folder / "metrics.json").read_text())
+    assert metrics["measured"] == {"steps": 4} and metrics["eval"]["eval_loss"] > 0
+    # Heads are pruned in the first half of the steps.
+    assert [event["step"] for event in metrics["events"]] == [1, 2]
+
+
+def test_the_loss_is_that_of_equations_6_and_7(tmp_path):
+    trainers = []
+    of_classifier(
+        tmp_path, fields={"ratios": [0.25], "soft_label_weight": 0.6}, on_trainer=lambda t, _: trainers.append(t)
+    )
+    kinds = {type(each): each for each in trainers[0].objectives}
+    assert kinds.keys() == {SoftLabels, HardLabels, AttentionMaps}
+    assert kinds[SoftLabels].temperature == 2.0 and kinds[SoftLabels].scale_by_square
+    assert kinds[SoftLabels].weight == 0.6 and kinds[HardLabels].weight == pytest.approx(0.4)
+    layers = len(layer_parts(trainers[0].model))
+    assert kinds[AttentionMaps].parts == {f"hidden_{n}": pytest.approx(0.6 / layers) for n in range(1, layers + 1)}
+
+
+def test_a_killed_chain_goes_on_to_the_same_weights(tmp_path):
+    whole = of_classifier(tmp_path / "whole", fields={"save_strategy": "steps", "save_steps": 1})
+    made = []
+
+    def kill(trainer, number):
+        made.append(number)
+        if number == 2:
+            trainer.add_callback(Kill(3))
+
+    with pytest.raises(InterruptedError):
+        of_classifier(tmp_path / "parts", fields={"save_strategy": "steps", "save_steps": 1}, on_trainer=kill)
+    again = of_classifier(
+        tmp_path / "parts",
+        fields={"save_strategy": "steps", "save_steps": 1},
+        on_trainer=lambda trainer, number: made.append(number),
+    )
+    # The first one was there.
+    assert made == [1, 2, 2]
+    assert [each.heads for each in again] == [each.heads for each in whole]
+    assert same(again[1].load(), whole[1].load())
+    assert not list(again[1].folder.glob("checkpoint-*"))
+
+
+class Kill(TrainerCallback):
+    def __init__(self, step):
+        self.step = step
+
+    def on_step_begin(self, args, state, control, **kwargs):
+        if state.global_step == self.step:
+            raise InterruptedError
+
+
+def test_other_data_or_arguments_are_other_generations(tmp_path):
+    first = of_classifier(tmp_path, fields={"ratios": [0.25]})
+    longer = of_classifier(tmp_path)
+    assert longer[0].folder == first[0].folder
+    others = [
+        of_classifier(tmp_path, fields={"ratios": [0.25], "temperature": 3.0}),
+        of_classifier(tmp_path, fields={"ratios": [0.25]}, importance=RandomImportance()),
+        of_classifier(tmp_path, tiny_encoder("mwp_student", "ForSequenceClassification"), {"ratios": [0.25]}),
+    ]
+    assert len({each[0].folder for each in [first, *others]}) == 4
+
+
+def test_stops_when_small_enough_or_too_bad(tmp_path):
+    both = of_classifier(tmp_path)
+    assert len(of_classifier(tmp_path, fields={"max_parameters": both[0].parameters})) == 1
+    losses = [each.metrics["eval"]["eval_loss"] for each in both]
+    bound = losses[0] - 1e-6
+    assert of_classifier(tmp_path, fields={"least_metric": bound}) == []
+    with pytest.raises(ValueError, match="`least_metric` is measured on an `eval_dataset`"):
+        recursive_distillation(tiny_encoder("bert"), arguments(tmp_path, least_metric=0.5), [])
+
+
+def test_a_solver(tmp_path):
+    processor, rows = tiny_processor(), tiny_rows(8)
+    generations = recursive_distillation(
+        tiny_solver(processor), arguments(tmp_path, ratios=[0.25], num_beams=1), rows, rows[:4], processor
+    )
+    loaded = MwpSolver.from_pretrained(generations[0].folder)
+    assert sum(len(range(parts.num_heads)) for parts in layer_parts(loaded)) == sum(generations[0].heads)
+    assert "eval_answer_accuracy" in generations[0].metrics["eval"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"ratios": []}, "`ratios` must be"),
+        ({"ratios": [0.3, 0.2]}, "in ascending order"),
+        ({"ratios": [1.0]}, "below 1"),
+        ({"alpha": 1.5}, "`alpha` weighs"),
+        ({"power": 0}, "`power`"),
+        ({"until": 0}, "`until`"),
+        ({"events": 0}, "`events`"),
+        ({"max_parameters": 0}, "`max_parameters`"),
+    ],
+)
+def test_impossible_arguments(fields, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        arguments(tmp_path, **fields)
