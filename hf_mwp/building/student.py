@@ -186,7 +186,7 @@ def _cut(options: StudentArguments, teacher: MwpSolver, processor: MwpProcessor,
 
 def _projected(options: StudentArguments, teacher: MwpSolver, processor: MwpProcessor, rows: Iterable) -> MwpSolver:
     from ..data import problem_from_row
-    from ..distillation.student_initialization import choose_layers
+    from ..distillation.students.cut_student import choose_layers
 
     layers = parse_layers(options.student_layers)
     if isinstance(layers, int):

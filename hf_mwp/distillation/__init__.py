@@ -3,9 +3,9 @@
 from .feature_projections import FeatureProjections
 from .layer_mapping import map_layers
 from .parameter_mixing import mix_parameters
-from .student_initialization import cut_student
-from .student_projection import project_student
-from .teacher_cache import CacheError, TeacherCache
+from .students.cut_student import cut_student
+from .students.project_student import project_student
+from .teachers.cache.teacher_cache import CacheError, TeacherCache
 
 
 __all__ = [

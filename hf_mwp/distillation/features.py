@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
 
-from .attention_inputs import recorded_inputs
+
+KINDS = ("query", "key", "value")
+
+# What models call the three layers: BERT and its kin, BART and most decoders, DistilBERT, T5.
+NAMES = (KINDS, ("q_proj", "k_proj", "v_proj"), ("q_lin", "k_lin", "v_lin"), ("q", "k", "v"))
+CROSS = ("cross", "encoder_attn", "EncDec")
 
 
 def hidden_states(output: Any) -> tuple[Tensor, ...] | None:
@@ -79,6 +85,43 @@ class Features:
         return LISTS[kind](self.output)[int(index)] if kind in LISTS else self.output[name]
 
 
+def attention_inputs(model: nn.Module) -> list[dict[str, nn.Module]]:
+    """
+    The layers of self-attention of an encoder (or of a decoder that stands alone), first layer first, each with the
+    modules that make `"query"`, `"key"` and `"value"`. Models that make the three in one are not among them.
+    """
+    encoder, found = model.get_encoder() if hasattr(model, "get_encoder") else model, []
+    for path, module in encoder.named_modules():
+        children = [[getattr(module, name, None) for name in names] for names in NAMES]
+        complete = [each for each in children if all(isinstance(child, nn.Module) for child in each)]
+        if complete and not any(word in path for word in CROSS):
+            found.append(dict(zip(KINDS, complete[0], strict=True)))
+    return found
+
+
+@contextmanager
+def recorded_inputs(model: nn.Module, names: Iterable[str]) -> Iterator[dict[str, Tensor]]:
+    """
+    Inside, each pass of a model leaves in the given `dict` those of the `names` that are queries, keys or values of a
+    layer (`"query_1"`); afterwards, also after an error, the model is as it was.
+    """
+    wanted = [(name, *name.rsplit("_", 1)) for name in names if name.rpartition("_")[0] in KINDS]
+    layers = attention_inputs(model) if wanted else []
+    found: dict[str, Tensor] = {}
+    handles = []
+    try:
+        for name, kind, layer in wanted:
+
+            def keep(module: nn.Module, args: tuple, output: Tensor, name: str = name) -> None:
+                found[name] = output
+
+            handles.append(layers[int(layer) - 1][kind].register_forward_hook(keep))
+        yield found
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
 def read_features(
     model: nn.Module, inputs: Mapping[str, Any], options: Mapping[str, bool], names: Iterable[str] = ()
 ) -> Features:
@@ -93,6 +136,3 @@ def read_features(
     """
     with recorded_inputs(extract_model_from_parallel(model), names) as recorded:
         return Features(model(**inputs, **options), recorded)
-
-
-__all__ = ["Features", "attention_maps", "hidden_states", "read_features", "states_key"]

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 from ..data.datasets.sources import LOADERS
 from ..data.training_texts import TrainingTexts
-from ..distillation.objectives.layer_objective import PAPER_WEIGHTS
+from ..distillation.objectives.layers.layer_objective import PAPER_WEIGHTS
 from ..losses import HiddenMSELoss
 from ..metrics import count_parameters
 from ..models import Solver

@@ -1,14 +1,14 @@
 """Tables of the papers: grids of recipes, their results, and Markdown and pictures made of them."""
 
-from .arm import Arm
-from .column import Column
-from .markdown import to_markdown
-from .picture import draw_table
+from .grid.arm import Arm
+from .grid.column import Column
+from .grid.table import Table
 from .report_error import ReportError
 from .reproduction import Reproduction
+from .results.markdown import to_markdown
+from .results.picture import draw_table
+from .results.table_result import TableResult
 from .running import reproduce_table, write_report
-from .table import Table
-from .table_result import TableResult
 
 
 __all__ = [

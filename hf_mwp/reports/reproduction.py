@@ -11,12 +11,12 @@ from typing import Any
 from ..runs.recipes import Recipe, Stage
 from ..runs.recipes.running import with_launcher
 from ..store.files import without_folder
-from .arm import Arm
-from .arm_result import ArmResult, ArmRun
-from .column import UNITS, Column
+from .grid.arm import Arm
+from .grid.column import UNITS, Column
+from .grid.table import Table
 from .report_error import ReportError, check_name
-from .table import Table
-from .table_result import TableResult
+from .results.arm_result import ArmResult, ArmRun
+from .results.table_result import TableResult
 from .teacher import count_layers, describe_teacher, weights_missing
 
 

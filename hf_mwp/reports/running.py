@@ -12,13 +12,13 @@ from ..runs.recipes import Stage
 from ..runs.run_folder import check_output_folder
 from ..tasks.math_word_problems import keep_loaded
 from ..usage_error import UsageError
-from .arm import Arm
-from .arm_result import ArmRun
-from .markdown import to_markdown
-from .picture import draw_table
+from .grid.arm import Arm
+from .grid.table import Table
 from .reproduction import Reproduction
-from .table import Table
-from .table_result import TableResult
+from .results.arm_result import ArmRun
+from .results.markdown import to_markdown
+from .results.picture import draw_table
+from .results.table_result import TableResult
 
 
 def reproduce_table(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..distillation.cache_fingerprint import fingerprint, hash_model, hash_processing
+from ..distillation.teachers.cache.fingerprint import fingerprint, hash_model, hash_processing
 from ..expressions import Expression
 from ..metrics import answers_match
 from ..problems import MathWordProblem

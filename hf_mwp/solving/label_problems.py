@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..data.corpus.pretraining_texts import held_out_digests, loose_digest, masked_digest
 from ..data.reading.usability import find_answer_fault
-from ..distillation.cache_fingerprint import fingerprint, hash_model, hash_processing
+from ..distillation.teachers.cache.fingerprint import fingerprint, hash_model, hash_processing
 from ..metrics import score_prediction
 from ..problems import MathWordProblem, refusal
 from ..usage_error import UsageError

@@ -8,8 +8,7 @@ from transformers import DistilBertConfig, DistilBertForSequenceClassification, 
 
 from hf_mwp.data.batches.mwp_collator import MwpCollator
 from hf_mwp.distillation import FeatureProjections
-from hf_mwp.distillation.attention_inputs import attention_inputs, recorded_inputs
-from hf_mwp.distillation.features import Features, read_features
+from hf_mwp.distillation.features import Features, attention_inputs, read_features, recorded_inputs
 from hf_mwp.distillation.objectives import (
     AttentionMaps,
     AttentionRelations,

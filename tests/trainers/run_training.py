@@ -14,7 +14,7 @@ import signal
 
 from transformers import TrainerCallback
 
-from hf_mwp.distillation import cache_building
+from hf_mwp.distillation.teachers.cache import building as cache_building
 from hf_mwp.trainers import (
     DistillationConfig,
     DistillationTrainer,

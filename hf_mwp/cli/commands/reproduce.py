@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.table import Table as RichTable
 
 from ...reports import Arm, Reproduction, TableResult, reproduce_table, write_report
-from ...reports.arm_result import ArmRun
+from ...reports.results.arm_result import ArmRun
 from ...runs.recipes import Stage
 from ...runs.recipes.recipe_file import read_yaml
 from ...usage_error import UsageError

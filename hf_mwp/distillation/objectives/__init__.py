@@ -1,18 +1,18 @@
 """What a student is asked for: one class each, planned on two examples, a loss and over what it is a mean."""
 
-from .attention_maps import AttentionMaps
-from .attention_relations import AttentionRelations
-from .context_relations import ContextRelations
-from .decoupled_labels import DecoupledLabels
-from .embedding_outputs import EmbeddingOutputs
-from .hard_labels import HardLabels
-from .hidden_states import HiddenStates
-from .layer_flow import LayerFlow
-from .layer_objective import LayerObjective
+from .layers.attention_maps import AttentionMaps
+from .layers.attention_relations import AttentionRelations
+from .layers.context_relations import ContextRelations
+from .layers.embedding_outputs import EmbeddingOutputs
+from .layers.hidden_states import HiddenStates
+from .layers.layer_flow import LayerFlow
+from .layers.layer_objective import LayerObjective
+from .layers.patient_states import PatientStates
 from .objective import Objective
-from .patient_states import PatientStates
-from .prediction_objective import PredictionObjective
-from .soft_labels import SoftLabels
+from .predictions.decoupled_labels import DecoupledLabels
+from .predictions.hard_labels import HardLabels
+from .predictions.prediction_objective import PredictionObjective
+from .predictions.soft_labels import SoftLabels
 
 
 __all__ = [

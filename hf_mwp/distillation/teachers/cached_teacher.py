@@ -18,12 +18,12 @@ from transformers.utils import logging
 from ...models import Solver
 from ...store.files import write_whole
 from ...store.row_store import FORMAT
-from ..cache_building import build_cache, check_space
-from ..cache_checks import OFF, check_collation, check_evaluating, check_rows, check_teacher, random_state_kept
-from ..cache_fingerprint import describe_collator, fingerprint, hash_model, hash_processing, row_key
 from ..features import Features
-from ..output_layout import OutputLayout
-from ..teacher_cache import TeacherCache
+from .cache.building import build_cache, check_space
+from .cache.checks import OFF, check_collation, check_evaluating, check_rows, check_teacher, random_state_kept
+from .cache.fingerprint import describe_collator, fingerprint, hash_model, hash_processing, row_key
+from .cache.output_layout import OutputLayout
+from .cache.teacher_cache import TeacherCache
 from .live_teacher import LiveTeacher
 
 

@@ -15,8 +15,9 @@ from transformers import (
 )
 
 from hf_mwp.cli.terminal.progress import RichProgressCallback
-from hf_mwp.distillation import CacheError, cache_building
+from hf_mwp.distillation import CacheError
 from hf_mwp.distillation.teachers import cached_teacher
+from hf_mwp.distillation.teachers.cache import building as cache_building
 from hf_mwp.models import MwpSolver, MwpSolverConfig
 from tests.tiny import (
     tiny_classifier,

@@ -1,0 +1,52 @@
+"""Attention matrices, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from ....losses import AttentionMSELoss
+from ...features import Features
+from .layer_objective import LayerObjective
+
+
+class AttentionMaps(LayerObjective):
+    """
+    Attention matrices of the student follow those of the teacher. Both models need eager attention, and a teacher
+    cache does not keep the matrices.
+
+    Args:
+        loss (`nn.Module`, *optional*): [`AttentionMSELoss`], head by head, if not given.
+        name (`str`, *optional*, defaults to `"attention"`), kwargs: See [`LayerObjective`].
+    """
+
+    options = {"output_hidden_states": True, "output_attentions": True}
+    cacheable = False
+
+    def __init__(self, loss: nn.Module | None = None, name: str = "attention", **kwargs) -> None:
+        super().__init__(AttentionMSELoss() if loss is None else loss, name=name, **kwargs)
+
+    def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
+        """See [`Objective.plan`]."""
+        super().plan(student, teacher, inputs)
+        for who, features in (("student", student), ("teacher", teacher)):
+            if not features.attentions:
+                raise ValueError(
+                    f"The {who} gives no attention matrices: only eager attention does. Load it with "
+                    '`attn_implementation="eager"`, or call `set_attn_implementation("eager")`.'
+                )
+        # Finds numbers of heads that differ.
+        self.losses(student, teacher, inputs)
+
+    def _names(self, pair: tuple[int, int]) -> tuple[list[str], list[str]]:
+        if 0 in pair:
+            raise ValueError(
+                f"The layer mapping {list(pair)} names an embedding output, which has no attention: pairs of "
+                "attention matrices are counted from 1."
+            )
+        return tuple([f"attention_{layer}"] for layer in pair)
+
+
+__all__ = ["AttentionMaps"]

@@ -1,0 +1,88 @@
+"""Relations between queries, between keys and between values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ....losses import RelationLoss
+from ...features import KINDS, Features, attention_inputs, read_features
+from .layer_objective import LayerObjective
+
+
+MOST_HEADS = 12
+
+
+class AttentionRelations(LayerObjective):
+    """
+    MiniLM's relations: how the queries, the keys and the values of a layer are related among each other follows the
+    teacher. Widths and numbers of heads may differ, and any attention implementation will do: the vectors are read by
+    hooks. MiniLMv2 has the student's last layer alone learn from one layer of the teacher (`layer_mapping=[(3, 12)]`).
+
+    Args:
+        heads (`int`, *optional*):
+            Relation heads; by default 12, or the largest divisor of it into which all widths can be cut.
+        kinds (`Sequence[str]`, *optional*, defaults to `("query", "key", "value")`):
+            Whose relations are added up.
+        name (`str`, *optional*, defaults to `"relations"`), kwargs:
+            See [`LayerObjective`].
+    """
+
+    def __init__(
+        self, heads: int | None = None, kinds: Sequence[str] = KINDS, name: str = "relations", **kwargs
+    ) -> None:
+        super().__init__(RelationLoss(heads or 1), name=name, **kwargs)
+        self.heads, self.kinds = heads, tuple(kinds)
+        if not self.kinds or not {*self.kinds} <= {*KINDS}:
+            raise ValueError(f"`kinds` are some of {list(KINDS)}, got {list(self.kinds)}.")
+
+    def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
+        """See [`Objective.plan`]."""
+        super().plan(student, teacher, inputs)
+        found = []
+        for who, features, names in (
+            ("student", student, self.student_reads),
+            ("teacher", teacher, self.teacher_reads),
+        ):
+            if len(attention_inputs(features.model)) != len(features.states) - 1:
+                raise ValueError(
+                    f"The {who}, a `{type(features.model).__name__}`, has {len(features.states) - 1} layers, but "
+                    f"queries, keys and values were found in {len(attention_inputs(features.model))}: relations are "
+                    "for models with a module for each of them in each layer."
+                )
+            found.append(read_features(features.model, inputs, {}, names))
+        if self.heads is None:
+            reads = zip(found, (self.student_reads, self.teacher_reads), strict=True)
+            self.loss = RelationLoss(
+                math.gcd(MOST_HEADS, *(f[name].shape[-1] for f, names in reads for name in names))
+            )
+        with torch.no_grad():
+            # Finds widths that cannot be cut.
+            self.losses(*found, inputs)
+
+    def _names(self, pair: tuple[int, int]) -> tuple[list[str], list[str]]:
+        if 0 in pair:
+            raise ValueError(
+                f"The layer mapping {list(pair)} names an embedding output, which has no queries, keys or values: "
+                "pairs of layers are counted from 1 here."
+            )
+        return tuple([f"{kind}_{layer}" for kind in self.kinds] for layer in pair)
+
+    def _of_student(self, student: Features, name: str) -> Tensor:
+        vectors = super()._of_student(student, name)
+        if torch.is_grad_enabled() and not vectors.requires_grad:
+            raise ValueError(
+                f"The student's {name} has no gradient: its layer is frozen, or computed again in the backward pass. "
+                'Map other layers, or set `gradient_checkpointing_kwargs={"use_reentrant": False}`.'
+            )
+        return vectors
+
+    def _compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor | None) -> Tensor:
+        return sum(self.loss(o, t, mask) for o, t in zip(ours, theirs, strict=True))
+
+
+__all__ = ["AttentionRelations"]

@@ -1,0 +1,81 @@
+"""Relations of tokens to each other, and of a token's layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ....losses import CKDPairLoss, CKDTripleLoss
+from ...features import Features
+from .hidden_states import HiddenStates
+
+
+class ContextRelations(HiddenStates):
+    """
+    Contextual knowledge distillation (CKD): of all mapped layers together, how tokens of a layer lie to each other
+    (`{name}_word_pairs`, `{name}_word_triples`; means over layers) and how the layers of a token do (`_layer_pairs`,
+    `_layer_triples`, of two and three layers on) follow the teacher. Widths may differ.
+
+    Args:
+        window (`int`, *optional*, defaults to 2): Of the triples of tokens, see [`CKDTripleLoss`].
+        name (`str`, *optional*, defaults to `"context"`), kwargs: See [`HiddenStates`].
+    """
+
+    def __init__(self, window: int = 2, name: str = "context", **kwargs) -> None:
+        super().__init__(CKDPairLoss(), name=name, **kwargs)
+        self.words = {"pairs": CKDPairLoss(), "triples": CKDTripleLoss(window)}
+        self.depth = {"pairs": CKDPairLoss(), "triples": CKDTripleLoss()}
+
+    def _group(self, layers: list[tuple[int, int]]) -> dict[str, list[tuple[int, int]]]:
+        names = ["word_pairs", "word_triples", "layer_pairs", "layer_triples"][: 2 + min(len(layers) - 1, 2)]
+        return {f"{self.name}_{name}": layers for name in names}
+
+    def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
+        """See [`Objective.plan`]."""
+        super().plan(student, teacher, inputs)
+        for who, features, names in (
+            ("student", student, self.student_reads),
+            ("teacher", teacher, self.teacher_reads),
+        ):
+            widths = {name: features[name].shape[-1] for name in names}
+            if len({*widths.values()}) > 1:
+                raise ValueError(
+                    f"The {who}'s states differ in width ({widths}), so layers of a token cannot be compared: map "
+                    "other layers, or set `use_bottlenecks=False`."
+                )
+
+    def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+        """See [`Objective.losses`]."""
+        mask = inputs.get("attention_mask")
+        ours, theirs = (
+            [features[name] for name in names]
+            for features, names in ((student, self._reads(0)), (teacher, self._reads(1)))
+        )
+        parts = {}
+        for kind, loss in self.words.items():
+            layers = [loss(o, t, mask) for o, t in zip(ours, theirs, strict=True)]
+            parts[f"{self.name}_word_{kind}"] = torch.stack(layers).mean()
+        for kind, loss in self.depth.items():
+            if f"{self.name}_layer_{kind}" in self.parts:
+                tokens = [torch.stack(each, 2).flatten(0, 1) for each in (ours, theirs)]
+                valid = None if mask is None else mask.flatten().unsqueeze(1).expand(-1, len(ours))
+                parts[f"{self.name}_layer_{kind}"] = loss(*tokens, valid)
+        return parts
+
+    def _reads(self, side: int) -> list[str]:
+        return [self._names(pair)[side][0] for pair in self.layers]
+
+    def counts(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
+        """See [`Objective.counts`]."""
+        mask = inputs.get("attention_mask")
+        if mask is None:
+            return dict.fromkeys(self.parts)
+        words = {f"{self.name}_word_{kind}": loss.count(mask) for kind, loss in self.words.items()}
+        # Each token has the same number of pairs and triples of layers.
+        return {part: words[part] if part in words else mask.sum() for part in self.parts}
+
+
+__all__ = ["ContextRelations"]

@@ -1,0 +1,109 @@
+"""What objectives on layers share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+from ...features import Features
+from ...layer_mapping import map_layers
+from ..objective import Objective
+
+
+PAPER_WEIGHTS = [1.0, 0.9, 1.0]  # for three layers: the paper pays more attention to the first and the last one
+
+
+class LayerObjective(Objective):
+    """
+    An objective that compares layers of the student with layers of the teacher. A derived class says what is read of a
+    layer (`_names`), and which pairs of layers are read together (`_group`): each alone unless it says otherwise.
+
+    Args:
+        loss (`nn.Module`):
+            Called with what is read of the student, of the teacher (lists where it is more than one tensor), and a
+            mask of the tokens. Its method `count`, if it has one, says over how many items of a mask it averages;
+            otherwise these are the tokens.
+        layer_mapping (`str` or sequence of pairs, *optional*, defaults to `"uniform"`):
+            See [`map_layers`].
+        layer_weights (`list[float]`, *optional*):
+            One per part; 1.0, 0.9, 1.0 for three pairs with a part each, else 1.0 each.
+        weight (`float`, *optional*, defaults to 1.0), name (`str`): See [`Objective`].
+    """
+
+    options = {"output_hidden_states": True}
+
+    def __init__(
+        self,
+        loss: nn.Module,
+        layer_mapping: str | Sequence[Sequence[int]] = "uniform",
+        layer_weights: list[float] | None = None,
+        weight: float = 1.0,
+        name: str = "layers",
+    ) -> None:
+        super().__init__(name, weight)
+        self.loss, self.layer_mapping, self.layer_weights = loss, layer_mapping, layer_weights
+
+    def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
+        """See [`Objective.plan`]."""
+        for who, features in (("student", student), ("teacher", teacher)):
+            if not features.states:
+                raise ValueError(
+                    f"The {who} returns no hidden states: set `hidden_loss=None` and `embedding_weight=0`."
+                )
+        ours, theirs = student.states[0].shape, teacher.states[0].shape
+        if ours[:2] != theirs[:2]:
+            raise ValueError(
+                f"For the same batch the student has states for {tuple(ours[:2])} tokens, the teacher for "
+                f"{tuple(theirs[:2])}: token by token they can only be compared for the same inputs."
+            )
+        self.layers = map_layers(self.layer_mapping, len(student.states) - 1, len(teacher.states) - 1)
+        self.groups = self._group(self.layers)
+        self.parts = dict(zip(self.groups, self._resolve_weights(), strict=True))
+        names = [self._names(pair) for group in self.groups.values() for pair in group]
+        self.student_reads = tuple(dict.fromkeys(name for ours, _ in names for name in ours))
+        self.teacher_reads = tuple(dict.fromkeys(name for _, theirs in names for name in theirs))
+
+    def _group(self, layers: list[tuple[int, int]]) -> dict[str, list[tuple[int, int]]]:
+        """The parts of the loss and the pairs that each reads, the one it is named after last."""
+        return {f"{self.name}_{s}": [(s, t)] for s, t in layers}
+
+    def _names(self, pair: tuple[int, int]) -> tuple[list[str], list[str]]:
+        """What is read of the student and of the teacher for a pair."""
+        raise NotImplementedError
+
+    def _resolve_weights(self) -> list[float]:
+        weights, count = self.layer_weights, len(self.groups)
+        if weights is None:
+            weights = PAPER_WEIGHTS if count == len(self.layers) == len(PAPER_WEIGHTS) else [1.0] * count
+        if len(weights) != count:
+            what = f"{count} pairs: {self.layers}" if count == len(self.layers) else f"{count} parts: {[*self.groups]}"
+            raise ValueError(f"`hidden_weights` has {len(weights)} entries, but the layer mapping has {what}.")
+        return [self.weight * weight for weight in weights]
+
+    def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+        """See [`Objective.losses`]."""
+        mask, parts = inputs.get("attention_mask"), {}
+        for part, group in self.groups.items():
+            names = [self._names(pair) for pair in group]
+            ours = [self._of_student(student, name) for names, _ in names for name in names]
+            theirs = [teacher[name] for _, names in names for name in names]
+            parts[part] = self._compare(ours, theirs, mask)
+        return parts
+
+    def _of_student(self, student: Features, name: str) -> Tensor:
+        return student[name]
+
+    def _compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor | None) -> Tensor:
+        return self.loss(ours[0], theirs[0], mask) if len(ours) == 1 else self.loss(ours, theirs, mask)
+
+    def counts(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
+        """See [`Objective.counts`]."""
+        mask = inputs.get("attention_mask")
+        if mask is None:
+            return dict.fromkeys(self.parts)
+        return dict.fromkeys(self.parts, self.loss.count(mask) if hasattr(self.loss, "count") else mask.sum())
+
+
+__all__ = ["PAPER_WEIGHTS", "LayerObjective"]

@@ -1,0 +1,51 @@
+"""What objectives on predictions share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from ....models import Solver
+from ...features import Features
+from ...label_positions import label_mask, label_offset
+from ..objective import Objective
+
+
+class PredictionObjective(Objective):
+    """
+    An objective on what a model finally says: of solvers of math word problems a mean over problems, of models with
+    logits for each position one over the positions with labels (over the tokens where there are no labels), of others
+    one over rows.
+    """
+
+    def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
+        """See [`Objective.plan`]."""
+        logits = student.get("logits")
+        self.parts = {self.name: self.weight}
+        # A solver's own loss sums over the nodes of a tree and averages over problems: so must what is added to it.
+        self.is_solver = isinstance(student.model, Solver)
+        self.per_position = not self.is_solver and logits is not None and logits.dim() > 2
+        self.offset = self._find_offset(student, inputs) if self.per_position else 0
+
+    def _find_offset(self, student: Features, inputs: Mapping[str, Any]) -> int:
+        return label_offset(student.model, inputs)
+
+    def positions(self, inputs: Mapping[str, Any]) -> Tensor | None:
+        """The positions `(batch, length)` that count where each has a prediction; `None` for all."""
+        if not (self.per_position or self.is_solver):
+            return None
+        if inputs.get("labels") is None:
+            return inputs.get("attention_mask")
+        return label_mask(inputs, (), None, self.offset)
+
+    def counts(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
+        """See [`Objective.counts`]."""
+        if not self.per_position:
+            return {self.name: next(len(each) for each in inputs.values() if isinstance(each, Tensor))}
+        positions = self.positions(inputs)
+        return {self.name: None if positions is None else positions.sum()}
+
+
+__all__ = ["PredictionObjective"]

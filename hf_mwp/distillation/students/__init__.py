@@ -1,0 +1,1 @@
+"""Students that start from their teacher's weights."""

@@ -1,0 +1,107 @@
+"""Students that start from their teacher's weights."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+from ...data.training_lineage import inherit_training_texts
+from ...models import MwpSolver, MwpSolverConfig, MwpStudentModel
+from ...models.mwp_solver.bottlenecks import bottlenecks_apart
+from ..layer_mapping import map_layers
+
+
+LAYER_CHOICES = ("first", "last", "uniform", "alternate")
+
+
+def choose_layers(num_layers: int, num_teacher_layers: int, choice: str = "first") -> list[int]:
+    """
+    Indices, from 0, of the teacher's layers that a student of `num_layers` layers starts from.
+
+    Args:
+        num_layers (`int`), num_teacher_layers (`int`):
+            Layers of student and teacher.
+        choice (`str`, *optional*, defaults to `"first"`):
+            `"first"`: 0, 1, 2; lower layers carry most of what this task needs (Ming et al., Table 4). `"last"`: 9,
+            10, 11 of 12. `"uniform"`: 3, 7, 11, the layers that the uniform mapping compares with, where one number
+            divides the other. `"alternate"`: 0, 4, 8, evenly spread from the first layer on, as DistilBERT does.
+
+    Raises:
+        ValueError: an unknown choice, or more layers than the teacher has.
+    """
+    if choice not in LAYER_CHOICES:
+        raise ValueError(
+            f"Unknown choice of layers {choice!r}: use one of {list(LAYER_CHOICES)} or give their indices."
+        )
+    if not 1 <= num_layers <= num_teacher_layers:
+        raise ValueError(f"{num_layers} layers cannot be taken from a teacher that has {num_teacher_layers}.")
+    if choice == "alternate":
+        return [index * num_teacher_layers // num_layers for index in range(num_layers)]
+    return [teacher - 1 for _, teacher in map_layers(choice, num_layers, num_teacher_layers)]
+
+
+def cut_student(
+    teacher: MwpSolver,
+    layers: int | Sequence[int],
+    choice: str = "first",
+    new_decoder: bool = False,
+    decoder_dropout: float | None = None,
+    **encoder_fields,
+) -> MwpSolver:
+    """
+    Makes a student of some of the teacher's encoder layers, their bottleneck networks with them, and of its decoder;
+    embeddings come along. All weights are copies, so the teacher can be frozen beside it.
+
+    Args:
+        teacher ([`MwpSolver`]):
+            A trained solver with a BERT- or RoBERTa-like encoder.
+        layers (`int` or `Sequence[int]`):
+            How many layers to take, or which, from 0.
+        choice (`str`, *optional*, defaults to `"first"`):
+            Which, if `layers` is a number; see [`choose_layers`].
+        new_decoder (`bool`, *optional*, defaults to `False`):
+            Start the decoder from random weights instead.
+        decoder_dropout (`float`, *optional*):
+            Dropout of the student's decoder; the teacher's if `None`.
+        encoder_fields:
+            Fields of [`MwpStudentConfig`] to change, such as `hidden_dropout_prob`, but no sizes.
+
+    Returns:
+        [`MwpSolver`] with an [`MwpStudentModel`] as encoder, on the teacher's device and in its dtype.
+
+    Raises:
+        ValueError: layers that the teacher does not have, or an encoder that is no BERT or RoBERTa.
+
+    References:
+        DistilBERT (https://huggingface.co/papers/1910.01108), initialisation from every other layer of the teacher.
+
+    Example:
+
+    ```python
+    >>> student = cut_student(teacher, layers=[0, 2, 4], hidden_dropout_prob=0.1)
+    ```
+    """
+    if isinstance(layers, int):
+        layers = choose_layers(layers, teacher.config.num_hidden_layers, choice)
+    with bottlenecks_apart(teacher.encoder) as bottlenecks:
+        encoder = MwpStudentModel.from_encoder(
+            teacher.encoder, layers=list(layers), add_pooling_layer=False, **encoder_fields
+        )
+    decoder_config = copy.deepcopy(teacher.decoder.config)
+    if decoder_dropout is not None:
+        decoder_config.dropout = decoder_dropout
+    decoder = type(teacher.decoder)(decoder_config).to(teacher.device, teacher.dtype)
+    if not new_decoder:
+        decoder.load_state_dict(teacher.decoder.state_dict())
+    taken = {new: bottlenecks[old + 1] for new, old in enumerate(layers, start=1) if old + 1 in bottlenecks}
+    config = MwpSolverConfig(
+        encoder_config=encoder.config,
+        decoder_config=decoder_config,
+        bottleneck_layers=list(taken),
+        bottleneck_size=teacher.config.bottleneck_size if taken else None,
+    )
+    student = MwpSolver(config, encoder=encoder, decoder=decoder).to(teacher.device, teacher.dtype)
+    for layer, bottleneck in taken.items():
+        student.bottlenecks[str(layer)].load_state_dict(bottleneck.state_dict())
+    inherit_training_texts(student, teacher)
+    return student

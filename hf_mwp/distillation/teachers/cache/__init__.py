@@ -1,0 +1,1 @@
+"""Outputs of a frozen teacher on disk."""

@@ -1,0 +1,92 @@
+"""Asks a teacher about the rows that a cache lacks."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ....store.disk_full_error import FULL
+from ....store.row_store import MAX_MAPPED
+from .output_layout import OutputLayout
+from .teacher_cache import TeacherCache
+
+
+# Files of this size; more rows than that are not lost when a build is killed. Larger ones where there would be so many
+# that a process does not have all of them open.
+SHARD_BYTES = 64 << 20
+
+SPARE = 1.05
+
+
+def check_space(cache: TeacherCache, needed: int) -> None:
+    """Raises `OSError` if the disk has not room for so many further bytes."""
+    free = shutil.disk_usage(cache.folder).free
+    if needed * SPARE > free:
+        raise OSError(
+            errno.ENOSPC,
+            f"The outputs of the teacher need about {_size(needed)}, and {_size(free)} are free. Make room, choose "
+            "another `teacher_cache_dir`, cache fewer classes (`cache_top_k`), compare fewer layers, or set "
+            "`cache_teacher_outputs=False`",
+            str(cache.folder),
+        )
+
+
+def build_cache(
+    cache: TeacherCache,
+    layout: OutputLayout,
+    made_from: Mapping[str, Any],
+    ask: Callable[[Mapping[str, Any]], Any],
+    collate: Callable[[Sequence[int]], Mapping[str, Any]],
+    keys: Sequence[bytes],
+    rows: Sequence[int],
+    batch_size: int,
+    needed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """
+    Adds rows to a cache whose lock is held, by [`TeacherCache.building`] with `layout` and `made_from`.
+
+    Rows are asked about in the given order (by length, so that little is padded), in full batches; what has been
+    completed stays, and after a kill the rest falls into the same batches, so that even rounding is as if nothing had
+    happened. `ask` makes the teacher's output of a batch, `collate` a batch of row numbers; `keys` are those of all
+    rows of the data set, `rows` the numbers of the missing ones, which need about `needed` bytes; `progress` is called
+    with the rows done and their total.
+
+    Raises:
+        OSError: the disk is full.
+        ValueError: the teacher answers with NaN or infinite numbers.
+    """
+    before, layout = len(cache), cache.layout or layout
+    try:
+        with cache.building(layout, made_from):
+            for start in range(0, len(rows), batch_size):
+                chosen = rows[start : start + batch_size]
+                batch = collate(chosen)
+                packed = layout.pack(ask(batch), batch)
+                cache.add([keys[row] for row in chosen], packed, max(SHARD_BYTES, needed // MAX_MAPPED))
+                if progress is not None:
+                    progress(start + len(chosen), len(rows))
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        free = shutil.disk_usage(cache.folder).free
+        raise OSError(
+            error.errno,
+            f"The disk was full after {len(cache) - before} of {len(rows)} rows of the teacher's outputs, which stay "
+            f"({_size(free)} free, about {_size(needed)} needed in all). Make room and start again, or choose another "
+            "`teacher_cache_dir`",
+            str(cache.folder),
+        ) from error
+
+
+def _size(nbytes: float) -> str:
+    for unit in ("bytes", "KB", "MB"):
+        if nbytes < 1000:
+            return f"{nbytes:.0f} {unit}"
+        nbytes /= 1000
+    return f"{nbytes:.1f} GB"
+
+
+__all__ = ["build_cache", "check_space"]

@@ -1,0 +1,134 @@
+"""Whether a teacher's outputs can be cached at all, found out before hours are spent."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ...label_positions import label_mask, token_mask
+from .output_layout import FORBIDDEN, OutputLayout
+
+
+OFF = "set `cache_teacher_outputs=False`"
+
+# Largest relative distance that counts as rounding. That of fp16 storage is 3e-4; a teacher in bf16 gives 1e-2 when a
+# row stands in another batch. Dropout, or padding that is attended to, gives tens of per cent.
+TOLERANCE = 2e-2
+
+
+@contextmanager
+def random_state_kept():
+    """Whatever is drawn inside, the generators of torch, numpy and Python go on as if it had not been."""
+    states = random.getstate(), np.random.get_state()
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    with torch.random.fork_rng(devices):
+        try:
+            yield
+        finally:
+            random.setstate(states[0])
+            np.random.set_state(states[1])
+
+
+def check_evaluating(teacher: nn.Module) -> None:
+    """Raises `ValueError` if a part of the teacher is in training mode, so that its dropout is active."""
+    training = [name or type(teacher).__name__ for name, module in teacher.named_modules() if module.training]
+    if training:
+        raise ValueError(
+            f"The teacher is in training mode ({', '.join(training[:3])}): with dropout it says something else each "
+            f"time, so its outputs cannot be cached. Call `teacher.eval()`, or {OFF}."
+        )
+
+
+def check_rows(first: Sequence[bytes], second: Sequence[bytes]) -> None:
+    """Raises `ValueError` unless the same rows, read twice, have the same keys."""
+    if list(first) != list(second):
+        raise ValueError(
+            "The data set gives other rows when it is read again (a random transform?): the teacher's outputs for "
+            f"them cannot be cached. Apply the transform once, beforehand (`dataset.map`), or {OFF}."
+        )
+
+
+def check_collation(first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
+    """Raises `ValueError` unless the same rows, collated twice, give the same batch."""
+    for name, value in first.items():
+        if isinstance(value, Tensor) and not torch.equal(value, second[name]):
+            raise ValueError(
+                f"The collator makes another {name!r} of the same rows each time: what the teacher says to one is not "
+                "its answer to the next. Mask tokens once, beforehand, and save the result in the rows (`dataset.map` "
+                f"with the masking collator), or {OFF}."
+            )
+
+
+def check_teacher(
+    make_layout: Callable[[Any], OutputLayout],
+    ask: Callable[[Mapping[str, Any]], Any],
+    collate: Callable[[Sequence[int]], Mapping[str, Any]],
+    rows: Sequence[int],
+) -> tuple[OutputLayout, list[int]]:
+    """
+    Asks the teacher about some rows, longest first, twice, and about the last of them alone. Returns the layout that
+    `make_layout` makes of its output, and the bytes that each of the rows needs.
+
+    Raises:
+        ValueError: the answers differ, or what is read back is not what was said.
+    """
+    batch, alone = collate(rows), collate(rows[-1:])
+    output = ask(batch)
+    layout = make_layout(output)
+    packed = layout.pack(output, batch)
+    compare(layout, output, ask(batch), batch, "something else when it is asked again (is dropout active?)")
+    restored = restore(layout, packed, batch)
+    compare(layout, output, restored, batch, "something that does not survive being cached")
+    compare(
+        layout,
+        ask(alone),
+        restore(layout, packed[-1:], alone),
+        alone,
+        "something else about a row beside longer ones (is there no attention mask for the padding?)",
+    )
+    return layout, [sum(array.nbytes for array in row.values()) for row in packed]
+
+
+def restore(layout: OutputLayout, packed: Sequence, batch: Mapping[str, Any]) -> Any:
+    """What a cache would make of packed rows."""
+    inputs = {name: value.cpu() if isinstance(value, Tensor) else value for name, value in batch.items()}
+    return layout.restore(layout.assemble(packed, inputs), torch.float32)
+
+
+def compare(layout: OutputLayout, expected: Any, got: Any, batch: Mapping[str, Any], fault: str) -> None:
+    """Raises `ValueError`, which names the fault, unless two outputs agree where they are used."""
+    pairs = []
+    for name in layout.states:
+        ours, theirs = expected[name], got[name]
+        pairs.append((name, ours, theirs, token_mask(batch, ours.shape[:2], ours.device)))
+    if layout.logits is not None:
+        ours, theirs = expected["logits"], got["logits"]
+        mask = None if ours.dim() == 2 else label_mask(batch, ours.shape[:2], ours.device, layout.offset)
+        if layout.top_k is not None:
+            ours, chosen = ours.topk(layout.top_k, dim=-1)
+            theirs = theirs.to(chosen.device).gather(-1, chosen)
+        pairs.append(("logits", ours, theirs, mask))
+    for name, ours, theirs, mask in pairs:
+        ours, theirs = ours.float(), theirs.to(ours.device).float()
+        if ours.shape == theirs.shape:
+            if mask is not None:
+                ours, theirs = ours[mask], theirs[mask]
+            allowed = (ours > FORBIDDEN).logical_and(theirs > FORBIDDEN)
+            distance = (ours - theirs).where(allowed, 0.0).norm()
+            if distance <= TOLERANCE * ours.where(allowed, 0.0).norm() and same_forbidden(ours, theirs):
+                continue
+        raise ValueError(f"The teacher says {fault}: its {name} cannot be cached. Look into it, or {OFF}.")
+
+
+def same_forbidden(ours: Tensor, theirs: Tensor) -> bool:
+    """Whether two outputs forbid the same classes."""
+    return torch.equal(ours <= FORBIDDEN, theirs <= FORBIDDEN)
+
+
+__all__ = ["check_collation", "check_evaluating", "check_rows", "check_teacher", "random_state_kept"]

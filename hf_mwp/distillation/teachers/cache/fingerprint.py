@@ -1,0 +1,204 @@
+"""What makes a teacher's outputs what they are, as hashes."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import json
+from array import array
+from collections.abc import Mapping
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from ....data.batches.mwp_processor import tokenizer_settings
+
+
+# Fields of a config that say where a model came from and not what it computes.
+IRRELEVANT = {"_name_or_path", "transformers_version", "architectures", "dtype", "torch_dtype", "use_cache"}
+DEPTH = 4
+PLAIN = (bytes, complex, slice, range, torch.dtype, torch.device)  # told apart by their `repr`
+# What a function's module may hold that is described with it, besides what can be called. Other objects, such as
+# loggers, change without the function doing anything else.
+CONSTANTS = (bool, int, float, str, list, tuple, set, frozenset, Mapping, np.ndarray, np.generic, torch.Tensor, *PLAIN)
+
+
+def fingerprint(parts: Mapping[str, Any]) -> str:
+    """Hash, 32 hexadecimal digits, of something that JSON can hold."""
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def hash_model(model: nn.Module) -> str:
+    """Hash of a model's class, config, parameters and buffers; about a second for a gigabyte."""
+    digest = hashlib.blake2b(digest_size=16)
+    config = getattr(model, "config", None)
+    fields = config.to_dict() if hasattr(config, "to_dict") else {}
+    digest.update(fingerprint({"class": _name(type(model)), "config": _without(fields)}).encode())
+    for name, value in sorted({**dict(model.named_parameters()), **dict(model.named_buffers())}.items()):
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)} ".encode())
+        digest.update(_content(value))
+    return digest.hexdigest()
+
+
+def _content(value: torch.Tensor) -> Any:
+    """The bytes of a tensor's numbers."""
+    value = value.detach().cpu().contiguous()
+    return value.flatten().view(torch.uint8).numpy().data if value.numel() else b""
+
+
+def _without(fields: Any) -> Any:
+    if isinstance(fields, Mapping):
+        return {str(name): _without(value) for name, value in fields.items() if name not in IRRELEVANT}
+    return fields
+
+
+def hash_processing(processing: Any) -> str | None:
+    """Hash of how a processor or tokenizer turns texts into ids: its vocabulary and its settings."""
+    if processing is None:
+        return None
+    parts: dict[str, Any] = {"class": _name(type(processing))}
+    tokenizer = getattr(processing, "tokenizer", processing)
+    if hasattr(tokenizer, "get_vocab"):
+        parts["tokens"] = sorted(tokenizer.get_vocab().items())
+        parts["tokenizer"] = tokenizer_settings(tokenizer)
+    if tokenizer is not processing:
+        parts["settings"] = _settings(processing, 1)
+    return fingerprint(parts)
+
+
+def describe_collator(collator: Any) -> Any:
+    """
+    What a collator does, as far as it shows.
+
+    Of an object the class, its methods and its simple settings, and those of what it holds. Of a function the code,
+    its constants, the defaults, the enclosed variables, and what it names of its module: constants, and what it calls.
+    All that is the same in another process.
+    """
+    return _describe(collator, DEPTH)
+
+
+def _describe(value: Any, depth: int) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, PLAIN):
+        return repr(value)
+    if isinstance(value, functools.partial):
+        return ["partial", *(_describe(each, depth) for each in (value.func, value.args, value.keywords))]
+    if isinstance(value, FunctionType):
+        return [_name(value), fingerprint(_function_parts(value, depth))]
+    if inspect.ismethod(value):
+        return [_describe(value.__func__, depth), _describe(value.__self__, min(depth, 1))]
+    if isinstance(value, type) or inspect.isroutine(value):
+        # What `functools.lru_cache` makes is no function, but says what function it calls.
+        return [_name(value), _describe(value.__wrapped__, depth)] if hasattr(value, "__wrapped__") else _name(value)
+    if isinstance(value, ModuleType):
+        return value.__name__
+    if isinstance(value, CodeType):
+        return [value.co_code.hex(), value.co_names, [_describe(each, depth) for each in value.co_consts]]
+    if isinstance(value, list | tuple):
+        return [_describe(each, depth) for each in value]
+    if isinstance(value, set | frozenset):
+        return sorted((_describe(each, depth) for each in value), key=str)
+    if isinstance(value, Mapping):
+        return {str(name): _describe(each, depth) for name, each in value.items()}
+    if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
+        return [str(value.dtype), value.shape, hashlib.blake2b(value.tobytes(), digest_size=16).hexdigest()]
+    if isinstance(value, torch.Tensor):
+        return [str(value.dtype), value.shape, hashlib.blake2b(_content(value), digest_size=16).hexdigest()]
+    if hasattr(value, "get_vocab"):
+        return hash_processing(value)
+    has_tokenizer = hasattr(getattr(value, "tokenizer", None), "get_vocab")
+    if not has_tokenizer and (isinstance(value, nn.Module | torch.Generator) or depth == 0):
+        return _name(type(value))
+    inner = max(depth - 1, 0)
+    parts = [hash_processing(value)] if has_tokenizer else [_name(type(value)), _settings(value, inner)]
+    return [*parts, fingerprint(_methods(type(value), inner))] if callable(value) else parts
+
+
+def _function_parts(function: FunctionType, depth: int) -> dict[str, Any]:
+    """What makes a function do what it does."""
+    code, module, inner = function.__code__, function.__globals__, max(depth - 1, 0)
+
+    def held(value: Any) -> Any:
+        # Of an object its own settings alone: it may be a trainer, from which everything can be reached.
+        return _describe(value, inner if inspect.isroutine(value) else min(inner, 1))
+
+    parts = {"code": held(code), "defaults": held(function.__defaults__), "keywords": held(function.__kwdefaults__)}
+    if depth:
+        named = {name: module[name] for name in _names(code) if name in module}
+        parts["globals"] = {
+            name: held(each) for name, each in named.items() if callable(each) or isinstance(each, CONSTANTS)
+        }
+        parts["enclosed"] = [held(_cell_content(cell)) for cell in function.__closure__ or ()]
+    return parts
+
+
+def _names(code: CodeType) -> set[str]:
+    """Names that some code and what is defined in it use, of globals and of attributes."""
+    inner = [_names(each) for each in code.co_consts if isinstance(each, CodeType)]
+    return set(code.co_names).union(*inner)
+
+
+def _cell_content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None  # not assigned yet
+
+
+def _methods(kind: type, depth: int) -> dict[str, Any]:
+    functions = {
+        f"{_name(base)}.{name}": getattr(each, "__func__", each)
+        for base in kind.__mro__
+        for name, each in vars(base).items()
+    }
+    return {name: _describe(each, depth) for name, each in functions.items() if isinstance(each, FunctionType)}
+
+
+def _settings(value: Any, depth: int) -> dict[str, Any]:
+    settings = sorted(getattr(value, "__dict__", {}).items())
+    return {name: _describe(each, depth) for name, each in settings if name not in ("model", "tokenizer")}
+
+
+def _name(value: Any) -> str:
+    return f"{getattr(value, '__module__', None)}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+
+
+def row_key(row: Any) -> bytes:
+    """
+    16 bytes of a hash of a row as a collator receives it; lists, arrays and tensors of the same numbers are the same.
+
+    Raises:
+        TypeError: the row holds something that cannot be recognised again.
+    """
+    return hashlib.blake2b(_encode(row), digest_size=16).digest()
+
+
+def _encode(value: Any) -> bytes:
+    if isinstance(value, list | tuple):
+        try:
+            data = b"q" + array("q", value).tobytes()
+        except (TypeError, OverflowError):
+            data = b"l" + b"".join(map(_encode, value))
+    elif isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.ndim > 1:
+        data = f"a{value.dtype}{value.shape}".encode() + value.tobytes()
+    elif isinstance(value, np.ndarray | np.generic | torch.Tensor):
+        return _encode(value.tolist())
+    elif isinstance(value, Mapping):
+        data = b"d" + b"".join(_encode(str(name)) + _encode(value[name]) for name in sorted(value, key=str))
+    elif value is None or isinstance(value, bool | int | float | str):
+        data = f"{type(value).__name__[0]}{value}".encode()
+    else:
+        raise TypeError(
+            f"A row holds a `{type(value).__name__}`, which the teacher cache cannot recognise again: give rows of "
+            "numbers, texts, lists, arrays or tensors, or set `cache_teacher_outputs=False`."
+        )
+    return len(data).to_bytes(8, "little") + data
+
+
+__all__ = ["describe_collator", "fingerprint", "hash_model", "hash_processing", "row_key"]

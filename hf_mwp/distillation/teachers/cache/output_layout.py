@@ -1,0 +1,284 @@
+"""What is kept of a teacher's output, row by row, and how a batch is made of it again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...features import Features
+from ...label_positions import label_mask, token_mask
+
+
+# Lower scores mean classes that the model forbids; kept as -inf, which fp16 has, and read as `finfo.min`.
+FORBIDDEN = -1e30
+
+CLASSES, POSITIONS, NODES = "classes", "positions", "nodes"
+INDICES = "indices"  # of the likeliest classes
+
+
+@dataclass(frozen=True)
+class OutputLayout:
+    """
+    Which parts of a teacher's output are kept, and how wide they are.
+
+    Of hidden states only valid tokens are kept (those of the attention mask; all where there is none), of logits only
+    positions with a label, so nothing depends on the batch in which a row happens to stand. A solver's logits are kept
+    for its operators, its constants and the row's own numbers.
+
+    With `top_k`, a position keeps the scores of the `k` likeliest classes and one more number for all others, which
+    share the rest of the probability evenly: at `temperature` the probabilities of the `k` classes, and that of the
+    others together, are the teacher's own.
+
+    Args:
+        states (`dict[str, int]`, *optional*):
+            Width by name, see [`~distillation.features.Features`].
+        logits (`str`, *optional*):
+            `"classes"`: one vector per row; `"positions"`: one per labelled position; `"nodes"`: as `"positions"`,
+            with columns for the row's own numbers; `None`: no logits.
+        columns (`int`, *optional*, defaults to 0):
+            Classes; of a solver, its operators and constants.
+        top_k (`int`, *optional*):
+            Classes kept per position; all if `None`.
+        temperature (`float`, *optional*, defaults to 1.0):
+            At which `top_k` is exact.
+        offset (`int`, *optional*, defaults to 0):
+            How many positions before its label a prediction stands, see [`label_offset`].
+    """
+
+    states: Mapping[str, int] = field(default_factory=dict)
+    logits: str | None = None
+    columns: int = 0
+    top_k: int | None = None
+    temperature: float = 1.0
+    offset: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        output: Features,
+        names: Sequence[str],
+        uses_logits: bool,
+        num_symbols: int | None = None,
+        top_k: int | None = None,
+        temperature: float = 1.0,
+        offset: int = 0,
+    ) -> OutputLayout:
+        """
+        The layout for outputs like a given one.
+
+        Args:
+            output ([`Features`]): What the teacher says to some batch.
+            names (`Sequence[str]`): States to keep.
+            uses_logits (`bool`): Whether to keep logits.
+            num_symbols (`int`, *optional*): Operators and constants, if the teacher is a solver.
+            top_k (`int`, *optional*), temperature (`float`, *optional*), offset (`int`, *optional*):
+                See [`OutputLayout`].
+
+        Raises:
+            ValueError: logits of another form than scores of a row or of its positions.
+        """
+        layout = cls(states={name: output[name].shape[-1] for name in names})
+        if not uses_logits:
+            return layout
+        logits = output["logits"]
+        if logits.dim() not in (2, 3):
+            raise ValueError(
+                f"The teacher's logits have the shape {tuple(logits.shape)}; only scores of a row or of its positions "
+                "can be cached. Set `cache_teacher_outputs=False`."
+            )
+        if num_symbols is not None:
+            return replace(layout, logits=NODES, columns=num_symbols)
+        kind = CLASSES if logits.dim() == 2 else POSITIONS
+        layout = replace(layout, logits=kind, columns=logits.shape[-1], offset=offset)
+        keeps_all = top_k is None or top_k >= layout.columns
+        return layout if keeps_all else replace(layout, top_k=top_k, temperature=temperature)
+
+    @property
+    def names(self) -> list[str]:
+        """What a row has, in this order: its states, its logits, and whose they are if some are left out."""
+        return [*self.states, *(["logits"] if self.logits else []), *([INDICES] if self.top_k else [])]
+
+    # From an output to rows
+
+    def pack(self, output: Features, inputs: Mapping[str, Any]) -> list[dict[str, np.ndarray]]:
+        """
+        What is kept of each row of a batch: arrays by name, `(tokens or positions, width)`, in fp16, or all of the row
+        in fp32 where a number needs it.
+
+        Args:
+            output ([`Features`]): What the teacher says.
+            inputs (`Mapping`): The batch that it read.
+
+        Raises:
+            ValueError: the teacher answers with NaN or infinite numbers.
+        """
+        parts, indices = {}, None
+        for name in self.states:
+            state = output[name]
+            mask = token_mask(inputs, state.shape[:2], state.device)
+            parts[name] = _PackedPart(f"hidden states ({name})", state[mask], mask.sum(1).tolist())
+        if self.logits is not None:
+            logits = output["logits"].float()
+            positions = [1] * len(logits)
+            if self.logits != CLASSES:
+                mask = label_mask(inputs, logits.shape[:2], logits.device, self.offset)
+                logits, positions = logits[mask], mask.sum(1).tolist()
+            logits = logits.masked_fill(logits <= FORBIDDEN, -math.inf)
+            if self.top_k is not None:
+                logits, chosen = self._choose(logits)
+                indices = [part.numpy() for part in chosen.int().cpu().split(positions)]
+            parts["logits"] = _PackedPart("logits", logits, positions, may_forbid=True)
+        count = max((len(part.counts) for part in parts.values()), default=0)
+        wide_rows = set().union(*(part.wide_rows for part in parts.values()))
+        rows = [{name: part.row(row, row in wide_rows) for name, part in parts.items()} for row in range(count)]
+        if self.logits == NODES:
+            for row, numbers in zip(rows, _last_numbers(inputs.get("number_positions"), count), strict=True):
+                row["logits"] = row["logits"][:, : self.columns + numbers]
+        for row, chosen in zip(rows, indices or (), strict=False):
+            row[INDICES] = chosen
+        return rows
+
+    def _choose(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """The scores of the likeliest classes with the score of each other one behind them, and their indices."""
+        values, chosen = logits.topk(self.top_k, dim=-1)
+        others = logits.scatter(-1, chosen, -math.inf) / self.temperature
+        rest = (others.logsumexp(-1, keepdim=True) - math.log(self.columns - self.top_k)) * self.temperature
+        return torch.cat([values, rest], -1), chosen
+
+    # From rows to a batch
+
+    def assemble(self, rows: Sequence[Mapping[str, np.ndarray]], inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+        """
+        Padded tensors of rows, in fp16 unless a number needs fp32, for a batch on the CPU.
+
+        Args:
+            rows (`Sequence[Mapping]`): As [`~OutputLayout.pack`] makes them.
+            inputs (`Mapping`): The batch of these rows; its masks say where what belongs.
+
+        Raises:
+            ValueError: a row has another number of tokens or labels than its batch.
+        """
+        numbers = [array.dtype for row in rows for name, array in row.items() if name != INDICES]
+        dtype = np.result_type(*numbers) if numbers else np.float16
+        batch: dict[str, Tensor] = {}
+        for name, width in self.states.items():
+            counts = [len(row[name]) for row in rows]
+            mask = token_mask(inputs, (len(rows), max(counts)), None).numpy()
+            batch[name] = _padded(name, rows, _places(mask, counts, "tokens"), (*mask.shape, width), dtype)
+        if self.logits == CLASSES:
+            batch["logits"] = torch.from_numpy(np.concatenate([row["logits"] for row in rows]).astype(dtype))
+            if self.top_k is not None:
+                batch[INDICES] = torch.from_numpy(np.concatenate([row[INDICES] for row in rows]))
+        elif self.logits is not None:
+            counts, width = [len(row["logits"]) for row in rows], max(row["logits"].shape[1] for row in rows)
+            mask = label_mask(inputs, (len(rows), max(counts)), None, self.offset).numpy()
+            places = _places(mask, counts, "labels")
+            if self.logits == NODES:
+                positions = inputs.get("number_positions")
+                width = self.columns + (0 if positions is None else positions.shape[1])
+            batch["logits"] = _padded("logits", rows, places, (*mask.shape, width), dtype)
+            if self.top_k is not None:
+                batch[INDICES] = _padded(INDICES, rows, places, (*mask.shape, self.top_k), np.int32)
+        return batch
+
+    def restore(self, batch: Mapping[str, Tensor], dtype: torch.dtype) -> Features:
+        """
+        The output that [`~OutputLayout.assemble`] made parts of, wherever these are now: what is kept as the teacher
+        gave it, zero where no token or no label stands.
+
+        Args:
+            batch (`Mapping`): Its result, perhaps moved to another device.
+            dtype (`torch.dtype`): The student's; numbers come in it, or in fp32 where it is less exact than fp16.
+        """
+
+        values = {
+            name: each.to(torch.promote_types(each.dtype, dtype)) for name, each in batch.items() if name != INDICES
+        }
+        if self.logits is not None:
+            logits = values["logits"]
+            if self.top_k is not None:
+                kept, rest = logits.split([self.top_k, 1], -1)
+                full = rest.expand(*rest.shape[:-1], self.columns).clone()
+                logits = full.scatter(-1, batch[INDICES].long(), kept)
+            values["logits"] = logits.masked_fill(logits.isneginf(), torch.finfo(logits.dtype).min)
+        return Features({}, values)
+
+
+def _last_numbers(positions: Tensor | None, count: int) -> list[int]:
+    """How many numbers each row has, up to the last one that its tokens still hold."""
+    if positions is None or not positions.shape[1]:
+        return [0] * count
+    order = torch.arange(1, positions.shape[1] + 1, device=positions.device)
+    return ((positions >= 0) * order).amax(1).tolist()
+
+
+def _places(mask: np.ndarray, counts: Sequence[int], what: str) -> list[np.ndarray | slice]:
+    """Where the values of each row belong: the places of the mask, as a slice where they stand at its beginning."""
+    if mask.sum(1).tolist() != list(counts):
+        raise ValueError(
+            f"The batch has {mask.sum(1).tolist()} {what} a row, the cached outputs of the teacher {list(counts)}: "
+            "its collator is not the one with which the cache was built."
+        )
+    return [
+        slice(0, count) if valid[:count].all() else np.flatnonzero(valid)
+        for valid, count in zip(mask, counts, strict=True)
+    ]
+
+
+def _padded(name: str, rows: Sequence[Mapping], places: Sequence, shape: tuple[int, ...], dtype: Any) -> Tensor:
+    """Values at their places and zero elsewhere; columns that a row lacks are forbidden to it."""
+    batch = np.zeros(shape, dtype)
+    for row, (values, place) in enumerate(zip(rows, places, strict=True)):
+        width = values[name].shape[-1]
+        batch[row, place, :width] = values[name]
+        if width < shape[-1]:
+            batch[row, place, width:] = -np.inf
+    return torch.from_numpy(batch)
+
+
+class _PackedPart:
+    """
+    One kind of numbers of a batch, rows one after the other.
+
+    Args:
+        name (`str`): For error messages.
+        values (`torch.Tensor`): `(tokens or positions of all rows, width)`.
+        counts (`Sequence[int]`): Tokens or positions of each row.
+        may_forbid (`bool`): Whether `-inf` is a number like any other.
+
+    Attributes:
+        wide_rows (`set[int]`): Rows with a number beyond the range of fp16.
+
+    Raises:
+        ValueError: a number is NaN or infinite.
+    """
+
+    def __init__(self, name: str, values: torch.Tensor, counts: Sequence[int], may_forbid: bool = False) -> None:
+        self.counts = list(counts)
+        self.stops = np.cumsum(self.counts)
+        self.full = values.float()
+        half = self.full.half()
+        odd = ~half.isfinite()
+        self.wide_rows: set[int] = set()
+        if may_forbid:
+            odd &= ~self.full.isneginf()
+        if odd.any():
+            if not self.full[odd].isfinite().all():
+                raise ValueError(
+                    f"The teacher's {name} hold numbers that are NaN or infinite: there is nothing to learn from it. "
+                    "Look at its weights, or run it in fp32."
+                )
+            places = odd.any(-1).nonzero().flatten().cpu().numpy()
+            self.wide_rows = set(np.searchsorted(self.stops, places, side="right").tolist())
+        self.half = half.cpu().numpy()
+
+    def row(self, row: int, wide: bool) -> np.ndarray:
+        """The numbers of a row, fp16 or fp32."""
+        here = slice(self.stops[row] - self.counts[row], self.stops[row])
+        return self.full[here].cpu().numpy() if wide else self.half[here]

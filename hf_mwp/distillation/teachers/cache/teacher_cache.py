@@ -1,0 +1,104 @@
+"""Outputs of a frozen teacher on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from ....store.row_store import RowStore, StoreError
+from .output_layout import INDICES, OutputLayout
+
+
+CacheError = StoreError
+"""A folder that holds something else than the cache that is looked for."""
+
+
+class TeacherCache(RowStore):
+    """
+    What a frozen teacher says to the rows of a data set, so that it has to be asked once and not in every epoch.
+
+    A row is found by its key, see [`~distillation.cache_fingerprint.row_key`]. Numbers are fp16, and fp32 in rows
+    where one is too large for that; they lie without padding in files of some ten megabytes.
+
+    Args:
+        folder (`str` or `Path`), fingerprint (`str`), verify (`bool`, *optional*, defaults to `True`):
+            See [`~store.RowStore`].
+
+    Attributes:
+        layout ([`OutputLayout`]): What is kept of a row; `None` while there is none.
+
+    Raises:
+        CacheError: the folder belongs to another cache, or its manifest cannot be read.
+    """
+
+    made_by = "another teacher, data or collation"
+    remedy = "choose another `teacher_cache_dir`"
+
+    @property
+    def layout(self) -> OutputLayout | None:
+        return OutputLayout(**self.about["layout"]) if self.about else None
+
+    def read(self, keys: Sequence[bytes]) -> list[dict[str, np.ndarray]]:
+        """
+        The rows of some keys, as [`OutputLayout.pack`] made them; their numbers are still in the files.
+
+        Raises:
+            CacheError: one is not there.
+        """
+        numbers = self.find(keys).tolist()
+        if -1 in numbers:
+            raise CacheError(
+                self.folder,
+                f"lacks example {numbers.index(-1)} of the batch: the data set gives other rows than when training "
+                "began. Rows that change (augmentation, random cropping) cannot be cached: set "
+                "`cache_teacher_outputs=False`.",
+            )
+        layout = self.layout
+        names = ["wide", "columns", *layout.names]
+        return [self._numbers_of(layout, row) for row in self.rows(numbers, names)]
+
+    def assemble(self, keys: Sequence[bytes], inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+        """The rows of the keys as padded tensors for the batch `inputs`, see [`OutputLayout.assemble`]."""
+        return self.layout.assemble(self.read(keys), inputs)
+
+    @staticmethod
+    def _numbers_of(layout: OutputLayout, row: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        dtype = np.float32 if row["wide"] else np.float16
+        widths = {**layout.states, "logits": row["columns"], INDICES: layout.top_k}
+        return {
+            name: row[name].view(np.int32 if name == INDICES else dtype).reshape(-1, widths[name])
+            for name in layout.names
+        }
+
+    @contextmanager
+    def building(self, layout: OutputLayout, made_from: Mapping[str, Any]) -> Iterator[None]:
+        """
+        Takes rows by [`~TeacherCache.add`], see [`~store.RowStore.writing`].
+
+        Args:
+            layout ([`OutputLayout`]): What is kept of a row.
+            made_from (`Mapping`): What the fingerprint was made from, for a person who reads the manifest.
+        """
+        import pyarrow
+
+        fixed = {"key": pyarrow.binary(16), "wide": pyarrow.bool_(), "columns": pyarrow.int32()}
+        schema = pyarrow.schema(fixed | dict.fromkeys(layout.names, pyarrow.binary()))
+        with self.writing(schema, {"made_from": made_from, "layout": asdict(layout)}):
+            yield
+
+    def add(self, keys: Sequence[bytes], rows: Sequence[Mapping[str, np.ndarray]], file_bytes: float) -> None:
+        """Adds rows that [`OutputLayout.pack`] made, see [`~store.RowStore.append`]."""
+        columns = {
+            "key": keys,
+            "wide": [any(array.dtype == np.float32 for array in row.values()) for row in rows],
+            "columns": [row["logits"].shape[1] if "logits" in row else 0 for row in rows],
+        }
+        self.append(columns | {name: [row[name].tobytes() for row in rows] for name in rows[0]}, file_bytes)
+
+
+__all__ = ["CacheError", "TeacherCache"]

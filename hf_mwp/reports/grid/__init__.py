@@ -1,0 +1,1 @@
+"""A table as a grid of changes of a recipe: columns and arms."""

@@ -1,0 +1,187 @@
+"""A table of a paper as a grid of changes of a recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...runs.recipes import Recipe, RecipeError, read_recipe
+from ...runs.recipes.recipe_file import read_yaml
+from ..report_error import ReportError, check_name
+from .arm import Arm
+from .column import Column
+
+
+KEYS = (
+    *("table", "paper", "about", "note", "recipe", "teacher_stage", "x", "compare_with"),
+    *("variables", "stages", "changes", "budgets", "columns", "arms"),
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """
+    A table of a paper, read from a YAML file:
+
+    ```yaml
+    table: The encoder cut to its first layers
+    paper: Table 4 of Ming et al. (AAAI 2025)
+    about: one line for the list of tables
+    note: what differs from the paper
+    recipe: ../compact_math23k.yaml            # relative to this file
+    teacher_stage: teacher                     # if there is one: the stage whose encoder results name as the teacher
+    x: layers                                  # of a sweep, the variable on whose numbers the picture draws its lines
+    compare_with: "1"                          # the arm from which differences are told, with their intervals
+    variables: {layers: 12}                    # beside those of the recipe
+    stages: {}                                 # beside those of the recipe
+    changes: {teacher.encoder_layers: "${layers}"}
+    budgets: {quick: {teacher: {max_steps: 5}}}
+    columns:
+      answer: {title: Answer acc., stage: evaluate_teacher, figure: test/reports/all problems/answer_accuracy}
+    arms:
+      "1": {changes: {layers: 1}, paper: {answer: 60.52}}
+    ```
+
+    The recipe of an arm is the recipe with its budget, then changed by the table, the table's budget, what the caller
+    wants, the column (`changes` of eight columns are eight data sets), the arm, and the arm's budget, the last one
+    winning. Stages that come out equal are run once.
+
+    Args:
+        name (`str`): Name of the table, such as `"compact-table4"`.
+        content (`Mapping`): The parsed file.
+        recipe (`Mapping`): The recipe, as [`~recipes.read_recipe`] gives it.
+        source (`str`): The file, for messages.
+
+    Raises:
+        ReportError: unknown keys, columns, stages or variables.
+        RecipeError: the recipe cannot be read.
+    """
+
+    name: str
+    content: Mapping[str, Any]
+    recipe: Mapping[str, Any]
+    source: str = "the table"
+    columns: dict[str, Column] = field(init=False)
+    arms: dict[str, Arm] = field(init=False)
+
+    def __post_init__(self) -> None:
+        content, source = self.content, self.source
+        if not isinstance(content, Mapping):
+            raise ReportError(f"{source} must hold a mapping.")
+        for key in content:
+            check_name(key, KEYS, "key", source)
+        for key in ("columns", "arms"):
+            if not isinstance(content.get(key), Mapping) or not content[key]:
+                raise ReportError(f"{source} has no mapping `{key}`.")
+        columns = {str(k): Column.from_dict(str(k), v, source) for k, v in content["columns"].items()}
+        arms = {str(k): Arm.from_dict(str(k), v, source) for k, v in content["arms"].items()}
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "arms", arms)
+        self._check_names()
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Table:
+        """Reads a table and the recipe that it names."""
+        path = Path(path)
+        content = read_yaml(path)
+        if not isinstance(content, Mapping) or not isinstance(content.get("recipe"), str):
+            raise ReportError(f"{path} names no `recipe`, so it is no table.")
+        return cls(path.stem.replace("_", "-"), content, read_recipe(path.parent / content["recipe"]), str(path))
+
+    @property
+    def title(self) -> str:
+        """What the table shows."""
+        return str(self.content.get("table", self.name))
+
+    @property
+    def x(self) -> str | None:
+        """The variable of a sweep."""
+        return self.content.get("x")
+
+    @property
+    def compare_with(self) -> str | None:
+        """Name of the arm that the others are compared with."""
+        name = self.content.get("compare_with")
+        return None if name is None else str(name)
+
+    @property
+    def recipe_name(self) -> str:
+        """Name of the recipe's file without its ending; also that of the folder of its stages."""
+        return Path(self.content.get("recipe", self.name)).stem
+
+    @property
+    def stage_names(self) -> list[str]:
+        """Stages of the recipe and of the table."""
+        return [*(self.recipe.get("stages") or {}), *(self.content.get("stages") or {})]
+
+    def make_recipe(
+        self,
+        arm: Arm,
+        output_dir: str | Path,
+        budget: str | None = None,
+        changes: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        launch: str | None = None,
+        column: Column | None = None,
+    ) -> Recipe:
+        """
+        The recipe of an arm.
+
+        Args:
+            arm ([`Arm`]): The arm.
+            output_dir (`str` or `Path`): Folder of the stages.
+            budget (`str`, *optional*): One of the recipe's budgets; the recipe's own by default.
+            changes (`Mapping[str, Any]`, *optional*): As [`Recipe`] takes them; the arm's win over these.
+            seed (`int`, *optional*): Value of the variable `seed`.
+            launch (`str`, *optional*): As [`Recipe`] takes it.
+            column ([`Column`], *optional*): The column whose changes are made too; the arm's win over these.
+
+        Raises:
+            RecipeError: see [`Recipe`].
+        """
+        budget = budget or self.recipe.get("budget")
+        layers = (
+            self.content.get("changes"),
+            (self.content.get("budgets") or {}).get(budget),
+            changes,
+            None if seed is None else {"seed": seed},
+            None if column is None else column.changes,
+            arm.changes,
+            arm.budgets.get(budget),
+        )
+        merged = [layer for layer in layers if layer]
+        content = {key: value for key, value in self.recipe.items() if key != "targets"}
+        for key in ("variables", "stages"):
+            content[key] = {**(self.recipe.get(key) or {}), **(self.content.get(key) or {})}
+        try:
+            return Recipe(content, output_dir, budget=budget, changes=merged, source=self.source, launch=launch)
+        except RecipeError as error:
+            raise RecipeError(f"arm {arm.name!r}: {error}") from None
+
+    def _check_names(self) -> None:
+        source = self.source
+        variables = [*(self.recipe.get("variables") or {}), *(self.content.get("variables") or {})]
+        check_name(self.content.get("teacher_stage", "teacher"), [*self.stage_names, "teacher"], "stage", source)
+        if self.x is not None:
+            check_name(self.x, variables, "variable", source)
+        if self.compare_with is not None:
+            check_name(self.compare_with, self.arms, "arm", source)
+        for column in self.columns.values():
+            place = f"{source}, column {column.name!r}"
+            if column.stage is not None:
+                check_name(column.stage, self.stage_names, "stage", place)
+            if column.needs is not None:
+                check_name(column.needs, variables, "variable", place)
+            for other in column.mean_of or []:
+                check_name(other, self.columns, "column", place)
+            if column.share_of is not None:
+                check_name(column.share_of.get("column"), self.columns, "column", place)
+                check_name(column.share_of.get("arm"), self.arms, "arm", place)
+        for arm in self.arms.values():
+            place = f"{source}, arm {arm.name!r}"
+            for column in arm.paper:
+                check_name(column, self.columns, "column", place)
+            if arm.weights is not None:
+                check_name(arm.weights, variables, "variable", place)

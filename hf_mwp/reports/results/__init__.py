@@ -1,0 +1,1 @@
+"""What came out of a table, and how it is shown."""

@@ -1,0 +1,120 @@
+import math
+
+import pytest
+import torch
+from transformers.modeling_outputs import MaskedLMOutput, SequenceClassifierOutput
+
+from hf_mwp.distillation.features import Features
+from hf_mwp.distillation.teachers.cache.output_layout import OutputLayout
+
+
+MIN = torch.finfo(torch.float32).min
+
+
+def nbytes(row):
+    return sum(array.nbytes for array in row.values())
+
+
+def through(layout, output, inputs, rows=None, **other):
+    """What comes back of an output; `rows` and `other` choose another batch of the same rows."""
+    packed = layout.pack(Features(output), inputs)
+    packed = packed if rows is None else [packed[row] for row in rows]
+    return layout.restore(layout.assemble(packed, other or inputs), torch.float32).recorded
+
+
+def test_states_come_back_where_tokens_are():
+    states = torch.arange(24.0).view(2, 3, 4)
+    output = MaskedLMOutput(hidden_states=(states, states + 100, states + 200))
+    mask = torch.tensor([[1, 1, 0], [1, 1, 1]])
+    layout = OutputLayout.of(Features(output), ["hidden_0", "hidden_2"], uses_logits=False)
+    assert layout.states == {"hidden_0": 4, "hidden_2": 4} and layout.names == ["hidden_0", "hidden_2"]
+    back = through(layout, output, {"attention_mask": mask})
+    assert back.keys() == {"hidden_0", "hidden_2"}
+    assert torch.equal(back["hidden_2"], (states + 200) * mask.unsqueeze(-1))
+    # In another batch: other rows, other padding, on the other side.
+    other = torch.tensor([[0, 1, 1, 1], [0, 0, 1, 1]])
+    back = through(layout, output, {"attention_mask": mask}, rows=[1, 0], attention_mask=other)
+    assert torch.equal(back["hidden_0"][0, 1:], states[1]) and not back["hidden_0"][0, 0].any()
+    assert torch.equal(back["hidden_0"][1, 2:], states[0, :2]) and not back["hidden_0"][1, :2].any()
+
+
+def test_logits_of_rows_and_of_labelled_positions():
+    logits = torch.tensor([[0.5, -1.25, 3.0], [1.0, 2.0, -4.0]])
+    output = SequenceClassifierOutput(logits=logits)
+    layout = OutputLayout.of(Features(output), [], uses_logits=True)
+    back = through(layout, output, {"labels": torch.tensor([0, 2])})
+    assert torch.equal(back["logits"], logits)
+
+    labels = torch.tensor([[-100, 3, -100], [2, -100, 4]])
+    output = MaskedLMOutput(logits=torch.arange(30.0).view(2, 3, 5))
+    layout = OutputLayout.of(Features(output), [], uses_logits=True)
+    packed = layout.pack(Features(output), {"labels": labels})
+    assert [row["logits"].shape for row in packed] == [(1, 5), (2, 5)] and nbytes(packed[0]) == 10
+    back = through(layout, output, {"labels": labels})
+    assert torch.equal(back["logits"], output.logits * (labels != -100).unsqueeze(-1))
+    # Without labels the tokens count, and without a mask all positions.
+    assert torch.equal(through(layout, output, {})["logits"], output.logits)
+    with pytest.raises(ValueError, match="collator is not the one"):
+        through(layout, output, {"labels": labels}, labels=torch.tensor([[1, 1, 1], [1, -100, 1]]))
+    with pytest.raises(ValueError, match="only scores of a row"):
+        OutputLayout.of(Features(MaskedLMOutput(logits=torch.zeros(1, 2, 3, 4))), [], uses_logits=True)
+
+
+def test_numbers_that_a_problem_lacks_are_forbidden():
+    # Two symbols and up to three numbers; the first problem has one number, the second has lost its second one.
+    logits = torch.tensor([[[1.0, 2.0, 3.0, MIN, MIN]] * 2, [[4.0, 5.0, 6.0, MIN, 7.0], [0.0] * 5]])
+    inputs = {
+        "labels": torch.tensor([[0, 1], [1, -100]]),
+        "number_positions": torch.tensor([[4, -1, -1], [2, -1, 3]]),
+    }
+    layout = OutputLayout.of(Features(MaskedLMOutput(logits=logits)), [], uses_logits=True, num_symbols=2)
+    packed = layout.pack(MaskedLMOutput(logits=logits), inputs)
+    assert [row["logits"].shape[1] for row in packed] == [3, 5]
+    assert torch.equal(through(layout, MaskedLMOutput(logits=logits), inputs)["logits"], logits)
+    wider = {"labels": inputs["labels"], "number_positions": torch.tensor([[4, -1, -1, -1], [2, -1, 3, -1]])}
+    back = through(layout, MaskedLMOutput(logits=logits), inputs, **wider)["logits"]
+    assert torch.equal(back[..., :5], logits) and torch.equal(back[..., 5], torch.tensor([[MIN, MIN], [MIN, 0.0]]))
+
+
+def test_rows_beyond_fp16_are_kept_in_fp32():
+    states = torch.tensor([[[1.0, 2.0]], [[70000.123, -3.0]], [[0.1, 65504.0]]])
+    layout = OutputLayout.of(Features(MaskedLMOutput(hidden_states=(states,))), ["hidden_0"], uses_logits=False)
+    packed = layout.pack(Features(MaskedLMOutput(hidden_states=(states,))), {})
+    assert [row["hidden_0"].dtype.name for row in packed] == ["float16", "float32", "float16"]
+    assert nbytes(packed[1]) == 8
+    back = through(layout, MaskedLMOutput(hidden_states=(states,)), {})["hidden_0"]
+    assert torch.equal(back[1], states[1])
+    torch.testing.assert_close(back, states, rtol=2**-11, atol=0)
+    for broken in (math.nan, math.inf):
+        states[0, 0, 0] = broken
+        with pytest.raises(ValueError, match="NaN or infinite"):
+            layout.pack(Features(MaskedLMOutput(hidden_states=(states,))), {})
+
+
+@pytest.mark.parametrize("temperature", [1.0, 4.0])
+def test_the_likeliest_classes_and_the_rest_keep_their_probabilities(temperature):
+    torch.manual_seed(0)
+    output = MaskedLMOutput(logits=3 * torch.randn(2, 3, 50))
+    layout = OutputLayout.of(Features(output), [], True, top_k=4, temperature=temperature)
+    packed = layout.pack(Features(output), {})
+    assert nbytes(packed[0]) == 3 * (5 * 2 + 4 * 4)
+    back = through(layout, output, {})["logits"]
+    expected, got = ((each / temperature).softmax(-1) for each in (output.logits, back))
+    chosen = output.logits.topk(4).indices
+    torch.testing.assert_close(got.gather(-1, chosen), expected.gather(-1, chosen), rtol=5e-3, atol=1e-5)
+    rest = got.scatter(-1, chosen, 0.0)
+    torch.testing.assert_close(rest.sum(-1), 1 - expected.gather(-1, chosen).sum(-1), rtol=5e-3, atol=1e-5)
+    # Spread evenly.
+    torch.testing.assert_close(rest.amax(-1), rest.sum(-1) / 46)
+    # Nothing is left out where there are not more classes.
+    assert OutputLayout.of(Features(output), [], True, top_k=50).top_k is None
+
+
+def test_numbers_come_in_the_students_dtype():
+    output = SequenceClassifierOutput(logits=torch.tensor([[0.1, 0.2]]))
+    layout = OutputLayout.of(Features(output), [], uses_logits=True)
+    parts = layout.assemble(layout.pack(Features(output), {}), {})
+    assert parts["logits"].dtype == torch.float16
+    assert layout.restore(parts, torch.float16)["logits"].dtype == torch.float16
+    # bf16 would be less exact than what is stored.
+    assert layout.restore(parts, torch.bfloat16)["logits"].dtype == torch.float32
