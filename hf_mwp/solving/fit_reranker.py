@@ -47,8 +47,8 @@ def fit_reranker(
         model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
         parts (`Mapping[str, Iterable]`): Problems or rows of [`load_mwp_dataset`], by the name of the part.
         num_beams (`int`, *optional*, defaults to 20): Beams of the search, the least that can be re-ranked later.
-        regularization (`float`, *optional*, defaults to 1.0), fitted_on (`Mapping`, *optional*):
-            As in [`fit_plausibility`].
+        regularization (`float`, *optional*, defaults to 1.0), fitted_on (`Mapping`, *optional*): As in
+            [`fit_plausibility`].
         beams_dir (`str`, *optional*): Folder where beams are kept: what is there is not searched for again.
         batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*): As in [`solve_problems`].
 

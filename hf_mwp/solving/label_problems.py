@@ -70,24 +70,19 @@ def label_problems(
     the most probable one whose value is the answer. Each masked text is labelled once.
 
     Args:
-        model ([`MwpSolver`]), processor ([`MwpProcessor`]):
-            The solver, on its device.
-        problems (`Iterable`):
-            Problems or rows of [`load_mwp_dataset`] with answers; their equations are not looked at.
-        num_beams (`int`, *optional*, defaults to 5):
-            Trees that are tried for each problem.
-        min_probability (`float`, *optional*, defaults to 0.0):
-            Least probability of a tree: a right value of an unlikely tree may be chance.
-        exclude (`Iterable[str]`, *optional*), data_dir (`str`, *optional*):
-            Data sets or files whose texts must not occur, whatever their numbers: validation and test sets; and the
-            folder of the data sets, if they are not where the loaders look.
-        batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*):
-            As in [`solve_problems`].
-        unfinished (`str`, *optional*):
-            Folder for what is done, 1,024 problems a file, until all is: the same call goes on where a killed one
-            stopped. Whoever has written the result removes it.
-        tell (`Callable`, *optional*):
-            Is given a line after each 1,024 problems, if there are more.
+        model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
+        problems (`Iterable`): Problems or rows of [`load_mwp_dataset`] with answers; their equations are not looked
+            at.
+        num_beams (`int`, *optional*, defaults to 5): Trees that are tried for each problem.
+        min_probability (`float`, *optional*, defaults to 0.0): Least probability of a tree: a right value of an
+            unlikely tree may be chance.
+        exclude (`Iterable[str]`, *optional*), data_dir (`str`, *optional*): Data sets or files whose texts must not
+            occur, whatever their numbers: validation and test sets; and the folder of the data sets, if they are not
+            where the loaders look.
+        batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*): As in [`solve_problems`].
+        unfinished (`str`, *optional*): Folder for what is done, 1,024 problems a file, until all is: the same call
+            goes on where a killed one stopped. Whoever has written the result removes it.
+        tell (`Callable`, *optional*): Is given a line after each 1,024 problems, if there are more.
 
     Raises:
         UsageError: a problem is in another language than the solver's, or none is left to label.

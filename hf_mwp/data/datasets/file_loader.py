@@ -36,10 +36,8 @@ class FileLoader(MwpLoader):
     training split if it begins with none of them.
 
     Args:
-        path (`Path`):
-            The file or folder.
-        language (`str`, *optional*, defaults to `"en"`):
-            Language of texts without Chinese characters that state none.
+        path (`Path`): The file or folder.
+        language (`str`, *optional*, defaults to `"en"`): Language of texts without Chinese characters that state none.
     """
 
     language = "zh"

@@ -20,16 +20,11 @@ class MwpLoader(ABC):
     to `LOADERS` in `sources.py`.
 
     Class attributes:
-        language (`str`):
-            `"zh"` or `"en"`.
-        split_schemes (`dict[str, str]`):
-            Name of each public split and what it is; the first one is the default.
-        fold_schemes (`dict[str, int]`):
-            Those which need a fold, and how many folds there are.
-        folders (`tuple[str, ...]`):
-            Names that the data set's folder may have inside `data_dir`.
-        origin (`str`):
-            Where the files are to be had, as a sentence.
+        language (`str`): `"zh"` or `"en"`.
+        split_schemes (`dict[str, str]`): Name of each public split and what it is; the first one is the default.
+        fold_schemes (`dict[str, int]`): Those which need a fold, and how many folds there are.
+        folders (`tuple[str, ...]`): Names that the data set's folder may have inside `data_dir`.
+        origin (`str`): Where the files are to be had, as a sentence.
     """
 
     language: ClassVar[str]
@@ -44,12 +39,9 @@ class MwpLoader(ABC):
         The rows of each split, in the order of the source.
 
         Args:
-            reader ([`RecordReader`]):
-                The data set's files.
-            scheme (`str`):
-                One of `split_schemes`.
-            fold (`int`, *optional*):
-                The fold to hold out, if the scheme has folds.
+            reader ([`RecordReader`]): The data set's files.
+            scheme (`str`): One of `split_schemes`.
+            fold (`int`, *optional*): The fold to hold out, if the scheme has folds.
 
         Returns:
             `dict[str, list[dict]]`: rows of the schema for `"train"`, `"validation"` and `"test"`, as far as there are
@@ -80,10 +72,8 @@ def split_by_complexity(rows: Iterable[dict[str, Any]], shares: Mapping[str, int
     same each time, whatever the order of the source. Problems without an equation that can be read are a level too.
 
     Args:
-        rows (`Iterable[dict]`):
-            All rows.
-        shares (`Mapping[str, int]`):
-            Of each split, such as `{"train": 8, "validation": 1, "test": 1}`.
+        rows (`Iterable[dict]`): All rows.
+        shares (`Mapping[str, int]`): Of each split, such as `{"train": 8, "validation": 1, "test": 1}`.
 
     References:
         Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation", section

@@ -141,8 +141,7 @@ def dataset_report(dataset: Dataset | DatasetDict) -> LoadReport:
     The report of a loaded data set, also after `map`, `select` and saving to disk.
 
     Args:
-        dataset (`Dataset` or `DatasetDict`):
-            What [`load_mwp_dataset`] returned, or one of its splits.
+        dataset (`Dataset` or `DatasetDict`): What [`load_mwp_dataset`] returned, or one of its splits.
 
     Raises:
         DataError: if it was not loaded by [`load_mwp_dataset`].

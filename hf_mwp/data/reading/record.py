@@ -12,12 +12,9 @@ class Record:
     Fields of one record. Every way to read one names file, line and field if it is missing or of a wrong type.
 
     Args:
-        fields (`dict`):
-            The fields.
-        file (`str`):
-            The file.
-        line (`int`):
-            1-based line, or 1-based record of a JSON array.
+        fields (`dict`): The fields.
+        file (`str`): The file.
+        line (`int`): 1-based line, or 1-based record of a JSON array.
     """
 
     fields: dict[str, Any]

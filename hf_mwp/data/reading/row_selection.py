@@ -16,16 +16,13 @@ def select_rows(
     Leaves out what cannot be trained or evaluated on, and counts it.
 
     Args:
-        splits (`dict[str, list[dict]]`):
-            Rows of the schema by split. Those of `"train"` need an equation that gives their answer, all others one
-            answer.
-        numerals (`bool`, *optional*):
-            Whether numerals in words are numbers; by default in English, not in Chinese.
-        keep_unusable (`bool`, *optional*, defaults to `False`):
-            Count only.
-        drop_overlap (`str`, *optional*):
-            `"test"` leaves out test problems with the masked text of a training problem, `"train"` training problems
-            with the masked text of a problem of another split, compared as [`loose_digest`] does.
+        splits (`dict[str, list[dict]]`): Rows of the schema by split. Those of `"train"` need an equation that gives
+            their answer, all others one answer.
+        numerals (`bool`, *optional*): Whether numerals in words are numbers; by default in English, not in Chinese.
+        keep_unusable (`bool`, *optional*, defaults to `False`): Count only.
+        drop_overlap (`str`, *optional*): `"test"` leaves out test problems with the masked text of a training problem,
+            `"train"` training problems with the masked text of a problem of another split, compared as
+            [`loose_digest`] does.
 
     Returns:
         `tuple[dict[str, list[dict]], dict[str, SplitReport]]`: kept rows and counts, by split.
@@ -70,15 +67,12 @@ def select_extra_rows(
     Leaves out what cannot be trained on, is there already or must not be there, and counts it.
 
     Args:
-        sources (`dict[str, list[dict]]`):
-            Rows to add to a training split, by where they come from.
-        splits (`dict[str, list[dict]]`):
-            Rows of all splits as they were read: a problem with the masked text of one of them, or of one added
-            before, is left out, and so is one with the [`loose_digest`] of one that is not in `"train"`.
-        numerals (`bool`, *optional*), keep_unusable (`bool`, *optional*, defaults to `False`):
-            As in [`select_rows`].
-        excluded (`Collection[bytes]`, *optional*):
-            [`loose_digest`] of texts that are not to be added.
+        sources (`dict[str, list[dict]]`): Rows to add to a training split, by where they come from.
+        splits (`dict[str, list[dict]]`): Rows of all splits as they were read: a problem with the masked text of one
+            of them, or of one added before, is left out, and so is one with the [`loose_digest`] of one that is not in
+            `"train"`.
+        numerals (`bool`, *optional*), keep_unusable (`bool`, *optional*, defaults to `False`): As in [`select_rows`].
+        excluded (`Collection[bytes]`, *optional*): [`loose_digest`] of texts that are not to be added.
 
     Returns:
         `tuple[list[dict], dict[str, SplitReport]]`: rows to add, and counts by source.

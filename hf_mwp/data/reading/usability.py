@@ -32,8 +32,7 @@ def find_fault(problem: MathWordProblem) -> tuple[str, str] | None:
     A missing answer is no fault if the equation has a value: then the equation is trusted.
 
     Args:
-        problem ([`MathWordProblem`]):
-            The problem.
+        problem ([`MathWordProblem`]): The problem.
 
     Returns:
         `tuple[str, str]`: one of `REASONS` and a message with the details, or `None` if nothing is wrong.
