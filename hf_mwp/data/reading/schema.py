@@ -28,9 +28,6 @@ Names and types of the columns.
 - `file`, `line`: name of the source file and 1-based line in it (1-based record of a JSON array).
 """
 
-SEPARATOR = " ; "
-"""Between the equations of a system and between several answers."""
-
 
 def __getattr__(name: str):
     if name != "FEATURES":
