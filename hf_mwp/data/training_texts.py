@@ -30,13 +30,10 @@ class TrainingTexts:
     `n / 2**32`: 1 in 50,000 for 84,000 texts. The other error does not occur.
 
     Args:
-        exact (`np.ndarray` of `uint32`), masked (`np.ndarray` of `uint32`):
-            Sorted digests of both keys, each once.
-        sources (`tuple[str, ...]`):
-            Where the texts came from: data sets with split and fold, names of files.
-        unknown (`tuple[str, ...]`):
-            Models that this one comes from, as start, teacher or labeller, and of which it is not known what they
-            were trained on.
+        exact (`np.ndarray` of `uint32`), masked (`np.ndarray` of `uint32`): Sorted digests of both keys, each once.
+        sources (`tuple[str, ...]`): Where the texts came from: data sets with split and fold, names of files.
+        unknown (`tuple[str, ...]`): Models that this one comes from, as start, teacher or labeller, and of which it is
+            not known what they were trained on.
 
     Example:
 
@@ -72,10 +69,9 @@ class TrainingTexts:
         or elsewhere.
 
         Args:
-            sources (`list[str]`):
-                As in [`read_texts`]: `"math23k"` for its training part, `"ape210k:validation"`, files.
-            data_dir (`str` or `Path`, *optional*):
-                Folder of the data sets.
+            sources (`list[str]`): As in [`read_texts`]: `"math23k"` for its training part, `"ape210k:validation"`,
+                files.
+            data_dir (`str` or `Path`, *optional*): Folder of the data sets.
 
         Raises:
             DataError: a source that there is not, or a damaged one.

@@ -34,8 +34,7 @@ def canonical_prefix(postfix: Sequence[str]) -> Tokens:
     The canonical form of a tree as prefix tokens. See [`Expression.canonical`].
 
     Args:
-        postfix (`Sequence[str]`):
-            Tokens of one whole tree in postfix order.
+        postfix (`Sequence[str]`): Tokens of one whole tree in postfix order.
 
     Returns:
         `tuple[str, ...]`: prefix tokens: sums and products flattened, sorted and nested to the left.

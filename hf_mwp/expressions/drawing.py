@@ -8,8 +8,7 @@ def draw(expression: Expression) -> str:
     Draws a tree with box characters, one node a line, the left operand above the right one.
 
     Args:
-        expression ([`Expression`]):
-            The tree; with slots bound or not.
+        expression ([`Expression`]): The tree; with slots bound or not.
 
     Returns:
         `str`: lines joined by newlines, without one at the end.

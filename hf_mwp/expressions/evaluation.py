@@ -29,12 +29,10 @@ def evaluate_postfix(
     The value of a postfix sequence. See [`Expression.evaluate`].
 
     Args:
-        tokens (`Sequence[str]`):
-            Operators, literals and slots of one whole tree in postfix order.
-        numbers (`Sequence[str | Fraction | float]`, *optional*):
-            What fills the slots `N0`, `N1`, ...
-        steps (`list`, *optional*):
-            Takes operator, left operand, right operand and result of each operation in the order of the tokens.
+        tokens (`Sequence[str]`): Operators, literals and slots of one whole tree in postfix order.
+        numbers (`Sequence[str | Fraction | float]`, *optional*): What fills the slots `N0`, `N1`, ...
+        steps (`list`, *optional*): Takes operator, left operand, right operand and result of each operation in the
+            order of the tokens.
 
     Returns:
         `Fraction` or `float`.

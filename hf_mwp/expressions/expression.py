@@ -27,13 +27,10 @@ class Expression:
     methods work without recursion. `len(expression)` counts nodes.
 
     Args:
-        token (`str`):
-            An operator for a tree with two operands; a slot or a literal for a leaf, stored in half-width characters
-            and without thousands commas.
-        left (`Expression`, *optional*):
-            Left operand.
-        right (`Expression`, *optional*):
-            Right operand.
+        token (`str`): An operator for a tree with two operands; a slot or a literal for a leaf, stored in half-width
+            characters and without thousands commas.
+        left (`Expression`, *optional*): Left operand.
+        right (`Expression`, *optional*): Right operand.
 
     Raises:
         ExpressionError: if the token does not suit the number of operands, or the tree has over `MAX_NODES` nodes.
@@ -104,15 +101,12 @@ class Expression:
         - all of it in full-width characters too.
 
         Args:
-            text (`str`):
-                The equation.
-            numbers (`Iterable[str]`, *optional*):
-                Numbers of the problem text as written. `(3/8)` or `-5` is one literal if it is among them (`-5^2` is
-                not); otherwise `(3/8)` is the division 3/8 in brackets and `-5` is `0-5`.
-            max_depth (`int`, *optional*, defaults to 100):
-                Limit on the depth of the tree; `None` for no limit.
-            max_length (`int`, *optional*, defaults to 4096):
-                Limit on the number of characters; `None` for no limit.
+            text (`str`): The equation.
+            numbers (`Iterable[str]`, *optional*): Numbers of the problem text as written. `(3/8)` or `-5` is one
+                literal if it is among them (`-5^2` is not); otherwise `(3/8)` is the division 3/8 in brackets and `-5`
+                is `0-5`.
+            max_depth (`int`, *optional*, defaults to 100): Limit on the depth of the tree; `None` for no limit.
+            max_length (`int`, *optional*, defaults to 4096): Limit on the number of characters; `None` for no limit.
 
         Returns:
             [`Expression`]
@@ -131,12 +125,10 @@ class Expression:
         Builds the tree of postfix tokens; the inverse of [`~Expression.to_postfix`].
 
         Args:
-            tokens (`Sequence[str]`):
-                Operators, slots and literals. A bracketed fraction is one token, and so a literal.
-            max_depth (`int`, *optional*, defaults to 100):
-                Limit on the depth of the tree; `None` for no limit.
-            max_length (`int`, *optional*, defaults to 4096):
-                Limit on the number of tokens; `None` for no limit.
+            tokens (`Sequence[str]`): Operators, slots and literals. A bracketed fraction is one token, and so a
+                literal.
+            max_depth (`int`, *optional*, defaults to 100): Limit on the depth of the tree; `None` for no limit.
+            max_length (`int`, *optional*, defaults to 4096): Limit on the number of tokens; `None` for no limit.
 
         Raises:
             ExpressionError: with `position` (index into `tokens`) and `token` of what does not fit.
@@ -246,8 +238,8 @@ class Expression:
         floats on purpose. A float result therefore says that it may be rounded.
 
         Args:
-            numbers (`Sequence[str | Fraction | float]`, *optional*):
-                What fills the slots: literals as written, or values.
+            numbers (`Sequence[str | Fraction | float]`, *optional*): What fills the slots: literals as written, or
+                values.
 
         Returns:
             `Fraction` or `float`: never infinite or nan, and always convertible to a float.
@@ -263,8 +255,7 @@ class Expression:
         The same tree with literals in the slots.
 
         Args:
-            numbers (`Sequence[str]`):
-                The literal of slot `N0`, of `N1`, ... as written.
+            numbers (`Sequence[str]`): The literal of slot `N0`, of `N1`, ... as written.
 
         Raises:
             ExpressionError: for a slot without a number, or a number that is none.

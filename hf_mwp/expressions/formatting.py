@@ -18,10 +18,8 @@ def infix_from_postfix(tokens: Sequence[str], marked: int | None = None) -> str:
     The infix text of a tree. See [`Expression.to_infix`].
 
     Args:
-        tokens (`Sequence[str]`):
-            Tokens of one whole tree in postfix order.
-        marked (`int`, *optional*):
-            Index of a token before which a null character is put.
+        tokens (`Sequence[str]`): Tokens of one whole tree in postfix order.
+        marked (`int`, *optional*): Index of a token before which a null character is put.
     """
     literals = {token for token in tokens if token[0] == "("}
     stack: list[tuple[str, str]] = []  # text, its outermost operator ("" for a leaf)
@@ -55,8 +53,7 @@ def nesting_level(tokens: Sequence[str]) -> int:
     `a+(b-c)` and `a*(b/c)` need none, `a-(b+c)` and `(a+b)*c` one, `(a-(b-c))*d` two.
 
     Args:
-        tokens (`Sequence[str]`):
-            Tokens of one whole tree in postfix order.
+        tokens (`Sequence[str]`): Tokens of one whole tree in postfix order.
     """
     stack: list[tuple[int, str]] = []
     for token in tokens:

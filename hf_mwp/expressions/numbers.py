@@ -52,8 +52,7 @@ def parse_number(text: str) -> Fraction:
     The exact value of one literal: `"80%"` is 4/5, `"1(3/4)"` is 7/4, `"(3/8)"` is 3/8, `"1,234"` is 1234.
 
     Args:
-        text (`str`):
-            The literal as written; a sign before it and white space around it are allowed.
+        text (`str`): The literal as written; a sign before it and white space around it are allowed.
 
     Returns:
         `Fraction`: its value.

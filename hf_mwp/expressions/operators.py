@@ -20,12 +20,9 @@ def needs_brackets(parent: str, child: str, is_right: bool) -> bool:
     Whether an operand that is itself an operation must be bracketed to be read back as the same tree.
 
     Args:
-        parent (`str`):
-            Operator of the enclosing operation.
-        child (`str`):
-            Operator of the operand.
-        is_right (`bool`):
-            Whether the operand stands right of `parent`.
+        parent (`str`): Operator of the enclosing operation.
+        child (`str`): Operator of the operand.
+        is_right (`bool`): Whether the operand stands right of `parent`.
     """
     if PRECEDENCE[child] != PRECEDENCE[parent]:
         return PRECEDENCE[child] < PRECEDENCE[parent]

@@ -30,8 +30,7 @@ def split_equation(text: str) -> tuple[int, int]:
     the stated result is not checked here.
 
     Args:
-        text (`str`):
-            The equation in half-width characters.
+        text (`str`): The equation in half-width characters.
 
     Returns:
         `tuple[int, int]`: half-open range of character offsets.
@@ -73,14 +72,12 @@ def infix_to_postfix(
     Reads an infix expression or solved equation.
 
     Args:
-        text (`str`):
-            The equation; see [`Expression.from_infix`] for the dialects.
-        numbers (`Iterable[str]`, *optional*):
-            Numbers of the problem text as written. A bracketed fraction `(3/8)` or a signed number `-5` is one literal
-            if it is among them; otherwise it is a division in brackets, or `0-5`. A bare fraction `3/8` is the
-            literal `(3/8)` if it is among them as such and no `/` or `^` stands beside it.
-        max_length (`int`, *optional*):
-            Limit on the number of characters.
+        text (`str`): The equation; see [`Expression.from_infix`] for the dialects.
+        numbers (`Iterable[str]`, *optional*): Numbers of the problem text as written. A bracketed fraction `(3/8)` or
+            a signed number `-5` is one literal if it is among them; otherwise it is a division in brackets, or `0-5`.
+            A bare fraction `3/8` is the literal `(3/8)` if it is among them as such and no `/` or `^` stands beside
+            it.
+        max_length (`int`, *optional*): Limit on the number of characters.
 
     Returns:
         `tuple[list[str], list[int]]`: postfix tokens, literals in half-width characters without commas, and for each

@@ -14,13 +14,23 @@ from ..data.training_texts import TrainingTexts
 from ..distillation.objectives.layers.layer_objective import PAPER_WEIGHTS
 from ..losses import HiddenMSELoss
 from ..metrics import count_parameters
-from ..models import Solver
+from ..models import MwpStudentModel, Solver
 from ..trainers import DistillationConfig
 from .encoder_pooling import has_identity_pooling
 from .usage import usage_section
 
 
 PAPER = "A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025)"
+# What a card says of a task of which runs of former versions say nothing. A metric is a column of the figures:
+# the key of a report, and that of the number of items that it is a mean over.
+TASK = "math-word-problem"
+MATH_WORD_PROBLEMS: Mapping[str, Any] = {
+    "tags": ["hf_mwp", "math-word-problems"],
+    "metrics": {
+        "answers": ("answer_accuracy", "num_problems"),
+        "equations": ("equation_accuracy", "num_equations"),
+    },
+}
 # Options of stages that name the problems and texts which were trained on; those of `label` come back as equations.
 DATA_OPTIONS = ("corpus", "problems", "dataset", "extra_train")
 
@@ -35,12 +45,14 @@ class TrainingStage:
         command (`str`): The command that was run.
         options (`Mapping[str, Any]`): Its options, as far as they were set, without local paths.
         record (`Mapping[str, Any]`): What its `run.json` holds; may be empty.
+        task (`Mapping[str, Any]`): What its `data.json` says of the task, see [`~tasks.Task.card`]; may be empty.
     """
 
     name: str
     command: str
     options: Mapping[str, Any]
     record: Mapping[str, Any] = field(default_factory=dict)
+    task: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -79,7 +91,7 @@ def build_model_card(
     model_id: str,
     figures: Sequence[ModelFigures] = (),
     stages: Sequence[TrainingStage] = (),
-    language: str = "zh",
+    language: str | None = None,
     indexed_numbers: bool = False,
     license: str | None = None,
     summary: str = "",
@@ -97,7 +109,7 @@ def build_model_card(
             metadata, which the Hub shows, unless the model is an encoder, which solves nothing by itself.
         stages (`Sequence[TrainingStage]`, *optional*): How it was made; the data sets that their options name go to
             the metadata.
-        language (`str`, *optional*, defaults to `"zh"`): Language of the problems.
+        language (`str`, *optional*): Language of the problems; that of the task, or Chinese, by default.
         indexed_numbers (`bool`, *optional*, defaults to `False`): Whether numbers are read as `[NUM0]`, `[NUM1]`, ...
             and not all as `[NUM]`.
         license (`str`, *optional*): Licence identifier of the weights.
@@ -108,23 +120,28 @@ def build_model_card(
     Returns:
         `ModelCard`: to be saved as `README.md`.
     """
+    task = {**MATH_WORD_PROBLEMS, **next((stage.task for stage in reversed(stages) if stage.task), {})}
+    language = language or task.get("language") or "zh"
     kind = "mwp_solver" if isinstance(model, Solver) else model.config.model_type
+    is_encoder = isinstance(model, MwpStudentModel)
+    tag = "feature-extraction" if is_encoder else task.get("pipeline_tag")
+    results = [] if is_encoder else [result for each in figures for result in _eval_results(each, task)]
     data = ModelCardData(
         language=language,
         license=license,
         library_name="transformers",
-        pipeline_tag="feature-extraction" if kind == "mwp_student" else None,
-        tags=["hf_mwp", "math-word-problems", "knowledge-distillation", kind],
+        pipeline_tag=tag,
+        tags=[*task["tags"], "knowledge-distillation", kind],
         model_name=model_id.rstrip("/").rpartition("/")[2],
-        eval_results=[result for each in figures for result in _eval_results(each) if kind == "mwp_solver"] or None,
+        eval_results=results or None,
         datasets=_data_sets(stages) or None,
     )
     sections = [
         f"# {data.model_name}",
         summary,
         f"Architecture: {_architecture(model)}. Method: {PAPER}.",
-        usage_section(kind, model_id, language, indexed_numbers),
-        _figures_section(figures),
+        usage_section(tag or TASK, model_id, language, indexed_numbers),
+        _figures_section(figures, task),
         _texts_section(training_texts),
         _stages_section(stages),
         notes,
@@ -143,7 +160,7 @@ def _architecture(model: PreTrainedModel) -> str:
     if isinstance(model, Solver):
         text += f", {model.decoder_title}"
     text += f"; {count_parameters(model):,} parameters"
-    if not isinstance(model, Solver) and has_identity_pooling(model):
+    if isinstance(model, MwpStudentModel) and has_identity_pooling(model):
         text += (
             ". Its pooling layer is not trained but the identity: `pooler_output` is the tanh of the first token's "
             "([CLS]) last state"
@@ -152,18 +169,19 @@ def _architecture(model: PreTrainedModel) -> str:
 
 
 def _data_sets(stages: Sequence[TrainingStage]) -> list[str]:
-    """Names of the data sets, parts of them included, among the options; files are passed over."""
+    """Data sets among the options, parts of them included, and those of the Hub that tasks name; no files."""
     given = [stage.options.get(option) or [] for stage in stages for option in DATA_OPTIONS]
     sources = [source for value in given for source in ([value] if isinstance(value, str) else value)]
-    return sorted({source.partition(":")[0] for source in sources} & set(LOADERS))
+    named = {name for stage in stages for name in stage.task.get("datasets", ()) if "/" in name}
+    return sorted({source.partition(":")[0] for source in sources} & set(LOADERS) | named)
 
 
-def _eval_results(figures: ModelFigures) -> list[EvalResult]:
+def _eval_results(figures: ModelFigures, task: Mapping[str, Any]) -> list[EvalResult]:
     if figures.model != "this model":
         return []
     return [
         EvalResult(
-            task_type="math-word-problem",
+            task_type=task.get("pipeline_tag") or TASK,
             dataset_type=figures.dataset,
             dataset_name=figures.dataset,
             # Results of the same data set are told apart by this field alone.
@@ -173,34 +191,30 @@ def _eval_results(figures: ModelFigures) -> list[EvalResult]:
             metric_args={"problems": int(report[count])} if count in report else None,
         )
         for group, report in figures.reports.items()
-        for metric, count in (("answer_accuracy", "num_problems"), ("equation_accuracy", "num_equations"))
+        for metric, count in task["metrics"].values()
         if metric in report
     ]
 
 
-def _figures_section(figures: Sequence[ModelFigures]) -> str:
+def _figures_section(figures: Sequence[ModelFigures], task: Mapping[str, Any]) -> str:
     if not figures:
         return ""
-    rows = [
-        "| model | data | problems | search | answers % | equations % |",
-        "| --- | --- | ---: | --- | ---: | ---: |",
-    ]
+    columns = ["model", "data", "problems", "search", *(f"{name} %" for name in task["metrics"])]
+    rows = [columns, ["---", "---", "---:", "---", *("---:" for _ in task["metrics"])]]
     for each in figures:
         for group, report in each.reports.items():
-            answers, equations = (_percent(report.get(f"{name}_accuracy")) for name in ("answer", "equation"))
             count, left_out = (int(report.get(name, 0)) for name in ("num_problems", "num_unjudged"))
             problems = f"{count:,} ({left_out:,} left out)" if left_out else f"{count:,}"
-            with_equation = report.get("num_equations") or count
-            if with_equation != count:
-                equations += f" of {with_equation:,}"
-            rows.append(
-                f"| {each.model} | {each.dataset}, {each.part}: {group} | {problems} | {each.search} | {answers} | "
-                f"{equations} |"
-            )
-    rules = " and ".join(sorted({f'"{each.rule}"' for each in figures}))
-    rule = f"An answer is right by the rule {rules} of `hf-mwp evaluate`."
+            row = [each.model, f"{each.dataset}, {each.part}: {group}", problems, each.search]
+            for metric, number in task["metrics"].values():
+                over = int(report.get(number) or count)
+                row.append(_percent(report.get(metric)) + (f" of {over:,}" if over != count else ""))
+            rows.append(row)
+    rules = " and ".join(sorted({f'"{each.rule}"' for each in figures if each.rule}))
+    rule = [f"An answer is right by the rule {rules} of `hf-mwp evaluate`."] if rules else []
     remarks = [f"{each.model}, {each.dataset}, {each.part}: {each.remark}." for each in figures if each.remark]
-    return "\n\n".join(["## Figures", "\n".join(rows), rule, *dict.fromkeys(remarks), *_calibration(figures)])
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return "\n\n".join(["## Figures", table, *rule, *dict.fromkeys(remarks), *_calibration(figures)])
 
 
 def _calibration(figures: Sequence[ModelFigures]) -> list[str]:

@@ -48,27 +48,20 @@ def make_model_folder(
     and a card made of the records of the runs.
 
     Args:
-        source (`str` or `PathLike`):
-            Folder or Hub id of the solver.
-        folder (`str` or `PathLike`):
-            Where to.
-        encoder_only (`bool`, *optional*, defaults to `False`):
-            Write its encoder, a student, with its code, a pooling layer ([`with_pooling_layer`]) and a processor that
-            masks numbers as it learned them.
-        model_id (`str`, *optional*):
-            Name by which the card loads the model; the folder by default.
-        stages (`Sequence[str]`, *optional*):
-            Folders of the runs that made the model, in their order.
-        evaluations (`Sequence[str]`, *optional*), teacher_evaluations (`Sequence[str]`, *optional*):
-            Folders of `hf-mwp evaluate` for this model, or for the solver that was built on this encoder; the same for
-            its teacher.
-        reranker (`str` or `PathLike`, *optional*):
-            Folder or Hub id of the re-ranker to write beside the solver; the one beside it by default.
-        license (`str`, *optional*), summary (`str`, *optional*), notes (`str`, *optional*):
-            See [`build_model_card`].
-        commands (`Mapping`, *optional*):
-            The options of each command, see [`~hub.run_records.read_stage`]; without them the card also shows options
-            that were not set.
+        source (`str` or `PathLike`): Folder or Hub id of the solver.
+        folder (`str` or `PathLike`): Where to.
+        encoder_only (`bool`, *optional*, defaults to `False`): Write its encoder, a student, with its code, a pooling
+            layer ([`with_pooling_layer`]) and a processor that masks numbers as it learned them.
+        model_id (`str`, *optional*): Name by which the card loads the model; the folder by default.
+        stages (`Sequence[str]`, *optional*): Folders of the runs that made the model, in their order.
+        evaluations (`Sequence[str]`, *optional*), teacher_evaluations (`Sequence[str]`, *optional*): Folders of
+            `hf-mwp evaluate` for this model, or for the solver that was built on this encoder; the same for its
+            teacher.
+        reranker (`str` or `PathLike`, *optional*): Folder or Hub id of the re-ranker to write beside the solver; the
+            one beside it by default.
+        license (`str`, *optional*), summary (`str`, *optional*), notes (`str`, *optional*): See [`build_model_card`].
+        commands (`Mapping`, *optional*): The options of each command, see [`~hub.run_records.read_stage`]; without
+            them the card also shows options that were not set.
 
     Raises:
         UsageError: no such solver, an encoder that cannot stand alone, or a folder without the records of a run.
@@ -129,17 +122,12 @@ def write_model_folder(
     [`~data.TrainingTexts`]) and card to a folder that `from_pretrained` loads and the Hub takes as it is.
 
     Args:
-        model (`PreTrainedModel`):
-            The model; it is not changed.
-        folder (`str` or `PathLike`):
-            Where to; made if it is not there.
-        card (`ModelCard`, *optional*):
-            Written as `README.md`.
-        processor (`Any`, *optional*):
-            Anything with `save_pretrained`.
-        dtype (`torch.dtype`, *optional*, defaults to `torch.float16`):
-            In which the weights are stored: half precision halves the download. The configuration keeps the model's
-            own dtype, in which they are loaded.
+        model (`PreTrainedModel`): The model; it is not changed.
+        folder (`str` or `PathLike`): Where to; made if it is not there.
+        card (`ModelCard`, *optional*): Written as `README.md`.
+        processor (`Any`, *optional*): Anything with `save_pretrained`.
+        dtype (`torch.dtype`, *optional*, defaults to `torch.float16`): In which the weights are stored: half precision
+            halves the download. The configuration keeps the model's own dtype, in which they are loaded.
     """
     folder = Path(folder)
     stored = copy.deepcopy(model).to(dtype)

@@ -39,8 +39,8 @@ def read_figures(folder: str | Path, model: str) -> ModelFigures:
         model,
         metrics["dataset"],
         f"{part} ({section['scheme']}{', re-ranked' if section.get('reranked') else ''})",
-        section["num_beams"],
-        section["rule"],
+        section.get("num_beams", 1),
+        section.get("rule", ""),
         section["reports"],
         section.get("training_texts", {}).get("remark", ""),
         section.get("calibration"),
@@ -81,7 +81,8 @@ def read_stage(folder: str | Path, commands: Mapping[str, Mapping[str, CommandOp
     if "seconds" in stage:
         # The run's own record has those of its last start alone.
         record = {**record, "wall_seconds": stage["seconds"]}
-    return TrainingStage(stage.get("stage") or path.name, command, shown, record)
+    task = _read_mapping(path / "data.json", missing={}).get("card") or {}
+    return TrainingStage(stage.get("stage") or path.name, command, shown, record, task)
 
 
 def without_place(value: Any) -> Any:

@@ -6,7 +6,7 @@ from ..problems import mask_numbers
 
 
 USAGE = {
-    "mwp_student": """```python
+    "feature-extraction": """```python
 import hf_mwp
 from transformers import AutoModel
 
@@ -25,7 +25,7 @@ tokenizer = AutoTokenizer.from_pretrained("{model_id}", trust_remote_code=True)
 encoder = AutoModel.from_pretrained("{model_id}", trust_remote_code=True)
 states = encoder(**tokenizer("{masked}", return_tensors="pt")).last_hidden_state
 ```""",
-    "mwp_solver": """```python
+    "math-word-problem": """```python
 import hf_mwp
 from transformers import pipeline
 
@@ -35,23 +35,31 @@ solver("{example}")
 
 or `hf-mwp solve --model {model_id} "{example}"`.""",
 }
+OTHER = """```python
+import hf_mwp
+from transformers import pipeline
+
+model = pipeline("{task}", model="{model_id}")
+model("{example}")
+```"""
 EXAMPLES = {
     "zh": "小明有4个苹果和2个梨，一共有多少个水果？",
     "en": "Tom has 4 apples and 2 pears. How many fruits does he have?",
 }
 
 
-def usage_section(model_type: str, model_id: str, language: str, indexed_numbers: bool) -> str:
+def usage_section(task: str, model_id: str, language: str, indexed_numbers: bool) -> str:
     """
     The section, with code that runs as it stands.
 
     Args:
-        model_type (`str`): `"mwp_student"` or `"mwp_solver"`.
+        task (`str`): Name of the model's pipeline.
         model_id (`str`): Folder or Hub id by which the model is loaded.
-        language (`str`): Language of the problems.
+        language (`str`): Language of the texts.
         indexed_numbers (`bool`): Whether numbers are read as `[NUM0]`, `[NUM1]`, ... and not all as `[NUM]`.
     """
     language = language if language in EXAMPLES else "en"
     example = EXAMPLES[language]
     masked = mask_numbers(example, language).text(indexed=indexed_numbers)
-    return "## How to use\n\n" + USAGE[model_type].format(model_id=model_id, example=example, masked=masked)
+    text = USAGE.get(task, OTHER).format(task=task, model_id=model_id, example=example, masked=masked)
+    return f"## How to use\n\n{text}"

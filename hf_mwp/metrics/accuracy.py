@@ -22,18 +22,15 @@ class PredictionScore:
     How one prediction did.
 
     Attributes:
-        answer_correct (`bool` or `None`):
-            Whether the value is right; `None` where the problem has nothing to judge by.
-        equation_correct (`bool`), canonical_correct (`bool`):
-            Whether the predicted equation is the target, token for token and in canonical form. `False` without one.
-        value (`Fraction`, `float` or `None`):
-            Value of the prediction; `None` if it has none.
-        reason (`str`):
-            `"correct"`, or a key of `FAILURE_REASONS`.
-        level (`str` or `None`):
-            Complexity of the *target* equation (`"low"`, `"medium"`, `"high"`); `None` without one.
-        detail (`str`):
-            The message of the evaluation error, empty otherwise.
+        answer_correct (`bool` or `None`): Whether the value is right; `None` where the problem has nothing to judge
+            by.
+        equation_correct (`bool`), canonical_correct (`bool`): Whether the predicted equation is the target, token for
+            token and in canonical form. `False` without one.
+        value (`Fraction`, `float` or `None`): Value of the prediction; `None` if it has none.
+        reason (`str`): `"correct"`, or a key of `FAILURE_REASONS`.
+        level (`str` or `None`): Complexity of the *target* equation (`"low"`, `"medium"`, `"high"`); `None` without
+            one.
+        detail (`str`): The message of the evaluation error, empty otherwise.
     """
 
     answer_correct: bool | None
@@ -55,13 +52,11 @@ def score_prediction(
     Scores one prediction.
 
     Args:
-        problem ([`MathWordProblem`]):
-            With its annotated `answer`, its `equation`, or both. Under the rule `"annotated"` a problem without an
-            annotated answer is compared with the value of its equation.
-        prediction ([`Expression`] or `None`):
-            The predicted tree over the problem's slots; `None` if there is none.
-        rule (`str`, *optional*, defaults to `"annotated"`), tolerance (`float`, *optional*, defaults to 1e-4):
-            See [`answers_match`].
+        problem ([`MathWordProblem`]): With its annotated `answer`, its `equation`, or both. Under the rule
+            `"annotated"` a problem without an annotated answer is compared with the value of its equation.
+        prediction ([`Expression`] or `None`): The predicted tree over the problem's slots; `None` if there is none.
+        rule (`str`, *optional*, defaults to `"annotated"`), tolerance (`float`, *optional*, defaults to 1e-4): See
+            [`answers_match`].
     """
     target = _target(problem)
     level = None if target is None else target.complexity()

@@ -18,12 +18,10 @@ def count_parameters(model: nn.Module, trainable_only: bool = False, embeddings:
     Number of parameters of a model; a tied parameter counts once.
 
     Args:
-        model (`nn.Module`):
-            Any module.
-        trainable_only (`bool`, *optional*, defaults to `False`):
-            Leave out frozen parameters.
-        embeddings (`bool`, *optional*, defaults to `True`):
-            `False` leaves out the tables of `nn.Embedding` modules, which cost memory but no computation.
+        model (`nn.Module`): Any module.
+        trainable_only (`bool`, *optional*, defaults to `False`): Leave out frozen parameters.
+        embeddings (`bool`, *optional*, defaults to `True`): `False` leaves out the tables of `nn.Embedding` modules,
+            which cost memory but no computation.
     """
     left_out = set()
     if not embeddings:
@@ -41,10 +39,8 @@ def count_flops(function: Callable, inputs: Mapping | None = None) -> int:
     convolutions and attention; elementwise operations are free. The backward pass counts if the call runs one.
 
     Args:
-        function (`Callable` or `nn.Module`):
-            What to call, for example a model or `model.solve`.
-        inputs (`Mapping`, *optional*):
-            Keyword arguments of the call.
+        function (`Callable` or `nn.Module`): What to call, for example a model or `model.solve`.
+        inputs (`Mapping`, *optional*): Keyword arguments of the call.
 
     Returns:
         `int`
@@ -70,8 +66,7 @@ def peak_memory(function: Callable[[], object]) -> int:
     operation uses internally and gives back before it returns is not seen, nor are parameters and inputs made before.
 
     Args:
-        function (`Callable`):
-            Called without arguments, for example a training step.
+        function (`Callable`): Called without arguments, for example a training step.
     """
     with _StorageCounter() as counter:
         result = function()

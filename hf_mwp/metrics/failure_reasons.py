@@ -29,10 +29,8 @@ def failure_reason(prediction: Expression, target: Expression) -> str:
     The most specific difference between a predicted equation and its target.
 
     Args:
-        prediction ([`Expression`]):
-            The predicted tree, with slots (`N0`) for the numbers of the text.
-        target ([`Expression`]):
-            The target tree, with slots.
+        prediction ([`Expression`]): The predicted tree, with slots (`N0`) for the numbers of the text.
+        target ([`Expression`]): The target tree, with slots.
 
     Returns:
         `str`: a key of `FAILURE_REASONS`. Equal trees give `"label_conflict"`: the function is asked about wrong

@@ -16,8 +16,7 @@ class Latency:
     Wall-clock seconds of repeated calls.
 
     Attributes:
-        times (`tuple[float, ...]`):
-            Seconds of each call, in order, warm-up calls left out.
+        times (`tuple[float, ...]`): Seconds of each call, in order, warm-up calls left out.
     """
 
     times: tuple[float, ...]
@@ -38,12 +37,9 @@ def measure_latency(function: Callable[[], object], repeats: int = 20, warmup: i
     Times a call.
 
     Args:
-        function (`Callable`):
-            Called without arguments. CUDA work it starts is waited for.
-        repeats (`int`, *optional*, defaults to 20):
-            Number of timed calls.
-        warmup (`int`, *optional*, defaults to 3):
-            Number of calls before them.
+        function (`Callable`): Called without arguments. CUDA work it starts is waited for.
+        repeats (`int`, *optional*, defaults to 20): Number of timed calls.
+        warmup (`int`, *optional*, defaults to 3): Number of calls before them.
 
     Returns:
         [`Latency`]
@@ -63,10 +59,9 @@ def compare_latency(
     Only ratios within one such run mean anything: medians of two runs on a shared machine easily differ by a factor.
 
     Args:
-        functions (`Mapping[str, Callable]`):
-            What to time, by name; each is called without arguments.
-        repeats (`int`, *optional*, defaults to 20), warmup (`int`, *optional*, defaults to 3):
-            As in [`measure_latency`], for each function.
+        functions (`Mapping[str, Callable]`): What to time, by name; each is called without arguments.
+        repeats (`int`, *optional*, defaults to 20), warmup (`int`, *optional*, defaults to 3): As in
+            [`measure_latency`], for each function.
 
     Returns:
         `dict[str, Latency]`

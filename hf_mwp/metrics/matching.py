@@ -36,14 +36,11 @@ def answers_match(
       notices a wrong annotation, and is loose for small values and strict for large ones.
 
     Args:
-        prediction (`Fraction`, `float` or `None`):
-            Value of the predicted expression. `None` (no answer), infinities and NaN are wrong.
-        answer (`str`, `Fraction` or `float`):
-            What is compared with, see the rules.
-        rule (`str`, *optional*, defaults to `"annotated"`):
-            `"annotated"` or `"peers"`.
-        tolerance (`float`, *optional*, defaults to 1e-4):
-            See the rules.
+        prediction (`Fraction`, `float` or `None`): Value of the predicted expression. `None` (no answer), infinities
+            and NaN are wrong.
+        answer (`str`, `Fraction` or `float`): What is compared with, see the rules.
+        rule (`str`, *optional*, defaults to `"annotated"`): `"annotated"` or `"peers"`.
+        tolerance (`float`, *optional*, defaults to 1e-4): See the rules.
 
     Returns:
         `bool`: whether the two match. Fractions are compared exactly, however large.
@@ -87,12 +84,10 @@ def equations_match(prediction: Expression, target: Expression, canonical: bool 
     Whether two expressions are the same equation.
 
     Args:
-        prediction ([`Expression`]), target ([`Expression`]):
-            The trees to compare, both with the numbers put in (`Expression.bind`), so that two mentions of the same
-            number in a text are not told apart.
-        canonical (`bool`, *optional*, defaults to `False`):
-            `False` compares token for token (equation accuracy as the literature reports it); `True` compares
-            canonical forms, so that `4+2` is `2+4`.
+        prediction ([`Expression`]), target ([`Expression`]): The trees to compare, both with the numbers put in
+            (`Expression.bind`), so that two mentions of the same number in a text are not told apart.
+        canonical (`bool`, *optional*, defaults to `False`): `False` compares token for token (equation accuracy as the
+            literature reports it); `True` compares canonical forms, so that `4+2` is `2+4`.
     """
     if canonical:
         return prediction.canonical() == target.canonical()

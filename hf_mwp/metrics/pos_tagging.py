@@ -40,11 +40,9 @@ def pos_report(predicted: Sequence[Sequence[str | None]], gold: Sequence[Sequenc
     recall differ, as they do in table 2 of Ming et al. (AAAI 2025).
 
     Args:
-        predicted (`Sequence[Sequence[str | None]]`):
-            For each text a label (`"B-n"`, `"I-n"`, ...) for each token. What is predicted where the true label is
-            `None` does not count.
-        gold (`Sequence[Sequence[str | None]]`):
-            The true labels, `None` at special tokens.
+        predicted (`Sequence[Sequence[str | None]]`): For each text a label (`"B-n"`, `"I-n"`, ...) for each token.
+            What is predicted where the true label is `None` does not count.
+        gold (`Sequence[Sequence[str | None]]`): The true labels, `None` at special tokens.
 
     Returns:
         `dict`: `precision`, `recall` and `f1` over all words (micro average; 0 where there is none), `accuracy` of the

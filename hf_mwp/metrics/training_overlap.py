@@ -18,12 +18,10 @@ class TrainingOverlap:
     numerals make no difference.
 
     Args:
-        texts ([`~data.TrainingTexts`], *optional*):
-            What the model was trained on, as its folder says ([`~TrainingOverlap.of`] looks it up). `None` if nobody
-            knows.
-        part (`Iterable[str]`, *optional*):
-            The texts of the training part of the data set that the problems are of. They stand in where `texts` is
-            `None`; all groups are then named after them.
+        texts ([`~data.TrainingTexts`], *optional*): What the model was trained on, as its folder says
+            ([`~TrainingOverlap.of`] looks it up). `None` if nobody knows.
+        part (`Iterable[str]`, *optional*): The texts of the training part of the data set that the problems are of.
+            They stand in where `texts` is `None`; all groups are then named after them.
 
     Example:
 

@@ -50,26 +50,21 @@ class MathWordProblemPipeline(Pipeline):
     `max_length` tokens. An input that is no text raises `TypeError`.
 
     Args:
-        model ([`MwpSolver`]):
-            The solver.
-        processor ([`MwpProcessor`], *optional*):
-            Loaded from the model's folder or repository if not given.
-        num_beams (`int`, *optional*, defaults to 1):
-            Beams of the search; also an argument of the call. With `rerank` those that the re-ranker was fitted with.
-        rerank (`bool`, `str` or [`PlausibilityReranker`], *optional*, defaults to `False`):
-            Whether to rank the answers of the beams by how plausible they are; `True` takes `plausibility.json` beside
-            the model, a text names the folder of another. Also an argument of the call.
-        top_k (`int`, *optional*):
-            Return a list of the `top_k` best equations for each text (the beams are raised to at least `top_k`); also
-            an argument of the call. By default the best one.
-        max_decode_length (`int`, *optional*):
-            Most symbols of an equation; the decoder's own limit by default. Also an argument of the call.
-        min_score (`float`, *optional*):
-            Probability, with `rerank` plausibility, from 0 to 1, below which there is no answer but `"unsure"`, with
-            the equations of all beams as candidates, even where `top_k` asks for several; also an argument of the
-            call. `hf-mwp evaluate` measures what the probabilities of a model are worth.
-        batch_size (`int`, *optional*, defaults to 1):
-            Texts solved at once; also an argument of the call.
+        model ([`MwpSolver`]): The solver.
+        processor ([`MwpProcessor`], *optional*): Loaded from the model's folder or repository if not given.
+        num_beams (`int`, *optional*, defaults to 1): Beams of the search; also an argument of the call. With `rerank`
+            those that the re-ranker was fitted with.
+        rerank (`bool`, `str` or [`PlausibilityReranker`], *optional*, defaults to `False`): Whether to rank the
+            answers of the beams by how plausible they are; `True` takes `plausibility.json` beside the model, a text
+            names the folder of another. Also an argument of the call.
+        top_k (`int`, *optional*): Return a list of the `top_k` best equations for each text (the beams are raised to
+            at least `top_k`); also an argument of the call. By default the best one.
+        max_decode_length (`int`, *optional*): Most symbols of an equation; the decoder's own limit by default. Also an
+            argument of the call.
+        min_score (`float`, *optional*): Probability, with `rerank` plausibility, from 0 to 1, below which there is no
+            answer but `"unsure"`, with the equations of all beams as candidates, even where `top_k` asks for several;
+            also an argument of the call. `hf-mwp evaluate` measures what the probabilities of a model are worth.
+        batch_size (`int`, *optional*, defaults to 1): Texts solved at once; also an argument of the call.
         kwargs:
             Passed to `Pipeline`, such as `device`.
 

@@ -30,8 +30,7 @@ def answer_value(answer: str) -> Fraction | float | None:
     make up one answer are not read: `2小时30分`, `1.2e3`, `5元3角`.
 
     Args:
-        answer (`str`):
-            The answer as written; what comes after 1,000 characters is not read.
+        answer (`str`): The answer as written; what comes after 1,000 characters is not read.
 
     Returns:
         `Fraction` or `float`, or `None` if there is no number in it, or more than one for one answer.

@@ -11,8 +11,7 @@ def group_numbers(mentions: Sequence[NumberMention]) -> tuple[int, ...]:
     For each number the index of the first one of the same value and kind (percentage or not).
 
     Args:
-        mentions (`Sequence[NumberMention]`):
-            The numbers of a text.
+        mentions (`Sequence[NumberMention]`): The numbers of a text.
     """
     first: dict = {}
     return tuple(
@@ -33,10 +32,8 @@ def align_literals(expression: Expression, mentions: Sequence[NumberMention]) ->
     `12*(1/3)`.
 
     Args:
-        expression ([`~hf_mwp.expressions.Expression`]):
-            The equation's tree, with literals.
-        mentions (`Sequence[NumberMention]`):
-            The numbers of the text.
+        expression ([`~hf_mwp.expressions.Expression`]): The equation's tree, with literals.
+        mentions (`Sequence[NumberMention]`): The numbers of the text.
 
     Returns:
         [`~hf_mwp.expressions.Expression`]: the same tree over slots and constants.

@@ -12,10 +12,8 @@ def fingerprint_of(facts: Iterable[str], files: Iterable[Path] = ()) -> str:
     16 hexadecimal digits that change with any of the facts and with the name or content of any file.
 
     Args:
-        facts (`Iterable[str]`):
-            Versions and settings.
-        files (`Iterable[Path]`, *optional*):
-            Files that are read whole.
+        facts (`Iterable[str]`): Versions and settings.
+        files (`Iterable[Path]`, *optional*): Files that are read whole.
 
     Raises:
         ProblemError: if a file cannot be read.

@@ -21,14 +21,11 @@ class KeywordGroup:
     Keywords of one kind.
 
     Args:
-        name (`str`):
-            The kind: `"comparison"`, `"totals"`, ...
-        reason (`str`):
-            Why these words matter for solving.
-        words (`tuple[str, ...]`):
-            The words.
-        after_number (`bool`, *optional*, defaults to `False`):
-            Whether they count only behind a number or a word that counts.
+        name (`str`): The kind: `"comparison"`, `"totals"`, ...
+        reason (`str`): Why these words matter for solving.
+        words (`tuple[str, ...]`): The words.
+        after_number (`bool`, *optional*, defaults to `False`): Whether they count only behind a number or a word that
+            counts.
     """
 
     name: str
@@ -42,8 +39,7 @@ def keyword_groups(language: str = "zh") -> list[KeywordGroup]:
     The keywords of a language, by kind. They are data: `keywords_zh.yaml` and `keywords_en.yaml` beside this file.
 
     Args:
-        language (`str`, *optional*, defaults to `"zh"`):
-            `"zh"` or `"en"`.
+        language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`.
 
     Raises:
         ValueError: for another language.
@@ -61,12 +57,9 @@ def find_keywords(text: str, language: str = "zh", groups: Collection[str] | Non
     characters are passed over. English keywords are whole words, in any case.
 
     Args:
-        text (`str`):
-            The text, with its numbers or with placeholders in their place.
-        language (`str`, *optional*, defaults to `"zh"`):
-            `"zh"` or `"en"`.
-        groups (`Collection[str]`, *optional*):
-            Names of the groups that count; by default all do.
+        text (`str`): The text, with its numbers or with placeholders in their place.
+        language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`.
+        groups (`Collection[str]`, *optional*): Names of the groups that count; by default all do.
 
     Returns:
         `list[tuple[int, int]]`: half-open character ranges that do not overlap, by position.

@@ -23,18 +23,13 @@ class MathWordProblem:
     One problem. Only what a data set states is stored; everything else is computed from it on first use.
 
     Args:
-        text (`str`):
-            The problem in words, as written.
-        equation (`str`, *optional*):
-            Its solution, in any dialect that [`~hf_mwp.expressions.Expression.from_infix`] reads, or over slots.
-        answer (`str`, *optional*):
-            Its answer as written: `"20"`, `"((7)/(4))"`, `"9 (apples)"`.
-        id (`str`, *optional*, defaults to `""`):
-            Name of the problem in its data set.
-        language (`str`, *optional*, defaults to `"zh"`):
-            `"zh"` or `"en"`.
-        numerals (`bool`, *optional*):
-            Whether numerals in words are numbers; by default in English, not in Chinese.
+        text (`str`): The problem in words, as written.
+        equation (`str`, *optional*): Its solution, in any dialect that [`~hf_mwp.expressions.Expression.from_infix`]
+            reads, or over slots.
+        answer (`str`, *optional*): Its answer as written: `"20"`, `"((7)/(4))"`, `"9 (apples)"`.
+        id (`str`, *optional*, defaults to `""`): Name of the problem in its data set.
+        language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`.
+        numerals (`bool`, *optional*): Whether numerals in words are numbers; by default in English, not in Chinese.
 
     Example:
 
@@ -124,8 +119,8 @@ class MathWordProblem:
         finer, see [`~hf_mwp.metrics.answers_match`].
 
         Args:
-            tolerance (`float`, *optional*, defaults to 1e-4):
-                Largest difference, relative to the answer if that is over 1 in size, absolute otherwise.
+            tolerance (`float`, *optional*, defaults to 1e-4): Largest difference, relative to the answer if that is
+                over 1 in size, absolute otherwise.
 
         Returns:
             `bool`: also `False` if there is no answer, or the equation is missing or cannot be read or computed.

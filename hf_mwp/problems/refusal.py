@@ -11,8 +11,7 @@ def refusal(problem: MathWordProblem) -> str | None:
     Without a number in the text there is nothing to calculate with; an equation of constants alone would be a guess.
 
     Args:
-        problem ([`MathWordProblem`]):
-            The problem.
+        problem ([`MathWordProblem`]): The problem.
 
     Returns:
         `str`, a sentence for the reader, or `None` if the problem can be solved.

@@ -35,10 +35,8 @@ class TextKeys(NamedTuple):
     texts may have one key by chance (`1.5` and `1.5 %`), but no two ways to write the same have two.
 
     Args:
-        exact (`str`):
-            The same words and the same numbers.
-        masked (`str`):
-            The same words; each number is a `#`. Equal wherever the exact keys are.
+        exact (`str`): The same words and the same numbers.
+        masked (`str`): The same words; each number is a `#`. Equal wherever the exact keys are.
 
     Example:
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..distillation.teachers.cache.fingerprint import fingerprint, hash_model, hash_processing
+from ..distillation.teachers.cache.fingerprint import hash_model, hash_processing
 from ..expressions import Expression
 from ..metrics import answers_match
 from ..problems import MathWordProblem
 from .beams import read_trees
-from .kept_lines import kept_lines
+from .kept_records import kept_records
 from .plausibility import PlausibilityReranker
 from .plausibility.fitting import fit_plausibility, right_answer
 from .solve_problems import read_problem, solve_problems
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models import MwpSolver
 
-# Problems of a file of beams: what a kill can lose.
+# Problems that a kill can lose.
 AT_ONCE = 512
 
 Trees = Sequence[tuple[Expression, float]]
@@ -47,8 +48,8 @@ def fit_reranker(
         model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
         parts (`Mapping[str, Iterable]`): Problems or rows of [`load_mwp_dataset`], by the name of the part.
         num_beams (`int`, *optional*, defaults to 20): Beams of the search, the least that can be re-ranked later.
-        regularization (`float`, *optional*, defaults to 1.0), fitted_on (`Mapping`, *optional*):
-            As in [`fit_plausibility`].
+        regularization (`float`, *optional*, defaults to 1.0), fitted_on (`Mapping`, *optional*): As in
+            [`fit_plausibility`].
         beams_dir (`str`, *optional*): Folder where beams are kept: what is there is not searched for again.
         batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*): As in [`solve_problems`].
 
@@ -60,22 +61,16 @@ def fit_reranker(
     """
     solver = {"model": hash_model(model), "processor": hash_processing(processor), "num_beams": num_beams}
     options = {"num_beams": num_beams, "top_k": num_beams, "batch_size": batch_size, "progress": progress}
+
+    def search(tried: Sequence[MathWordProblem]) -> list[list]:
+        found = solve_problems(model, processor, tried, **options)
+        return [[(processor.vocabulary.encode(tree), score) for tree, score in each.beam.trees] for each in found]
+
     reranker, measured = None, {}
     for part, given in parts.items():
         problems = [read_problem(problem, processor) for problem in given]
-        beams: list[Trees] = []
-        for start in range(0, len(problems), AT_ONCE):
-            tried, path = problems[start : start + AT_ONCE], None
-            if beams_dir is not None:
-                digest = fingerprint({**solver, "texts": [problem.text for problem in tried]})
-                path = Path(beams_dir) / f"beams-{digest[:16]}.jsonl"
-
-            def search(tried=tried) -> list[list]:
-                found = solve_problems(model, processor, tried, **options)
-                encode = processor.vocabulary.encode
-                return [[(encode(tree), score) for tree, score in each.beam.trees] for each in found]
-
-            beams += [read_trees(trees, processor) for trees in kept_lines(path, search)]
+        kept = chain.from_iterable(kept_records(beams_dir, solver, problems, search, AT_ONCE))
+        beams = [read_trees(trees, processor) for trees in kept]
         if reranker is None:
             reranker = fit_plausibility(problems, beams, num_beams, regularization, fitted_on)
         measured[part] = _measure(reranker, problems, beams)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..data.corpus.pretraining_texts import held_out_digests, loose_digest, masked_digest
 from ..data.reading.usability import find_answer_fault
-from ..distillation.teachers.cache.fingerprint import fingerprint, hash_model, hash_processing
+from ..distillation.teachers.cache.fingerprint import hash_model, hash_processing
 from ..metrics import score_prediction
 from ..problems import MathWordProblem, refusal
 from ..usage_error import UsageError
-from .kept_lines import kept_lines
+from .kept_records import kept_records
 from .solve_problems import read_problem, solve_problems
 from .solver_prediction import SolverPrediction
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models import MwpSolver
 
-# Problems of an unfinished file: what a kill can lose.
+# Problems that a kill can lose.
 AT_ONCE = 1024
 
 FATES = {
@@ -70,24 +70,19 @@ def label_problems(
     the most probable one whose value is the answer. Each masked text is labelled once.
 
     Args:
-        model ([`MwpSolver`]), processor ([`MwpProcessor`]):
-            The solver, on its device.
-        problems (`Iterable`):
-            Problems or rows of [`load_mwp_dataset`] with answers; their equations are not looked at.
-        num_beams (`int`, *optional*, defaults to 5):
-            Trees that are tried for each problem.
-        min_probability (`float`, *optional*, defaults to 0.0):
-            Least probability of a tree: a right value of an unlikely tree may be chance.
-        exclude (`Iterable[str]`, *optional*), data_dir (`str`, *optional*):
-            Data sets or files whose texts must not occur, whatever their numbers: validation and test sets; and the
-            folder of the data sets, if they are not where the loaders look.
-        batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*):
-            As in [`solve_problems`].
-        unfinished (`str`, *optional*):
-            Folder for what is done, 1,024 problems a file, until all is: the same call goes on where a killed one
-            stopped. Whoever has written the result removes it.
-        tell (`Callable`, *optional*):
-            Is given a line after each 1,024 problems, if there are more.
+        model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
+        problems (`Iterable`): Problems or rows of [`load_mwp_dataset`] with answers; their equations are not looked
+            at.
+        num_beams (`int`, *optional*, defaults to 5): Trees that are tried for each problem.
+        min_probability (`float`, *optional*, defaults to 0.0): Least probability of a tree: a right value of an
+            unlikely tree may be chance.
+        exclude (`Iterable[str]`, *optional*), data_dir (`str`, *optional*): Data sets or files whose texts must not
+            occur, whatever their numbers: validation and test sets; and the folder of the data sets, if they are not
+            where the loaders look.
+        batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*): As in [`solve_problems`].
+        unfinished (`str`, *optional*): Folder for what is done, after each 1,024 problems, until all is: the same call
+            goes on where a killed one stopped. Whoever has written the result removes it.
+        tell (`Callable`, *optional*): Is given a line after each 1,024 problems, if there are more.
 
     Raises:
         UsageError: a problem is in another language than the solver's, or none is left to label.
@@ -103,21 +98,19 @@ def label_problems(
     fates = Counter(dict.fromkeys(FATES, 0))
     asked = _problems_to_label(problems, processor, exclude, data_dir, fates)
     solver = {"model": hash_model(model), "processor": hash_processing(processor), "num_beams": num_beams}
+    facts = {**solver, "min_probability": min_probability}
+
+    def label(tried: Sequence[MathWordProblem]) -> Iterator[dict[str, Any] | None]:
+        options = {"num_beams": num_beams, "top_k": num_beams, "batch_size": batch_size, "progress": progress}
+        return (_label(each, min_probability) for each in solve_problems(model, processor, tried, **options))
+
     rows: list[dict[str, Any]] = []
-    for start in range(0, len(asked), AT_ONCE):
-        tried, path = asked[start : start + AT_ONCE], None
-        if unfinished is not None:
-            key = {**solver, "min_probability": min_probability, "problems": [asdict(each) for each in tried]}
-            path = Path(unfinished) / f"{start:09d}-{fingerprint(key)[:16]}.jsonl"
-
-        def label(tried=tried) -> Iterable[dict[str, Any]]:
-            options = {"num_beams": num_beams, "top_k": num_beams, "batch_size": batch_size, "progress": progress}
-            found = (_label(each, min_probability) for each in solve_problems(model, processor, tried, **options))
-            return filter(None, found)
-
-        rows += kept_lines(path, label)
+    done = 0
+    for found in kept_records(unfinished, facts, asked, label, AT_ONCE):
+        rows += filter(None, found)
+        done += len(found)
         if tell is not None and len(asked) > AT_ONCE:
-            tell(f"{start + len(tried):,} of {len(asked):,} problems tried, {len(rows):,} labelled")
+            tell(f"{done:,} of {len(asked):,} problems tried, {len(rows):,} labelled")
     fates["labelled"], fates["not found"] = len(rows), len(asked) - len(rows)
     return LabelledProblems(rows, dict(fates))
 

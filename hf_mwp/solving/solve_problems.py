@@ -34,24 +34,20 @@ def solve_problems(
     Solves problems and, where these have an answer or an equation, tells what is right and why the rest is wrong.
 
     Args:
-        model ([`MwpSolver`]), processor ([`MwpProcessor`]):
-            The solver, on its device.
-        problems (`Iterable`):
-            Plain texts, problems, or rows of [`load_mwp_dataset`].
-        num_beams (`int`, *optional*):
-            Beams of the search: 1 if not given, or those of the re-ranker; raised to `top_k`.
-        top_k (`int`, *optional*, defaults to 1):
-            Trees to keep of each problem; `None` for all beams. A re-ranker sees and keeps all.
-        max_decode_length (`int`, *optional*):
-            Most symbols of a tree; the decoder's own limit by default.
-        reranker ([`PlausibilityReranker`], *optional*):
-            Chooses among the answers of the beams by how plausible they are.
-        rule (`str`, *optional*, defaults to `"annotated"`):
-            What is a right answer, see [`metrics.answers_match`].
-        batch_size (`int`, *optional*, defaults to 64):
-            Problems solved at once, those of like length together; `None` for all as they come.
-        progress (`Callable`, *optional*):
-            Is given the list of batches and gives them back one after the other, as `tqdm.tqdm` does.
+        model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
+        problems (`Iterable`): Plain texts, problems, or rows of [`load_mwp_dataset`].
+        num_beams (`int`, *optional*): Beams of the search: 1 if not given, or those of the re-ranker; raised to
+            `top_k`.
+        top_k (`int`, *optional*, defaults to 1): Trees to keep of each problem; `None` for all beams. A re-ranker sees
+            and keeps all.
+        max_decode_length (`int`, *optional*): Most symbols of a tree; the decoder's own limit by default.
+        reranker ([`PlausibilityReranker`], *optional*): Chooses among the answers of the beams by how plausible they
+            are.
+        rule (`str`, *optional*, defaults to `"annotated"`): What is a right answer, see [`metrics.answers_match`].
+        batch_size (`int`, *optional*, defaults to 64): Problems solved at once, those of like length together; `None`
+            for all as they come.
+        progress (`Callable`, *optional*): Is given the list of batches and gives them back one after the other, as
+            `tqdm.tqdm` does.
 
     Returns:
         `list[SolverPrediction]`: in the order of the problems. `score.reason` is `"correct"` or a key of

@@ -24,10 +24,8 @@ def unknown_shares(processor: MwpProcessor, rows: Sequence[Sequence[int]]) -> li
     language.
 
     Args:
-        processor ([`MwpProcessor`]):
-            The processor that encoded the texts.
-        rows (`Sequence[Sequence[int]]`):
-            Token ids of each text.
+        processor ([`MwpProcessor`]): The processor that encoded the texts.
+        rows (`Sequence[Sequence[int]]`): Token ids of each text.
 
     Returns:
         `list[float]`: from 0 to 1; 0 for a text without words.

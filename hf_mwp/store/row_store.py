@@ -59,12 +59,10 @@ class RowStore:
     Readers need no lock; writers take [`~RowStore.locked`].
 
     Args:
-        folder (`str` or `Path`):
-            The store's own folder.
-        fingerprint (`str`):
-            Of everything that makes the rows what they are; must be that of the manifest.
-        verify (`bool`, *optional*, defaults to `True`):
-            Compare checksums and not only sizes, about a second for two gigabytes.
+        folder (`str` or `Path`): The store's own folder.
+        fingerprint (`str`): Of everything that makes the rows what they are; must be that of the manifest.
+        verify (`bool`, *optional*, defaults to `True`): Compare checksums and not only sizes, about a second for two
+            gigabytes.
 
     Attributes:
         about (`dict`): What the first writer said about the rows.

@@ -79,7 +79,10 @@ class Task(ABC):
 
     @abstractmethod
     def card(self) -> dict[str, Any]:
-        """What a card's metadata says of the task: `pipeline_tag`, `datasets`, `language`, `tags`."""
+        """
+        What a card says of the task: `pipeline_tag`, `datasets`, `language`, `tags`; and `metrics`, for each column of
+        its figures the key of a report and that of how many items it is of, where these are not answers and equations.
+        """
 
     def prepare(self, rows: Dataset, processor: Any) -> Dataset:
         """Rows as the trainer takes them; those of the part by default."""

@@ -1,12 +1,15 @@
 import dataclasses
+import json
 import re
 
 import pytest
 from huggingface_hub import ModelCard
 
 from hf_mwp.hub import ModelFigures, TrainingStage, build_model_card
+from hf_mwp.hub.run_records import read_stage
 from hf_mwp.losses import HiddenMSELoss
 from hf_mwp.metrics import calibration_report
+from hf_mwp.models import MwpStudentForSequenceClassification
 from tests.tiny import tiny_processor, tiny_solver
 
 
@@ -111,6 +114,29 @@ def test_an_encoders_card(solver):
     assert 'AutoModel.from_pretrained("me/tiny-encoder", trust_remote_code=True)' in card.text
     assert "## Figures" not in card.text and "## How it was made" not in card.text
     assert card.data.pipeline_tag == "feature-extraction"
+
+
+def test_a_classifiers_card_is_what_its_task_says(solver, tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "run_config.yaml").write_text("seed: 1")
+    task = {"pipeline_tag": "text-classification", "datasets": ["nyu-mll/glue"], "language": "en", "tags": ["hf_mwp"]}
+    task["metrics"] = {"accuracy": ["accuracy", "num_pairs"]}
+    (folder / "data.json").write_text(json.dumps({"dataset": "rte", "card": task}))
+    report = {"accuracy": 0.66, "num_problems": 277, "num_pairs": 277}
+    figures = ModelFigures("this model", "rte", "validation", 1, "", {"all": report})
+    model = MwpStudentForSequenceClassification(solver.encoder.config)
+    card = build_model_card(model, "me/rte", [figures], [read_stage(folder, {})], license="mit")
+    assert "| model | data | problems | search | accuracy % |\n" in card.text
+    assert "| this model | rte, validation: all | 277 | greedy | 66.0 |" in card.text and "rule" not in card.text
+    assert 'pipeline("text-classification", model="me/rte")' in card.text
+    card.save(tmp_path / "README.md")
+    data = ModelCard.load(tmp_path / "README.md").data
+    assert (data.pipeline_tag, data.datasets, data.language) == ("text-classification", ["nyu-mll/glue"], "en")
+    assert data.tags == ["hf_mwp", "knowledge-distillation", "mwp_student"]
+    (result,) = data.eval_results
+    assert (result.task_type, result.metric_type, result.metric_value) == (data.pipeline_tag, "accuracy, greedy", 66.0)
+    assert result.metric_args == {"problems": 277}
 
 
 def test_figures_of_a_solver_are_no_results_of_its_encoder(solver):

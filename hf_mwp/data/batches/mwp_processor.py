@@ -24,21 +24,18 @@ class MwpProcessor(PushToHubMixin):
     It saves beside the tokenizer, so one folder holds both and the model.
 
     Args:
-        tokenizer (`PreTrainedTokenizerBase`):
-            A fast tokenizer; the number placeholders are added to it.
-        vocabulary ([`OutputVocabulary`], *optional*):
-            Symbols of the decoder. Without one, problems can be read but neither labels encoded nor trees decoded.
-        language (`str`, *optional*, defaults to `"zh"`):
-            Language of bare texts: `"zh"` or `"en"`.
-        numerals (`bool`, *optional*):
-            Whether number words ("seven", 三) are numbers; by default in English only.
-        indexed_numbers (`bool`, *optional*, defaults to `False`):
-            Whether the `i`-th number becomes `[NUMi]` instead of `[NUM]`. The papers mask all alike; with their own
-            placeholders an encoder that starts from random weights learns much faster.
-        num_index_tokens (`int`, *optional*, defaults to 16):
-            Numbers with a placeholder of their own; later ones become `[NUM]`.
-        max_length (`int`, *optional*, defaults to 512):
-            Most tokens of a text; the rest is cut off, and its numbers cannot be used.
+        tokenizer (`PreTrainedTokenizerBase`): A fast tokenizer; the number placeholders are added to it.
+        vocabulary ([`OutputVocabulary`], *optional*): Symbols of the decoder. Without one, problems can be read but
+            neither labels encoded nor trees decoded.
+        language (`str`, *optional*, defaults to `"zh"`): Language of bare texts: `"zh"` or `"en"`.
+        numerals (`bool`, *optional*): Whether number words ("seven", 三) are numbers; by default in English only.
+        indexed_numbers (`bool`, *optional*, defaults to `False`): Whether the `i`-th number becomes `[NUMi]` instead
+            of `[NUM]`. The papers mask all alike; with their own placeholders an encoder that starts from random
+            weights learns much faster.
+        num_index_tokens (`int`, *optional*, defaults to 16): Numbers with a placeholder of their own; later ones
+            become `[NUM]`.
+        max_length (`int`, *optional*, defaults to 512): Most tokens of a text; the rest is cut off, and its numbers
+            cannot be used.
     """
 
     file_name = "mwp_processor.json"
@@ -199,9 +196,8 @@ class MwpProcessor(PushToHubMixin):
 
         Args:
             dataset (`datasets.Dataset`): Rows of [`load_mwp_dataset`].
-            skipped (`list`, *optional*):
-                Takes `(id, reason)` of rows whose equation cannot be encoded, which are then left out. Without it
-                such rows stay with empty labels, so that they count as wrong in an evaluation.
+            skipped (`list`, *optional*): Takes `(id, reason)` of rows whose equation cannot be encoded, which are then
+                left out. Without it such rows stay with empty labels, so that they count as wrong in an evaluation.
         """
 
         def encode(columns: dict[str, list]) -> dict[str, list]:

@@ -17,10 +17,9 @@ class OutputVocabulary:
     The numbers `N0, N1, ...` have no fixed upper limit: they are pointers to positions of the text.
 
     Args:
-        operators (`tuple[str, ...]`, *optional*, defaults to `("+", "-", "*", "/", "^")`):
-            Binary operators.
-        constants (`tuple[str, ...]`, *optional*, defaults to `()`):
-            Numbers that an expression may use although the text does not hold them, as canonical literals (`"3.14"`).
+        operators (`tuple[str, ...]`, *optional*, defaults to `("+", "-", "*", "/", "^")`): Binary operators.
+        constants (`tuple[str, ...]`, *optional*, defaults to `()`): Numbers that an expression may use although the
+            text does not hold them, as canonical literals (`"3.14"`).
     """
 
     operators: tuple[str, ...] = OPERATORS
@@ -43,12 +42,11 @@ class OutputVocabulary:
         """Collects the constants of training problems.
 
         Args:
-            problems (iterable of [`MathWordProblem`]):
-                Training problems; those whose equation does not parse are passed over.
-            min_constant_count (`int`, *optional*, defaults to 5):
-                Problems in which a constant must occur to be kept (GTS keeps numbers that occur at least 5 times).
-            operators (`Sequence[str]`, *optional*):
-                Operators of the vocabulary, kept whether they occur or not.
+            problems (iterable of [`MathWordProblem`]): Training problems; those whose equation does not parse are
+                passed over.
+            min_constant_count (`int`, *optional*, defaults to 5): Problems in which a constant must occur to be kept
+                (GTS keeps numbers that occur at least 5 times).
+            operators (`Sequence[str]`, *optional*): Operators of the vocabulary, kept whether they occur or not.
         """
         counts: Counter[str] = Counter()
         for problem in problems:

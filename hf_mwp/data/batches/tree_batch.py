@@ -19,10 +19,8 @@ class TreeBatch:
     Only subtrees that stand to the left of something, with all that is below them, are embedded: no goal reads others.
 
     Args:
-        sequences (`Sequence[Sequence[int]]`):
-            Prefix ids of each problem's tree ([`OutputVocabulary`] order).
-        num_operators (`int`):
-            Ids below this number are operators, the others leaves.
+        sequences (`Sequence[Sequence[int]]`): Prefix ids of each problem's tree ([`OutputVocabulary`] order).
+        num_operators (`int`): Ids below this number are operators, the others leaves.
 
     Attributes (`N` nodes, of which `P` operators, in the order of the downward sweep: by depth, in each level the left
     children and then the right children, both in the order of their parents):

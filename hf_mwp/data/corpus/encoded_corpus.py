@@ -37,16 +37,12 @@ def encode_corpus(
     A damaged file is written anew, with a warning.
 
     Args:
-        corpus (iterable of `(str, list[TaggedWord] | None)`):
-            Texts with their words; iterated over twice. A [`TaggedCorpus`], or a list of pairs.
-        encoder ([`PreTrainingEncoder`]):
-            Encodes them.
-        cache_dir (`str`):
-            Folder of the file's folder.
-        batch_size (`int`, *optional*, defaults to 1000):
-            Texts that are encoded at a time.
-        progress (`Callable[[int, int | None], None]`, *optional*):
-            Called with the texts done and their number.
+        corpus (iterable of `(str, list[TaggedWord] | None)`): Texts with their words; iterated over twice. A
+            [`TaggedCorpus`], or a list of pairs.
+        encoder ([`PreTrainingEncoder`]): Encodes them.
+        cache_dir (`str`): Folder of the file's folder.
+        batch_size (`int`, *optional*, defaults to 1000): Texts that are encoded at a time.
+        progress (`Callable[[int, int | None], None]`, *optional*): Called with the texts done and their number.
 
     Returns:
         `datasets.Dataset`: the columns of [`~PreTrainingEncoder.encode`]; [`read_labelling`] tells whose labels

@@ -29,19 +29,15 @@ class PreTrainingCollator:
     training goes on with the masks it would have had.
 
     Args:
-        processor ([`MwpProcessor`]):
-            Its tokenizer must have a mask token.
-        mlm_probability (`float`, *optional*, defaults to 0.15):
-            Share of the tokens that are chosen; 0 masks nothing, and batches then have no `labels`.
-        keyword_weight (`float`, *optional*, defaults to 3.0):
-            Weight of a mathematical keyword, relative to 1 for an ordinary token.
-        number_weight (`float`, *optional*, defaults to 3.0):
-            Weight of a number's placeholder and of a quantity word.
-        seed (`int`, *optional*, defaults to 0):
-            Seed of the masks.
-        keep_original (`bool`, *optional*, defaults to `False`):
-            Whether batches also have what an evaluation needs: the texts as they were (`original_ids`), `mask_class`,
-            and `row_index` where texts are numbered.
+        processor ([`MwpProcessor`]): Its tokenizer must have a mask token.
+        mlm_probability (`float`, *optional*, defaults to 0.15): Share of the tokens that are chosen; 0 masks nothing,
+            and batches then have no `labels`.
+        keyword_weight (`float`, *optional*, defaults to 3.0): Weight of a mathematical keyword, relative to 1 for an
+            ordinary token.
+        number_weight (`float`, *optional*, defaults to 3.0): Weight of a number's placeholder and of a quantity word.
+        seed (`int`, *optional*, defaults to 0): Seed of the masks.
+        keep_original (`bool`, *optional*, defaults to `False`): Whether batches also have what an evaluation needs:
+            the texts as they were (`original_ids`), `mask_class`, and `row_index` where texts are numbered.
 
     References:
         A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), figure 4. It gives no

@@ -51,19 +51,14 @@ def prepare_texts(
     Encodes the texts of a corpus; an encoded data set is taken as it is.
 
     Args:
-        texts ([`TaggedCorpus`], `Sequence` or `datasets.Dataset`):
-            A tagged corpus, a sequence of texts or of (text, tagged words), or what [`encode_corpus`] returns.
-        config (`PreTrainedConfig`):
-            Configuration of the model: the labels of its tagging head, and whose they are.
-        processor ([`MwpProcessor`]):
-            Encodes the texts.
-        cache_dir (`str` or `Path`):
-            Folder for the encoded texts.
-        with_tags (`bool`, *optional*, defaults to `True`):
-            Whether tagging is learned. If it is not, the tags of tagged texts only say which words are quantities, so
-            that the same tokens are masked.
-        progress (`Callable[[int, int | None], None]`, *optional*):
-            Called with the texts done and their number.
+        texts ([`TaggedCorpus`], `Sequence` or `datasets.Dataset`): A tagged corpus, a sequence of texts or of (text,
+            tagged words), or what [`encode_corpus`] returns.
+        config (`PreTrainedConfig`): Configuration of the model: the labels of its tagging head, and whose they are.
+        processor ([`MwpProcessor`]): Encodes the texts.
+        cache_dir (`str` or `Path`): Folder for the encoded texts.
+        with_tags (`bool`, *optional*, defaults to `True`): Whether tagging is learned. If it is not, the tags of
+            tagged texts only say which words are quantities, so that the same tokens are masked.
+        progress (`Callable[[int, int | None], None]`, *optional*): Called with the texts done and their number.
 
     Raises:
         `ValueError`: the tags are not those of the model's head, or there are none, or there is no text.

@@ -39,13 +39,11 @@ class PreTrainingEncoder:
     Encodes texts for masked language modelling and tagging, with their numbers masked as solvers see them.
 
     Args:
-        processor ([`MwpProcessor`]):
-            Masks numbers and tokenises.
-        tags (`Sequence[str]`, *optional*):
-            All tags that words may have; without them texts are encoded without labels of tagging, and tagged words
-            only say what is a quantity.
-        tagger (`str`, *optional*):
-            Name of the tagger, which tells what tags are of quantities; see [`~problems.pos_classes.tag_classes`].
+        processor ([`MwpProcessor`]): Masks numbers and tokenises.
+        tags (`Sequence[str]`, *optional*): All tags that words may have; without them texts are encoded without labels
+            of tagging, and tagged words only say what is a quantity.
+        tagger (`str`, *optional*): Name of the tagger, which tells what tags are of quantities; see
+            [`~problems.pos_classes.tag_classes`].
     """
 
     def __init__(self, processor: MwpProcessor, tags: Sequence[str] | None = None, tagger: str | None = None) -> None:
@@ -62,10 +60,9 @@ class PreTrainingEncoder:
         Encodes texts without padding.
 
         Args:
-            texts (`Sequence[str]`):
-                The texts as written, numbers included.
-            words (`Sequence[Sequence[TaggedWord]]`, *optional*):
-                Their words with tags, `None` for a text without; needed if the encoder has tags.
+            texts (`Sequence[str]`): The texts as written, numbers included.
+            words (`Sequence[Sequence[TaggedWord]]`, *optional*): Their words with tags, `None` for a text without;
+                needed if the encoder has tags.
 
         Returns:
             `dict[str, list]`: for each text, arrays over its tokens

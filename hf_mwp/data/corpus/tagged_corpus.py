@@ -101,16 +101,13 @@ def tag_corpus(
     again. Several processes may tag and read the same corpus; they take turns.
 
     Args:
-        texts (`Iterable[str]`):
-            The texts; a generator will do.
-        tagger ([`~problems.PosTagger`]):
-            What tags them.
-        cache_dir (`str`, *optional*):
-            The folder to keep the tags in. By default a temporary one, which goes with the returned corpus.
-        batch_size (`int`, *optional*, defaults to 256):
-            Texts that the tagger gets at a time.
-        progress (`Callable[[int, int | None], None]`, *optional*):
-            Called with the number of texts done and, if `texts` has a length, of all.
+        texts (`Iterable[str]`): The texts; a generator will do.
+        tagger ([`~problems.PosTagger`]): What tags them.
+        cache_dir (`str`, *optional*): The folder to keep the tags in. By default a temporary one, which goes with the
+            returned corpus.
+        batch_size (`int`, *optional*, defaults to 256): Texts that the tagger gets at a time.
+        progress (`Callable[[int, int | None], None]`, *optional*): Called with the number of texts done and, if
+            `texts` has a length, of all.
 
     Returns:
         [`TaggedCorpus`]

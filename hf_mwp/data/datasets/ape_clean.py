@@ -1,10 +1,6 @@
 """Ape-clean: the part of Ape210k that MWP-BERT selects by lists of ids (Liang et al., Findings of NAACL 2022)."""
 
-from typing import Any
-
 from ..reading.dataset_reader import RecordReader
-from ..reading.record import Record
-from .ape210k import ape_row
 from .mwp_loader import MwpLoader, Rows
 
 
@@ -17,6 +13,7 @@ class ApeCleanLoader(MwpLoader):
     `ape_kg_test_id.txt` lists the test problems of scheme `"listed"`.
     """
 
+    name = "ape_clean"
     language = "zh"
     split_schemes = {
         "public": "all problems of the test file",
@@ -26,17 +23,13 @@ class ApeCleanLoader(MwpLoader):
     origin = "The files are at https://github.com/LZhenwen/MWP-BERT."
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
-        splits = {"test": reader.rows(_row, "test.jsonl", "ape_simple_test.json")}
+        splits = {"test": reader.rows(self.row, "test.jsonl", "ape_simple_test.json")}
         if scheme == "listed":
             splits["test"] = _select(splits["test"], reader, "ape_kg_test_id.txt")
         training = ("train.jsonl", "ape_simple_train.json", "train.ape.json")
         if reader.find(*training) is not None:
-            splits["train"] = _select(reader.rows(_row, *training), reader, "ape_simple_id.txt")
+            splits["train"] = _select(reader.rows(self.row, *training), reader, "ape_simple_id.txt")
         return splits
-
-
-def _row(record: Record) -> dict[str, Any]:
-    return ape_row(record, "ape_clean")
 
 
 def _select(rows: Rows, reader: RecordReader, ids: str) -> Rows:

@@ -1,10 +1,8 @@
 """ASDiv-A: the 1,218 arithmetic problems of ASDiv, English (Miao et al., ACL 2020)."""
 
-from typing import Any
+from functools import partial
 
 from ..reading.dataset_reader import RecordReader
-from ..reading.record import Record
-from ..reading.schema import make_row
 from .mwp_loader import MwpLoader, Rows, split_by_complexity, split_by_fold
 
 
@@ -16,7 +14,10 @@ class AsdivALoader(MwpLoader):
     answer is rounded up or down; their equations do not give their answers.
     """
 
+    name = "asdiv_a"
     language = "en"
+    text_fields = ("body", "question")
+    fields = {"equation": "formula", "answer": "answer", "id": "id"}
     split_schemes = {
         "five_fold": "the five folds of the data set, 238 / 238 / 238 / 238 / 266",
         "stratified": "8 : 1 : 1 within each level of complexity, as Yu et al. split it, chosen by a hash of the ids",
@@ -29,20 +30,7 @@ class AsdivALoader(MwpLoader):
     )
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
-        rows = reader.rows(_row, "asdiv_a.jsonl")
+        rows = reader.rows(partial(self.row, fold="fold"), "asdiv_a.jsonl")
         if scheme == "stratified":
             return split_by_complexity(rows, {"train": 8, "validation": 1, "test": 1})
         return split_by_fold(rows, fold)
-
-
-def _row(record: Record) -> dict[str, Any]:
-    return make_row(
-        record,
-        dataset="asdiv_a",
-        language="en",
-        text=f"{record.text('body')} {record.text('question')}".strip(),
-        equation=record.text("formula"),
-        answer=record.scalar("answer"),
-        id=record.scalar("id"),
-        fold=record.index("fold"),
-    )

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..reading.dataset_reader import RecordReader
 from ..reading.record import Record
-from ..reading.schema import SEPARATOR, make_row
+from ..reading.schema import make_row
 from .mwp_loader import MwpLoader, Rows
 
 
@@ -36,10 +36,8 @@ class FileLoader(MwpLoader):
     training split if it begins with none of them.
 
     Args:
-        path (`Path`):
-            The file or folder.
-        language (`str`, *optional*, defaults to `"en"`):
-            Language of texts without Chinese characters that state none.
+        path (`Path`): The file or folder.
+        language (`str`, *optional*, defaults to `"en"`): Language of texts without Chinese characters that state none.
     """
 
     language = "zh"
@@ -53,23 +51,18 @@ class FileLoader(MwpLoader):
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
         if self.path.is_file():
             starts = (split for split, stems in _FILES.items() if self.path.name.startswith(stems))
-            return {next(starts, "train"): reader.rows(self._row, self.path.name)}
-        splits = {}
-        for split, stems in _FILES.items():
-            names = [f"{stem}{suffix}" for stem in stems for suffix in _SUFFIXES]
-            if reader.find(*names) is not None:
-                splits[split] = reader.rows(self._row, *names)
-        return splits or {"train": reader.rows(self._row, "train.jsonl")}
+            return {next(starts, "train"): reader.rows(self.row, self.path.name)}
+        files = {
+            split: [f"{stem}{suffix}" for stem in stems for suffix in _SUFFIXES] for split, stems in _FILES.items()
+        }
+        return self.read_files(reader, files)
 
-    def _row(self, record: Record) -> dict[str, Any]:
+    def row(self, record: Record, fold: str | None = None) -> dict[str, Any]:
         names = {column: record.first_of(aliases) for column, aliases in ALIASES.items()}
         text = record.scalar(names["text"] or "text")
         if names["body"]:
             text = f"{record.scalar(names['body'])} {text}"
-        written = {
-            column: record.joined(names[column], SEPARATOR) if names[column] else ""
-            for column in ("equation", "answer")
-        }
+        written = {column: record.joined(names[column]) if names[column] else "" for column in ("equation", "answer")}
         language = record.fields.get("language") or ("zh" if _CHINESE.search(text) else self.other_language)
         if language not in ("zh", "en"):
             record.fail(f"expected 'zh' or 'en', not {language!r}", "language")

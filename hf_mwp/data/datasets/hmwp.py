@@ -1,10 +1,6 @@
 """HMWP: 5,491 Chinese problems, most of them with equations yet to be solved (Qin et al., EMNLP 2020)."""
 
-from typing import Any
-
 from ..reading.dataset_reader import RecordReader
-from ..reading.record import Record
-from ..reading.schema import SEPARATOR, make_row
 from .mwp_loader import MwpLoader, Rows, split_by_name
 
 
@@ -17,7 +13,9 @@ class HmwpLoader(MwpLoader):
     `keep_unusable=True` to have the texts of the others.
     """
 
+    name = "hmwp"
     language = "zh"
+    lists = frozenset({"answer"})
     split_schemes = {"mwptoolkit": "the 4,392 / 549 / 550 of MWPToolkit"}
     folders = ("hmwp",)
     origin = (
@@ -25,22 +23,10 @@ class HmwpLoader(MwpLoader):
     )
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
-        rows = reader.rows(_row, "hmwp.jsonl")
+        rows = reader.rows(self.row, "hmwp.jsonl")
         names = {
             number + 1: split
             for split, part in (("validation", "valid"), ("test", "test"))
             for number in reader.numbered(f"split_{part}_lines.txt")
         }
         return split_by_name(rows, [names.get(row["line"], "train") for row in rows])
-
-
-def _row(record: Record) -> dict[str, Any]:
-    return make_row(
-        record,
-        dataset="hmwp",
-        language="zh",
-        text=record.text("original_text"),
-        equation=record.text("equation"),
-        answer=record.joined("ans", SEPARATOR),
-        id=record.scalar("id"),
-    )

@@ -51,42 +51,35 @@ def load_mwp_dataset(
     difference ([`~problems.text_keys.TextKeys`]). Training problems count as read, whether they are kept or not.
 
     Args:
-        name (`str` or `Path`):
-            `"ape210k"`, `"ape_clean"`, `"asdiv_a"`, `"cm17k"`, `"hmwp"`, `"math23k"`, `"mawps"`, `"mawps_single"`,
-            `"svamp"`, or a JSONL, JSON or CSV file, or a folder of such files (see [`FileLoader`]).
-        data_dir (`str` or `Path`, *optional*):
-            Folder with the data set's files, or one with a folder of the data set's name in it. Each loader's
-            docstring names its files; they may be gzipped. By default the repository's `examples/data`, which has
-            `math23k`, `asdiv_a` and `mawps`. A `name` that is a file or folder is looked for in it.
-        split_scheme (`str`, *optional*):
-            A named public split, e.g. `"public"`, `"train_test"`, `"five_fold"` or `"mwptoolkit"` of math23k;
-            `LOADERS[name].split_schemes` lists them. The first one of the list by default.
-        fold (`int`, *optional*):
-            The fold to test on, for schemes with folds, 0 by default; the others are trained on.
-        on_error (`str`, *optional*, defaults to `"raise"`):
-            What a damaged record does: `"raise"` a [`DataError`] that names file, line and field, or be left out and
-            counted with `"skip"`.
-        drop_overlap (`str` or `bool`, *optional*):
-            `"test"`, or `True`: leave the overlapping problems out of the test split. `"train"`: leave them out of the
-            training split instead. By default they are counted only.
-        numerals (`bool`, *optional*):
-            Whether numerals in words count as numbers when equations are checked and texts compared; by default in
-            English, not in Chinese.
-        validation_fraction (`float`, *optional*, defaults to 0.0):
-            Share of the training problems to make a validation split of, where there is none. The choice is the same
-            every time.
-        extra_train (`Sequence[str or Path]`, *optional*):
-            More problems to train on, in the data set's language: files or folders (all of it), names of data sets
-            (their training part), or names and parts (`"ape210k:validation"`, `"mawps:all"`: all folds). Data sets are
-            looked for beside this one and in `examples/data`. A problem is added only if its text with the numbers
-            masked stands in no split yet, and in none that is held out by the looser comparison of overlaps.
-        extra_exclude (`Sequence[str or Path]`, *optional*):
-            Whose texts, whatever their numbers, are not to be added: files, data sets (what they hold out), or sets
-            and parts, such as `"ape210k:test"` if the model is to be evaluated on that too.
-        keep_unusable (`bool`, *optional*, defaults to `False`):
-            Keep problems in all splits whatever is wrong with them, e.g. for pretraining on their texts.
-        return_report (`bool`, *optional*, defaults to `False`):
-            Whether to return the report too. [`dataset_report`] gives it later on.
+        name (`str` or `Path`): `"ape210k"`, `"ape_clean"`, `"asdiv_a"`, `"cm17k"`, `"hmwp"`, `"math23k"`, `"mawps"`,
+            `"mawps_single"`, `"svamp"`, or a JSONL, JSON or CSV file, or a folder of such files (see [`FileLoader`]).
+        data_dir (`str` or `Path`, *optional*): Folder with the data set's files, or one with a folder of the data
+            set's name in it. Each loader's docstring names its files; they may be gzipped. By default the repository's
+            `examples/data`, which has `math23k`, `asdiv_a` and `mawps`. A `name` that is a file or folder is looked
+            for in it.
+        split_scheme (`str`, *optional*): A named public split, e.g. `"public"`, `"train_test"`, `"five_fold"` or
+            `"mwptoolkit"` of math23k; `LOADERS[name].split_schemes` lists them. The first one of the list by default.
+        fold (`int`, *optional*): The fold to test on, for schemes with folds, 0 by default; the others are trained on.
+        on_error (`str`, *optional*, defaults to `"raise"`): What a damaged record does: `"raise"` a [`DataError`] that
+            names file, line and field, or be left out and counted with `"skip"`.
+        drop_overlap (`str` or `bool`, *optional*): `"test"`, or `True`: leave the overlapping problems out of the test
+            split. `"train"`: leave them out of the training split instead. By default they are counted only.
+        numerals (`bool`, *optional*): Whether numerals in words count as numbers when equations are checked and texts
+            compared; by default in English, not in Chinese.
+        validation_fraction (`float`, *optional*, defaults to 0.0): Share of the training problems to make a validation
+            split of, where there is none. The choice is the same every time.
+        extra_train (`Sequence[str or Path]`, *optional*): More problems to train on, in the data set's language: files
+            or folders (all of it), names of data sets (their training part), or names and parts
+            (`"ape210k:validation"`, `"mawps:all"`: all folds). Data sets are looked for beside this one and in
+            `examples/data`. A problem is added only if its text with the numbers masked stands in no split yet, and in
+            none that is held out by the looser comparison of overlaps.
+        extra_exclude (`Sequence[str or Path]`, *optional*): Whose texts, whatever their numbers, are not to be added:
+            files, data sets (what they hold out), or sets and parts, such as `"ape210k:test"` if the model is to be
+            evaluated on that too.
+        keep_unusable (`bool`, *optional*, defaults to `False`): Keep problems in all splits whatever is wrong with
+            them, e.g. for pretraining on their texts.
+        return_report (`bool`, *optional*, defaults to `False`): Whether to return the report too. [`dataset_report`]
+            gives it later on.
 
     Returns:
         `DatasetDict`, or with `return_report` a tuple of it and a [`LoadReport`]: splits `"train"`, `"validation"` and

@@ -1,11 +1,7 @@
 """Math23k: 23,162 Chinese problems, each with an equation in one unknown (Wang et al., EMNLP 2017)."""
 
-from typing import Any
-
 from ..reading.dataset_reader import RecordReader
-from ..reading.record import Record
-from ..reading.schema import make_row
-from .mwp_loader import MwpLoader, Rows, split_by_complexity, split_by_fold, split_by_name
+from .mwp_loader import PARTS, MwpLoader, Rows, split_by_complexity, split_by_fold, split_by_name
 
 
 class Math23kLoader(MwpLoader):
@@ -17,6 +13,7 @@ class Math23kLoader(MwpLoader):
     `mwptoolkit_split_valid_ids.txt` and `mwptoolkit_split_test_ids.txt`.
     """
 
+    name = "math23k"
     language = "zh"
     split_schemes = {
         "public": "the public 21,162 / 1,000 / 1,000",
@@ -33,10 +30,7 @@ class Math23kLoader(MwpLoader):
     )
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
-        parts = {
-            split: reader.rows(_row, f"{name}.jsonl")
-            for split, name in (("train", "train"), ("validation", "valid"), ("test", "test"))
-        }
+        parts = {split: reader.rows(self.row, f"{part}.jsonl") for split, part in PARTS.items()}
         if scheme == "public":
             return parts
         if scheme == "train_test":
@@ -53,18 +47,6 @@ class Math23kLoader(MwpLoader):
             for number in reader.lines(f"mwptoolkit_split_{part}_ids.txt")
         }
         return split_by_name(rows, [names.get(row["id"], "train") for row in rows])
-
-
-def _row(record: Record) -> dict[str, Any]:
-    return make_row(
-        record,
-        dataset="math23k",
-        language="zh",
-        text=record.text("original_text"),
-        equation=record.text("equation"),
-        answer=record.scalar("ans"),
-        id=record.scalar("id"),
-    )
 
 
 def _read_folds(reader: RecordReader) -> dict[str, int]:

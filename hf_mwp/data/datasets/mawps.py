@@ -1,10 +1,8 @@
 """MAWPS: 2,373 English problems (Koncel-Kedziorski et al., NAACL 2016)."""
 
-from typing import Any
+from functools import partial
 
 from ..reading.dataset_reader import RecordReader
-from ..reading.record import Record
-from ..reading.schema import SEPARATOR, make_row
 from .mwp_loader import MwpLoader, Rows, split_by_fold
 
 
@@ -16,7 +14,11 @@ class MawpsLoader(MwpLoader):
     problems have an equation that is not solved for its unknown.
     """
 
+    name = "mawps"
     language = "en"
+    text_fields = ("sQuestion",)
+    fields = {"equation": "lEquations", "answer": "lSolutions", "id": "iIndex"}
+    lists = frozenset({"equation", "answer"})
     split_schemes = {
         "five_fold": "five folds of 474 or 476; one problem is in none",
         "single_five_fold": "the five folds of MAWPS-Single, 397 / 397 / 397 / 397 / 399; 386 problems are in none",
@@ -27,18 +29,4 @@ class MawpsLoader(MwpLoader):
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
         field = "fold" if scheme == "five_fold" else "single_fold"
-        return split_by_fold(reader.rows(lambda record: mawps_row(record, "mawps", field), "mawps.jsonl"), fold)
-
-
-def mawps_row(record: Record, dataset: str, fold_field: str) -> dict[str, Any]:
-    """A row of MAWPS or MAWPS-Single."""
-    return make_row(
-        record,
-        dataset=dataset,
-        language="en",
-        text=record.text("sQuestion").strip(),
-        equation=record.joined("lEquations", SEPARATOR),
-        answer=record.joined("lSolutions", SEPARATOR),
-        id=record.scalar("iIndex"),
-        fold=record.index(fold_field),
-    )
+        return split_by_fold(reader.rows(partial(self.row, fold=field), "mawps.jsonl"), fold)

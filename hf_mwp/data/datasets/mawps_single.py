@@ -1,11 +1,13 @@
 """MAWPS-Single: the 1,987 problems of MAWPS with one unknown."""
 
+from functools import partial
+
 from ..reading.dataset_reader import RecordReader
-from .mawps import mawps_row
-from .mwp_loader import MwpLoader, Rows, split_by_fold
+from .mawps import MawpsLoader
+from .mwp_loader import Rows, split_by_fold
 
 
-class MawpsSingleLoader(MwpLoader):
+class MawpsSingleLoader(MawpsLoader):
     """
     MAWPS-Single.
 
@@ -13,7 +15,7 @@ class MawpsSingleLoader(MwpLoader):
     the problems with a `single_fold` are taken. The equations are solved for their unknown.
     """
 
-    language = "en"
+    name = "mawps_single"
     split_schemes = {"five_fold": "the five folds of Deductive-MWP, 397 / 397 / 397 / 397 / 399"}
     fold_schemes = {"five_fold": 5}
     folders = ("mawps_single", "mawps")
@@ -25,6 +27,4 @@ class MawpsSingleLoader(MwpLoader):
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
         whole = reader.find("mawps_single.jsonl") is None and reader.find("mawps.jsonl") is not None
         file, field = ("mawps.jsonl", "single_fold") if whole else ("mawps_single.jsonl", "fold")
-        rows = reader.rows(lambda record: mawps_row(record, "mawps_single", field), file)
-        rows = [row for row in rows if row["fold"] is not None or not whole]
-        return split_by_fold(rows, fold)
+        return split_by_fold(reader.rows(partial(self.row, fold=field), file), fold)

@@ -1,17 +1,21 @@
 """What a data set has to say of itself to be loaded."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, ClassVar
 
 from ...expressions import ExpressionError
 from ...problems import ProblemError
 from ..reading.dataset_reader import RecordReader
-from ..reading.schema import problem_from_row
+from ..reading.record import Record
+from ..reading.schema import make_row, problem_from_row
 
 
 Rows = list[dict[str, Any]]
+
+PARTS = {"train": "train", "validation": "valid", "test": "test"}
+"""The splits, and what their files are mostly called."""
 
 
 class MwpLoader(ABC):
@@ -20,19 +24,22 @@ class MwpLoader(ABC):
     to `LOADERS` in `sources.py`.
 
     Class attributes:
-        language (`str`):
-            `"zh"` or `"en"`.
-        split_schemes (`dict[str, str]`):
-            Name of each public split and what it is; the first one is the default.
-        fold_schemes (`dict[str, int]`):
-            Those which need a fold, and how many folds there are.
-        folders (`tuple[str, ...]`):
-            Names that the data set's folder may have inside `data_dir`.
-        origin (`str`):
-            Where the files are to be had, as a sentence.
+        name (`str`): The data set's name.
+        language (`str`): `"zh"` or `"en"`.
+        text_fields (`tuple[str, ...]`): The fields of a record that make up the text, joined by spaces.
+        fields (`dict[str, str]`): The fields that hold the equation, the answer and the id.
+        lists (`frozenset[str]`): Columns whose field may hold a list.
+        split_schemes (`dict[str, str]`): Name of each public split and what it is; the first one is the default.
+        fold_schemes (`dict[str, int]`): Those which need a fold, and how many folds there are.
+        folders (`tuple[str, ...]`): Names that the data set's folder may have inside `data_dir`.
+        origin (`str`): Where the files are to be had, as a sentence.
     """
 
+    name: ClassVar[str]
     language: ClassVar[str]
+    text_fields: ClassVar[tuple[str, ...]] = ("original_text",)
+    fields: ClassVar[dict[str, str]] = {"equation": "equation", "answer": "ans", "id": "id"}
+    lists: ClassVar[frozenset[str]] = frozenset()
     split_schemes: ClassVar[dict[str, str]]
     fold_schemes: ClassVar[dict[str, int]] = {}
     folders: ClassVar[tuple[str, ...]]
@@ -41,20 +48,28 @@ class MwpLoader(ABC):
     @abstractmethod
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
         """
-        The rows of each split, in the order of the source.
+        Rows of the schema, in the order of the source, for `"train"`, `"validation"` and `"test"`, as far as there are
+        such splits.
 
         Args:
-            reader ([`RecordReader`]):
-                The data set's files.
-            scheme (`str`):
-                One of `split_schemes`.
-            fold (`int`, *optional*):
-                The fold to hold out, if the scheme has folds.
-
-        Returns:
-            `dict[str, list[dict]]`: rows of the schema for `"train"`, `"validation"` and `"test"`, as far as there are
-            such splits.
+            reader ([`RecordReader`]): The data set's files.
+            scheme (`str`): One of `split_schemes`.
+            fold (`int`, *optional*): The fold to hold out, if the scheme has folds.
         """
+
+    def row(self, record: Record, fold: str | None = None) -> dict[str, Any]:
+        """The row of a record, with the number that its field `fold` holds; `DataError` for a damaged one."""
+        columns: dict[str, Any] = {"text": " ".join(record.text(name).strip() for name in self.text_fields).strip()}
+        read = {"equation": record.text, "answer": record.scalar, "id": record.scalar}
+        read |= dict.fromkeys(self.lists, record.joined)
+        columns |= {column: read[column](field) for column, field in self.fields.items()}
+        columns["fold"] = None if fold is None else record.index(fold)
+        return make_row(record, dataset=self.name, language=self.language, **columns)
+
+    def read_files(self, reader: RecordReader, files: Mapping[str, Sequence[str]]) -> dict[str, Rows]:
+        """The splits of which one of the files named for them is there; `DataError` if none is."""
+        there = {split: names for split, names in files.items() if reader.find(*names) is not None}
+        return {split: reader.rows(self.row, *names) for split, names in (there or {"train": files["train"]}).items()}
 
 
 def split_by_fold(rows: Iterable[dict[str, Any]], fold: int | None) -> dict[str, Rows]:
@@ -80,10 +95,8 @@ def split_by_complexity(rows: Iterable[dict[str, Any]], shares: Mapping[str, int
     same each time, whatever the order of the source. Problems without an equation that can be read are a level too.
 
     Args:
-        rows (`Iterable[dict]`):
-            All rows.
-        shares (`Mapping[str, int]`):
-            Of each split, such as `{"train": 8, "validation": 1, "test": 1}`.
+        rows (`Iterable[dict]`): All rows.
+        shares (`Mapping[str, int]`): Of each split, such as `{"train": 8, "validation": 1, "test": 1}`.
 
     References:
         Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation", section

@@ -44,15 +44,13 @@ def read_splits(
     Rows of a data set by split as the source has them, nothing checked and nothing left out.
 
     Args:
-        name (`str` or `Path`):
-            A data set of [`load_mwp_dataset`], of which the first split scheme and fold count, or a file or folder.
-        near (`str` or `Path`, *optional*):
-            Where a data set is looked for: in this folder, beside it, among the repository's examples, and last in
-            the files of the folder itself.
-        on_error (`str`, *optional*, defaults to `"raise"`):
-            As in [`load_mwp_dataset`].
-        language (`str`, *optional*, defaults to `"en"`):
-            Language of texts of files that state none and have no Chinese characters.
+        name (`str` or `Path`): A data set of [`load_mwp_dataset`], of which the first split scheme and fold count, or
+            a file or folder.
+        near (`str` or `Path`, *optional*): Where a data set is looked for: in this folder, beside it, among the
+            repository's examples, and last in the files of the folder itself.
+        on_error (`str`, *optional*, defaults to `"raise"`): As in [`load_mwp_dataset`].
+        language (`str`, *optional*, defaults to `"en"`): Language of texts of files that state none and have no
+            Chinese characters.
 
     Returns:
         `tuple[dict[str, list[dict]], list[DataError]]`: rows by split, and what was skipped.
@@ -79,9 +77,8 @@ def read_part(
     Rows of a part of a data set, nothing checked and nothing left out.
 
     Args:
-        source (`str` or `Path`):
-            A file or folder, all of it; or a data set's name, for its training part, or a name and a part, such as
-            `"ape210k:validation"`, or `"mawps:all"`.
+        source (`str` or `Path`): A file or folder, all of it; or a data set's name, for its training part, or a name
+            and a part, such as `"ape210k:validation"`, or `"mawps:all"`.
         near, on_error, language: As in [`read_splits`].
 
     Returns:

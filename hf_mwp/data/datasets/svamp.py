@@ -1,10 +1,6 @@
 """SVAMP: 1,000 English problems that vary those of ASDiv-A (Patel et al., NAACL 2021)."""
 
-from typing import Any
-
 from ..reading.dataset_reader import RecordReader
-from ..reading.record import Record
-from ..reading.schema import make_row
 from .mwp_loader import MwpLoader, Rows
 
 
@@ -16,22 +12,13 @@ class SvampLoader(MwpLoader):
     and `Type`. A test set alone; the papers train on MAWPS and ASDiv-A.
     """
 
+    name = "svamp"
     language = "en"
+    text_fields = ("Body", "Question")
+    fields = {"equation": "Equation", "answer": "Answer", "id": "ID"}
     split_schemes = {"public": "all 1,000 problems are test problems"}
     folders = ("svamp",)
     origin = "SVAMP.json is at https://github.com/arkilpatel/SVAMP."
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
-        return {"test": reader.rows(_row, "SVAMP.json")}
-
-
-def _row(record: Record) -> dict[str, Any]:
-    return make_row(
-        record,
-        dataset="svamp",
-        language="en",
-        text=f"{record.text('Body').strip()} {record.text('Question').strip()}".strip(),
-        equation=record.text("Equation"),
-        answer=record.scalar("Answer"),
-        id=record.scalar("ID"),
-    )
+        return {"test": reader.rows(self.row, "SVAMP.json")}

@@ -14,12 +14,10 @@ class RecordReader:
     The files of a folder. Each may be there plain or, with `.gz` added to its name, gzipped.
 
     Args:
-        folder (`Path`):
-            The folder.
-        on_error (`str`, *optional*, defaults to `"raise"`):
-            `"raise"`: the first damaged record raises. `"skip"`: it is left out and its error kept in `damaged`.
-        origin (`str`, *optional*, defaults to `""`):
-            Where the files are to be had; told when one is missing.
+        folder (`Path`): The folder.
+        on_error (`str`, *optional*, defaults to `"raise"`): `"raise"`: the first damaged record raises. `"skip"`: it
+            is left out and its error kept in `damaged`.
+        origin (`str`, *optional*, defaults to `""`): Where the files are to be had; told when one is missing.
     """
 
     def __init__(self, folder: Path, on_error: str = "raise", origin: str = ""):
@@ -39,10 +37,9 @@ class RecordReader:
         What `make` builds of each record of a file.
 
         Args:
-            make (`Callable[[Record], dict]`):
-                Builds a row. The methods of [`Record`] raise [`DataError`] for a damaged one.
-            names (`str`):
-                Names that the file may have.
+            make (`Callable[[Record], dict]`): Builds a row. The methods of [`Record`] raise [`DataError`] for a
+                damaged one.
+            names (`str`): Names that the file may have.
 
         Raises:
             DataError: for a missing file, and for a damaged record unless those are skipped.

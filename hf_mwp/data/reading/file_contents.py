@@ -22,8 +22,7 @@ def read_lines(path: Path) -> Iterator[str]:
     Bytes that are not UTF-8 come as lone surrogates, so that the record they stand in can be refused alone.
 
     Args:
-        path (`Path`):
-            The file; a name that ends in `.gz` is unpacked.
+        path (`Path`): The file; a name that ends in `.gz` is unpacked.
 
     Raises:
         DataError: if the file cannot be read, or is a damaged or cut off gzip file; the lines before come first.
@@ -49,8 +48,7 @@ def read_entries(path: Path) -> Iterator[tuple[int, dict[str, Any] | DataError]]
     object per line otherwise. Blank lines are passed over.
 
     Args:
-        path (`Path`):
-            The file; a name that ends in `.gz` is unpacked.
+        path (`Path`): The file; a name that ends in `.gz` is unpacked.
 
     Yields:
         `tuple[int, dict | DataError]`: 1-based line (in an array: 1-based record) and fields.

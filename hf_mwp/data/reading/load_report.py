@@ -42,12 +42,12 @@ class SplitReport:
     with_constants: int = 0
     overlap: int | None = None
 
-    def count(self, counts: dict[str, int], reason: str, example: str) -> None:
-        """Adds one to `dropped` or `kept_with`, with an example."""
+    def count(self, counts: dict[str, int], row: Mapping[str, Any], reason: str, detail: str = "") -> None:
+        """Adds one to `dropped` or `kept_with`, with the row's place among the examples."""
         counts[reason] = counts.get(reason, 0) + 1
         examples = self.examples.setdefault(reason, [])
         if len(examples) < MAX_EXAMPLES:
-            examples.append(example)
+            examples.append(f"{row['file']}, line {row['line']}, id {row['id']}{detail and f': {detail}'}")
 
 
 @dataclass
@@ -141,8 +141,7 @@ def dataset_report(dataset: Dataset | DatasetDict) -> LoadReport:
     The report of a loaded data set, also after `map`, `select` and saving to disk.
 
     Args:
-        dataset (`Dataset` or `DatasetDict`):
-            What [`load_mwp_dataset`] returned, or one of its splits.
+        dataset (`Dataset` or `DatasetDict`): What [`load_mwp_dataset`] returned, or one of its splits.
 
     Raises:
         DataError: if it was not loaded by [`load_mwp_dataset`].

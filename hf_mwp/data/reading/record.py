@@ -6,18 +6,19 @@ from typing import Any, NoReturn
 from ..data_error import DataError
 
 
+SEPARATOR = " ; "
+"""Between the equations of a system and between several answers."""
+
+
 @dataclass(frozen=True)
 class Record:
     """
     Fields of one record. Every way to read one names file, line and field if it is missing or of a wrong type.
 
     Args:
-        fields (`dict`):
-            The fields.
-        file (`str`):
-            The file.
-        line (`int`):
-            1-based line, or 1-based record of a JSON array.
+        fields (`dict`): The fields.
+        file (`str`): The file.
+        line (`int`): 1-based line, or 1-based record of a JSON array.
     """
 
     fields: dict[str, Any]
@@ -39,11 +40,11 @@ class Record:
         """A string or number, as a string."""
         return self._written(field, self._required(field))
 
-    def joined(self, field: str, separator: str) -> str:
-        """A string, a number, or a list of them, as one string."""
+    def joined(self, field: str) -> str:
+        """A string, a number, or a list of them joined by `SEPARATOR`."""
         value = self._required(field)
         if isinstance(value, list):
-            return separator.join(self._written(field, item) for item in value)
+            return SEPARATOR.join(self._written(field, item) for item in value)
         return self._written(field, value)
 
     def index(self, field: str) -> int | None:

@@ -28,9 +28,6 @@ Names and types of the columns.
 - `file`, `line`: name of the source file and 1-based line in it (1-based record of a JSON array).
 """
 
-SEPARATOR = " ; "
-"""Between the equations of a system and between several answers."""
-
 
 def __getattr__(name: str):
     if name != "FEATURES":
@@ -54,8 +51,7 @@ def make_row(
     A row of the schema.
 
     Args:
-        record ([`Record`]):
-            The record that the row comes from.
+        record ([`Record`]): The record that the row comes from.
         dataset, language, text, equation, answer, id, fold:
             The columns; see `COLUMNS`. Without an `id` the line is taken.
 
@@ -82,10 +78,9 @@ def problem_from_row(row: Mapping[str, Any], numerals: bool | None = None) -> Ma
     The problem that a row of the schema describes.
 
     Args:
-        row (`Mapping`):
-            A row of [`load_mwp_dataset`]. Only `text` is needed; the language is Chinese if there is none.
-        numerals (`bool`, *optional*):
-            Whether numerals in words are numbers; by default in English, not in Chinese.
+        row (`Mapping`): A row of [`load_mwp_dataset`]. Only `text` is needed; the language is Chinese if there is
+            none.
+        numerals (`bool`, *optional*): Whether numerals in words are numbers; by default in English, not in Chinese.
     """
     return MathWordProblem(
         text=row["text"],

@@ -32,8 +32,7 @@ def find_fault(problem: MathWordProblem) -> tuple[str, str] | None:
     A missing answer is no fault if the equation has a value: then the equation is trusted.
 
     Args:
-        problem ([`MathWordProblem`]):
-            The problem.
+        problem ([`MathWordProblem`]): The problem.
 
     Returns:
         `tuple[str, str]`: one of `REASONS` and a message with the details, or `None` if nothing is wrong.
@@ -48,12 +47,11 @@ def find_fault(problem: MathWordProblem) -> tuple[str, str] | None:
         value = expression.evaluate(problem.values)
     except ExpressionError as error:
         return "not_computable", f"{problem.equation}: {error}"
-    if _has_several_answers(problem):
-        return "several_answers", f"answers {problem.answer}"
-    if problem.answer is not None and problem.answer_value is None:
-        return "no_answer", f"answer {problem.answer!r}"
-    if problem.answer is not None and not problem.agrees():
-        return "wrong_value", f"{problem.equation} is {float(value):.10g}, the answer {problem.answer}"
+    if problem.answer is not None:
+        if fault := find_answer_fault(problem):
+            return fault
+        if not problem.agrees():
+            return "wrong_value", f"{problem.equation} is {float(value):.10g}, the answer {problem.answer}"
     if not problem.numbers:
         return "no_numbers", REASONS["no_numbers"]
     return None
@@ -73,7 +71,7 @@ def find_answer_fault(problem: MathWordProblem) -> tuple[str, str] | None:
         except (ExpressionError, ProblemError):
             return "no_answer", "neither an answer nor an equation with a value"
         return None
-    if _has_several_answers(problem):
+    if ";" in problem.answer:
         return "several_answers", f"answers {problem.answer}"
     if problem.answer_value is None:
         return "no_answer", f"answer {problem.answer!r}"
@@ -86,10 +84,6 @@ def uses_constants(problem: MathWordProblem) -> bool:
         return any(not leaf.is_slot for leaf in problem.expression.leaves())
     except (ExpressionError, ProblemError):
         return False
-
-
-def _has_several_answers(problem: MathWordProblem) -> bool:
-    return problem.answer is not None and ";" in problem.answer
 
 
 def _kind_of_equation(equation: str) -> str:

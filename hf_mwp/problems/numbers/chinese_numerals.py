@@ -34,8 +34,7 @@ def find_chinese_numerals(text: str) -> Iterator[tuple[int, int, Fraction]]:
     A unit that follows digits, as in 3万, belongs to no numeral.
 
     Args:
-        text (`str`):
-            The text.
+        text (`str`): The text.
 
     Yields:
         `tuple[int, int, Fraction]`: start, end and value of each, from left to right.

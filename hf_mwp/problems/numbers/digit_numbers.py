@@ -51,10 +51,8 @@ def find_digit_numbers(text: str, language: str) -> tuple[list[NumberMention], l
     The numbers of a text in digits, and those that have no value: too long, or with too large an exponent.
 
     Args:
-        text (`str`):
-            The text.
-        language (`str`):
-            `"zh"` or `"en"`: which words tell a division from a fraction.
+        text (`str`): The text.
+        language (`str`): `"zh"` or `"en"`: which words tell a division from a fraction.
 
     Returns:
         `tuple[list[NumberMention], list[str]]`: numbers by position, and numbers as written that cannot be read.

@@ -55,8 +55,7 @@ def find_english_numerals(text: str) -> Iterator[tuple[int, int, Fraction]]:
     is no number, nor is "a" before anything but hundred, thousand, million or billion.
 
     Args:
-        text (`str`):
-            The text.
+        text (`str`): The text.
 
     Yields:
         `tuple[int, int, Fraction]`: start, end and value of each, from left to right.

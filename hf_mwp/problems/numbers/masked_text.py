@@ -16,10 +16,8 @@ class MaskedText:
     holds a placeholder of its own.
 
     Args:
-        segments (`tuple[str, ...]`):
-            Text before, between and after the numbers: one more than there are numbers.
-        mentions (`tuple[NumberMention, ...]`):
-            The numbers.
+        segments (`tuple[str, ...]`): Text before, between and after the numbers: one more than there are numbers.
+        mentions (`tuple[NumberMention, ...]`): The numbers.
     """
 
     segments: tuple[str, ...]
@@ -30,12 +28,12 @@ class MaskedText:
         What stands for each number.
 
         Args:
-            placeholder (`str`, *optional*, defaults to `"[NUM]"`):
-                The placeholder; it has to end in a bracket or other single character if `indexed`.
-            indexed (`bool`, *optional*, defaults to `False`):
-                Whether the number's index goes before the last character: `[NUM0]`, `[NUM1]`, ...
-            limit (`int`, *optional*):
-                Number of indexed placeholders there are; the numbers after them get the plain one.
+            placeholder (`str`, *optional*, defaults to `"[NUM]"`): The placeholder; it has to end in a bracket or
+                other single character if `indexed`.
+            indexed (`bool`, *optional*, defaults to `False`): Whether the number's index goes before the last
+                character: `[NUM0]`, `[NUM1]`, ...
+            limit (`int`, *optional*): Number of indexed placeholders there are; the numbers after them get the plain
+                one.
         """
         count = len(self.mentions)
         with_index = 0 if not indexed else count if limit is None else min(limit, count)
@@ -78,12 +76,9 @@ def mask_numbers(text: str, language: str = "zh", numerals: bool | None = None) 
     Takes the numbers out of a text.
 
     Args:
-        text (`str`):
-            The problem text.
-        language (`str`, *optional*, defaults to `"zh"`):
-            As in [`find_numbers`].
-        numerals (`bool`, *optional*):
-            As in [`find_numbers`].
+        text (`str`): The problem text.
+        language (`str`, *optional*, defaults to `"zh"`): As in [`find_numbers`].
+        numerals (`bool`, *optional*): As in [`find_numbers`].
 
     Returns:
         [`MaskedText`]

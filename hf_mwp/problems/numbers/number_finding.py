@@ -32,12 +32,10 @@ def find_numbers(text: str, language: str = "zh", numerals: bool | None = None) 
       left in the text; [`unreadable_numbers`] names them.
 
     Args:
-        text (`str`):
-            The problem text.
-        language (`str`, *optional*, defaults to `"zh"`):
-            `"zh"` or `"en"`: which words are numerals.
-        numerals (`bool`, *optional*):
-            Whether numerals in words count. By default they do in English and do not in Chinese.
+        text (`str`): The problem text.
+        language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`: which words are numerals.
+        numerals (`bool`, *optional*): Whether numerals in words count. By default they do in English and do not in
+            Chinese.
 
     Returns:
         `list[NumberMention]`: numbers that do not overlap, by position.
@@ -71,9 +69,7 @@ def unreadable_numbers(text: str, language: str = "zh") -> list[str]:
     hundreds of digits, and `1e999`.
 
     Args:
-        text (`str`):
-            The problem text.
-        language (`str`, *optional*, defaults to `"zh"`):
-            As in [`find_numbers`].
+        text (`str`): The problem text.
+        language (`str`, *optional*, defaults to `"zh"`): As in [`find_numbers`].
     """
     return find_digit_numbers(text, language)[1]

@@ -33,8 +33,7 @@ def literal_in_digits(written: str) -> str:
     of other scripts become those of ASCII, one for one.
 
     Args:
-        written (`str`):
-            The number.
+        written (`str`): The number.
 
     Raises:
         ExpressionError: if scientific notation leads to more than `MAX_NUMBER_LENGTH` digits.
@@ -66,8 +65,7 @@ def literal_of(value: Fraction) -> str:
     The shortest literal of a value that is not negative: `12`, `0.75`, or `(1/3)` if no decimal is exact.
 
     Args:
-        value (`Fraction`):
-            The value, not negative.
+        value (`Fraction`): The value, not negative.
 
     Returns:
         `str`: a literal that [`~hf_mwp.expressions.parse_number`] reads back to `value`.
@@ -93,14 +91,10 @@ class NumberMention:
     A number where it stands in the text.
 
     Args:
-        text (`str`):
-            The number as written: `"3,409"`, `"80%"`, `"-5"`, `"1(3/4)"`, `"1 3/4"`, `"twenty-five"`, `"三"`.
-        start (`int`):
-            Offset of its first character.
-        end (`int`):
-            Offset after its last character.
-        value (`Fraction`):
-            Its exact value.
+        text (`str`): The number as written: `"3,409"`, `"80%"`, `"1(3/4)"`, `"1 3/4"`, `"twenty-five"`, `"三"`.
+        start (`int`): Offset of its first character.
+        end (`int`): Offset after its last character.
+        value (`Fraction`): Its exact value.
     """
 
     text: str

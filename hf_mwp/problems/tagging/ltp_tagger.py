@@ -44,8 +44,8 @@ class LtpTagger:
     with transformers 5, empty batches, missing tasks.
 
     Args:
-        folder_or_id (`str` or `PathLike`):
-            Folder of a model, or its Hub id, also with a revision: `"LTP/small"`, `"LTP/legacy@main"`.
+        folder_or_id (`str` or `PathLike`): Folder of a model, or its Hub id, also with a revision: `"LTP/small"`,
+            `"LTP/legacy@main"`.
 
     Raises:
         ProblemError: if the package ltp is missing, the model cannot be found or read, or does not split and tag.

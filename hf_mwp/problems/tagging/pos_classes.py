@@ -41,8 +41,7 @@ def tag_classes(tagger: str) -> dict[str, str]:
     The class of each tag that belongs to one.
 
     Args:
-        tagger (`str`):
-            Name of the tagger; what follows a colon (`"ltp:folder"`) does not count.
+        tagger (`str`): Name of the tagger; what follows a colon (`"ltp:folder"`) does not count.
 
     Returns:
         `dict[str, str]`: class by tag; empty for a tagger whose tag set is not known.

@@ -16,10 +16,8 @@ class PosTagger(Protocol):
     [`find_numbers`] sees it, is one word, since models see one placeholder there; tags are the tagger's own.
 
     Attributes:
-        name (`str`):
-            The kind of tagger, e.g. `"jieba"`: with it the tag set is known.
-        fingerprint (`str`):
-            Changes with all that may change a tag: the tagger's version, dictionary or model files.
+        name (`str`): The kind of tagger, e.g. `"jieba"`: with it the tag set is known.
+        fingerprint (`str`): Changes with all that may change a tag: the tagger's version, dictionary or model files.
     """
 
     name: str
@@ -30,8 +28,7 @@ class PosTagger(Protocol):
         Words of each text, from left to right.
 
         Args:
-            texts (`Sequence[str]`):
-                A batch of texts, each of any length.
+            texts (`Sequence[str]`): A batch of texts, each of any length.
         """
         ...
 
@@ -41,8 +38,8 @@ def load_tagger(name: str) -> PosTagger:
     A tagger by its name.
 
     Args:
-        name (`str`):
-            `"jieba"`, or `"ltp:"` and the folder or Hub id of an LTP model: `"ltp:LTP/small"`, `"ltp:models/legacy"`.
+        name (`str`): `"jieba"`, or `"ltp:"` and the folder or Hub id of an LTP model: `"ltp:LTP/small"`,
+            `"ltp:models/legacy"`.
 
     Raises:
         ProblemError: for another name, and if the tagger's package or model is missing.

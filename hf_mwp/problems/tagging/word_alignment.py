@@ -19,12 +19,9 @@ def locate_words(text: str, pairs: Iterable[tuple[str, str]], offset: int = 0) -
     has are passed over.
 
     Args:
-        text (`str`):
-            The text.
-        pairs (`Iterable[tuple[str, str]]`):
-            Words in their order, pieces of the text, and their tags.
-        offset (`int`, *optional*, defaults to 0):
-            Added to all offsets, for a text that is itself a piece.
+        text (`str`): The text.
+        pairs (`Iterable[tuple[str, str]]`): Words in their order, pieces of the text, and their tags.
+        offset (`int`, *optional*, defaults to 0): Added to all offsets, for a text that is itself a piece.
 
     Raises:
         ProblemError: for a word that is not in the text behind those before it.
@@ -47,10 +44,8 @@ def join_numbers(text: str, words: list[TaggedWord]) -> list[TaggedWord]:
     It has the tag of the word with its first digit. Words that reach beyond the number are cut there.
 
     Args:
-        text (`str`):
-            The text.
-        words (`list[TaggedWord]`):
-            Its words, by position.
+        text (`str`): The text.
+        words (`list[TaggedWord]`): Its words, by position.
     """
     joined: list[TaggedWord] = []
     rest = list(reversed(words))

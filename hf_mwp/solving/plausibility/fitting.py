@@ -37,11 +37,11 @@ def fit_plausibility(
 
     Args:
         problems (`Sequence[MathWordProblem]`): Training problems with answers or equations, all of one language.
-        beams (`Sequence[Sequence[tuple[Expression, float]]]`):
-            For each the trees that the solver finds and their log probabilities, best first.
+        beams (`Sequence[Sequence[tuple[Expression, float]]]`): For each the trees that the solver finds and their log
+            probabilities, best first.
         num_beams (`int`): Beams of that search.
-        regularization (`float`, *optional*, defaults to 1.0):
-            Weight of the squared distance from "the probability decides": weight 1 for the log mass, 0 for the others.
+        regularization (`float`, *optional*, defaults to 1.0): Weight of the squared distance from "the probability
+            decides": weight 1 for the log mass, 0 for the others.
         fitted_on (`Mapping`, *optional*): What the re-ranker's file is to say of model and data.
 
     Returns:

@@ -14,7 +14,7 @@ from typing import Any
 from torch import nn
 from transformers import PreTrainedModel
 
-from ...distillation.cache_fingerprint import describe_collator, hash_model, hash_processing, row_key
+from ...distillation.teachers.cache.fingerprint import describe_collator, hash_model, hash_processing, row_key
 from ...distillation.objectives import Objective
 from ...metrics import count_parameters
 from ...models.architecture import layer_parts

@@ -143,7 +143,7 @@ def test_fields(tmp_path):
 
     def values(record):
         assert record.scalar("n") == "3" and record.scalar("f") == "1.5" and record.scalar("s") == "a"
-        assert record.joined("l", " ; ") == "1 ; b" and record.joined("s", ";") == "a"
+        assert record.joined("l") == "1 ; b" and record.joined("s") == "a"
         assert record.index("n") == 3 and record.index("z") is None
         assert record.first_of(("missing", "z", "s", "n")) == "s"
         for read, field in (
@@ -159,7 +159,7 @@ def test_fields(tmp_path):
                 read(field)
             assert caught.value.field == field
         with pytest.raises(DataError):
-            record.joined("o", ";")
+            record.joined("o")
         return {}
 
     assert RecordReader(tmp_path).rows(values, "x.jsonl") == [{}]

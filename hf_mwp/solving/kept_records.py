@@ -1,0 +1,43 @@
+"""What takes long to compute, kept in a store of rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ..distillation.teachers.cache.fingerprint import fingerprint
+from ..problems import MathWordProblem
+from ..store.row_store import RowStore
+
+
+def kept_records(
+    folder: str | Path | None,
+    facts: Mapping[str, Any],
+    problems: Sequence[MathWordProblem],
+    make: Callable[[Sequence[MathWordProblem]], Iterable[Any]],
+    at_once: int,
+) -> Iterator[list[Any]]:
+    """
+    What `make` gives for problems, something that JSON can hold for each, so many at once. In a folder it is kept, for
+    other `facts` apart, and what is there already is not made again, wherever its problem stands.
+    """
+    chunks = [problems[start : start + at_once] for start in range(0, len(problems), at_once)]
+    if folder is None:
+        yield from (list(make(chunk)) for chunk in chunks)
+        return
+    import pyarrow
+
+    name = fingerprint(facts)
+    store = RowStore(Path(folder) / name[:16], name)
+    columns = pyarrow.schema({"key": pyarrow.binary(16), "record": pyarrow.string()})
+    with store.locked(), store.writing(columns):
+        for chunk in chunks:
+            keys = [bytes.fromhex(fingerprint(asdict(problem))) for problem in chunk]
+            if len(missing := store.missing(keys)):
+                records = [json.dumps(record) for record in make([chunk[place] for place in missing])]
+                store.append({"key": [keys[place] for place in missing], "record": records})
+                store.complete()
+            yield [json.loads(row["record"]) for row in store.rows(store.find(keys), ["record"])]

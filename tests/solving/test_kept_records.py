@@ -1,0 +1,36 @@
+import pytest
+
+from hf_mwp.problems import MathWordProblem
+from hf_mwp.solving.kept_records import kept_records
+
+
+PROBLEMS = [MathWordProblem(f"{number}个苹果和2个梨") for number in range(5)]
+
+
+def test_what_is_kept_is_made_once_wherever_it_stands(tmp_path):
+    made = []
+
+    def make(problems):
+        made.extend(problem.numbers[0] for problem in problems)
+        return [None if problem.numbers[0] == "1" else [problem.numbers[0], 0.1] for problem in problems]
+
+    def kept(folder, problems, **facts):
+        return [record for records in kept_records(folder, facts, problems, make, at_once=2) for record in records]
+
+    expected = [["0", 0.1], None, ["2", 0.1], ["3", 0.1], ["4", 0.1]]
+    assert kept(tmp_path, PROBLEMS[:3]) == expected[:3] and made == ["0", "1", "2"]
+    twice = PROBLEMS[::-1] + PROBLEMS[:1]
+    assert kept(tmp_path, twice) == expected[::-1] + expected[:1] and made == ["0", "1", "2", "4", "3"]
+    assert kept(tmp_path, PROBLEMS[:1], num_beams=5) == expected[:1] and len(made) == 6
+    assert kept(None, PROBLEMS) == expected and len(made) == 11
+
+
+def test_what_was_made_before_a_kill_is_there(tmp_path):
+    def make(problems):
+        if problems[0].numbers[0] == "2":
+            raise KeyboardInterrupt
+        return [problem.numbers[0] for problem in problems]
+
+    with pytest.raises(KeyboardInterrupt):
+        list(kept_records(tmp_path, {}, PROBLEMS, make, at_once=2))
+    assert list(kept_records(tmp_path, {}, PROBLEMS[:2], None, at_once=2)) == [["0", "1"]]
