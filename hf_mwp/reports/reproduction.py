@@ -153,9 +153,14 @@ class Reproduction:
         for other in self.table.arms:
             if other == arm.name:
                 break
-            if [each.fingerprint for each in self.stages(other, seed)] == [s.fingerprint for s in stages.values()]:
+            if self._reads(other, seed) == self._reads(arm.name, seed):
                 return f"what it changes is not used, so that it is the same as {other!r}"
         return None
+
+    def _reads(self, arm: str, seed: int) -> list[Any]:
+        """What makes the figures of an arm what they are."""
+        columns = [each.resolved(self._recipe_of(each, arm, seed).variables).figure for each in self._measured()]
+        return [[stage.fingerprint for stage in self.stages(arm, seed)], columns]
 
     def _measured(self) -> list[Column]:
         return [each for each in self.table.columns.values() if each.figure and each.name not in self.missing]
@@ -211,12 +216,15 @@ class Reproduction:
         """What the stages of an arm that are done have to say."""
         self._measure(arm, run)
         for column in self._measured():
-            stage = self._recipe_of(column, arm.name, run.seed).stages[column.stage]
+            recipe = self._recipe_of(column, arm.name, run.seed)
+            stage, own = recipe.stages[column.stage], column.resolved(recipe.variables)
             if stage.is_done:
-                run.figures[column.name] = round(column.read(stage.metrics), 4)
-                count = column.read_count(stage.metrics)
+                run.figures[column.name] = round(own.read(stage.metrics), 4)
+                count, outcomes = own.read_count(stage.metrics), own.read_outcomes(stage.metrics)
                 if count is not None:
                     run.counts[column.name] = count
+                if outcomes is not None:
+                    run.outcomes[column.name] = outcomes
         every = self.stages(arm.name, run.seed)
         for stage in every:
             if stage.is_done:
@@ -233,7 +241,14 @@ class Reproduction:
         for column in self.table.columns.values():
             for arm in result.arms:
                 for run in arm.runs:
-                    if column.mean_of is not None and all(each in run.figures for each in column.mean_of):
+                    pooled = [run.counts.get(each) for each in column.pooled_of or ()]
+                    if pooled and all(pooled) and all(each in run.figures for each in column.pooled_of):
+                        values = [run.figures[each] * run.counts[each] for each in column.pooled_of]
+                        run.figures[column.name] = round(sum(values) / sum(pooled), 4)
+                        run.counts[column.name] = sum(pooled)
+                        if all(each in run.outcomes for each in column.pooled_of):
+                            run.outcomes[column.name] = "".join(run.outcomes[each] for each in column.pooled_of)
+                    elif column.mean_of is not None and all(each in run.figures for each in column.mean_of):
                         values = [run.figures[each] for each in column.mean_of]
                         run.figures[column.name] = round(sum(values) / len(values), 4)
                     elif column.share_of is not None:

@@ -54,6 +54,12 @@ class Evaluation:
         return {"scheme": self.task.scheme, **options, "reports": self.reports, "training_texts": texts}
 
     @property
+    def outcomes(self) -> str:
+        """What became of each row, 1 if it is right and 0 if not; empty for a task that has more than these."""
+        right = [self.task.is_right(prediction) for prediction in self.predictions]
+        return "" if None in right else "".join("01"[each] for each in right)
+
+    @property
     def heading(self) -> str:
         """Part, split and options in words."""
         described = self.task.describe(self.options)

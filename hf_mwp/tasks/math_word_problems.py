@@ -145,6 +145,9 @@ class MathWordProblems(Task):
         counts = reason_counts([prediction.score for prediction in predictions])
         return {reason: (count, FAILURE_REASONS[reason]) for reason, count in counts.items()}
 
+    def is_right(self, prediction: SolverPrediction) -> bool:
+        return prediction.score.answer_correct
+
     def to_dict(self, prediction: SolverPrediction, known: Mapping[str, Any]) -> dict[str, Any]:
         return super().to_dict(prediction, known) | prediction.ranking_to_dict()
 

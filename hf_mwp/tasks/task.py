@@ -104,6 +104,10 @@ class Task(ABC):
         """Why predictions are wrong: for each reason how many, and what it means."""
         return {}
 
+    def is_right(self, prediction: Any) -> bool | None:
+        """Whether a prediction is right; `None` where there is more than right and wrong."""
+        return None
+
     def texts(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
         """What of the rows is compared with what a model was trained on."""
         return [row["text"] for row in rows]

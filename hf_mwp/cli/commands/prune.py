@@ -12,7 +12,7 @@ from ...option_roles import Role, option
 from ...runs.main_process import is_main_process
 from ...runs.run_folder import RunFolder, describe_contents
 from ...tasks.data_options import DataArguments
-from ...tasks.evaluation import evaluate_part, evaluate_trained
+from ...tasks.evaluation import Evaluation, evaluate_part, evaluate_trained
 from ...tasks.math_word_problems import MathWordProblems
 from ...usage_error import UsageError
 from ..options.importance_options import importance_option, make_importance
@@ -126,10 +126,11 @@ def run(argv: list[str]) -> int:
             result.save_pretrained(folder.path)
             processor.save_pretrained(folder.path)
             options = {"batch_size": config.per_device_eval_batch_size, "progress": solving_bar(console)}
-            dense = {
-                part: evaluate_part(task, model, processor, part, **options, **task.options_of(config, beams)).figures
+            found = {
+                part: evaluate_part(task, model, processor, part, **options, **task.options_of(config, beams))
                 for part, beams in parts.items()
             }
+            dense = {part: figures_of(evaluation) for part, evaluation in found.items()}
             metrics = metrics_of(model, dense, generations)
             console.print(generation_table(task, metrics["models"], f"{args.model} on {task.name}"))
             draw_accuracy_latency(metrics["models"], folder.path / PICTURE, f"{Path(args.model).name} on {task.name}")
@@ -138,25 +139,34 @@ def run(argv: list[str]) -> int:
     return 0
 
 
+def figures_of(evaluation: Evaluation) -> dict[str, Any]:
+    """The figures of an evaluation, and what became of each problem, so that models can be compared by problem."""
+    return evaluation.figures | {"outcomes": evaluation.outcomes}
+
+
 def metrics_of(model: PreTrainedModel, dense: Mapping[str, Any], generations: Sequence[Generation]) -> dict[str, Any]:
     """
-    What `metrics.json` says: `models`, the one that was given and the generations, with figures and costs; of the last
-    one the figures by part, and what it saves, as shares of the first.
+    What `metrics.json` says: `models`, the one that was given and the generations, with figures, costs, and what each
+    saves (shares of the first one's costs); and the last one's figures and savings.
     """
     from ...metrics import compare_costs
     from ...models.architecture import find_encoder, layer_parts
 
     students = [each.load().to(model.device).eval() for each in generations]
     encoders = {str(number): find_encoder(each) for number, each in enumerate([model.eval(), *students])}
-    costs = [*compare_costs(encoders).values()]
-    models = [{"ratio": 0.0, "heads": [each.num_heads for each in layer_parts(model)], **costs[0], **dense}]
-    for generation, cost in zip(generations, costs[1:], strict=True):
+    first, *others = compare_costs(encoders).values()
+    heads = [each.num_heads for each in layer_parts(model)]
+    models = [{"ratio": 0.0, "heads": heads, **first, "saved": savings(first, first), **dense}]
+    for generation, cost in zip(generations, others, strict=True):
         known = {"ratio": generation.ratio, "heads": list(generation.heads), "folder": generation.folder.name}
-        models.append(known | cost | dict(generation.metrics["measured"]))
-    first, last = costs[0], costs[-1]
-    saved = {name: 1 - last[name] / first[name] for name in first if name != "seconds"}
-    saved["speed"] = first["seconds"] / last["seconds"] - 1
-    return {"models": models, "saved": saved, **generations[-1].metrics["measured"]}
+        models.append(known | cost | {"saved": savings(first, cost)} | dict(generation.metrics["measured"]))
+    return {"models": models, "saved": models[-1]["saved"], **generations[-1].metrics["measured"]}
+
+
+def savings(first: Mapping[str, float], cost: Mapping[str, float]) -> dict[str, float]:
+    """Shares of a model's costs that another one does not have; `speed`, by how much more it does in a time."""
+    saved = {name: 1 - cost[name] / first[name] for name in first if name != "seconds"}
+    return saved | {"speed": first["seconds"] / cost["seconds"] - 1}
 
 
 def generation_table(task: Task, models: Sequence[Mapping[str, Any]], title: str) -> Table:

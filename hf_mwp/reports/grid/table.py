@@ -174,7 +174,7 @@ class Table:
                 check_name(column.stage, self.stage_names, "stage", place)
             if column.needs is not None:
                 check_name(column.needs, variables, "variable", place)
-            for other in column.mean_of or []:
+            for other in [*(column.mean_of or ()), *(column.pooled_of or ())]:
                 check_name(other, self.columns, "column", place)
             if column.share_of is not None:
                 check_name(column.share_of.get("column"), self.columns, "column", place)

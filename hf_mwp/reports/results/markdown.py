@@ -68,7 +68,7 @@ def _differences(result: TableResult) -> list[str]:
     lines = []
     for arm in result.arms:
         for column in result.shown_columns:
-            interval = None if arm is other else paired_interval(arm, other, column.name)
+            interval = None if arm is other else paired_interval(arm, other, column)
             if interval is not None:
                 lines.append(f"- {arm.title} minus {other.title}, {column.title}: {interval}")
     return lines

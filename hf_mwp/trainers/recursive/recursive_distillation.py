@@ -14,8 +14,8 @@ from typing import Any
 from torch import nn
 from transformers import PreTrainedModel
 
-from ...distillation.teachers.cache.fingerprint import describe_collator, hash_model, hash_processing, row_key
 from ...distillation.objectives import Objective
+from ...distillation.teachers.cache.fingerprint import describe_collator, hash_model, hash_processing, row_key
 from ...metrics import count_parameters
 from ...models.architecture import layer_parts
 from ...option_roles import ROLES, Role

@@ -10,22 +10,22 @@ def arm(**figures):
 
 
 def test_equal_differences_have_no_spread():
-    interval = paired_interval(arm(s1=3.0, s2=5.0, s3=9.0), arm(s3=8.0, s1=2.0, s2=4.0), "x")
-    assert (interval.mean, interval.low, interval.high, interval.num_seeds) == (1.0, 1.0, 1.0, 3)
+    interval = paired_interval(arm(s1=3.0, s2=5.0, s3=9.0), arm(s3=8.0, s1=2.0, s2=4.0), X)
+    assert (interval.mean, interval.low, interval.high, interval.num_pairs) == (1.0, 1.0, 1.0, 3)
 
 
 def test_pairs_are_seeds_that_both_have():
-    interval = paired_interval(arm(s1=1.0, s2=2.0, s4=50.0), arm(s1=0.0, s2=3.0, s3=9.0), "x")
+    interval = paired_interval(arm(s1=1.0, s2=2.0, s4=50.0), arm(s1=0.0, s2=3.0, s3=9.0), X)
     # Of two pairs a quarter of all draws has the one twice: the interval reaches from one difference to the other.
-    assert (interval.mean, interval.low, interval.high, interval.num_seeds) == (0.0, -1.0, 1.0, 2)
-    assert paired_interval(arm(s1=1.0), arm(s1=0.0), "x") is None
-    assert paired_interval(arm(s1=1.0, s2=1.0), arm(s1=0.0, s2=1.0), "y") is None
+    assert (interval.mean, interval.low, interval.high, interval.num_pairs) == (0.0, -1.0, 1.0, 2)
+    assert paired_interval(arm(s1=1.0), arm(s1=0.0), X) is None
+    assert paired_interval(arm(s1=1.0, s2=1.0), arm(s1=0.0, s2=1.0), Column("y", "y")) is None
 
 
 def test_many_pairs_come_near_the_normal_interval():
     differences = np.random.default_rng(1).normal(2.0, 1.0, 100)
     ours = arm(**{f"s{seed}": float(value) for seed, value in enumerate(differences)})
-    interval = paired_interval(ours, arm(**{f"s{seed}": 0.0 for seed in range(100)}), "x")
+    interval = paired_interval(ours, arm(**{f"s{seed}": 0.0 for seed in range(100)}), X)
     half = 1.96 * differences.std() / 10
     assert interval.low == pytest.approx(differences.mean() - half, abs=0.05)
     assert interval.high == pytest.approx(differences.mean() + half, abs=0.05)

@@ -22,8 +22,8 @@ class TeacherCache(RowStore):
     """
     What a frozen teacher says to the rows of a data set, so that it has to be asked once and not in every epoch.
 
-    A row is found by its key, see [`~distillation.teachers.cache.fingerprint.row_key`]. Numbers are fp16, and fp32 in rows
-    where one is too large for that; they lie without padding in files of some ten megabytes.
+    A row is found by its key, see [`~distillation.teachers.cache.fingerprint.row_key`]. Numbers are fp16, and fp32 in
+    rows where one is too large for that; they lie without padding in files of some ten megabytes.
 
     Args:
         folder (`str` or `Path`), fingerprint (`str`), verify (`bool`, *optional*, defaults to `True`):
