@@ -7,6 +7,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, Trainer, TrainerCallback, TrainingArguments
 
 from hf_mwp import DistillationConfig, DistillationTrainer, MwpSolver, SolverConfig, SolverTrainer
+from hf_mwp.distillation.objectives import AttentionMaps, AttentionRelations, SoftLabels
 from hf_mwp.models.architecture import layer_parts
 from hf_mwp.pruning import AttentionEntropy, GateGradient, HeadPruningCallback, RandomImportance, prune_heads
 from tests.pruning.encoders import tiny_batch, tiny_encoder
@@ -166,6 +167,9 @@ def test_the_best_checkpoint_has_all_heads_pruned_and_brings_its_own_gates(cut, 
 def test_solvers_are_pruned_while_they_learn_and_while_they_are_distilled(tmp_path):
     processor = tiny_processor(max_length=32)
     teacher = tiny_solver(processor, layers=4)
+    student = tiny_solver(processor)
+    for model in (student, teacher):
+        model.set_attn_implementation("eager")
     makers = {
         "train": lambda folder, callback: SolverTrainer(
             model=tiny_solver(processor),
@@ -175,16 +179,17 @@ def test_solvers_are_pruned_while_they_learn_and_while_they_are_distilled(tmp_pa
             callbacks=[callback],
         ),
         "distil": lambda folder, callback: DistillationTrainer(
-            model=tiny_solver(processor),
+            model=student,
             teacher_model=teacher,
             args=arguments(folder, DistillationConfig),
+            objectives=[SoftLabels(), AttentionMaps(), AttentionRelations()],
             train_dataset=tiny_rows(),
             processing_class=processor,
             callbacks=[callback],
         ),
     }
     for name, make in makers.items():
-        callback = HeadPruningCallback(max_ratio=0.5, events=2)
+        callback = HeadPruningCallback(max_ratio=0.5, events=2, until=0.5, cut="event" if name == "distil" else "end")
         trainer = make(tmp_path / name, callback)
         trainer.train()
         trainer.save_model()
