@@ -32,9 +32,10 @@ from hf_mwp.models import (
     MwpStudentForSequenceClassification,
     MwpStudentModel,
 )
+from hf_mwp.pruning import HeadGates, NeuronGates
 from hf_mwp.trainers import DistillationConfig, DistillationTrainer
 from hf_mwp.trainers.pretraining.tagging_loss import TaggingLoss
-from tests.tiny import tiny_masked_lm, tiny_processor, tiny_rows, tiny_solver
+from tests.tiny import tiny_classifier, tiny_masked_lm, tiny_processor, tiny_rows, tiny_solver
 
 
 META = torch.device("meta")
@@ -105,6 +106,8 @@ MODELS = {
         tokens(labels=torch.zeros(2, dtype=torch.long)),
     ),
     "solver": lambda: solver_and_batch(),
+    "BERT with gates": lambda: gated(tiny_classifier(), tokens(labels=torch.zeros(2, dtype=torch.long))),
+    "solver with gates": lambda: gated(*solver_and_batch()),
     "solver with bottlenecks": lambda: solver_and_batch(bottleneck_layers=[1], bottleneck_size=4),
 }
 
@@ -113,6 +116,12 @@ def solver_and_batch(**fields):
     processor = tiny_processor()
     model = solver(processor, **fields)
     return model, model.make_collator(processor)(encoded_problems(processor))
+
+
+def gated(model, batch):
+    HeadGates(model).close({0: [1]})
+    NeuronGates(model).close({1: [0, 3]})
+    return model, batch
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -160,6 +169,8 @@ def test_a_step_of_all_objectives(kind, tmp_path):
         rows = {"train_dataset": features}
     for model in (student, teacher):
         model.set_attn_implementation("eager")
+    # Attention is compared head by head, but for those that are closed.
+    HeadGates(student).close({0: [1]})
     args = DistillationConfig(str(tmp_path), use_cpu=True, report_to="none")
     trainer = DistillationTrainer(student, teacher, args, objectives=[make() for make in OBJECTIVES], **rows)
     batch = moved(next(iter(trainer.get_train_dataloader())))

@@ -132,6 +132,13 @@ def layer_parts(model: nn.Module) -> list[LayerParts]:
     return found
 
 
+def cut_heads(model: nn.Module) -> list[list[int]]:
+    """By layer, the heads that the config of a model's encoder says were cut, counted as before the first of them."""
+    encoder = find_encoder(model)
+    noted, layers = getattr(encoder.config, "cut_heads", None), len(layer_parts(model))
+    return [list(heads) for heads in noted] if noted and len(noted) == layers else [[] for _ in range(layers)]
+
+
 def _linear(layer: nn.Module, name: str, index: int) -> nn.Linear | None:
     module = layer
     for step in name.split("."):
@@ -149,4 +156,4 @@ def _linear(layer: nn.Module, name: str, index: int) -> nn.Linear | None:
     )
 
 
-__all__ = ["ARCHITECTURES", "Architecture", "LayerParts", "find_encoder", "layer_parts"]
+__all__ = ["ARCHITECTURES", "Architecture", "LayerParts", "cut_heads", "find_encoder", "layer_parts"]

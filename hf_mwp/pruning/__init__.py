@@ -14,6 +14,7 @@ from .head_importance import (
     WeightNorm,
 )
 from .head_pruning_callback import HeadPruningCallback
+from .importance_heatmap import draw_importance, load_scores, save_scores
 
 
 __all__ = [
@@ -28,7 +29,10 @@ __all__ = [
     "RandomImportance",
     "WeightNorm",
     "choose_heads",
+    "draw_importance",
     "export_dense",
+    "load_scores",
     "prune_heads",
     "prune_neurons",
+    "save_scores",
 ]

@@ -18,7 +18,7 @@ from ..models.mwp_student import (
 )
 from ..models.mwp_student.layers_mwp_student import MwpStudentBias
 from .gates import HeadGates, NeuronGates, check_indices
-from .slicing import slice_heads, slice_neurons
+from .slicing import note_cut_heads, slice_heads, slice_neurons
 
 
 # By the end of a model's class name.
@@ -57,15 +57,18 @@ def prune_heads(model: nn.Module, heads: Mapping[int, Iterable[int]]) -> nn.Modu
     >>> smaller.save_pretrained("pruned")
     ```
     """
-    return _prune(model, heads, lambda parts: parts.num_heads, slice_heads)
+    heads = {layer: {*indices} for layer, indices in heads.items()}
+    smaller = _sliced(model, heads, lambda parts: parts.num_heads, slice_heads)
+    note_cut_heads(smaller, heads)
+    return to_student(smaller)
 
 
 def prune_neurons(model: nn.Module, neurons: Mapping[int, Iterable[int]]) -> nn.Module:
     """A model without some feed-forward neurons; as [`prune_heads`] in all else."""
-    return _prune(model, neurons, lambda parts: parts.num_neurons, slice_neurons)
+    return to_student(_sliced(model, neurons, lambda parts: parts.num_neurons, slice_neurons))
 
 
-def _prune(model: nn.Module, cut: Mapping, count: Callable[[LayerParts], int], slice_: Callable) -> nn.Module:
+def _sliced(model: nn.Module, cut: Mapping, count: Callable[[LayerParts], int], slice_: Callable) -> nn.Module:
     cut = {layer: set(indices) for layer, indices in cut.items()}
     check_indices(cut, [count(parts) for parts in layer_parts(model)])
     smaller = copy.deepcopy(model)
@@ -74,7 +77,7 @@ def _prune(model: nn.Module, cut: Mapping, count: Callable[[LayerParts], int], s
     for layer, parts in enumerate(layer_parts(smaller)):
         if layer in cut:
             slice_(parts, [index for index in range(count(parts)) if index not in cut[layer]])
-    return to_student(smaller)
+    return smaller
 
 
 def remove_gates(model: nn.Module) -> None:
@@ -83,6 +86,7 @@ def remove_gates(model: nn.Module) -> None:
         for kind in (HeadGates, NeuronGates):
             if hasattr(module, kind.buffer):
                 delattr(module, kind.buffer)
+                delattr(module, kind.record)
                 keys = [key for key, hook in module._forward_pre_hooks.items() if hook is kind.multiply]
                 for key in keys:
                     del module._forward_pre_hooks[key]

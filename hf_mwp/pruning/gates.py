@@ -39,6 +39,8 @@ class Gates:
     """
 
     buffer: str
+    record: str
+    """Name of the attribute that has the closed ones as a set: to know them, no device is waited for."""
 
     def __init__(self, model: nn.Module) -> None:
         self._modules: list[nn.Module | None] = []
@@ -51,7 +53,18 @@ class Gates:
             if module is not None:
                 factors = torch.ones(count, device=module.weight.device)
                 module.register_buffer(self.buffer, factors, persistent=False)
+                setattr(module, self.record, frozenset())
                 self._handles.append(module.register_forward_pre_hook(self.multiply))
+
+    @classmethod
+    def found_on(cls, model: nn.Module) -> Gates | None:
+        """The gates that a model has already; `remove` of what is returned leaves them on."""
+        modules = [cls._projection(parts) for parts in layer_parts(model)]
+        if not any(hasattr(module, cls.buffer) for module in modules):
+            return None
+        gates = cls.__new__(cls)
+        gates._modules, gates._handles = modules, []
+        return gates
 
     @property
     def values(self) -> list[Tensor | None]:
@@ -87,14 +100,17 @@ class Gates:
         check_indices(chosen, [0 if value is None else value.shape[-1] for value in self.values])
         with torch.no_grad():
             for layer, indices in chosen.items():
-                if self.values[layer] is not None:
-                    self.values[layer][..., list(indices)] = 0.0
+                module = self._modules[layer]
+                if module is not None:
+                    getattr(module, self.buffer)[..., list(indices)] = 0.0
+                    setattr(module, self.record, getattr(module, self.record) | {*indices})
 
     def open(self) -> None:
         """Sets all factors to 1."""
-        for value in self.values:
-            if value is not None:
-                value.fill_(1.0)
+        for module in self._modules:
+            if module is not None:
+                getattr(module, self.buffer).fill_(1.0)
+                setattr(module, self.record, frozenset())
 
     def remove(self) -> None:
         """Takes hooks and factors off; a second call does nothing."""
@@ -103,6 +119,7 @@ class Gates:
         for module in self._modules if self._handles else ():
             if module is not None:
                 delattr(module, self.buffer)
+                delattr(module, self.record)
         self._handles = []
 
     def __enter__(self) -> Gates:
@@ -128,6 +145,7 @@ class HeadGates(Gates):
     """[`Gates`] on the contexts of attention heads, before the output projection."""
 
     buffer = HEAD_GATE
+    record = "closed_heads"
 
     @staticmethod
     def _projection(parts: LayerParts) -> nn.Module | None:
@@ -151,6 +169,7 @@ class NeuronGates(Gates):
     """[`Gates`] on the activations of feed-forward neurons, before the second linear layer."""
 
     buffer = NEURON_GATE
+    record = "closed_neurons"
 
     @staticmethod
     def _projection(parts: LayerParts) -> nn.Module | None:
@@ -167,6 +186,11 @@ class NeuronGates(Gates):
         return activations * (gate if gate.dim() == 1 else gate[:, None]), *rest
 
 
+def closed_heads(model: nn.Module) -> list[frozenset[int]]:
+    """By layer, the heads that [`HeadGates`] have closed; no device is waited for."""
+    return [getattr(parts.attention_output, HeadGates.record, frozenset()) for parts in layer_parts(model)]
+
+
 def check_indices(chosen: Mapping[int, Iterable[int]], counts: list[int]) -> None:
     """Raises `ValueError` for layers, heads or neurons that there are not; `counts` has how many each layer has."""
     for layer, indices in chosen.items():
@@ -177,4 +201,4 @@ def check_indices(chosen: Mapping[int, Iterable[int]], counts: list[int]) -> Non
             raise ValueError(f"Layer {layer} has no {wrong[0]}: it has {counts[layer]}, counted from 0.")
 
 
-__all__ = ["Gates", "HeadGates", "NeuronGates", "check_indices"]
+__all__ = ["Gates", "HeadGates", "NeuronGates", "check_indices", "closed_heads"]

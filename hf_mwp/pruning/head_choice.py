@@ -14,7 +14,8 @@ def choose_heads(
     The heads with the lowest scores over all layers.
 
     Args:
-        scores (`Tensor` of shape `(layers, heads)`): As [`HeadImportance.scores`] gives them, NaN where no head is.
+        scores (`Tensor` of shape `(layers, heads)`):
+            As [`HeadImportance.scores`] gives them, NaN where no head is, or none that is open.
         ratio (`float`): Share of the heads to cut, rounded down to whole heads (Algorithm 1, line 5).
         floor (`int`, *optional*, defaults to 1): Heads that each layer keeps, as far as it has them.
         total (`int`, *optional*): Heads that the ratio is of; by default those with scores.
@@ -37,7 +38,9 @@ def choose_heads(
     # 0.3 * 10 is a little less than 3.
     wanted = math.floor(ratio * (int(there.sum()) if total is None else total) + 1e-9)
     chosen = {(layer, head) for layer, heads in (gone or {}).items() for head in heads}
-    left = [int(row.sum()) - sum(layer == at for at, _ in chosen) for layer, row in enumerate(there)]
+    left = there.sum(1).tolist()
+    for layer, head in chosen:
+        left[layer] -= int(there[layer, head])
     order = sorted((scores[layer, head].item(), layer, head) for layer, head in there.nonzero().tolist())
     for _, layer, head in order:
         if len(chosen) >= wanted:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..models.architecture import find_encoder, layer_parts
-from .gates import HeadGates
+from .gates import HeadGates, closed_heads
 
 
 class HeadImportance:
@@ -18,7 +18,7 @@ class HeadImportance:
     A score of each attention head of a model; the lowest are pruned first.
 
     Derived classes say how in `measure`. Scores are an array `(layers, heads of the largest layer)` of float64 on the
-    CPU, NaN where a layer has fewer heads.
+    CPU, NaN where a layer has fewer heads, and for heads that gates have closed.
 
     Attributes:
         needs_batches (`bool`): Whether scores depend on data.
@@ -49,14 +49,20 @@ class HeadImportance:
                 rows = self.measure(model, batches)
             finally:
                 model.train(training)
+        closed = closed_heads(model)
+        self._check(rows, closed)
         scores = as_array(rows)
-        lost = [layer for layer, row in enumerate(rows) if not row.isfinite().all()]
-        if lost:
-            raise ValueError(
-                f"{type(self).__name__} gives no numbers for heads of layer {lost[0]}: the model's weights or outputs "
-                "are not finite."
-            )
+        for layer, shut in enumerate(closed):
+            scores[layer, [*shut]] = torch.nan
         return scores
+
+    def _check(self, rows: list[Tensor], closed: list[frozenset[int]]) -> None:
+        for layer, (row, shut) in enumerate(zip(rows, closed, strict=True)):
+            if not row[_are_open(row, shut)].isfinite().all():
+                raise ValueError(
+                    f"{type(self).__name__} gives no numbers for heads of layer {layer}: the model's weights or "
+                    "outputs are not finite."
+                )
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
         """By layer, the scores `(heads,)`; the model is in evaluation mode."""
@@ -145,19 +151,23 @@ class GateGradient(HeadImportance):
     """
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
-        with HeadGates(model) as gates, torch.enable_grad():
-            sums: list[Tensor] | None = None
-            for batch in batches:
-                gates.values = values = [None if each is None else torch.ones_like(each) for each in gates.values]
-                present = [each.requires_grad_() for each in values if each is not None]
-                loss = model(**batch).get("loss")
-                if loss is None:
-                    raise ValueError("GateGradient needs batches with labels: the model gives no loss.")
-                gradients = torch.autograd.grad(loss, present)
-                found = [each.abs().double().cpu() / len(batches) for each in gradients]
-                sums = found if sums is None else [a + b for a, b in zip(sums, found, strict=True)]
+        with HeadGates.found_on(model) or HeadGates(model) as gates, torch.enable_grad():
+            before, sums = gates.values, None
+            present = [each.clone().requires_grad_() for each in before if each is not None]
+            factors = iter(present)
+            gates.values = [None if each is None else next(factors) for each in before]
+            try:
+                for batch in batches:
+                    loss = model(**batch).get("loss")
+                    if loss is None:
+                        raise ValueError("GateGradient needs batches with labels: the model gives no loss.")
+                    gradients = torch.autograd.grad(loss, present)
+                    found = [each.abs().double().cpu() / len(batches) for each in gradients]
+                    sums = found if sums is None else [a + b for a, b in zip(sums, found, strict=True)]
+            finally:
+                gates.values = before
             found = iter(sums)
-            return [torch.zeros(0) if each is None else next(found) for each in values]
+            return [torch.zeros(0) if each is None else next(found) for each in before]
 
 
 class CombinedImportance(HeadImportance):
@@ -181,18 +191,30 @@ class CombinedImportance(HeadImportance):
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
         parts = [(self.alpha, WeightNorm()), (1 - self.alpha, AttentionEntropy())]
-        summed: list[Tensor] | None = None
+        closed, summed = closed_heads(model), None
         for share, importance in parts:
             if not share:
                 continue
             rows = [row.double() for row in importance.measure(model, batches)]
-            if self.by_layer:
-                rows = [self.normalization(row) if len(row) else row for row in rows]
-            else:
-                rows = list(self.normalization(torch.cat(rows)).split([len(row) for row in rows]))
-            rows = [share * row for row in rows]
-            summed = rows if summed is None else [a + b for a, b in zip(summed, rows, strict=True)]
-        return summed
+            importance._check(rows, closed)
+            there = [_are_open(row, shut) for row, shut in zip(rows, closed, strict=True)]
+            groups = zip(rows, there, strict=True) if self.by_layer else [(torch.cat(rows), torch.cat(there))]
+            normal = torch.cat([share * self._normalized(values, counted) for values, counted in groups])
+            summed = normal if summed is None else summed + normal
+        return list(summed.split([len(row) for row in rows]))
+
+    def _normalized(self, values: Tensor, counted: Tensor) -> Tensor:
+        """Those that count, on a scale that they alone make; NaN for the others."""
+        normal = torch.full_like(values, torch.nan)
+        if counted.any():
+            normal[counted] = self.normalization(values[counted])
+        return normal
+
+
+def _are_open(row: Tensor, closed: frozenset[int]) -> Tensor:
+    there = torch.ones(len(row), dtype=torch.bool)
+    there[[*closed]] = False
+    return there
 
 
 def min_max(values: Tensor) -> Tensor:
@@ -222,7 +244,12 @@ def mean_over_queries(model: nn.Module, batches: list[Mapping[str, Any]], measur
     count = 0
     with eager_attention(model):
         for batch in batches:
-            attentions = model(**batch, output_attentions=True)["attentions"]
+            attentions = model(**batch, output_attentions=True).get("attentions")
+            if not attentions:
+                raise ValueError(
+                    f"{type(model).__name__} returns no attention matrices, so that there is nothing to measure: "
+                    "score heads by their weights (`alpha=1.0`, or `importance=WeightNorm()`)."
+                )
             mask = batch.get("attention_mask")
             mask = attentions[0].new_ones(attentions[0].shape[::3]) if mask is None else mask.to(attentions[0].dtype)
             # Summed in double: the same for other sizes of batches.

@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate.utils import send_to_device
+from accelerate.utils import broadcast_object_list, send_to_device
 from torch import nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_callback import ExportableState
 
 from ..models.architecture import find_encoder
-from .cutting import prune_heads
-from .gates import HeadGates
 from .head_choice import choose_heads
+from .head_closing import CLOSINGS
 from .head_importance import CombinedImportance, HeadImportance
 
 
@@ -29,9 +28,9 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
     closed stay so. When the training ends, they are cut, and what `Trainer.save_model` and `save_pretrained` write
     from then on is the smaller model, which plain `from_pretrained` loads.
 
-    Gates and their log are saved with each checkpoint; a training that is resumed prunes as one that was never
-    interrupted. With `load_best_model_at_end` only checkpoints whose heads are all pruned are taken for the best, and
-    the best one's own gates come with it. Scoring draws no random number of the training.
+    The closed heads and their log are saved with each checkpoint; a training that is resumed prunes as one that was
+    never interrupted. With `load_best_model_at_end` only checkpoints whose heads are all pruned are taken for the
+    best, and the best one's own heads come with it. Scoring draws no random number of the training.
 
     Args:
         max_ratio (`float`, *optional*, defaults to 0.3): Share of the heads that is pruned in the end.
@@ -45,11 +44,18 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             schedule ends with the training.
         calibration_batches (`int`, *optional*, defaults to 8): Training batches that heads are scored on.
         floor (`int`, *optional*, defaults to 1): Heads that each layer keeps.
+        cut (`str`, *optional*, defaults to `"end"`):
+            `"event"` cuts heads out of the linear layers and of AdamW's state as soon as they are pruned, so that
+            steps get faster; the losses stay those of `"end"`. Checkpoints then have the shapes of their step: give
+            the callback to the trainer's `callbacks`, and it fits the model to the one that a run resumes from. In
+            one process only.
 
     Raises:
         ValueError:
             Ratios outside `[0, 1)`, `min_ratio` above `max_ratio`, a power or a share that is not positive. When the
-            training begins: an encoder of an unknown type, fewer steps than events, FSDP.
+            training begins: an encoder of an unknown type, fewer steps than events, FSDP, scores that cannot be had
+            (no training examples, no attention matrices, weights that are no numbers), a `floor` that leaves fewer
+            heads to prune than `max_ratio` asks for; with `cut="event"` several processes or an unknown optimiser.
 
     References:
         Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation", equations
@@ -76,6 +82,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         until: float = 1.0,
         calibration_batches: int = 8,
         floor: int = 1,
+        cut: str = "end",
     ) -> None:
         if not 0 <= min_ratio <= max_ratio < 1:
             raise ValueError(
@@ -86,13 +93,18 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             raise ValueError(f"`power` ({power}) must be above 0, and `until` ({until}) above 0 and at most 1.")
         if events < 1 or calibration_batches < 1 or floor < 0:
             raise ValueError("`events` and `calibration_batches` must be at least 1, `floor` at least 0.")
+        if cut not in CLOSINGS:
+            raise ValueError(f"`cut` must be one of {', '.join(CLOSINGS)}, not {cut!r}.")
         self.max_ratio, self.min_ratio, self.power, self.until = max_ratio, min_ratio, power, until
         self.importance = CombinedImportance(alpha) if importance is None else importance
         self.num_events, self.calibration_batches, self.floor = events, calibration_batches, floor
         self.closed: dict[int, list[int]] = {}
         self.log: list[dict[str, Any]] = []
-        """Of each event `step`, `ratio`, `heads` (the closed ones by layer), and `scores`, an array as lists."""
-        self._gates: HeadGates | None = None
+        """
+        Of each event `step`, `ratio`, `heads` (the closed ones by layer), and `scores`, an array as lists, `None` for
+        heads that were closed before.
+        """
+        self.cut, self._closing = cut, CLOSINGS[cut]()
         self._total = 0
 
     def ratio_at(self, step: int, max_steps: int) -> float:
@@ -109,7 +121,18 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps, in a form that JSON has."""
         heads = [[layer, head] for layer, heads in self.closed.items() for head in heads]
-        return {"args": {}, "attributes": {"heads": heads, "log": self.log}}
+        return {"args": {}, "attributes": {"heads": heads, "log": self.log, "cut": self.cut}}
+
+    def on_init_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        model: nn.Module | None = None,
+        **kwargs,
+    ) -> None:
+        if model is not None:
+            self._closing.expect(model)
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: nn.Module, **kwargs
@@ -122,18 +145,23 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
                 "`events` to at most that."
             )
         find_encoder(model)
-        if self._gates is None:
-            self._gates = HeadGates(model)
-        self._total = sum(value.shape[-1] for value in self._gates.values if value is not None)
+        self._closing.check(args, self.floor, kwargs["optimizer"])
         saved = state.stateful_callbacks.get(type(self).__name__) if state.global_step else None
-        self._restore(saved["attributes"] if saved else {"heads": [], "log": []})
+        attributes = saved["attributes"] if saved else {"heads": [], "log": []}
+        if attributes.get("cut", self.cut) != self.cut:
+            raise ValueError(
+                f"The checkpoint was pruned with `cut={attributes['cut']!r}`: go on so, not with {self.cut!r}."
+            )
+        self._read(attributes)
+        self._total = sum(self._closing.begin(model, self.closed))
         if not state.global_step:
-            self._prune(args, state, model, kwargs["train_dataloader"])
+            self._rehearse(args, model, kwargs["train_dataloader"])
+            self._prune(args, state, model, **kwargs)
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: nn.Module, **kwargs
     ) -> None:
-        self._prune(args, state, model, kwargs["train_dataloader"])
+        self._prune(args, state, model, **kwargs)
 
     def on_evaluate(
         self,
@@ -157,7 +185,8 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         if args.load_best_model_at_end and state.best_model_checkpoint is not None:
             path = Path(state.best_model_checkpoint) / "trainer_state.json"
             saved = json.loads(path.read_text(encoding="utf-8"))["stateful_callbacks"]
-            self._restore(saved[type(self).__name__]["attributes"])
+            self._read(saved[type(self).__name__]["attributes"])
+            self._closing.restore(model, self.closed)
 
         def save_pretrained(*args, **kwargs) -> None:
             self.pruned(model).save_pretrained(*args, **kwargs)
@@ -169,7 +198,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         """The model that was trained without the heads that are closed; see [`prune_heads`]."""
         saves = model.__dict__.pop("save_pretrained", None)
         try:
-            return prune_heads(model, self.closed)
+            return self._closing.smaller(model, self.closed)
         finally:
             if saves is not None:
                 model.save_pretrained = saves
@@ -177,27 +206,44 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
     def _is_pruned(self, state: TrainerState) -> bool:
         return state.global_step >= self.event_steps(state.max_steps)[-1]
 
-    def _prune(self, args: TrainingArguments, state: TrainerState, model: nn.Module, loader: Any) -> None:
+    def _rehearse(self, args: TrainingArguments, model: nn.Module, loader: Any) -> None:
+        """What would fail at some event fails before the training."""
+        batches = self._calibration(args, model, loader)[:1] if self.importance.needs_batches else []
+        choose_heads(self.importance.scores(model, batches), self.max_ratio, self.floor)
+
+    def _prune(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        model: nn.Module,
+        train_dataloader: Any,
+        optimizer: Any = None,
+        **kwargs,
+    ) -> None:
         if state.global_step not in self.event_steps(state.max_steps):
             return
-        batches = self._calibration(args, model, loader) if self.importance.needs_batches else []
-        scores = self.importance.scores(model, batches)
+        batches = self._calibration(args, model, train_dataloader) if self.importance.needs_batches else []
+        scores = self._closing.all_heads(self.importance.scores(model, batches))
+        # Rounding may differ between devices; the heads may not.
+        [scores] = broadcast_object_list([scores])
         ratio = self.ratio_at(state.global_step, state.max_steps)
         self.closed = choose_heads(scores, ratio, self.floor, self._total, self.closed)
-        self._gates.close(self.closed)
+        self._closing.close(model, self.closed, optimizer)
         self.log.append(
             {
                 "step": state.global_step,
                 "ratio": ratio,
                 "heads": {str(layer): heads for layer, heads in self.closed.items()},
-                "scores": [[round(score, 6) for score in row if math.isfinite(score)] for row in scores.tolist()],
+                "scores": [
+                    [round(score, 6) if math.isfinite(score) else None for score in row] for row in scores.tolist()
+                ],
             }
         )
 
     def _calibration(self, args: TrainingArguments, model: nn.Module, loader: Any) -> list[Mapping[str, Any]]:
         """The same batches on each process and at each event, made of examples from all over the data set."""
         data, size = loader.dataset, args.per_device_train_batch_size
-        wanted = self.calibration_batches * size
+        wanted = self.calibration_batches * size * args.world_size
         device = next(model.parameters()).device
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
             if hasattr(data, "__len__"):
@@ -210,13 +256,11 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             batches = [loader.collate_fn(examples[at : at + size]) for at in range(0, len(examples), size)]
         return [send_to_device(batch, device) for batch in batches]
 
-    def _restore(self, attributes: Mapping[str, Any]) -> None:
+    def _read(self, attributes: Mapping[str, Any]) -> None:
         self.closed = {}
         for layer, head in attributes["heads"]:
             self.closed.setdefault(layer, []).append(head)
         self.log = list(attributes["log"])
-        self._gates.open()
-        self._gates.close(self.closed)
 
 
 __all__ = ["HeadPruningCallback"]

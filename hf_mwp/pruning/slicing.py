@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ..models.architecture import LayerParts
+from ..models.architecture import LayerParts, cut_heads, find_encoder, layer_parts
 
 
 def slice_heads(parts: LayerParts, kept: Sequence[int], optimizer: torch.optim.Optimizer | None = None) -> None:
@@ -50,6 +51,40 @@ def slice_inputs(linear: nn.Linear, columns: Tensor, optimizer: torch.optim.Opti
     linear.in_features = len(columns)
 
 
+def note_cut_heads(model: nn.Module, cut: Mapping[int, Iterable[int]]) -> None:
+    """
+    Adds heads that have been cut just now to those in the config of the encoder.
+
+    Args:
+        model (`nn.Module`): Without these heads.
+        cut (`Mapping[int, Iterable[int]]`): By layer, the heads, as they were counted before they went.
+    """
+    noted = cut_heads(model)
+    for layer, parts in enumerate(layer_parts(model)):
+        gone = list(cut.get(layer, ()))
+        total = parts.num_heads + len(gone) + len(noted[layer])
+        labels = [head for head in range(total) if head not in noted[layer]]
+        noted[layer] = sorted([*noted[layer], *(labels[head] for head in gone)])
+    find_encoder(model).config.cut_heads = noted if any(noted) else None
+
+
+def fit_heads(model: nn.Module, state_dict: Mapping[str, Tensor], *rest: Any) -> None:
+    """
+    Gives the linear layers of attention the shapes that they have in a state dict, with whatever values: a hook for
+    `register_load_state_dict_pre_hook`.
+    """
+    names = {module: name for name, module in model.named_modules()}
+    for parts in layer_parts(model):
+        for linear in filter(None, (parts.query, parts.key, parts.value, parts.attention_output)):
+            weight = state_dict.get(f"{names[linear]}.weight")
+            if weight is None or weight.shape == linear.weight.shape:
+                continue
+            linear.out_features, linear.in_features = weight.shape
+            linear.weight.data = linear.weight.new_zeros(weight.shape)
+            if linear.bias is not None:
+                linear.bias.data = linear.bias.new_zeros(len(weight))
+
+
 def _slice(parameter: nn.Parameter, dim: int, index: Tensor, optimizer: torch.optim.Optimizer | None) -> None:
     index, before = index.to(parameter.device), parameter.shape
     state = {} if optimizer is None else optimizer.state.get(parameter, {})
@@ -63,4 +98,4 @@ def _slice(parameter: nn.Parameter, dim: int, index: Tensor, optimizer: torch.op
             state[name] = value.index_select(dim, index)
 
 
-__all__ = ["slice_heads", "slice_inputs", "slice_neurons", "slice_outputs"]
+__all__ = ["fit_heads", "note_cut_heads", "slice_heads", "slice_inputs", "slice_neurons", "slice_outputs"]

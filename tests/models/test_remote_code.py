@@ -15,6 +15,7 @@ from hf_mwp.models.mwp_student import (
     remote_code,
     save_student_code,
 )
+from hf_mwp.pruning import prune_heads, prune_neurons
 
 
 # Loads a folder with some Auto classes while hf_mwp cannot be imported, installed or not; prints the classes of the
@@ -83,7 +84,9 @@ def load_without_hf_mwp(tmp_path):
 
 
 def test_published_encoder_loads_without_hf_mwp(tmp_path, load_without_hf_mwp):
-    model = MwpStudentModel(tiny_config()).eval()
+    # As it is pruned: the first layer's other head is cut from what was a layer of two, the last one is left alone.
+    model = prune_neurons(prune_heads(MwpStudentModel(tiny_config()).eval(), {0: [1]}), {0: [0, 5]})
+    assert model.config.heads_per_layer == [1, 1, 0] and model.config.cut_heads == [[1], [], []]
     folder = tmp_path / "student"
     model.save_pretrained(folder)
     save_student_code(folder)

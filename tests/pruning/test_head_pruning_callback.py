@@ -1,11 +1,15 @@
 import json
+from types import SimpleNamespace
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, Trainer, TrainerCallback, TrainingArguments
 
 from hf_mwp import DistillationConfig, DistillationTrainer, MwpSolver, SolverConfig, SolverTrainer
-from hf_mwp.pruning import AttentionEntropy, HeadPruningCallback, RandomImportance
+from hf_mwp.distillation.objectives import AttentionMaps, AttentionRelations, SoftLabels
+from hf_mwp.models.architecture import layer_parts
+from hf_mwp.pruning import AttentionEntropy, GateGradient, HeadPruningCallback, RandomImportance, prune_heads
 from tests.pruning.encoders import tiny_batch, tiny_encoder
 from tests.tiny import tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
 from tests.trainers.distilling import pad
@@ -16,9 +20,9 @@ def arguments(folder, kind=TrainingArguments, **fields):
     return kind(output_dir=str(folder), use_cpu=True, report_to="none", disable_tqdm=True, **(defaults | fields))
 
 
-def classifier_trainer(folder, callback, name="bert", **fields):
+def classifier_trainer(folder, callback, name="bert", sizes=None, **fields):
     return Trainer(
-        model=tiny_encoder(name, "ForSequenceClassification"),
+        model=tiny_encoder(name, "ForSequenceClassification", **(sizes or {})),
         args=arguments(folder, **fields),
         train_dataset=tiny_classifier_rows(32),
         eval_dataset=tiny_classifier_rows(8, seed=1),
@@ -85,8 +89,65 @@ def test_interrupted_and_resumed(tmp_path):
         assert torch.equal(value, other.model.state_dict()[name]), name
 
 
-def test_the_best_checkpoint_has_all_heads_pruned_and_brings_its_own_gates(tmp_path):
-    callback = HeadPruningCallback(max_ratio=0.5, events=2, until=0.5, importance=RandomImportance())
+NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+
+
+def new_classifier_trainer(folder, callback, **fields):
+    return classifier_trainer(folder, callback, sizes=NO_DROPOUT, **fields)
+
+
+def new_solver_trainer(folder, callback, **fields):
+    processor = tiny_processor(max_length=32)
+    return SolverTrainer(
+        model=tiny_solver(processor),
+        args=arguments(folder, SolverConfig, **fields),
+        train_dataset=tiny_rows(),
+        processing_class=processor,
+        callbacks=[callback],
+    )
+
+
+@pytest.mark.parametrize("new_trainer", [new_classifier_trainer, new_solver_trainer])
+def test_cutting_at_each_event_learns_as_gates_do_and_is_resumed(new_trainer, tmp_path):
+    fields = {"weight_decay": 0.1, "learning_rate": 1e-3, "save_strategy": "steps", "save_steps": 5}
+    trainers = {}
+    for name, cut, resume in [("gated", "end", None), ("whole", "event", None), ("parts", "event", True)]:
+        callback = HeadPruningCallback(max_ratio=0.5, events=4, calibration_batches=2, cut=cut)
+        if resume:
+            broken = new_trainer(
+                tmp_path / name, HeadPruningCallback(max_ratio=0.5, events=4, calibration_batches=2, cut=cut), **fields
+            )
+            broken.add_callback(StopAt(5))
+            broken.train()
+        trainers[name] = trainer = new_trainer(tmp_path / name, callback, **fields)
+        trainer.train(resume_from_checkpoint=resume)
+        trainer.save_model()
+        trainer.pruning = callback
+    gated, whole, parts = trainers.values()
+    assert [event["heads"] for event in whole.pruning.log] == [event["heads"] for event in gated.pruning.log]
+    for ours, theirs in zip(losses(whole), losses(gated), strict=True):
+        assert ours == pytest.approx(theirs, abs=1e-5)
+    assert losses(parts) == losses(whole) and parts.pruning.log == whole.pruning.log
+    for name, value in whole.model.state_dict().items():
+        assert torch.equal(value, parts.model.state_dict()[name]), name
+    # The averages of AdamW went with the heads.
+    query, dense = layer_parts(whole.model)[0], layer_parts(gated.model)[0]
+    assert query.num_heads == dense.num_heads - len(whole.pruning.closed[0])
+    assert whole.optimizer.state[query.query.weight]["exp_avg_sq"].shape == query.query.weight.shape
+    # All three write the same model.
+    saved = [load_file(tmp_path / name / "model.safetensors") for name in trainers]
+    for name, value in saved[0].items():
+        torch.testing.assert_close(saved[1][name], value, rtol=0, atol=1e-5)
+        assert torch.equal(saved[1][name], saved[2][name])
+
+
+def losses(trainer):
+    return [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+
+
+@pytest.mark.parametrize("cut", ["end", "event"])
+def test_the_best_checkpoint_has_all_heads_pruned_and_brings_its_own_gates(cut, tmp_path):
+    callback = HeadPruningCallback(max_ratio=0.5, events=2, until=0.5, importance=RandomImportance(), cut=cut)
     fields = {"save_strategy": "steps", "save_steps": 2, "eval_strategy": "steps", "eval_steps": 2}
     fields |= {"load_best_model_at_end": True, "metric_for_best_model": "loss", "learning_rate": 0.5}
     trainer = classifier_trainer(tmp_path, callback, **fields)
@@ -98,11 +159,17 @@ def test_the_best_checkpoint_has_all_heads_pruned_and_brings_its_own_gates(tmp_p
     heads = saved["stateful_callbacks"]["HeadPruningCallback"]["attributes"]["heads"]
     assert sorted(map(tuple, heads)) == sorted((layer, head) for layer, row in callback.closed.items() for head in row)
     assert len(heads) == 6
+    config = callback.pruned(trainer.model).config
+    assert config.cut_heads == [sorted(callback.closed.get(layer, [])) for layer in range(3)]
+    assert config.heads_per_layer == [4 - len(heads) for heads in config.cut_heads]
 
 
 def test_solvers_are_pruned_while_they_learn_and_while_they_are_distilled(tmp_path):
     processor = tiny_processor(max_length=32)
     teacher = tiny_solver(processor, layers=4)
+    student = tiny_solver(processor)
+    for model in (student, teacher):
+        model.set_attn_implementation("eager")
     makers = {
         "train": lambda folder, callback: SolverTrainer(
             model=tiny_solver(processor),
@@ -112,16 +179,17 @@ def test_solvers_are_pruned_while_they_learn_and_while_they_are_distilled(tmp_pa
             callbacks=[callback],
         ),
         "distil": lambda folder, callback: DistillationTrainer(
-            model=tiny_solver(processor),
+            model=student,
             teacher_model=teacher,
             args=arguments(folder, DistillationConfig),
+            objectives=[SoftLabels(), AttentionMaps(), AttentionRelations()],
             train_dataset=tiny_rows(),
             processing_class=processor,
             callbacks=[callback],
         ),
     }
     for name, make in makers.items():
-        callback = HeadPruningCallback(max_ratio=0.5, events=2)
+        callback = HeadPruningCallback(max_ratio=0.5, events=2, until=0.5, cut="event" if name == "distil" else "end")
         trainer = make(tmp_path / name, callback)
         trainer.train()
         trainer.save_model()
@@ -144,14 +212,79 @@ class StopAt(TrainerCallback):
 
 @pytest.mark.parametrize(
     "fields",
-    [{"max_ratio": 1.0}, {"min_ratio": 0.4}, {"min_ratio": -0.1}, {"power": 0}, {"until": 0}, {"events": 0}],
+    [
+        *({"max_ratio": 1.0}, {"min_ratio": 0.4}, {"min_ratio": -0.1}, {"power": 0}, {"power": -1.0}, {"until": 0}),
+        *({"events": 0}, {"calibration_batches": 0}, {"floor": -1}, {"cut": "now"}),
+    ],
 )
 def test_impossible_schedules(fields):
     with pytest.raises(ValueError, match="must be"):
         HeadPruningCallback(**fields)
 
 
-def test_too_few_steps(tmp_path):
-    trainer = classifier_trainer(tmp_path, HeadPruningCallback(events=9))
-    with pytest.raises(ValueError, match="has 8 steps, too few for 9 events"):
+class Mute(torch.nn.Module):
+    """A model that keeps its attention matrices to itself."""
+
+    def __init__(self, encoder):
+        super().__init__()
+        self.encoder, self.config, self.device = encoder, encoder.config, encoder.device
+
+    def forward(self, input_ids, attention_mask, labels, output_attentions=None):
+        return {"loss": self.encoder(input_ids, attention_mask, labels=labels).loss}
+
+
+class Nothing(torch.utils.data.IterableDataset):
+    """No examples, as nobody knows before they are asked for."""
+
+    def __iter__(self):
+        return iter(())
+
+
+def break_weights(model):
+    model.base_model.encoder.layer[1].attention.self.key.weight.data[0] = torch.nan
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        (lambda trainer: None, {"events": 9}, "has 8 steps, too few for 9 events"),
+        (lambda trainer: setattr(trainer, "train_dataset", Nothing()), {}, "scored on training examples, and there"),
+        (lambda trainer: break_weights(trainer.model), {}, "WeightNorm gives no numbers for heads of layer 1"),
+        (lambda trainer: None, {"max_ratio": 0.9}, "with at least 1 left in each layer only 9 can"),
+        (lambda trainer: setattr(trainer, "model", Mute(trainer.model)), {}, "returns no attention matrices"),
+        (lambda trainer: setattr(trainer.args, "optim", "adafactor"), {"cut": "event"}, "not that of Adafactor"),
+        (lambda trainer: None, {"cut": "event", "floor": 0}, "needs a `floor` of 1"),
+    ],
+)
+def test_what_would_fail_later_fails_before_the_training(change, options, message, tmp_path):
+    trainer = classifier_trainer(tmp_path, HeadPruningCallback(**({"events": 4} | options)))
+    change(trainer)
+    with pytest.raises(ValueError, match=message):
         trainer.train()
+    assert trainer.state.global_step == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [({"fsdp": "full_shard"}, "FSDP splits weights"), ({"world_size": 2}, r"Several processes \(DDP")],
+)
+def test_what_splits_or_copies_the_weights(fields, message):
+    callback = HeadPruningCallback(cut="event")
+    args = SimpleNamespace(**({"fsdp": None, "world_size": 1} | fields))
+    with pytest.raises(ValueError, match=message):
+        callback.on_train_begin(
+            args, SimpleNamespace(max_steps=20, global_step=0), None, tiny_encoder("bert"), optimizer=None
+        )
+
+
+@pytest.mark.parametrize("cut", ["end", "event"])
+def test_a_pruned_model_is_pruned_further_by_gradients(cut, tmp_path):
+    callback = HeadPruningCallback(max_ratio=0.5, events=2, importance=GateGradient(), cut=cut)
+    trainer = classifier_trainer(tmp_path, callback, max_steps=2)
+    trainer.model = prune_heads(trainer.model, {0: [0, 2], 1: [3]})
+    trainer.train()
+    # Of the nine heads that were left four go; all are counted as in the first of the models.
+    config = callback.pruned(trainer.model).config
+    assert sum(config.heads_per_layer) == 5
+    assert {0, 2} <= {*config.cut_heads[0]} and 3 in config.cut_heads[1]
+    assert [len(cut) + left for cut, left in zip(config.cut_heads, config.heads_per_layer, strict=True)] == [4, 4, 4]

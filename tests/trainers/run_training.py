@@ -6,7 +6,7 @@ Fields of a run: `trainer` ("solver" or "distillation"), `output_dir`, `args` (o
 log and the evaluation), and optionally `rows` (number of training rows), `distinct` (so that no two of them are alike
 when their numbers are masked), `dropout`, `resume`, `kill_at_step` (the process kills itself after this step),
 `kill_at_cached` (while it caches the teacher's outputs, after this row), `shard_bytes` (size of the cache's files),
-`mix` (share of other weights that are mixed in at the end).
+`mix` (share of other weights that are mixed in at the end), `prune` (arguments of `HeadPruningCallback`).
 """
 
 import os
@@ -15,6 +15,7 @@ import signal
 from transformers import TrainerCallback
 
 from hf_mwp.distillation.teachers.cache import building as cache_building
+from hf_mwp.pruning import HeadPruningCallback
 from hf_mwp.trainers import (
     DistillationConfig,
     DistillationTrainer,
@@ -63,13 +64,16 @@ def train(run):
     keywords["callbacks"].append(caching := CountCached(run.get("kill_at_cached")))
     if run.get("mix"):
         keywords["callbacks"].append(ParameterMixingCallback(tiny_solver(processor, seed=7), run["mix"]))
+    pruning = HeadPruningCallback(**run["prune"]) if "prune" in run else None
+    keywords["callbacks"] += [pruning] if pruning else []
     cache_building.SHARD_BYTES = run.get("shard_bytes", cache_building.SHARD_BYTES)
     if run["trainer"] == "solver":
         trainer = SolverTrainer(args=SolverConfig(**fields), **keywords)
     else:
         teacher = tiny_solver(processor, layers=4, hidden_size=24, seed=1)
         trainer = DistillationTrainer(args=DistillationConfig(**fields), teacher_model=teacher, **keywords)
-    return train_and_write(trainer, run, cached=lambda: caching.rows)
+    heads = {"heads": lambda: [event["heads"] for event in pruning.log]} if pruning else {}
+    return train_and_write(trainer, run, cached=lambda: caching.rows, **heads)
 
 
 if __name__ == "__main__":

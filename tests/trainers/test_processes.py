@@ -52,7 +52,12 @@ def test_resuming_after_kill_in_the_middle_of_an_epoch_is_bitwise_exact(trainer,
 
 def test_two_processes_train_and_evaluate_as_one(tmp_path):
     runs = []
-    kinds = [("solver", {}, {}), ("distillation", {}, {}), ("distillation", {"hidden_loss": "nst"}, {"mix": 0.5})]
+    prune = {"max_ratio": 0.5, "events": 2, "calibration_batches": 2}
+    kinds = [
+        ("solver", {}, {"prune": prune}),
+        ("distillation", {}, {}),
+        ("distillation", {"hidden_loss": "nst"}, {"mix": 0.5}),
+    ]
     for number, (trainer, extra, fields) in enumerate(kinds):
         args = {"num_train_epochs": 2, "save_strategy": "no", **extra}
         args |= {"per_device_train_batch_size": 4, "per_device_eval_batch_size": 4, "ddp_backend": "gloo"}
@@ -70,6 +75,8 @@ def test_two_processes_train_and_evaluate_as_one(tmp_path):
         for a, b in zip(ours, theirs, strict=True):
             assert a == pytest.approx(b, rel=2e-5, abs=1e-6)
             assert ("loss_hidden_2" in a) == (run["trainer"] == "distillation")
+        # Heads are scored on the same examples, however many processes there are.
+        assert got.get("heads") == expected.get("heads")
         # 21 problems do not fill the last batches of two processes: those that fill them must not count.
         metrics = {name: value for name, value in expected["metrics"].items() if "accuracy" in name or "num" in name}
         assert metrics.items() <= got["metrics"].items()

@@ -1,8 +1,12 @@
 import numpy as np
 import pytest
 
+from hf_mwp.reports.grid.column import Column
 from hf_mwp.reports.results.arm_result import ArmResult, ArmRun
 from hf_mwp.reports.results.paired_interval import paired_interval
+
+
+X = Column("x", "X")
 
 
 def arm(**figures):
@@ -29,3 +33,25 @@ def test_many_pairs_come_near_the_normal_interval():
     half = 1.96 * differences.std() / 10
     assert interval.low == pytest.approx(differences.mean() - half, abs=0.05)
     assert interval.high == pytest.approx(differences.mean() + half, abs=0.05)
+
+
+def test_problems_are_the_pairs_where_their_outcomes_are_known():
+    def run(outcomes, seed=1):
+        share = 100 * outcomes.count("1") / len(outcomes)
+        return ArmRun(seed, "done", {"x": share}, outcomes={"x": outcomes})
+
+    # Nine problems more of a hundred, none less: mean 9, standard error sqrt(.09 * .91 / 100) of a share.
+    ours, theirs = (
+        ArmResult("a", "a", runs=[run("1" * 59 + "0" * 41)]),
+        ArmResult("b", "b", runs=[run("1" * 50 + "0" * 50)]),
+    )
+    interval = paired_interval(ours, theirs, X)
+    assert (interval.mean, interval.num_pairs, interval.over) == (pytest.approx(9.0), 100, "problems")
+    assert interval.low == pytest.approx(9 - 5.6, abs=0.7) and interval.high == pytest.approx(9 + 5.6, abs=0.7)
+    # Of two seeds a problem's outcome is the mean.
+    ours.runs.append(run("0" * 100, 2))
+    theirs.runs.append(run("0" * 100, 2))
+    assert paired_interval(ours, theirs, X).mean == pytest.approx(4.5)
+    # Where one seed does not know them, its figures are compared.
+    theirs.runs[1].outcomes = {}
+    assert paired_interval(ours, theirs, X).over == "seeds"

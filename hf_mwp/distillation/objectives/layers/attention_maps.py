@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from ....losses import AttentionMSELoss
 from ...features import Features
-from .layer_objective import LayerObjective
+from ...surviving_heads import SurvivingHeads, keep_maps
+from .head_objective import HeadObjective
 
 
-class AttentionMaps(LayerObjective):
+class AttentionMaps(HeadObjective):
     """
     Attention matrices of the student follow those of the teacher. Both models need eager attention, and a teacher
-    cache does not keep the matrices.
+    cache does not keep the matrices. Pruned heads take no part, see [`HeadObjective`].
 
     Args:
         loss (`nn.Module`, *optional*): [`AttentionMSELoss`], head by head, if not given.
@@ -47,6 +48,16 @@ class AttentionMaps(LayerObjective):
                 "attention matrices are counted from 1."
             )
         return tuple([f"attention_{layer}"] for layer in pair)
+
+    def _compare_heads(
+        self,
+        ours: list[Tensor],
+        theirs: list[Tensor],
+        mask: Tensor | None,
+        kept: SurvivingHeads,
+        kept_by_teacher: SurvivingHeads | None,
+    ) -> Tensor:
+        return self.loss(keep_maps(ours[0], kept), keep_maps(theirs[0], kept_by_teacher), mask)
 
 
 __all__ = ["AttentionMaps"]

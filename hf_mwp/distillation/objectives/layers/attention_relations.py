@@ -11,17 +11,20 @@ from torch import Tensor
 
 from ....losses import RelationLoss
 from ...features import KINDS, Features, attention_inputs, read_features
-from .layer_objective import LayerObjective
+from ...surviving_heads import SurvivingHeads, keep_vectors
+from .head_objective import HeadObjective
 
 
 MOST_HEADS = 12
 
 
-class AttentionRelations(LayerObjective):
+class AttentionRelations(HeadObjective):
     """
     MiniLM's relations: how the queries, the keys and the values of a layer are related among each other follows the
     teacher. Widths and numbers of heads may differ, and any attention implementation will do: the vectors are read by
     hooks. MiniLMv2 has the student's last layer alone learn from one layer of the teacher (`layer_mapping=[(3, 12)]`).
+    Vectors of pruned heads take no part, see [`HeadObjective`]; those that are left are cut into as many relation
+    heads as divide their widths.
 
     Args:
         heads (`int`, *optional*):
@@ -83,6 +86,19 @@ class AttentionRelations(LayerObjective):
 
     def _compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor | None) -> Tensor:
         return sum(self.loss(o, t, mask) for o, t in zip(ours, theirs, strict=True))
+
+    def _compare_heads(
+        self,
+        ours: list[Tensor],
+        theirs: list[Tensor],
+        mask: Tensor | None,
+        kept: SurvivingHeads,
+        kept_by_teacher: SurvivingHeads | None,
+    ) -> Tensor:
+        ours = [keep_vectors(each, kept) for each in ours]
+        theirs = [keep_vectors(each, kept_by_teacher) for each in theirs]
+        loss = RelationLoss(math.gcd(self.loss.heads, *(each.shape[-1] for each in (*ours, *theirs))))
+        return sum(loss(o, t, mask) for o, t in zip(ours, theirs, strict=True))
 
 
 __all__ = ["AttentionRelations"]

@@ -1,0 +1,56 @@
+"""What objectives on attention heads share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from ...features import Features
+from ...surviving_heads import SurvivingHeads, counterparts, surviving_heads
+from .layer_objective import LayerObjective
+
+
+class HeadObjective(LayerObjective):
+    """
+    An objective on heads: those that are pruned while the student learns, or were before, take no part, and the others
+    are compared with their own counterparts in the teacher. A derived class says how (`_compare_heads`).
+    """
+
+    def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
+        """See [`Objective.plan`]."""
+        super().plan(student, teacher, inputs)
+        self._models = (student.model, teacher.model)
+
+    def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+        """See [`Objective.losses`]."""
+        mask, parts = inputs.get("attention_mask"), {}
+        # Asked anew each time: pruning goes on.
+        heads, teacher_heads = (surviving_heads(model) for model in self._models)
+        for part, [pair] in self.groups.items():
+            names, teacher_names = self._names(pair)
+            ours, theirs = [self._of_student(student, name) for name in names], [teacher[n] for n in teacher_names]
+            pruned: tuple[SurvivingHeads | None, SurvivingHeads | None] = (None, None)
+            if heads is not None:
+                pruned = counterparts(heads[pair[0] - 1], teacher_heads and teacher_heads[pair[1] - 1])
+            if pruned[0] is None or not any(each is not None and each.is_pruned for each in pruned):
+                parts[part] = self._compare(ours, theirs, mask)
+            elif not pruned[0].places:
+                parts[part] = sum(each.float().sum() for each in ours) * 0.0
+            else:
+                parts[part] = self._compare_heads(ours, theirs, mask, *pruned)
+        return parts
+
+    def _compare_heads(
+        self,
+        ours: list[Tensor],
+        theirs: list[Tensor],
+        mask: Tensor | None,
+        kept: SurvivingHeads,
+        kept_by_teacher: SurvivingHeads | None,
+    ) -> Tensor:
+        raise NotImplementedError
+
+
+__all__ = ["HeadObjective"]

@@ -1,0 +1,84 @@
+"""Which heads of two models are each other's counterparts when some were pruned."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from ..models.architecture import cut_heads, layer_parts
+from ..pruning.gates import closed_heads
+
+
+@dataclass(frozen=True)
+class SurvivingHeads:
+    """
+    The heads of a layer that are neither cut nor closed by a gate.
+
+    Args:
+        total (`int`): Heads before the first was cut.
+        head_dim (`int`): Width of a head.
+        places (`dict[int, int]`): Under the number that a head had then, its place among those that are there.
+    """
+
+    total: int
+    head_dim: int
+    places: dict[int, int]
+
+    @property
+    def is_pruned(self) -> bool:
+        """Whether any is missing."""
+        return len(self.places) < self.total
+
+
+def surviving_heads(model: nn.Module | None) -> list[SurvivingHeads] | None:
+    """The surviving heads layer by layer; `None` for a model of whose heads nothing is known."""
+    if model is None:
+        return None
+    layers = []
+    with suppress(ValueError):
+        for parts, cut, closed in zip(layer_parts(model), cut_heads(model), closed_heads(model), strict=True):
+            total = parts.num_heads + len(cut)
+            numbers = [head for head in range(total) if head not in cut]
+            places = {head: place for place, head in enumerate(numbers) if place not in closed}
+            layers.append(SurvivingHeads(total, parts.head_dim, places))
+    return layers or None
+
+
+def counterparts(
+    student: SurvivingHeads, teacher: SurvivingHeads | None
+) -> tuple[SurvivingHeads, SurvivingHeads | None]:
+    """
+    The heads of two layers that are to be compared: of layers that had equally many heads those that survive in both,
+    in the same order; of others those that survive, which are nobody's own counterparts.
+    """
+    if teacher is None or teacher.total != student.total:
+        return student, teacher
+    common = student.places.keys() & teacher.places.keys()
+    return tuple(
+        SurvivingHeads(each.total, each.head_dim, {head: each.places[head] for head in sorted(common)})
+        for each in (student, teacher)
+    )
+
+
+def keep_maps(maps: Tensor, heads: SurvivingHeads | None) -> Tensor:
+    """Of attention matrices `(batch, heads, queries, keys)` those of some heads."""
+    return maps if heads is None else _keep(maps, heads, 1, 1)
+
+
+def keep_vectors(vectors: Tensor, heads: SurvivingHeads | None) -> Tensor:
+    """Of the vectors `(batch, tokens, width)` of all heads, side by side, those of some heads."""
+    return vectors if heads is None else _keep(vectors, heads, heads.head_dim, -1)
+
+
+def _keep(values: Tensor, heads: SurvivingHeads, width: int, dim: int) -> Tensor:
+    places = [*heads.places.values()]
+    if places == [*range(values.shape[dim] // width)]:
+        return values
+    # An index on the host would have to be waited for.
+    return torch.cat([values.narrow(dim, place * width, width) for place in places], dim)
+
+
+__all__ = ["SurvivingHeads", "counterparts", "keep_maps", "keep_vectors", "surviving_heads"]

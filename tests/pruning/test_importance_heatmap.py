@@ -1,0 +1,38 @@
+import json
+import math
+
+import pytest
+import torch
+
+from hf_mwp.pruning import draw_importance, load_scores, save_scores
+from hf_mwp.pruning.importance_heatmap import scores_of
+
+
+SCORES = torch.tensor([[0.5, 0.25, math.nan], [1.0, math.nan, 0.125]], dtype=torch.float64)
+
+
+def test_kept_and_read_again(tmp_path):
+    save_scores(SCORES, tmp_path / "scores.json")
+    assert json.loads((tmp_path / "scores.json").read_text()) == [[0.5, 0.25, None], [1.0, None, 0.125]]
+    again = load_scores(tmp_path / "scores.json")
+    assert torch.equal(again.isnan(), SCORES.isnan()) and torch.equal(again.nan_to_num(), SCORES.nan_to_num())
+    assert scores_of([[0.5], [None, 2.0]]).isnan().tolist() == [[False, True], [True, False]]
+
+
+def test_cells_of_pruned_heads_are_empty(tmp_path):
+    figure = draw_importance(SCORES, tmp_path / "heads.png", title="Heads")
+    assert (tmp_path / "heads.png").read_bytes().startswith(b"\x89PNG")
+    panel = figure.axes[0]
+    # Place (head, layer) and text of each cell.
+    cells = {text.get_position(): text.get_text() for text in panel.texts}
+    assert cells == {(0, 0): "0.5", (1, 0): "0.25", (0, 1): "1", (2, 1): "0.12"}
+    assert panel.images[0].get_array().mask.tolist() == [[False, False, True], [False, True, False]]
+    again = tmp_path / "again.png"
+    draw_importance(SCORES, again, title="Heads")
+    assert again.read_bytes() == (tmp_path / "heads.png").read_bytes()
+
+
+def test_nothing_to_draw(tmp_path):
+    for scores in (torch.full((2, 2), math.nan), torch.zeros(3)):
+        with pytest.raises(ValueError, match="no scores to draw"):
+            draw_importance(scores, tmp_path / "heads.png")
