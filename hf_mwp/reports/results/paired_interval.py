@@ -33,13 +33,7 @@ class PairedInterval:
 
 
 def paired_interval(arm: ArmResult, other: ArmResult, column: str) -> PairedInterval | None:
-    """
-    An arm's figures minus another one's, paired by seed; `None` with fewer than two pairs.
-
-    Args:
-        arm ([`ArmResult`]), other ([`ArmResult`]): The arms.
-        column (`str`): Name of the column.
-    """
+    """An arm's figures in a column minus another one's, paired by seed; `None` with fewer than two pairs."""
     import numpy as np
 
     theirs = {run.seed: run.figures[column] for run in other.runs if column in run.figures}

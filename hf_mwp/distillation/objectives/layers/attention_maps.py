@@ -29,7 +29,6 @@ class AttentionMaps(LayerObjective):
         super().__init__(AttentionMSELoss() if loss is None else loss, name=name, **kwargs)
 
     def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        """See [`Objective.plan`]."""
         super().plan(student, teacher, inputs)
         for who, features in (("student", student), ("teacher", teacher)):
             if not features.attentions:
@@ -47,6 +46,3 @@ class AttentionMaps(LayerObjective):
                 "attention matrices are counted from 1."
             )
         return tuple([f"attention_{layer}"] for layer in pair)
-
-
-__all__ = ["AttentionMaps"]

@@ -26,10 +26,8 @@ class AttentionRelations(LayerObjective):
     Args:
         heads (`int`, *optional*):
             Relation heads; by default 12, or the largest divisor of it into which all widths can be cut.
-        kinds (`Sequence[str]`, *optional*, defaults to `("query", "key", "value")`):
-            Whose relations are added up.
-        name (`str`, *optional*, defaults to `"relations"`), kwargs:
-            See [`LayerObjective`].
+        kinds (`Sequence[str]`, *optional*, defaults to `("query", "key", "value")`): Whose relations are added up.
+        name (`str`, *optional*, defaults to `"relations"`), kwargs: See [`LayerObjective`].
     """
 
     def __init__(
@@ -41,7 +39,6 @@ class AttentionRelations(LayerObjective):
             raise ValueError(f"`kinds` are some of {list(KINDS)}, got {list(self.kinds)}.")
 
     def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        """See [`Objective.plan`]."""
         super().plan(student, teacher, inputs)
         found = []
         for who, features, names in (
@@ -83,6 +80,3 @@ class AttentionRelations(LayerObjective):
 
     def _compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor | None) -> Tensor:
         return sum(self.loss(o, t, mask) for o, t in zip(ours, theirs, strict=True))
-
-
-__all__ = ["AttentionRelations"]
