@@ -39,6 +39,7 @@ from tests.tiny import tiny_classifier, tiny_masked_lm, tiny_processor, tiny_row
 
 
 META = torch.device("meta")
+MASKED = torch.tensor([[-100, 5, *[-100] * 5], [-100, -100, 5, *[-100] * 4]])
 ABSTRACT = {Objective, LayerObjective, PredictionObjective}
 
 
@@ -100,6 +101,10 @@ MODELS = {
     "pretraining": lambda: (
         student(MwpStudentForPreTraining, num_pos_tags=3),
         tokens(labels=torch.full((2, 7), 5), pos_labels=torch.full((2, 7), 1)),
+    ),
+    "pretraining, sparse": lambda: (
+        student(MwpStudentForPreTraining, num_pos_tags=3, sparse_prediction=True),
+        tokens(labels=MASKED, pos_labels=torch.full((2, 7), 1), masked_positions=torch.tensor([1, 9])),
     ),
     "classifier": lambda: (
         student(MwpStudentForSequenceClassification, num_labels=3),

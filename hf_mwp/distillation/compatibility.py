@@ -41,10 +41,7 @@ def _num_embeddings(model: nn.Module) -> int | None:
 
 
 def check_solvers(student: Solver, teacher: nn.Module) -> None:
-    """
-    Raises `ValueError` unless two solvers read the same tokens, for which the sizes of their embeddings stand, and
-    choose from the same symbols.
-    """
+    """Raises `ValueError` unless two solvers embed as many tokens and choose from the same symbols."""
     if not isinstance(teacher, Solver):
         raise ValueError(f"The student is a solver, but the teacher, a `{type(teacher).__name__}`, is none.")
     ours, theirs = student.vocabulary, teacher.vocabulary
@@ -64,13 +61,7 @@ def check_solvers(student: Solver, teacher: nn.Module) -> None:
 
 
 def check_reading(processing: Any, teacher_processing: Any) -> None:
-    """
-    Raises `ValueError` unless the processing classes of student and teacher turn a text into the same ids.
-
-    Args:
-        processing ([`MwpProcessor`] or tokenizer), teacher_processing ([`MwpProcessor`] or tokenizer):
-            Those of student and teacher.
-    """
+    """Raises `ValueError` unless two processors or tokenizers turn a text into the same ids."""
     tokenizers = [getattr(each, "tokenizer", each) for each in (processing, teacher_processing)]
     if tokenizers[0].get_vocab() != tokenizers[1].get_vocab():
         raise ValueError(

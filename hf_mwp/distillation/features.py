@@ -126,13 +126,8 @@ def read_features(
     model: nn.Module, inputs: Mapping[str, Any], options: Mapping[str, bool], names: Iterable[str] = ()
 ) -> Features:
     """
-    Runs a model.
-
-    Args:
-        model (`nn.Module`): Perhaps wrapped for distributed training.
-        inputs (`Mapping`): The batch.
-        options (`Mapping[str, bool]`): Further arguments, such as `output_hidden_states`.
-        names (`Iterable[str]`, *optional*): What will be read of it.
+    Runs a model, perhaps wrapped for distributed training, on a batch, with further arguments such as
+    `output_hidden_states`; `names` says what will be read of it.
     """
     with recorded_inputs(extract_model_from_parallel(model), names) as recorded:
         return Features(model(**inputs, **options), recorded)

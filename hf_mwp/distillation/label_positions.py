@@ -18,14 +18,7 @@ def token_mask(inputs: Mapping[str, Any], shape: Sequence[int], device: Any) -> 
 
 
 def label_mask(inputs: Mapping[str, Any], shape: Sequence[int], device: Any, offset: int = 0) -> Tensor:
-    """
-    `(batch, positions)`, true where logits count: `offset` positions before a label, without labels at tokens.
-
-    Args:
-        inputs (`Mapping`): The batch.
-        shape (`Sequence[int]`), device: Of the mask, where the batch has none.
-        offset (`int`, *optional*, defaults to 0): See [`label_offset`].
-    """
+    """`(batch, positions)`, true where logits count: `offset` positions before a label, without labels at tokens."""
     labels = inputs.get("labels")
     if labels is None:
         return token_mask(inputs, shape, device)
@@ -40,12 +33,8 @@ def label_offset(model: nn.Module, inputs: Mapping[str, Any]) -> int:
     Names and types of models do not tell (`BartForCausalLM` does not shift), so the loss itself is asked: all labels
     but those at one place are taken away, and where its gradient with respect to the logits is not zero, it looks.
 
-    Args:
-        model (`nn.Module`): A model whose outputs have `loss` and `logits`.
-        inputs (`Mapping`): A batch; one without a label for each position has the offset 0.
-
-    Raises:
-        ValueError: a loss that looks elsewhere, or that is not computed from the logits.
+    A batch without a label for each position has the offset 0. Raises `ValueError` if the loss looks elsewhere, or is
+    not computed from the logits.
     """
     labels = inputs.get("labels")
     if labels is None or labels.dim() != 2 or labels.is_floating_point():
@@ -79,6 +68,3 @@ def label_offset(model: nn.Module, inputs: Mapping[str, Any]) -> int:
         f"`{type(model).__name__}` compares labels with logits at other positions than their own and the one before: "
         "set `soft_label_weight=0`, or give rows without labels and `soft_label_weight=1`."
     )
-
-
-__all__ = ["label_mask", "label_offset", "token_mask"]

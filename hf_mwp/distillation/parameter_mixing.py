@@ -29,12 +29,9 @@ def mix_parameters(
     counters) stay the distilled model's.
 
     Args:
-        pretrained (`nn.Module` or `Mapping[str, Tensor]`):
-            The model before distillation, or its state dict.
-        distilled (`nn.Module` or `Mapping[str, Tensor]`):
-            The same model afterwards.
-        theta (`float`, *optional*, defaults to 0.2):
-            Share of the pretrained weights, from 0 to 1.
+        pretrained (`nn.Module` or `Mapping[str, Tensor]`): The model before distillation, or its state dict.
+        distilled (`nn.Module` or `Mapping[str, Tensor]`): The same model afterwards.
+        theta (`float`, *optional*, defaults to 0.2): Share of the pretrained weights, from 0 to 1.
         inplace (`bool`, *optional*, defaults to `False`):
             Change the distilled model, or the tensors of its state dict, instead of a copy.
 

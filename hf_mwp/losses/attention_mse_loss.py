@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from .checks import valid_tokens
+
 
 class AttentionMSELoss(nn.Module):
     r"""
@@ -38,11 +40,7 @@ class AttentionMSELoss(nn.Module):
         - [`NSTLoss`] compares similarities of states, which are of the same shape, without any weights of attention.
 
     Example:
-
-    ```python
-    >>> loss = AttentionMSELoss()
-    >>> loss(student_output.attentions[0], teacher_output.attentions[3], mask=batch["attention_mask"])
-    ```
+        >>> AttentionMSELoss()(student.attentions[0], teacher.attentions[3], mask=batch["attention_mask"])
     """
 
     needs_equal_width = False
@@ -79,14 +77,7 @@ class AttentionMSELoss(nn.Module):
                 f"{tuple(teacher_attention.shape)}: both must read the same tokens."
             )
         difference = student - teacher
-        if mask is None:
-            return difference.square().sum() / max(difference.numel(), 1)
-        if mask.shape != difference.shape[:1] + difference.shape[2:3]:
-            raise ValueError(
-                f"The mask has the shape {tuple(mask.shape)}, but the attention is over tokens of the shape "
-                f"{(difference.shape[0], difference.shape[2])}."
-            )
-        mask = mask.bool()
+        mask = valid_tokens(mask, difference[:, 0])
         # `where` and not a product: whatever stands at padded places, NaN included, must not reach the loss.
         difference = torch.where((mask.unsqueeze(-1) & mask.unsqueeze(-2)).unsqueeze(1), difference, 0.0)
         return difference.square().sum() / (self.count(mask).clamp(min=1) * difference.shape[1])
@@ -99,10 +90,7 @@ class AttentionMSELoss(nn.Module):
     def extra_repr(self) -> str:
         return f"heads={self.heads!r}"
 
-    @property
-    def citation(self) -> str:
-        """BibTeX entry for model cards."""
-        return """
+    citation = """
 @inproceedings{yang2020textbrewer,
     title = {{TextBrewer}: An Open-Source Knowledge Distillation Toolkit for Natural Language Processing},
     author = {Ziqing Yang and Yiming Cui and Zhipeng Chen and Wanxiang Che and Ting Liu and Shijin Wang and

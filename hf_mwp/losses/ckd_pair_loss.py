@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from .state_pairs import check_layers, check_mask
+from .checks import check_layers, valid_tokens
 
 
 class CKDPairLoss(nn.Module):
@@ -31,11 +31,7 @@ class CKDPairLoss(nn.Module):
         - [`NSTLoss`] compares products, and so lengths as well.
 
     Example:
-
-    ```python
-    >>> loss = CKDPairLoss()
-    >>> loss(student_states[1], teacher_states[4], mask=batch["attention_mask"])
-    ```
+        >>> CKDPairLoss()(student_states[1], teacher_states[4], mask=batch["attention_mask"])
     """
 
     needs_equal_width = False
@@ -43,9 +39,7 @@ class CKDPairLoss(nn.Module):
     def forward(self, student: torch.Tensor, teacher: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
         """Scalar fp32 loss; zero, with a zero gradient, if there is no pair."""
         check_layers([student], [teacher])
-        if mask is None:
-            mask = student.new_ones(student.shape[:2])
-        check_mask(mask, student)
+        mask = valid_tokens(mask, student)
         difference = _cosines(student, mask) - _cosines(teacher.detach(), mask)
         # Each pair stands there twice; an item with itself adds nothing.
         own = torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
@@ -57,10 +51,7 @@ class CKDPairLoss(nn.Module):
         items = mask.bool().sum(-1)
         return (items * (items - 1) // 2).sum()
 
-    @property
-    def citation(self) -> str:
-        """BibTeX entry for model cards."""
-        return """
+    citation = """
 @inproceedings{park2021distilling,
     title = {Distilling Linguistic Context for Language Model Compression},
     author = {Geondo Park and Gyeongman Kim and Eunho Yang},
@@ -71,5 +62,5 @@ class CKDPairLoss(nn.Module):
 
 
 def _cosines(vectors: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    vectors = nn.functional.normalize(torch.where(mask.bool().unsqueeze(-1), vectors.float(), 0.0), dim=-1)
+    vectors = nn.functional.normalize(torch.where(mask.unsqueeze(-1), vectors.float(), 0.0), dim=-1)
     return vectors @ vectors.transpose(1, 2)

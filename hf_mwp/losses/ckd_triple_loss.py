@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from .checks import check_layers, valid_tokens
 from .ckd_pair_loss import CKDPairLoss
-from .state_pairs import check_layers, check_mask
 
 
 class CKDTripleLoss(nn.Module):
@@ -36,11 +36,7 @@ class CKDTripleLoss(nn.Module):
         - [`CKDPairLoss`] is its other part.
 
     Example:
-
-    ```python
-    >>> loss = CKDTripleLoss(window=2)
-    >>> loss(student_states[1], teacher_states[4], mask=batch["attention_mask"])
-    ```
+        >>> CKDTripleLoss(window=2)(student_states[1], teacher_states[4], mask=batch["attention_mask"])
     """
 
     needs_equal_width = False
@@ -54,9 +50,7 @@ class CKDTripleLoss(nn.Module):
     def forward(self, student: torch.Tensor, teacher: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
         """Scalar fp32 loss; zero, with a zero gradient, if there is no triple."""
         check_layers([student], [teacher])
-        if mask is None:
-            mask = student.new_ones(student.shape[:2])
-        check_mask(mask, student)
+        mask = valid_tokens(mask, student)
         places, near = self._neighbours(mask)
         difference = _angles(student, mask, places) - _angles(teacher.detach(), mask, places)
         # Each triple stands there twice; a neighbour with itself adds nothing.
@@ -83,13 +77,10 @@ class CKDTripleLoss(nn.Module):
     def extra_repr(self) -> str:
         return f"window={self.window}"
 
-    @property
-    def citation(self) -> str:
-        """BibTeX entry for model cards."""
-        return CKDPairLoss().citation
+    citation = CKDPairLoss.citation
 
 
 def _angles(vectors: torch.Tensor, mask: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-    vectors = torch.where(mask.bool().unsqueeze(-1), vectors.float(), 0.0)
+    vectors = torch.where(mask.unsqueeze(-1), vectors.float(), 0.0)
     edges = nn.functional.normalize(vectors[:, places] - vectors.unsqueeze(2), dim=-1)
     return edges @ edges.transpose(-1, -2)

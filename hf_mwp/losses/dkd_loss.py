@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from .checks import check_logits, check_softening, valid_tokens
+
 
 FLOOR = -1e30  # of log-probabilities: forbidden classes stay finite, and so do gradients
 
@@ -17,8 +19,7 @@ class DKDLoss(nn.Module):
     fp32.
 
     Args:
-        temperature (`float`, *optional*, defaults to 4.0):
-            Softens all probabilities.
+        temperature (`float`, *optional*, defaults to 4.0): Softens all probabilities.
         alpha (`float`, *optional*, defaults to 1.0), beta (`float`, *optional*, defaults to 8.0):
             Weights of the two parts (the paper's).
         scale_by_square (`bool`, *optional*, defaults to `True`), reduction (`str`, *optional*, defaults to `"mean"`):
@@ -41,11 +42,7 @@ class DKDLoss(nn.Module):
           the less counts what it thinks of the other classes.
 
     Example:
-
-    ```python
-    >>> loss = DKDLoss()
-    >>> loss(student(**batch).logits, teacher(**batch).logits, batch["labels"])
-    ```
+        >>> DKDLoss()(student(**batch).logits, teacher(**batch).logits, batch["labels"])
     """
 
     def __init__(
@@ -57,12 +54,9 @@ class DKDLoss(nn.Module):
         reduction: str = "mean",
     ) -> None:
         super().__init__()
-        if not temperature > 0:
-            raise ValueError(f"`temperature` must be greater than 0, got {temperature}.")
+        check_softening(temperature, reduction)
         if min(alpha, beta) < 0:
             raise ValueError(f"`alpha` and `beta` must not be negative, got {alpha} and {beta}.")
-        if reduction not in ("mean", "batchmean"):
-            raise ValueError(f'`reduction` must be "mean" or "batchmean", got {reduction!r}.')
         self.temperature, self.alpha, self.beta = temperature, alpha, beta
         self.scale_by_square, self.reduction = scale_by_square, reduction
 
@@ -74,18 +68,14 @@ class DKDLoss(nn.Module):
         mask: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Scalar fp32 loss; zero, with a zero gradient, if nothing is valid."""
-        if student_logits.shape != teacher_logits.shape:
-            raise ValueError(
-                f"The student's logits have the shape {tuple(student_logits.shape)}, the teacher's "
-                f"{tuple(teacher_logits.shape)}: they must classify the same positions into the same classes."
-            )
+        check_logits(student_logits, teacher_logits)
         if targets.shape == student_logits.shape[:-1]:
             targets = nn.functional.one_hot(targets.clamp(min=0), student_logits.shape[-1])
         if targets.shape != student_logits.shape:
             raise ValueError(
                 f"The targets have the shape {tuple(targets.shape)}, but the logits {tuple(student_logits.shape)}."
             )
-        rows = mask.bool() if mask is not None else targets.new_ones(targets.shape[:-1], dtype=torch.bool)
+        rows = valid_tokens(mask, student_logits)
         student, teacher = (
             # Padding is the same in both, whatever it holds (NaN included), and adds nothing.
             torch.where(rows.unsqueeze(-1), logits, 0.0).float().div(self.temperature).log_softmax(-1).clamp(min=FLOOR)
@@ -101,10 +91,7 @@ class DKDLoss(nn.Module):
     def extra_repr(self) -> str:
         return f"temperature={self.temperature}, alpha={self.alpha}, beta={self.beta}, reduction={self.reduction!r}"
 
-    @property
-    def citation(self) -> str:
-        """BibTeX entry for model cards."""
-        return """
+    citation = """
 @inproceedings{zhao2022decoupled,
     title = {Decoupled Knowledge Distillation},
     author = {Borui Zhao and Quan Cui and Renjie Song and Yiyu Qiu and Jiajun Liang},

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from .state_pairs import check_equal_width, check_mask, check_pairs
+from .checks import check_equal_width, check_pairs, valid_tokens
 
 
 class FSPLoss(nn.Module):
@@ -38,11 +38,7 @@ class FSPLoss(nn.Module):
         - [`HiddenMSELoss`] compares the states themselves.
 
     Example:
-
-    ```python
-    >>> loss = FSPLoss()
-    >>> loss(student_states[0:2], (teacher_states[0], teacher_states[4]), mask=batch["attention_mask"])
-    ```
+        >>> FSPLoss()(student_states[0:2], (teacher_states[0], teacher_states[4]), mask=batch["attention_mask"])
     """
 
     needs_equal_width = True
@@ -57,9 +53,7 @@ class FSPLoss(nn.Module):
         check_pairs(student_hidden, teacher_hidden)
         for ours, theirs in zip(student_hidden, teacher_hidden, strict=True):
             check_equal_width(ours, theirs)
-        if mask is None:
-            mask = student_hidden[0].new_ones(student_hidden[0].shape[:2])
-        check_mask(mask, student_hidden[0])
+        mask = valid_tokens(mask, student_hidden[0])
         difference = _flow(student_hidden, mask) - _flow([state.detach() for state in teacher_hidden], mask)
         texts = self.count(mask).clamp(min=1)
         return difference.square().sum() / (texts * difference.shape[1] * difference.shape[2])
@@ -69,10 +63,7 @@ class FSPLoss(nn.Module):
         """Over how many texts a batch is averaged; batches of one step are weighted by it."""
         return mask.bool().any(-1).sum()
 
-    @property
-    def citation(self) -> str:
-        """BibTeX entry for model cards."""
-        return """
+    citation = """
 @inproceedings{yim2017gift,
     title = {A Gift from Knowledge Distillation: Fast Optimization, Network Minimization and Transfer Learning},
     author = {Junho Yim and Donggyu Joo and Jihoon Bae and Junmo Kim},
@@ -83,6 +74,6 @@ class FSPLoss(nn.Module):
 
 
 def _flow(states: Sequence[torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
-    valid = mask.bool().unsqueeze(-1)
+    valid = mask.unsqueeze(-1)
     first, second = (torch.where(valid, state.float(), 0.0) for state in states)
     return first.transpose(1, 2) @ second / valid.sum(1, keepdim=True).clamp(min=1)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from .checks import check_equal_width, valid_tokens
+
 
 class HiddenMSELoss(nn.Module):
     r"""
@@ -32,11 +34,7 @@ class HiddenMSELoss(nn.Module):
         - [`LogitDistillationLoss`] compares the models' outputs and needs no layer mapping.
 
     Example:
-
-    ```python
-    >>> loss = HiddenMSELoss()
-    >>> loss(projection(student_states[1]), teacher_states[4], mask=batch["attention_mask"])
-    ```
+        >>> HiddenMSELoss()(projection(student_states[1]), teacher_states[4], mask=batch["attention_mask"])
     """
 
     needs_equal_width = True
@@ -46,28 +44,14 @@ class HiddenMSELoss(nn.Module):
         self, student_hidden: torch.Tensor, teacher_hidden: torch.Tensor, mask: torch.Tensor | None = None
     ) -> torch.Tensor:
         """Scalar fp32 loss; zero, with a zero gradient, if no token is valid."""
-        if student_hidden.shape != teacher_hidden.shape:
-            raise ValueError(
-                f"The student's hidden states have the shape {tuple(student_hidden.shape)}, the teacher's "
-                f"{tuple(teacher_hidden.shape)}. Different widths need a projection; apply it to the student's first."
-            )
+        check_equal_width(student_hidden, teacher_hidden)
         difference = student_hidden.float() - teacher_hidden.detach().float()
-        if mask is None:
-            return difference.square().sum() / max(difference.numel(), 1)
-        if mask.shape != student_hidden.shape[:-1]:
-            raise ValueError(
-                f"The mask has the shape {tuple(mask.shape)}, but the hidden states have tokens of the shape "
-                f"{tuple(student_hidden.shape[:-1])}."
-            )
-        mask = mask.bool()
+        mask = valid_tokens(mask, difference)
         # `where` and not a product: whatever stands at padded places, NaN included, must not reach the loss.
         difference = torch.where(mask.unsqueeze(-1), difference, 0.0)
         return difference.square().sum() / (mask.sum().clamp(min=1) * student_hidden.shape[-1])
 
-    @property
-    def citation(self) -> str:
-        """BibTeX entry for model cards."""
-        return """
+    citation = """
 @inproceedings{ming2025compact,
     title = {A Compact Model for Mathematics Problem Representations Distilled from BERT},
     author = {Hao Ming and Xinguo Yu and Xiaotian Cheng and Zhenquan Shen and Xiaopan Lyu},

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from .checks import check_logits, check_softening, valid_tokens
+
 
 class LogitDistillationLoss(nn.Module):
     r"""
@@ -43,64 +45,36 @@ class LogitDistillationLoss(nn.Module):
         - [`HiddenMSELoss`] compares what the encoder computes inside instead of what the model finally says.
 
     Example:
-
-    ```python
-    >>> loss = LogitDistillationLoss(temperature=4.0)
-    >>> loss(student(**batch).logits, teacher(**batch).logits, mask=batch["labels"] != -100)
-    ```
+        >>> LogitDistillationLoss()(student(**batch).logits, teacher(**batch).logits, batch["labels"] != -100)
     """
 
     def __init__(self, temperature: float = 4.0, scale_by_square: bool = True, reduction: str = "mean") -> None:
         super().__init__()
-        if not temperature > 0:
-            raise ValueError(f"`temperature` must be greater than 0, got {temperature}.")
-        if reduction not in ("mean", "batchmean"):
-            raise ValueError(f'`reduction` must be "mean" or "batchmean", got {reduction!r}.')
-        self.temperature = temperature
-        self.scale_by_square = scale_by_square
-        self.reduction = reduction
+        check_softening(temperature, reduction)
+        self.temperature, self.scale_by_square, self.reduction = temperature, scale_by_square, reduction
 
     def forward(
         self, student_logits: torch.Tensor, teacher_logits: torch.Tensor, mask: torch.Tensor | None = None
     ) -> torch.Tensor:
         """Scalar fp32 loss; zero, with a zero gradient, if nothing is valid."""
-        if student_logits.shape != teacher_logits.shape:
-            raise ValueError(
-                f"The student's logits have the shape {tuple(student_logits.shape)}, the teacher's "
-                f"{tuple(teacher_logits.shape)}: they must classify the same positions into the same classes."
-            )
-        if mask is not None and mask.shape != student_logits.shape[:-1]:
-            raise ValueError(
-                f"The mask has the shape {tuple(mask.shape)}, but the logits have positions of the shape "
-                f"{tuple(student_logits.shape[:-1])}."
-            )
-        teacher_logits = teacher_logits.detach()
-        if mask is not None:
-            # Both are set to the same before the softmax, so that padding adds nothing, whatever it holds (NaN
-            # included).
-            valid = mask.bool().unsqueeze(-1)
-            student_logits = torch.where(valid, student_logits, 0.0)
-            teacher_logits = torch.where(valid, teacher_logits, 0.0)
-        student = torch.log_softmax(student_logits.float() / self.temperature, dim=-1)
-        teacher = torch.log_softmax(teacher_logits.float() / self.temperature, dim=-1)
+        check_logits(student_logits, teacher_logits)
+        rows = valid_tokens(mask, student_logits)
+        student, teacher = (
+            # Padding is the same in both, whatever it holds (NaN included), and adds nothing.
+            torch.where(rows.unsqueeze(-1), logits, 0.0).float().div(self.temperature).log_softmax(-1)
+            for logits in (student_logits, teacher_logits.detach())
+        )
         probabilities = teacher.exp()
         # `where` and not a product: a forbidden class has probability 0, and 0 times its log-probability may be NaN.
         total = torch.where(probabilities > 0, probabilities * (teacher - student), 0.0).sum()
-        if self.reduction == "batchmean":
-            loss = total / max(student_logits.shape[0], 1)
-        elif mask is not None:
-            loss = total / mask.bool().sum().clamp(min=1)
-        else:
-            loss = total / max(student_logits.shape[:-1].numel(), 1)
+        count = max(student_logits.shape[0], 1) if self.reduction == "batchmean" else rows.sum().clamp(min=1)
+        loss = total / count
         return loss * self.temperature**2 if self.scale_by_square else loss
 
     def extra_repr(self) -> str:
         return f"temperature={self.temperature}, scale_by_square={self.scale_by_square}, reduction={self.reduction!r}"
 
-    @property
-    def citation(self) -> str:
-        """BibTeX entry for model cards."""
-        return """
+    citation = """
 @misc{hinton2015distilling,
     title = {Distilling the Knowledge in a Neural Network},
     author = {Geoffrey Hinton and Oriol Vinyals and Jeff Dean},

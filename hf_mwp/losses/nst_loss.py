@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from .state_pairs import check_mask, check_pairs
+from .checks import check_pairs, valid_tokens
 
 
 class NSTLoss(nn.Module):
@@ -37,11 +37,7 @@ class NSTLoss(nn.Module):
         - [`AttentionMSELoss`] compares learned similarities, head by head.
 
     Example:
-
-    ```python
-    >>> loss = NSTLoss()
-    >>> loss(student_states[1], teacher_states[4], mask=batch["attention_mask"])
-    ```
+        >>> NSTLoss()(student_states[1], teacher_states[4], mask=batch["attention_mask"])
     """
 
     needs_equal_width = False
@@ -64,9 +60,7 @@ class NSTLoss(nn.Module):
                     f"The {who}'s two layers have states of the widths {states[0].shape[-1]} and "
                     f"{states[1].shape[-1]}; their tokens can only be compared at the same width."
                 )
-        if mask is None:
-            mask = ours[0].new_ones(ours[0].shape[:2])
-        check_mask(mask, ours[0])
+        mask = valid_tokens(mask, ours[0])
         difference = _similarity(ours, mask) - _similarity([state.detach() for state in theirs], mask)
         return difference.square().sum() / self.count(mask).clamp(min=1)
 
@@ -75,10 +69,7 @@ class NSTLoss(nn.Module):
         """Over how many pairs of tokens a batch is averaged; batches of one step are weighted by it."""
         return mask.bool().sum(-1).square().sum()
 
-    @property
-    def citation(self) -> str:
-        """BibTeX entry for model cards."""
-        return """
+    citation = """
 @misc{huang2017like,
     title = {Like What You Like: Knowledge Distill via Neuron Selectivity Transfer},
     author = {Zehao Huang and Naiyan Wang},
@@ -91,6 +82,6 @@ class NSTLoss(nn.Module):
 
 def _similarity(states: Sequence[torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
     # Padded tokens become zero, and so do all their similarities.
-    valid = mask.bool().unsqueeze(-1)
+    valid = mask.unsqueeze(-1)
     first, second = (torch.where(valid, state.float(), 0.0) for state in states)
     return first @ second.transpose(1, 2) / first.shape[-1]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from .state_pairs import check_equal_width, check_layers, check_mask
+from .checks import check_equal_width, check_layers, valid_tokens
 
 
 class PKDLoss(nn.Module):
@@ -34,11 +34,7 @@ class PKDLoss(nn.Module):
         - [`HiddenMSELoss`] compares all tokens, and their lengths as well.
 
     Example:
-
-    ```python
-    >>> loss = PKDLoss()
-    >>> loss(student_states[1:4], teacher_states[4:13:4], mask=batch["attention_mask"])
-    ```
+        >>> PKDLoss()(student_states[1:4], teacher_states[4:13:4], mask=batch["attention_mask"])
     """
 
     needs_equal_width = True
@@ -51,9 +47,7 @@ class PKDLoss(nn.Module):
     ) -> torch.Tensor:
         """Scalar fp32 loss; zero, with a zero gradient, if no token is valid."""
         check_layers(student_hidden, teacher_hidden)
-        if mask is None:
-            mask = student_hidden[0].new_ones(student_hidden[0].shape[:2])
-        check_mask(mask, student_hidden[0])
+        mask = valid_tokens(mask, student_hidden[0])
         total = 0.0
         for ours, theirs in zip(student_hidden, teacher_hidden, strict=True):
             check_equal_width(ours, theirs)
@@ -65,10 +59,7 @@ class PKDLoss(nn.Module):
         """Over how many texts a batch is averaged; batches of one step are weighted by it."""
         return mask.bool().any(-1).sum()
 
-    @property
-    def citation(self) -> str:
-        """BibTeX entry for model cards."""
-        return """
+    citation = """
 @inproceedings{sun2019patient,
     title = {Patient Knowledge Distillation for {BERT} Model Compression},
     author = {Siqi Sun and Yu Cheng and Zhe Gan and Jingjing Liu},
@@ -80,6 +71,6 @@ class PKDLoss(nn.Module):
 
 def _first(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """`(batch, width)`: the state of each text's first token at length 1; zero for a text without tokens."""
-    place = mask.bool().int().argmax(-1).view(-1, 1, 1).expand(-1, 1, states.shape[-1])
+    place = mask.int().argmax(-1).view(-1, 1, 1).expand(-1, 1, states.shape[-1])
     first = states.float().gather(1, place).squeeze(1)
-    return nn.functional.normalize(torch.where(mask.bool().any(-1, keepdim=True), first, 0.0), dim=-1)
+    return nn.functional.normalize(torch.where(mask.any(-1, keepdim=True), first, 0.0), dim=-1)

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import nn
 
-from .state_pairs import check_layers, check_mask
+from .checks import check_layers, valid_tokens
 
 
 class RelationLoss(nn.Module):
@@ -37,11 +37,7 @@ class RelationLoss(nn.Module):
         - [`NSTLoss`] compares products of hidden states without a softmax.
 
     Example:
-
-    ```python
-    >>> loss = RelationLoss(heads=12)
-    >>> loss(student_values, teacher_values, mask=batch["attention_mask"])
-    ```
+        >>> RelationLoss(heads=12)(student_values, teacher_values, mask=batch["attention_mask"])
     """
 
     needs_equal_width = False
@@ -55,10 +51,7 @@ class RelationLoss(nn.Module):
     def forward(self, student: torch.Tensor, teacher: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
         """Scalar fp32 loss; zero, with a zero gradient, if no token is valid."""
         check_layers([student], [teacher])
-        if mask is None:
-            mask = student.new_ones(student.shape[:2])
-        check_mask(mask, student)
-        mask = mask.bool()
+        mask = valid_tokens(mask, student)
         ours, theirs = (self._log_relations(each, mask) for each in (student, teacher.detach()))
         counted = (mask.unsqueeze(-1) & mask.unsqueeze(-2)).unsqueeze(1)
         total = torch.where(counted, theirs.exp() * (theirs - ours), 0.0).sum()
@@ -79,10 +72,7 @@ class RelationLoss(nn.Module):
     def extra_repr(self) -> str:
         return f"heads={self.heads}"
 
-    @property
-    def citation(self) -> str:
-        """BibTeX entry for model cards."""
-        return """
+    citation = """
 @inproceedings{wang2021minilmv2,
     title = {{MiniLMv2}: Multi-Head Self-Attention Relation Distillation for Compressing Pretrained Transformers},
     author = {Wenhui Wang and Hangbo Bao and Shaohan Huang and Li Dong and Furu Wei},

@@ -25,6 +25,3 @@ class SolveOutput(ModelOutput):
     sequences: torch.LongTensor | None = None
     scores: torch.FloatTensor | None = None
     finished: torch.BoolTensor | None = None
-
-
-__all__ = ["SolveOutput"]

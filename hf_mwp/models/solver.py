@@ -77,6 +77,3 @@ class Solver(ABC):
             max_length (`int`, *optional*): Most symbols of an expression; its own limit by default.
             num_return_sequences (`int`, *optional*, defaults to 1): Expressions of a problem, best first.
         """
-
-
-__all__ = ["Solver"]

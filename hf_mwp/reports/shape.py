@@ -13,15 +13,9 @@ from ..models import MwpStudentConfig, MwpStudentModel
 
 def measure_shape(shape: Mapping[str, Any]) -> dict[str, int]:
     """
-    Parameters of a BERT-shaped encoder and floating point operations of one text, from its shape alone.
-
-    Args:
-        shape (`Mapping`):
-            Fields of [`MwpStudentConfig`], and `tokens` (length of the text, 128 by default) and `pooling` (whether
-            the pooling layer of a BERT is counted, `True` by default).
-
-    Returns:
-        `dict[str, int]`: `parameters` and `flops` (two per multiply-add, see [`metrics.count_flops`]).
+    `parameters` of a BERT-shaped encoder and floating point operations (`flops`, see [`metrics.count_flops`]) of one
+    text, from its shape alone: fields of [`MwpStudentConfig`], `tokens` (length of the text, 128 by default) and
+    `pooling` (whether the pooling layer of a BERT is counted, `True` by default).
     """
     fields = dict(shape)
     tokens, pooling = fields.pop("tokens", 128), fields.pop("pooling", True)

@@ -15,13 +15,8 @@ from ..store.files import without_folder
 
 def describe_teacher(recipe: Recipe, stage: str, stages: Mapping[str, Stage]) -> str:
     """
-    What the teacher is and how long it was trained, in words.
-
-    Args:
-        recipe ([`Recipe`]): The recipe.
-        stage (`str`): Name of the stage that trains it.
-        stages (`Mapping[str, Stage]`): What is run. If the teacher's stage is not among it, the folder that another
-            stage has as its `teacher` is described.
+    What the teacher is and how long it was trained, in words. If the `stage` that trains it is not among those that
+    are run, the folder that another one has as its `teacher` is described.
     """
     if stage in stages:
         options, encoder = recipe.stages[stage].options, _encoder(recipe.stages[stage])
@@ -38,10 +33,7 @@ def describe_teacher(recipe: Recipe, stage: str, stages: Mapping[str, Stage]) ->
 
 
 def count_layers(recipe: Recipe, stage: str, stages: Mapping[str, Stage]) -> int | None:
-    """
-    Layers that the encoder of a teacher has before the arm cuts it; `None` if that cannot be known. Arguments as those
-    of [`describe_teacher`].
-    """
+    """Layers that the encoder of a teacher has before the arm cuts it; `None` if that cannot be known."""
     if stage not in stages:
         folder = _given_teacher(stages.values())
         return None if folder is None else folder_layers(folder)

@@ -18,14 +18,7 @@ from .disk_full_error import DiskFullError, means_full_disk
 
 
 def last_complete_checkpoint(folder: str | os.PathLike) -> str | None:
-    """
-    The newest checkpoint in a run's folder that was written to its end, or `None`.
-
-    One that is not [`is_complete`] is passed over.
-
-    Args:
-        folder (`str` or `PathLike`): Output folder of a trainer.
-    """
+    """The newest checkpoint in a run's folder that [`is_complete`], or `None`."""
     steps = _checkpoints(folder)
     return next((str(steps[step]) for step in sorted(steps, reverse=True) if is_complete(steps[step])), None)
 
@@ -37,9 +30,6 @@ def is_complete(checkpoint: str | os.PathLike) -> bool:
     `Trainer` writes its state after everything else: a checkpoint in which that file is missing or cut off belongs to
     a run that was killed, or met a full disk, while it saved. Files whose end never reached the disk, as after a loss
     of power, are known by their length.
-
-    Args:
-        checkpoint (`str` or `PathLike`): Folder of the checkpoint.
     """
     checkpoint = Path(checkpoint)
     try:
@@ -79,13 +69,7 @@ def _ends_as_said(path: Path) -> bool:
 
 @contextmanager
 def full_disk_named(folder: str | os.PathLike, output_dir: str | os.PathLike) -> Iterator[None]:
-    """
-    Within it, what fails for lack of room raises `DiskFullError`, which says where a run can go on.
-
-    Args:
-        folder (`str` or `PathLike`): Where is written.
-        output_dir (`str` or `PathLike`): Output folder of the trainer, with its checkpoints.
-    """
+    """Within it, what fails for lack of room in `folder` raises `DiskFullError`, which says where a run can go on."""
     try:
         yield
     except Exception as error:

@@ -35,12 +35,7 @@ KINDS = {
 
 
 def check_types(args: TrainingArguments) -> None:
-    """
-    Looks at fields that take one kind of value: numbers, and yes or no.
-
-    Raises:
-        TypeError: names the first that is of another type.
-    """
+    """Raises `TypeError` if a field that takes numbers, or yes and no, has a value of another type."""
     for name, (types, optional) in _types(type(args)).items():
         value = getattr(args, name)
         kind, title = KINDS.get(types, (object, ""))
@@ -52,12 +47,7 @@ def check_types(args: TrainingArguments) -> None:
 
 
 def check_packages(args: TrainingArguments) -> None:
-    """
-    Looks for packages that arguments need.
-
-    Raises:
-        ValueError: one is not installed; names the argument.
-    """
+    """Raises `ValueError` if a package that an argument needs is not installed."""
     if args.deepspeed:
         from transformers.integrations import is_deepspeed_available
 
@@ -68,12 +58,7 @@ def check_packages(args: TrainingArguments) -> None:
 
 
 def check_values(args: TrainingArguments) -> None:
-    """
-    Looks at values that the libraries would refuse only when training has begun, or would take and do nothing.
-
-    Raises:
-        ValueError: names the argument.
-    """
+    """Raises `ValueError` for values that the libraries would refuse only when training has begun, or not at all."""
     for name in AT_LEAST_ONE:
         if (value := getattr(args, name)) is not None and value < 1:
             raise ValueError(f"`{name}` must be at least 1, got {value}.")
@@ -136,6 +121,3 @@ def _types(config_class: type) -> dict[str, tuple[tuple[type, ...], bool]]:
         if types in KINDS:
             found[each.name] = types, NoneType in parts
     return found
-
-
-__all__ = ["check_packages", "check_types", "check_values"]

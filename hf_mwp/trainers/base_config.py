@@ -24,10 +24,8 @@ class BaseConfig(TrainingArguments):
             `learning_rate` and `weight_decay` themselves are the encoder's. Biases and layer norms never decay.
         num_beams (`int`, *optional*, defaults to 1):
             The papers report beam 5; 1, greedy, is three to eight times faster and ranks checkpoints nearly as well.
-        max_decode_length (`int`, *optional*):
-            By default the decoder's own `max_length`.
-        answer_rule (`str`, *optional*, defaults to `"annotated"`):
-            See [`metrics.answers_match`].
+        max_decode_length (`int`, *optional*): By default the decoder's own `max_length`.
+        answer_rule (`str`, *optional*, defaults to `"annotated"`): See [`metrics.answers_match`].
         write_predictions (`bool`, *optional*, defaults to `False`):
             To `predictions_{prefix}.jsonl`, with the reason of each failure; the next evaluation under the same prefix
             replaces the file.

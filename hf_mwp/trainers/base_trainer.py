@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property, reduce
 from operator import or_
 from pathlib import Path
@@ -60,7 +62,7 @@ class BaseTrainer(Trainer):
     def _checked(cls, args: BaseConfig | None) -> BaseConfig:
         """The arguments, by default those of an empty config; raises `TypeError` if they are no such arguments."""
         args = cls.config_class(output_dir="trainer_output") if args is None else args
-        if not isinstance(args, BaseConfig):
+        if not isinstance(args, cls.config_class):
             name = cls.config_class.__name__
             raise TypeError(
                 f"`args` must be a `{name}`, got `{type(args).__name__}`: make a `{name}(output_dir=...)`, which "
@@ -115,12 +117,10 @@ class BaseTrainer(Trainer):
             super()._save_checkpoint(model, trial)
 
     def save_model(self, output_dir=None, _internal_call=False):
-        """As in `Trainer`; a full disk is named."""
         with full_disk_named(output_dir or self.args.output_dir, self.args.output_dir):
             super().save_model(output_dir, _internal_call)
 
     def init_hf_repo(self, *args, **kwargs):
-        """As in `Trainer`; what is wrong is told before the training."""
         try:
             super().init_hf_repo(*args, **kwargs)
         except Exception as error:
@@ -135,6 +135,15 @@ class BaseTrainer(Trainer):
             super()._run_epoch(*args, **kwargs)
 
     # Data
+
+    @contextmanager
+    def _collating(self, collator: Any) -> Iterator[None]:
+        """While inside, loaders are made with another collator."""
+        own, self.data_collator = self.data_collator, collator
+        try:
+            yield
+        finally:
+            self.data_collator = own
 
     def _get_train_sampler(self, train_dataset=None):
         dataset = self.train_dataset if train_dataset is None else train_dataset

@@ -19,6 +19,3 @@ class ResumableEarlyStopping(EarlyStoppingCallback):
         self.early_stopping_patience_counter = saved["attributes"]["early_stopping_patience_counter"] if saved else 0
         if self.early_stopping_patience_counter >= self.early_stopping_patience:
             control.should_training_stop = True
-
-
-__all__ = ["ResumableEarlyStopping"]

@@ -23,12 +23,9 @@ class LengthGroupedSampler(Sampler[int]):
     differ from one to the other, so that the order would not be the same. This one has a generator of its own.
 
     Args:
-        lengths (`Sequence[int]`):
-            Length of each example.
-        batch_size (`int`):
-            Examples of one optimisation step, over all devices and accumulated batches.
-        seed (`int`, *optional*, defaults to 0):
-            Together with the epoch decides the order.
+        lengths (`Sequence[int]`): Length of each example.
+        batch_size (`int`): Examples of one optimisation step, over all devices and accumulated batches.
+        seed (`int`, *optional*, defaults to 0): Together with the epoch decides the order.
         first_epoch (`Callable[[], int]`, *optional*):
             Says the epoch until `set_epoch` is called: a resumed loader that skips batches may hide the sampler from
             `set_epoch` for one epoch.
@@ -37,10 +34,8 @@ class LengthGroupedSampler(Sampler[int]):
     def __init__(
         self, lengths: Sequence[int], batch_size: int, seed: int = 0, first_epoch: Callable[[], int] | None = None
     ) -> None:
-        self.lengths = list(lengths)
-        self.batch_size = batch_size
-        self.seed = seed
-        self.first_epoch = first_epoch
+        self.lengths, self.batch_size, self.seed = list(lengths), batch_size, seed
+        self.first_epoch = first_epoch or (lambda: 0)
         self.epoch: int | None = None
 
     def __len__(self) -> int:
@@ -51,9 +46,7 @@ class LengthGroupedSampler(Sampler[int]):
         self.epoch = epoch
 
     def __iter__(self) -> Iterator[int]:
-        epoch = self.epoch
-        if epoch is None:
-            epoch = 0 if self.first_epoch is None else self.first_epoch()
+        epoch = self.first_epoch() if self.epoch is None else self.epoch
         generator = torch.Generator().manual_seed(self.seed + epoch)
         order = torch.randperm(len(self.lengths), generator=generator).tolist()
         size = self.batch_size * BATCHES_PER_GROUP

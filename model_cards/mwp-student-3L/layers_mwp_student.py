@@ -222,13 +222,15 @@ class MwpStudentPredictions(nn.Module):
         self.decoder = nn.Linear(config.hidden_size, config.vocab_size)
         self.sparse = config.sparse_prediction
 
-    def forward(self, hidden_states, labels=None):
+    def forward(self, hidden_states, labels=None, positions=None):
         """Returns scores and loss; both only at the labelled tokens if `sparse` and there are labels."""
         if labels is not None and self.sparse:
-            labelled = labels.ne(-100)
-            labels = labels[labelled]
+            if positions is None:
+                positions = labels.flatten().ne(-100).nonzero().squeeze(1)
+            labels = labels.flatten().index_select(0, positions)
+            labelled = hidden_states.flatten(0, 1).index_select(0, positions)
             padding = -len(labels) % ROWS_PER_BLOCK
-            hidden_states = nn.functional.pad(hidden_states[labelled], (0, 0, 0, padding))
+            hidden_states = nn.functional.pad(labelled, (0, 0, 0, padding))
             logits = self.decoder(self.transform(hidden_states))[: len(labels)]
         else:
             logits = self.decoder(self.transform(hidden_states))

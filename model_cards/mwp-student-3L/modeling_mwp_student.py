@@ -196,16 +196,25 @@ class MwpStudentForMaskedLM(MwpStudentPreTrainedModel):
 
     @can_return_tuple
     def forward(
-        self, input_ids=None, attention_mask=None, token_type_ids=None, labels=None, **kwargs
+        self,
+        input_ids=None,
+        attention_mask=None,
+        token_type_ids=None,
+        labels=None,
+        masked_positions=None,
+        **kwargs,
     ) -> MaskedLMOutput:
         """
         Args:
             input_ids, attention_mask, token_type_ids, kwargs: See [`MwpStudentModel`].
             labels (`torch.LongTensor` of shape `(batch, length)`, *optional*): Ids of the masked tokens, else -100.
+            masked_positions (`torch.LongTensor` of shape `(labelled tokens,)`, *optional*): Where they stand in the
+                flattened batch. With `sparse_prediction` they are looked for if not given, and the device is waited
+                for.
         """
         kwargs["return_dict"] = True
         outputs = self.mwp_student(input_ids, attention_mask, token_type_ids, **kwargs)
-        logits, loss = self.cls.predictions(outputs.last_hidden_state, labels)
+        logits, loss = self.cls.predictions(outputs.last_hidden_state, labels, masked_positions)
         return MaskedLMOutput(
             loss=loss, logits=logits, hidden_states=outputs.hidden_states, attentions=outputs.attentions
         )
@@ -239,12 +248,19 @@ class MwpStudentForPreTraining(MwpStudentPreTrainedModel):
 
     @can_return_tuple
     def forward(
-        self, input_ids=None, attention_mask=None, token_type_ids=None, labels=None, pos_labels=None, **kwargs
+        self,
+        input_ids=None,
+        attention_mask=None,
+        token_type_ids=None,
+        labels=None,
+        pos_labels=None,
+        masked_positions=None,
+        **kwargs,
     ) -> MwpStudentForPreTrainingOutput:
         """
         Args:
             input_ids, attention_mask, token_type_ids, kwargs: See [`MwpStudentModel`].
-            labels (`torch.LongTensor` of shape `(batch, length)`, *optional*): Ids of the masked tokens, else -100.
+            labels, masked_positions: See [`MwpStudentForMaskedLM`].
             pos_labels (`torch.LongTensor` of shape `(batch, length)`, *optional*): Tags, -100 where there is none.
                 With only one kind of labels the loss is that part alone.
         """
@@ -252,7 +268,7 @@ class MwpStudentForPreTraining(MwpStudentPreTrainedModel):
         outputs = self.mwp_student(input_ids, attention_mask, token_type_ids, **kwargs)
         logits = mlm_loss = None
         if labels is not None or pos_labels is None or not self.cls.predictions.sparse:
-            logits, mlm_loss = self.cls.predictions(outputs.last_hidden_state, labels)
+            logits, mlm_loss = self.cls.predictions(outputs.last_hidden_state, labels, masked_positions)
         pos_logits = self.cls.pos_tagger(outputs.last_hidden_state)
         pos_loss = None if pos_labels is None else mean_cross_entropy(pos_logits, pos_labels)
         parts = [] if mlm_loss is None else [mlm_loss]

@@ -269,6 +269,8 @@ def test_sparse_prediction_scores_the_labelled_tokens_only():
     outputs.loss.backward()
     for one, other in zip(sparse.mwp_student.parameters(), dense.mwp_student.parameters(), strict=True):
         torch.testing.assert_close(one.grad, other.grad)
+    told = sparse(**inputs, labels=labels, masked_positions=torch.tensor([2, 10]))
+    assert torch.equal(told.logits, outputs.logits) and torch.equal(told.loss, outputs.loss)
     assert sparse(**inputs).logits.shape == (3, 9, VOCAB)
     assert MwpStudentForPreTraining(tiny_config(sparse_prediction=True)).cls.predictions.sparse
 

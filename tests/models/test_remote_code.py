@@ -1,7 +1,5 @@
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -16,6 +14,7 @@ from hf_mwp.models.mwp_student import (
     save_student_code,
 )
 from hf_mwp.pruning import prune_heads, prune_neurons
+from tests.fresh_python import run_fresh
 
 
 # Loads a folder with some Auto classes while hf_mwp cannot be imported, installed or not; prints the classes of the
@@ -63,78 +62,80 @@ def tiny_config(**fields):
     )
 
 
-@pytest.fixture
-def load_without_hf_mwp(tmp_path):
-    """A function which loads a folder in a process without hf_mwp and returns names of classes and outputs."""
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """
+    Models whose folders carry their code, with the names of the classes and the outputs that a process without hf_mwp
+    loaded from them, and from what it saved.
+    """
+    folder, models = tmp_path_factory.mktemp("published"), {}
+    # Pruned: the first layer's other head is cut from what was a layer of two, the last one is left alone.
+    models["encoder"] = prune_neurons(prune_heads(MwpStudentModel(tiny_config()).eval(), {0: [1]}), {0: [0, 5]})
+    models["pretraining"] = MwpStudentForPreTraining(tiny_config()).eval()
+    models["classifier"] = MwpStudentForSequenceClassification(tiny_config(num_labels=3)).eval()
+    for name in ("encoder", "pretraining"):
+        models[name].save_pretrained(folder / name)
+        save_student_code(folder / name)
+    with pytest.MonkeyPatch.context() as patch:
+        # Puts the class attributes back.
+        for one_class, auto_class in (
+            (MwpStudentConfig, "AutoConfig"),
+            (MwpStudentForSequenceClassification, "AutoModelForSequenceClassification"),
+        ):
+            patch.setattr(one_class, "_auto_class", None)
+            one_class.register_for_auto_class(auto_class)
+        models["classifier"].save_pretrained(folder / "classifier")
+    classifier, masked, pretraining = (
+        f"AutoModelFor{task}" for task in ("SequenceClassification", "MaskedLM", "PreTraining")
+    )
+    loads = {
+        "encoder": ("encoder", "AutoModel"),
+        "again": ("encoder.pt-saved", "AutoModel", classifier),
+        "pretraining": ("pretraining", "AutoModel", masked, pretraining, classifier),
+        "classifier": ("classifier", classifier),
+    }
+    jobs = [(LOAD, folder / source, folder / f"{name}.pt", *kinds) for name, (source, *kinds) in loads.items()]
+    shown = run_fresh(folder, *jobs)
+    outputs = [torch.load(folder / f"{name}.pt", weights_only=True) for name in loads]
+    found = {name: (lines, each) for name, (lines, _), each in zip(loads, shown, outputs, strict=True)}
+    return folder, models, found
 
-    def load(folder, *auto_classes):
-        target = tmp_path / "outputs.pt"
-        environment = {**os.environ, "HF_HOME": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"}
-        process = subprocess.run(
-            [sys.executable, "-c", LOAD, str(folder), str(target), *auto_classes],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert process.returncode == 0, process.stderr
-        return process.stdout.split(), torch.load(target, weights_only=True)
 
-    return load
-
-
-def test_published_encoder_loads_without_hf_mwp(tmp_path, load_without_hf_mwp):
-    # As it is pruned: the first layer's other head is cut from what was a layer of two, the last one is left alone.
-    model = prune_neurons(prune_heads(MwpStudentModel(tiny_config()).eval(), {0: [1]}), {0: [0, 5]})
-    assert model.config.heads_per_layer == [1, 1, 0] and model.config.cut_heads == [[1], [], []]
-    folder = tmp_path / "student"
-    model.save_pretrained(folder)
-    save_student_code(folder)
-    names, (hidden,) = load_without_hf_mwp(folder, "AutoModel")
+def test_published_encoder_loads_without_hf_mwp(published):
+    folder, models, found = published
+    config = models["encoder"].config
+    assert config.heads_per_layer == [1, 1, 0] and config.cut_heads == [[1], [], []]
+    names, (hidden,) = found["encoder"]
     assert names == ["MwpStudentModel"]
-    torch.testing.assert_close(hidden, model(INPUT_IDS).last_hidden_state)
+    torch.testing.assert_close(hidden, models["encoder"](INPUT_IDS).last_hidden_state)
     # What the other process saved carries the code on, for every Auto class.
-    saved = tmp_path / "outputs.pt-saved"
+    saved = folder / "encoder.pt-saved"
     assert set(json.loads((saved / "config.json").read_text())["auto_map"]) == set(remote_code.AUTO_MAP)
-    again, (hidden_again, _) = load_without_hf_mwp(saved, "AutoModel", "AutoModelForSequenceClassification")
+    again, (hidden_again, _) = found["again"]
     assert again == [*names, "MwpStudentForSequenceClassification"]
     torch.testing.assert_close(hidden_again, hidden)
 
 
-def test_published_pretraining_model_loads_with_every_auto_class(tmp_path, load_without_hf_mwp):
-    model = MwpStudentForPreTraining(tiny_config()).eval()
-    folder = tmp_path / "student"
-    model.save_pretrained(folder)
-    save_student_code(folder)
-    names, outputs = load_without_hf_mwp(
-        folder, "AutoModel", "AutoModelForMaskedLM", "AutoModelForPreTraining", "AutoModelForSequenceClassification"
-    )
+def test_published_pretraining_model_loads_with_every_auto_class(published):
+    _, models, found = published
+    names, outputs = found["pretraining"]
     assert names == [
         "MwpStudentModel",
         "MwpStudentForMaskedLM",
         "MwpStudentForPreTraining",
         "MwpStudentForSequenceClassification",
     ]
-    expected = model(INPUT_IDS, output_hidden_states=True)
+    expected = models["pretraining"](INPUT_IDS, output_hidden_states=True)
     torch.testing.assert_close(outputs[0], expected.hidden_states[-1])
     torch.testing.assert_close(outputs[1], expected.logits)
     torch.testing.assert_close(outputs[2], expected.logits)
 
 
-def test_register_for_auto_class_makes_save_pretrained_copy_the_code(tmp_path, load_without_hf_mwp, monkeypatch):
-    # monkeypatch puts the class attributes back after the test.
-    for one_class, auto_class in (
-        (MwpStudentConfig, "AutoConfig"),
-        (MwpStudentForSequenceClassification, "AutoModelForSequenceClassification"),
-    ):
-        monkeypatch.setattr(one_class, "_auto_class", None)
-        one_class.register_for_auto_class(auto_class)
-    model = MwpStudentForSequenceClassification(tiny_config(num_labels=3)).eval()
-    folder = tmp_path / "student"
-    model.save_pretrained(folder)
-    names, (logits,) = load_without_hf_mwp(folder, "AutoModelForSequenceClassification")
+def test_register_for_auto_class_makes_save_pretrained_copy_the_code(published):
+    _, models, found = published
+    names, (logits,) = found["classifier"]
     assert names == ["MwpStudentForSequenceClassification"]
-    torch.testing.assert_close(logits, model(INPUT_IDS).logits)
+    torch.testing.assert_close(logits, models["classifier"](INPUT_IDS).logits)
 
 
 def test_installed_class_is_used_where_there_is_one(tmp_path):

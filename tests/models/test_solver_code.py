@@ -1,7 +1,4 @@
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -9,6 +6,7 @@ from transformers import AutoConfig, AutoModel
 
 from hf_mwp.models import MwpSolver, MwpSolverConfig
 from hf_mwp.models.mwp_solver import save_solver_code
+from tests.fresh_python import run_fresh
 from tests.tiny import tiny_processor, tiny_solver
 
 
@@ -55,38 +53,27 @@ def folder(tmp_path_factory):
     return path
 
 
-def run(code, cache, *argv):
-    environment = {**os.environ, "HF_HOME": str(cache), "HF_HUB_OFFLINE": "1"}
-    process = subprocess.run(
-        [sys.executable, "-c", code, *map(str, argv)], env=environment, capture_output=True, text=True, timeout=300
-    )
-    assert process.returncode == 0, process.stderr
-    return process.stdout.splitlines(), process.stderr
-
-
 def test_where_hf_mwp_is_installed_no_import_is_needed(folder, tmp_path):
-    shown, errors = run(
-        LOAD, tmp_path / "cache", folder, tmp_path / "again", "AutoConfig", "AutoTokenizer", "AutoModel"
+    again, problem = tmp_path / "again", "小明有4个苹果，又买了2个，一共有几个？"
+    (shown, errors), (solved, _), (refused, _) = run_fresh(
+        tmp_path,
+        (LOAD, folder, again, "AutoConfig", "AutoTokenizer", "AutoModel"),
+        (SOLVE, folder, problem),
+        (HIDE + LOAD, folder, tmp_path / "never", "AutoConfig", "AutoModel"),
     )
     assert shown[0] == "AutoConfig: hf_mwp.models.mwp_solver.configuration_mwp_solver.MwpSolverConfig"
     assert shown[2] == "AutoModel: hf_mwp.models.mwp_solver.modeling_mwp_solver.MwpSolver"
     assert "using a model of type" not in errors
     # The second folder is as the first: one file of code, and the same weights.
-    assert [path.name for path in (tmp_path / "again").glob("*.py")] == ["use_hf_mwp.py"]
-    loaded = AutoModel.from_pretrained(tmp_path / "again")
+    assert [path.name for path in again.glob("*.py")] == ["use_hf_mwp.py"]
+    loaded = AutoModel.from_pretrained(again)
     for name, value in AutoModel.from_pretrained(folder).state_dict().items():
         assert torch.equal(loaded.state_dict()[name], value)
-
-
-def test_the_pipeline_needs_no_import_either(folder, tmp_path):
-    shown, _ = run(SOLVE, tmp_path / "cache", folder, "小明有4个苹果，又买了2个，一共有几个？")
-    assert shown == ["['4', '2']"]
-
-
-def test_where_it_is_not_installed_the_error_says_so(folder, tmp_path):
-    shown, _ = run(HIDE + LOAD, tmp_path / "cache", folder, tmp_path / "again", "AutoConfig", "AutoModel")
-    assert len(shown) == 2
-    assert all("`pip install hf-mwp`, then `import hf_mwp`" in line for line in shown)
+    # The pipeline needs no import either.
+    assert solved == ["['4', '2']"]
+    # Where it is not installed, the error says so.
+    assert len(refused) == 2
+    assert all("`pip install hf-mwp`, then `import hf_mwp`" in line for line in refused)
 
 
 def test_a_folder_of_a_solver_names_its_code(folder, tmp_path):

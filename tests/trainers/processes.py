@@ -2,10 +2,13 @@
 
 import contextlib
 import json
+import multiprocessing
 import os
 import signal
+import socket
 import subprocess
-import sys
+import tempfile
+import time
 from pathlib import Path
 
 import torch
@@ -14,30 +17,62 @@ from transformers import TrainerCallback
 from hf_mwp.trainers.processes import end_process_group
 
 
-ROOT = Path(__file__).parents[2]
+# A server that has imported everything and has trained nothing: what it forks begins at once.
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["tests.trainers.run_training", "tests.trainers.pretraining.run_pretraining"])
+LIMIT = 300  # seconds
 
 
-def start(script, runs, processes=1):
-    """Starts `python script JSON`, or `torchrun`, with a list of runs."""
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
-    command = [sys.executable]
-    if processes > 1:
-        command += ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
-    command += [str(script), json.dumps(runs)]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, env=environment, cwd=ROOT, **pipes)
+def start(train, runs, processes=1):
+    """Starts a function on one run after another, in one process or in several that train together."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        group = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(free.getsockname()[1])}
+    group |= {"WORLD_SIZE": str(processes), "LOCAL_WORLD_SIZE": str(processes)}
+    started = []
+    for rank in range(processes):
+        place = {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+        environment = {**os.environ, **(group | place if processes > 1 else {})}
+        descriptor, output = tempfile.mkstemp(suffix=".txt", dir=Path(runs[0]["output_dir"]).parent)
+        os.close(descriptor)
+        process = CONTEXT.Process(target=run_all, args=(train, runs, environment, output))
+        process.start()
+        started.append((process, Path(output)))
+    return started
 
 
-def finish(process):
-    """Waits for a process."""
-    output, errors = process.communicate(timeout=300)
-    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+def finish(started):
+    """Waits for processes; where one fails, the others are not waited for long."""
+    end = time.monotonic() + LIMIT
+    while any(process.is_alive() for process, _ in started) and time.monotonic() < end:
+        time.sleep(0.02)
+        if any(process.exitcode for process, _ in started):
+            end = min(end, time.monotonic() + 20)
+    for process, _ in started:
+        process.kill()
+        process.join()
+    codes = [process.exitcode for process, _ in started]
+    told = "".join(output.read_text("utf-8") for _, output in started)
+    return subprocess.CompletedProcess([], next((code for code in codes if code), 0), stderr=told)
 
 
-def launch(script, runs, processes=1):
-    """Starts a process and waits for it."""
-    return finish(start(script, runs, processes))
+def launch(train, runs, processes=1):
+    """Starts processes and waits for them."""
+    return finish(start(train, runs, processes))
+
+
+def run_all(train, runs, environment, output):
+    """What such a process does; all that it says is in the file `output`."""
+    with open(output, "w", encoding="utf-8") as file:
+        for stream in (1, 2):
+            os.dup2(file.fileno(), stream)
+    os.environ.update(environment)
+    tempfile.tempdir = None
+    torch.set_num_threads(1)
+    for run in runs:
+        train(run)
+    end_process_group()
+    assert not gloo_threads()
 
 
 def train_and_write(trainer, run, **extra):
@@ -49,15 +84,6 @@ def train_and_write(trainer, run, **extra):
     if trainer.is_world_process_zero():
         Path(run["result"]).write_text(json.dumps(result), "utf-8")
     return result
-
-
-def run_all(function):
-    """What the scripts do as programs: one run after another."""
-    torch.set_num_threads(1)
-    for run in json.loads(sys.argv[1]):
-        function(run)
-    end_process_group()
-    assert not gloo_threads()
 
 
 def gloo_threads():

@@ -1,6 +1,5 @@
 """
-Trains tiny models, in a process of its own by `python run_training.py JSON`, a list of runs. Not a test; tests kill
-it, or launch it several times at once.
+Trains tiny models. Not a test; tests kill it in a process of its own, or launch it several times at once.
 
 Fields of a run: `trainer` ("solver" or "distillation"), `output_dir`, `args` (of the config), `result` (file for the
 log and the evaluation), and optionally `rows` (number of training rows), `distinct` (so that no two of them are alike
@@ -25,7 +24,7 @@ from hf_mwp.trainers import (
 )
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 from tests.trainers.distilling import distinct_rows
-from tests.trainers.processes import KillAtStep, run_all, train_and_write
+from tests.trainers.processes import KillAtStep, train_and_write
 
 
 class CountCached(TrainerCallback):
@@ -74,7 +73,3 @@ def train(run):
         trainer = DistillationTrainer(args=DistillationConfig(**fields), teacher_model=teacher, **keywords)
     heads = {"heads": lambda: [event["heads"] for event in pruning.log]} if pruning else {}
     return train_and_write(trainer, run, cached=lambda: caching.rows, **heads)
-
-
-if __name__ == "__main__":
-    run_all(train)

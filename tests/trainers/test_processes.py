@@ -13,7 +13,6 @@ from tests.trainers.processes import finish, launch, start
 from tests.trainers.run_training import train
 
 
-SCRIPT = Path(__file__).with_name("run_training.py")
 NUMBERS = ["loss", "loss_soft", "loss_hard", "loss_hidden_1", "loss_hidden_2", "loss_embedding", "grad_norm"]
 
 
@@ -29,7 +28,7 @@ def test_resuming_after_kill_in_the_middle_of_an_epoch_is_bitwise_exact(trainer,
     whole = {**run, "output_dir": str(tmp_path / "whole"), "result": str(tmp_path / "whole.json")}
     broken = {**run, "output_dir": str(tmp_path / "broken"), "result": str(tmp_path / "broken.json")}
     expected = train(whole)
-    killed = launch(SCRIPT, [{**broken, "kill_at_step": 9}])
+    killed = launch(train, [{**broken, "kill_at_step": 9}])
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]
     assert (tmp_path / "broken" / "checkpoint-8").is_dir() and not Path(broken["result"]).exists()
     resumed = train({**broken, "resume": True})
@@ -63,7 +62,7 @@ def test_two_processes_train_and_evaluate_as_one(tmp_path):
         args |= {"per_device_train_batch_size": 4, "per_device_eval_batch_size": 4, "ddp_backend": "gloo"}
         folder = {"output_dir": str(tmp_path / str(number)), "result": str(tmp_path / f"{number}.json")}
         runs.append({"trainer": trainer, "rows": 32, "args": args, **folder, **fields})
-    done = launch(SCRIPT, runs, processes=2)
+    done = launch(train, runs, processes=2)
     assert done.returncode == 0, done.stderr[-3000:]
     for run in runs:
         got = json.loads(Path(run["result"]).read_text("utf-8"))
@@ -109,7 +108,7 @@ def test_resuming_after_kill_while_the_cache_is_written_is_bitwise_exact(tmp_pat
     whole, broken = cached_run(tmp_path / "whole"), cached_run(tmp_path / "broken")
     expected = train(whole)
     # Several batches of four rows are a file: the last one is half written.
-    killed = launch(SCRIPT, [{**broken, "kill_at_cached": 20}])
+    killed = launch(train, [{**broken, "kill_at_cached": 20}])
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]
     kept = len(cached_numbers(tmp_path / "broken" / "teacher_cache"))
     assert 0 < kept < 20
@@ -128,14 +127,14 @@ def test_processes_share_a_cache(tmp_path, monkeypatch):
     # Two that train together, and afterwards two that do not know of each other, with a folder of their own.
     together = cached_run(tmp_path / "together")
     together["args"] |= {"ddp_backend": "gloo", "per_device_train_batch_size": 4}
-    done = launch(SCRIPT, [together], processes=2)
+    done = launch(train, [together], processes=2)
     assert done.returncode == 0, done.stderr[-3000:]
     got = json.loads(Path(together["result"]).read_text("utf-8"))
     assert got["cached"] == 40 and not list(temporary.glob("hf_mwp-*"))
     runs = [cached_run(tmp_path / name) for name in ("first", "second")]
     for run in runs:
         run["args"]["teacher_cache_dir"] = str(tmp_path / "shared")
-    processes = [start(SCRIPT, [run]) for run in runs]
+    processes = [start(train, [run]) for run in runs]
     for process in processes:
         done = finish(process)
         assert done.returncode == 0, done.stderr[-3000:]
@@ -151,6 +150,6 @@ def test_what_is_wrong_with_a_shared_cache_is_told(tmp_path):
     (tmp_path / "cache").write_text("no folder")
     run = cached_run(tmp_path / "run")
     run["args"] |= {"ddp_backend": "gloo", "teacher_cache_dir": str(tmp_path / "cache")}
-    done = launch(SCRIPT, [run], processes=2)
+    done = launch(train, [run], processes=2)
     assert done.returncode == 1
     assert "cannot be kept in" in done.stderr and "choose another `teacher_cache_dir`" in done.stderr

@@ -73,7 +73,8 @@ class PreTrainingCollator:
 
         Returns:
             `dict[str, torch.Tensor]`: of shape `(batch, longest)`: `input_ids`, `attention_mask`, `labels` (original
-            ids of the chosen tokens, -100 elsewhere), `pos_labels` if the texts have them.
+            ids of the chosen tokens, -100 elsewhere), `pos_labels` if the texts have them; and `masked_positions`,
+            where the chosen tokens stand in the flattened batch, so that nobody has to look for them on a device.
         """
         lengths = np.array([len(feature["input_ids"]) for feature in features])
         is_token = np.arange(lengths.max()) < lengths[:, None]
@@ -92,6 +93,7 @@ class PreTrainingCollator:
             units = self._pad(features, "mask_unit", is_token, -1)
             keys = np.array([feature["text_key"] for feature in features]).astype(np.uint64)[:, None]
             batch["input_ids"], batch["labels"] = self._mask(ids, classes, units, keys)
+            batch["masked_positions"] = np.flatnonzero(batch["labels"] != -100)
         return {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in batch.items()}
 
     @staticmethod

@@ -66,6 +66,3 @@ class Objective:
     def counts(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
         """Over how many items of a batch each part is a mean; `None` if nobody knows: all batches weigh the same."""
         return dict.fromkeys(self.parts)
-
-
-__all__ = ["Objective"]

@@ -19,8 +19,7 @@ def choose_layers(num_layers: int, num_teacher_layers: int, choice: str = "first
     Indices, from 0, of the teacher's layers that a student of `num_layers` layers starts from.
 
     Args:
-        num_layers (`int`), num_teacher_layers (`int`):
-            Layers of student and teacher.
+        num_layers (`int`), num_teacher_layers (`int`): Layers of student and teacher.
         choice (`str`, *optional*, defaults to `"first"`):
             `"first"`: 0, 1, 2; lower layers carry most of what this task needs (Ming et al., Table 4). `"last"`: 9,
             10, 11 of 12. `"uniform"`: 3, 7, 11, the layers that the uniform mapping compares with, where one number
@@ -55,14 +54,10 @@ def cut_student(
     Args:
         teacher ([`MwpSolver`]):
             A trained solver with a BERT- or RoBERTa-like encoder.
-        layers (`int` or `Sequence[int]`):
-            How many layers to take, or which, from 0.
-        choice (`str`, *optional*, defaults to `"first"`):
-            Which, if `layers` is a number; see [`choose_layers`].
-        new_decoder (`bool`, *optional*, defaults to `False`):
-            Start the decoder from random weights instead.
-        decoder_dropout (`float`, *optional*):
-            Dropout of the student's decoder; the teacher's if `None`.
+        layers (`int` or `Sequence[int]`): How many layers to take, or which, from 0.
+        choice (`str`, *optional*, defaults to `"first"`): Which, if `layers` is a number; see [`choose_layers`].
+        new_decoder (`bool`, *optional*, defaults to `False`): Start the decoder from random weights instead.
+        decoder_dropout (`float`, *optional*): Dropout of the student's decoder; the teacher's if `None`.
         encoder_fields:
             Fields of [`MwpStudentConfig`] to change, such as `hidden_dropout_prob`, but no sizes.
 

@@ -15,14 +15,8 @@ def residual_projection(states: Sequence[Tensor], width: int) -> Tensor:
     A layer norm drops the mean over the features and divides by their standard deviation. Here the directions have
     entries that sum to zero, in both spaces, are rotated so that each narrow feature is a mixture of all of them, and
     scaled so that features keep their size: then, as far as the directions hold the states, it makes no difference
-    whether the wide stream is normalised or the narrow one.
-
-    Args:
-        states (`Sequence[Tensor]`): States `(tokens, m)` of some layers, each of which counts the same.
-        width (`int`): The narrow width `n`.
-
-    Returns:
-        `Tensor` of shape `(m, n)` and rank `n - 1`.
+    whether the wide stream is normalised or the narrow one. From states `(tokens, m)` of some layers, each of which
+    counts the same, to a matrix `(m, width)` of the rank `width - 1`.
     """
     size = states[0].shape[1]
     moment = torch.zeros(size, size, dtype=torch.float64, device=states[0].device)
@@ -33,13 +27,8 @@ def residual_projection(states: Sequence[Tensor], width: int) -> Tensor:
     directions = torch.linalg.eigh(moment).eigenvectors.flip(1)[:, : width - 1]
     directions = directions - directions.mean(0)
     generator = torch.Generator().manual_seed(0)
-    basis = torch.cat(
-        [
-            torch.ones(width, 1, dtype=torch.float64),
-            torch.randn(width, width - 1, dtype=torch.float64, generator=generator),
-        ],
-        dim=1,
-    )
+    random = torch.randn(width, width - 1, dtype=torch.float64, generator=generator)
+    basis = torch.cat([torch.ones(width, 1, dtype=torch.float64), random], dim=1)
     # All columns but the first are orthogonal to it: their entries sum to zero.
     basis = torch.linalg.qr(basis).Q[:, 1:].to(directions.device)
     return ((width / size) ** 0.5 * directions @ basis.T).to(states[0].dtype)
@@ -47,15 +36,8 @@ def residual_projection(states: Sequence[Tensor], width: int) -> Tensor:
 
 def fit_linear(inputs: Tensor, outputs: Tensor, ridge: float) -> tuple[Tensor, Tensor]:
     """
-    Weight and bias of the linear map that gives `outputs` best from `inputs`.
-
-    Args:
-        inputs (`Tensor`): `(tokens, a)`.
-        outputs (`Tensor`): `(tokens, b)`.
-        ridge (`float`): Regularisation of the weight, relative to the inputs' mean variance.
-
-    Returns:
-        `tuple[Tensor, Tensor]`: `(b, a)` and `(b,)`.
+    Weight `(b, a)` and bias `(b,)` of the linear map that gives `outputs` `(tokens, b)` best from `inputs`
+    `(tokens, a)`; `ridge` regularises the weight, relative to the inputs' mean variance.
     """
     means = inputs.mean(0), outputs.mean(0)
     centred = inputs - means[0]

@@ -41,8 +41,7 @@ def project_student(
         encoder (`PreTrainedModel`):
             A BERT- or RoBERTa-like encoder or an [`MwpStudentModel`], or a model with a head on one. The bottleneck
             networks of a solver's encoder are part of what the student is fitted to.
-        hidden_size (`int`, *optional*, defaults to 312):
-            Width of the student, at most the encoder's.
+        hidden_size (`int`, *optional*, defaults to 312): Width of the student, at most the encoder's.
         intermediate_size (`int`, *optional*, defaults to 1200), num_attention_heads (`int`, *optional*, defaults to
         12):
             Feed-forward neurons and attention heads of each of the student's layers, at most the encoder's.

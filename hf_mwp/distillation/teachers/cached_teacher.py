@@ -44,28 +44,18 @@ class CachedTeacher:
     turns by the folder's lock.
 
     Args:
-        live ([`LiveTeacher`]):
-            The teacher, and what is asked of it.
-        dataset:
-            The rows, with a length and with random access.
-        collator (`Callable`):
-            From rows to a batch.
-        folder (`Path`):
-            Where caches are, each in a folder of its own.
-        trim (`Callable`, *optional*):
-            From rows as the data set gives them to rows as the collator receives them.
-        prepare (`Callable`, *optional*):
-            From a batch to one that the teacher can read (on its device, in its precision).
-        context (`Callable`, *optional*):
-            Makes the context in which it is asked (mixed precision).
-        length (`Callable`, *optional*):
-            The length of a row; rows are asked about by falling length.
-        batch_size (`int`, *optional*, defaults to 8):
-            Rows to ask about at once.
+        live ([`LiveTeacher`]): The teacher, and what is asked of it.
+        dataset: The rows, with a length and with random access.
+        collator (`Callable`): From rows to a batch.
+        folder (`Path`): Where caches are, each in a folder of its own.
+        trim (`Callable`, *optional*): From rows as the data set gives them to rows as the collator receives them.
+        prepare (`Callable`, *optional*): From a batch to one on the teacher's device, in its precision.
+        context (`Callable`, *optional*): Makes the context in which it is asked (mixed precision).
+        length (`Callable`, *optional*): The length of a row; rows are asked about by falling length.
+        batch_size (`int`, *optional*, defaults to 8): Rows to ask about at once.
         processing (processor or tokenizer, *optional*), mixed_precision (`str`, *optional*):
             Further things that make the answers what they are.
-        dtype (`torch.dtype`, *optional*, defaults to `torch.float32`):
-            The student's, in which the answers are given.
+        dtype (`torch.dtype`, *optional*, defaults to `torch.float32`): The student's, in which the answers are given.
         progress (`Callable`, *optional*):
             Called with the rows done and their total; returns whether anybody was told. If not, it is logged.
 
@@ -279,6 +269,3 @@ class CachingCollator:
         batch = dict(self.collator(features))
         batch[CACHED_OUTPUTS] = self.cache.assemble(keys, batch)
         return batch
-
-
-__all__ = ["CACHED_OUTPUTS", "CachedTeacher", "CachingCollator"]

@@ -30,6 +30,3 @@ class LiveTeacher:
         if not self.request.features:
             return Features({})
         return read_features(self.model.eval(), inputs, self.request.options, self.request.features)
-
-
-__all__ = ["LiveTeacher"]

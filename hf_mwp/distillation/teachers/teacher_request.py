@@ -59,6 +59,3 @@ class TeacherRequest:
     def logits(self) -> bool:
         """Whether logits are read."""
         return "logits" in self.features
-
-
-__all__ = ["TeacherRequest"]

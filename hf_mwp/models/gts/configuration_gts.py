@@ -10,19 +10,16 @@ class GTSConfig(PreTrainedConfig):
     Configuration of a [`GTSDecoder`], the goal-driven tree-structured decoder of Xie and Sun (IJCAI 2019).
 
     Args:
-        hidden_size (`int`, *optional*, defaults to 312):
-            Width of goals, contexts and subtree embeddings.
+        hidden_size (`int`, *optional*, defaults to 312): Width of goals, contexts and subtree embeddings.
         encoder_hidden_size (`int`, *optional*):
             Width of the encoder's hidden states; when it is another one than `hidden_size`, a linear layer without
             activation stands between encoder and decoder. Defaults to `hidden_size`.
-        operator_embedding_size (`int`, *optional*, defaults to 128):
-            Width of operator embeddings (GTS: 128).
+        operator_embedding_size (`int`, *optional*, defaults to 128): Width of operator embeddings (GTS: 128).
         operators (`list[str]`, *optional*, defaults to `["+", "-", "*", "/", "^"]`):
             Binary operators, in the order of their ids.
         constants (`list[str]`, *optional*, defaults to `[]`):
             Numbers that an expression may use although the text does not hold them.
-        dropout (`float`, *optional*, defaults to 0.5):
-            Dropout before each layer (GTS: 0.5).
+        dropout (`float`, *optional*, defaults to 0.5): Dropout before each layer (GTS: 0.5).
         root_goal (`str`, *optional*, defaults to `"cls"`):
             First goal: `"cls"`, the hidden state of the first token, or `"mean"`, the mean over the valid tokens.
         max_length (`int`, *optional*, defaults to 45):
@@ -62,6 +59,3 @@ class GTSConfig(PreTrainedConfig):
             raise ValueError(f"`dropout` must be in [0, 1), got {self.dropout}")
         if not self.operators:
             raise ValueError("`operators` must name at least one operator")
-
-
-__all__ = ["GTSConfig"]

@@ -49,6 +49,3 @@ class DecoderMemory:
     def select(self, problems: Tensor) -> DecoderMemory:
         """Memory of some of the problems."""
         return DecoderMemory(*(getattr(self, name)[problems] for name in self.__dataclass_fields__))
-
-
-__all__ = ["DecoderMemory", "GTSOutput"]

@@ -203,10 +203,8 @@ class GTSDecoder(GTSPreTrainedModel):
         """Scores the nodes of target trees.
 
         Args:
-            encoder_hidden_states (`torch.FloatTensor` of shape `(B, S, encoder_hidden_size)`):
-                Last hidden states.
-            attention_mask (`torch.Tensor` of shape `(B, S)`, *optional*):
-                0 at padding.
+            encoder_hidden_states (`torch.FloatTensor` of shape `(B, S, encoder_hidden_size)`): Last hidden states.
+            attention_mask (`torch.Tensor` of shape `(B, S)`, *optional*): 0 at padding.
             number_positions (`torch.LongTensor` of shape `(B, N)`, *optional*):
                 Token of each number, -1 where a problem has fewer.
             number_groups (`torch.LongTensor` of shape `(B, N)`, *optional*):
@@ -307,6 +305,3 @@ def _attend(scores: Tensor, padding: Tensor) -> Tensor:
     """Softmax over valid positions, in fp32."""
     masked = scores.float().masked_fill(padding, torch.finfo(torch.float32).min)
     return masked.softmax(-1).to(scores.dtype)
-
-
-__all__ = ["GTSDecoder", "GTSPreTrainedModel"]

@@ -136,13 +136,3 @@ def encoder_layers(encoder: nn.Module) -> nn.ModuleList:
     raise ValueError(
         f"`{type(encoder).__name__}` has no list of {count} layers after which bottleneck networks could be put."
     )
-
-
-__all__ = [
-    "Bottleneck",
-    "Bottlenecks",
-    "bottlenecks_apart",
-    "check_no_bottlenecks",
-    "detach_bottlenecks",
-    "encoder_layers",
-]

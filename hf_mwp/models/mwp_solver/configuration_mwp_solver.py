@@ -26,8 +26,7 @@ class MwpSolverConfig(PreTrainedConfig):
             Encoder layers, from 1, after which a bottleneck network stands: two linear layers without activation,
             from the encoder's width to `bottleneck_size` and back. A teacher is fine-tuned with them; their narrow
             states are what a student of that width learns from.
-        bottleneck_size (`int`, *optional*):
-            Width of the bottleneck networks; needed with `bottleneck_layers`.
+        bottleneck_size (`int`, *optional*): Width of the bottleneck networks; needed with `bottleneck_layers`.
 
     Example:
 
@@ -110,6 +109,3 @@ class MwpSolverConfig(PreTrainedConfig):
     def vocab_size(self) -> int:
         """Size of the encoder's vocabulary."""
         return self.encoder_config.vocab_size
-
-
-__all__ = ["MwpSolverConfig"]

@@ -38,10 +38,8 @@ class MwpSolverOutput(ModelOutput):
             Scores of operators, constants and numbers at each node of the target tree, in prefix order.
         hidden_states (`tuple(torch.FloatTensor)`, *optional*):
             The encoder's hidden states `(batch, tokens, width)`, the embedding output first.
-        attentions (`tuple(torch.FloatTensor)`, *optional*):
-            The encoder's attention maps.
-        last_hidden_state (`torch.FloatTensor` of shape `(batch, tokens, width)`):
-            What the decoder reads.
+        attentions (`tuple(torch.FloatTensor)`, *optional*): The encoder's attention maps.
+        last_hidden_state (`torch.FloatTensor` of shape `(batch, tokens, width)`): What the decoder reads.
         bottleneck_states (`tuple(torch.FloatTensor)`, *optional*, with `output_hidden_states` and bottlenecks):
             The narrow states `(batch, tokens, bottleneck_size)` after each of `config.bottleneck_layers`.
     """
@@ -129,8 +127,7 @@ class MwpSolver(PreTrainedModel, Solver):
                 positions.
             decoder ([`GTSConfig`], [`GTSDecoder`] or those of another decoder, *optional*):
                 By default a new [`GTSDecoder`] of the encoder's width and the processor's symbols.
-            decoder_kwargs (`dict`, *optional*):
-                Fields of the new decoder's [`GTSConfig`], such as `dropout`.
+            decoder_kwargs (`dict`, *optional*): Fields of the new decoder's [`GTSConfig`], such as `dropout`.
             bottleneck_layers (`Sequence[int]`, *optional*), bottleneck_size (`int`, *optional*):
                 Bottleneck networks of this width after these layers, from 1; see [`MwpSolverConfig`].
             encoder_kwargs:
@@ -270,6 +267,3 @@ class MwpSolver(PreTrainedModel, Solver):
         return self.decoder.generate(
             states, attention_mask, number_positions, num_beams, max_length, num_return_sequences
         )
-
-
-__all__ = ["MwpSolver", "MwpSolverOutput"]

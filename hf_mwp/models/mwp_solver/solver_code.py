@@ -29,6 +29,3 @@ def save_solver_code(folder: str | PathLike) -> None:
     folder = Path(folder)
     shutil.copyfile(Path(__file__).with_name(FILE), folder / FILE)
     name_code(folder / "config.json", AUTO_MAP)
-
-
-__all__ = ["save_solver_code"]

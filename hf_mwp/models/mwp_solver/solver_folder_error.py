@@ -12,6 +12,3 @@ class SolverFolderError(Exception):
     Args:
         message (`str`): Which folder and file, what is wrong with it, and what to do.
     """
-
-
-__all__ = ["SolverFolderError"]

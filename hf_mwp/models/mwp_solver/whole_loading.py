@@ -24,18 +24,10 @@ SHOWN = 3
 
 def load_whole(load: Callable, source: str | PathLike | None, *args, **kwargs) -> Any:
     """
-    Loads a solver and looks at what the loading found.
-
-    New bottleneck networks may be missing, and those that the config given has no more may be left over.
-
-    Args:
-        load (`Callable`): `from_pretrained` of `PreTrainedModel`.
-        source (`str` or `PathLike`, *optional*): Folder or Hub id.
-        args, kwargs: As in `from_pretrained`. With `ignore_mismatched_sizes` weights of another shape are allowed.
-
-    Raises:
-        SolverFolderError: the model is of another type, or a file is damaged or missing, or weights are missing, have
-            no place, or are of another shape.
+    Loads a solver by `load`, the `from_pretrained` of `PreTrainedModel`; raises `SolverFolderError` if the model is of
+    another type, a file is damaged or missing, or weights are missing, have no place, or are of another shape (which
+    `ignore_mismatched_sizes` allows). New bottleneck networks may be missing, and those that the config given has no
+    more may be left over.
     """
     with_info = kwargs.pop("output_loading_info", False)
     any_size = kwargs.pop("ignore_mismatched_sizes", False)

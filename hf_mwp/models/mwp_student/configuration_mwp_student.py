@@ -15,10 +15,8 @@ class MwpStudentConfig(PreTrainedConfig):
     Args:
         vocab_size (`int`, *optional*, defaults to 21128):
             Size of the vocabulary. The default is Chinese BERT's, to which tokens such as `[NUM]` are added.
-        hidden_size (`int`, *optional*, defaults to 312):
-            Width of the encoder.
-        num_hidden_layers (`int`, *optional*, defaults to 3):
-            Number of layers, at least 1.
+        hidden_size (`int`, *optional*, defaults to 312): Width of the encoder.
+        num_hidden_layers (`int`, *optional*, defaults to 3): Number of layers, at least 1.
         num_attention_heads (`int` or `list[int]`, *optional*, defaults to 12):
             Attention heads of every layer, or one number per layer. Of the self-attention of a layer with 0 heads the
             output bias is left.
@@ -32,28 +30,21 @@ class MwpStudentConfig(PreTrainedConfig):
             Activation of the feed-forward network and of the masked-language-modelling head.
         hidden_dropout_prob (`float`, *optional*, defaults to 0.1):
             Dropout of the embeddings and of the output of each sublayer.
-        attention_probs_dropout_prob (`float`, *optional*, defaults to 0.1):
-            Dropout of the attention probabilities.
-        classifier_dropout (`float`, *optional*):
-            Dropout before the classifier; `hidden_dropout_prob` if `None`.
+        attention_probs_dropout_prob (`float`, *optional*, defaults to 0.1): Dropout of the attention probabilities.
+        classifier_dropout (`float`, *optional*): Dropout before the classifier; `hidden_dropout_prob` if `None`.
         classifier_activation (`str`, *optional*, defaults to `"tanh"`):
             Activation of the pooler, on which the classifier stands: BERT's and RoBERTa's is tanh, that of DistilBERT
             ReLU, that of ELECTRA GELU.
         max_position_embeddings (`int`, *optional*, defaults to 512):
             Rows of the position table. The longest input has `max_position_embeddings - position_offset` tokens.
-        type_vocab_size (`int`, *optional*, defaults to 2):
-            Number of token types (segments).
+        type_vocab_size (`int`, *optional*, defaults to 2): Number of token types (segments).
         position_offset (`int`, *optional*, defaults to 0):
             0 numbers positions as BERT does: 0, 1, 2, ..., padding included. A larger number counts as RoBERTa does:
             the first token that is not `pad_token_id` is at `position_offset`, padding at `position_offset - 1`.
-        initializer_range (`float`, *optional*, defaults to 0.02):
-            Standard deviation of the initial weights.
-        layer_norm_eps (`float`, *optional*, defaults to 1e-12):
-            Epsilon of the layer norms.
-        pad_token_id (`int`, *optional*, defaults to 0):
-            Id of the padding token.
-        bos_token_id (`int`, *optional*):
-            Id of the first token of a text, kept for tokenizers which have one.
+        initializer_range (`float`, *optional*, defaults to 0.02): Standard deviation of the initial weights.
+        layer_norm_eps (`float`, *optional*, defaults to 1e-12): Epsilon of the layer norms.
+        pad_token_id (`int`, *optional*, defaults to 0): Id of the padding token.
+        bos_token_id (`int`, *optional*): Id of the first token of a text, kept for tokenizers which have one.
         eos_token_id (`int` or `list[int]`, *optional*):
             Id of the last token of a text, kept for tokenizers which have one.
         tie_word_embeddings (`bool`, *optional*, defaults to `True`):
@@ -63,8 +54,7 @@ class MwpStudentConfig(PreTrainedConfig):
             `pos_labels`.
         pos_labels (`list[str]`, *optional*):
             The labels themselves (`"B-n"`, `"I-n"`, ...), in the order of the tagging head.
-        pos_tagger (`str`, *optional*):
-            Name of the tagger that they come from.
+        pos_tagger (`str`, *optional*): Name of the tagger that they come from.
         pos_loss_weight (`float`, *optional*, defaults to 5.0):
             Weight of the tagging loss in [`MwpStudentForPreTraining`]; that of masked language modelling has weight 1.
         sparse_prediction (`bool`, *optional*, defaults to `False`):

@@ -127,19 +127,8 @@ class Table:
         column: Column | None = None,
     ) -> Recipe:
         """
-        The recipe of an arm.
-
-        Args:
-            arm ([`Arm`]): The arm.
-            output_dir (`str` or `Path`): Folder of the stages.
-            budget (`str`, *optional*): One of the recipe's budgets; the recipe's own by default.
-            changes (`Mapping[str, Any]`, *optional*): As [`Recipe`] takes them; the arm's win over these.
-            seed (`int`, *optional*): Value of the variable `seed`.
-            launch (`str`, *optional*): As [`Recipe`] takes it.
-            column ([`Column`], *optional*): The column whose changes are made too; the arm's win over these.
-
-        Raises:
-            RecipeError: see [`Recipe`].
+        The recipe of an arm, with one of the recipe's budgets (its own by default), `changes` and `launch` as in
+        [`Recipe`], a value of the variable `seed`, and the changes of a column; the arm's win over all of these.
         """
         budget = budget or self.recipe.get("budget")
         layers = (

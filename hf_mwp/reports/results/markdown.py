@@ -8,11 +8,8 @@ from .table_result import TableResult
 
 def to_markdown(result: TableResult, picture: str | None = None) -> str:
     """
-    Results as Markdown: the table, then budget, teacher, data, seeds and machine that they come from.
-
-    Args:
-        result ([`TableResult`]): The results.
-        picture (`str`, *optional*): Path of the picture, relative to the Markdown file.
+    Results as Markdown: the table, then budget, teacher, data, seeds and machine that they come from; `picture` is the
+    path of their picture, relative to the Markdown file.
     """
     lines = [
         f"# {result.title} ({result.caution})" if result.caution else f"# {result.title}",

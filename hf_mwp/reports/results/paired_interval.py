@@ -49,11 +49,8 @@ def paired_interval(arm: ArmResult, other: ArmResult, column: Column) -> PairedI
     pairs = [(run, theirs[run.seed]) for run in arm.runs if column.name in run.figures and run.seed in theirs]
     known = [[run.outcomes.get(column.name, "") for run in pair] for pair in pairs]
     # Not the same problems, or in part not known: only their figures can be compared.
-    over = (
-        "problems"
-        if len({len(each) for pair in known for each in pair} | {0}) == 2 and all(map(all, known))
-        else "seeds"
-    )
+    lengths = {len(outcomes) for pair in known for outcomes in pair}
+    over = "problems" if len(lengths) == 1 and lengths != {0} else "seeds"
     if over == "problems":
         ours, others = (np.array([[*map(int, pair[at])] for pair in known]).mean(axis=0) for at in (0, 1))
         differences = UNITS[column.unit][0] * (ours - others)

@@ -17,14 +17,7 @@ def draw_table(result: TableResult, path: str | Path) -> bool:
     """
     Draws the columns that have figures in percent, with the standard deviation of the seeds and the paper's figures.
     Of a sweep: a line for each column over the numbers that its arms stand at; otherwise a panel for each column, with
-    a bar for each arm.
-
-    Args:
-        result ([`TableResult`]): The results.
-        path (`str` or `Path`): The PNG file to write.
-
-    Returns:
-        `bool`: whether there was anything to draw.
+    a bar for each arm. Returns whether there was anything to draw to the PNG file `path`.
     """
     columns = [
         column

@@ -34,6 +34,3 @@ def default_objectives(config: DistillationConfig) -> list[Objective]:
     if config.embedding_weight:
         objectives.append(EmbeddingOutputs(weight=config.embedding_weight))
     return objectives
-
-
-__all__ = ["default_objectives"]

@@ -51,17 +51,14 @@ class DistillationConfig(BaseConfig):
     Each field has its `help`; besides:
 
     Args:
-        temperature (`float`, *optional*, defaults to 4.0):
-            The paper's value.
+        temperature (`float`, *optional*, defaults to 4.0): The paper's value.
         soft_label_weight (`float`, *optional*, defaults to 0.5):
             The paper's lambda. 1 trains without labels, 0 without the teacher's probabilities.
         scale_by_square (`bool`, *optional*, defaults to `True`):
             As Hinton et al. have it, so that the soft part's gradients keep their size. The paper's formula has no
             such factor; with its temperature of 4 the soft part then is 16 times smaller.
-        prediction_loss (`str`, *optional*, defaults to `"kd"`):
-            `"dkd"` needs labels ([`DKDLoss`]).
-        prediction_weight (`float`, *optional*, defaults to 1.0):
-            0 trains on features alone.
+        prediction_loss (`str`, *optional*, defaults to `"kd"`): `"dkd"` needs labels ([`DKDLoss`]).
+        prediction_weight (`float`, *optional*, defaults to 1.0): 0 trains on features alone.
         hidden_loss (`str`, *optional*, defaults to `"mse"`):
             `"mse"`, hidden states ([`HiddenMSELoss`]); `"attention"`, attention matrices head by head, or
             `"attention_mean"`, their means over heads ([`AttentionMSELoss`]; both models need
@@ -74,22 +71,18 @@ class DistillationConfig(BaseConfig):
             best.
         layer_mapping (`str` or list of pairs, *optional*, defaults to `"uniform"`):
             See [`~distillation.map_layers`]; in Python and YAML also `[[1, 4], [2, 8], [3, 12]]`.
-        hidden_weights (`list[float]`, *optional*):
-            1.0, 0.9, 1.0 are the paper's.
-        embedding_weight (`float`, *optional*, defaults to 1.0):
-            Of the squared distance of the embedding outputs.
+        hidden_weights (`list[float]`, *optional*): 1.0, 0.9, 1.0 are the paper's.
+        embedding_weight (`float`, *optional*, defaults to 1.0): Of the squared distance of the embedding outputs.
         use_bottlenecks (`bool`, *optional*, defaults to `True`):
             Where the teacher has any; without a linear map where the student is as wide as they are.
-        projection_learning_rate (`float`, *optional*, defaults to 1e-3):
-            The maps start from random weights.
+        projection_learning_rate (`float`, *optional*, defaults to 1e-3): The maps start from random weights.
         cache_teacher_outputs (`bool`, *optional*, defaults to `False`):
             For rows and collators that do not change from epoch to epoch; what would make the cache wrong is refused.
             The options below need it; only an explicit `False` turns it off beside them.
         teacher_cache_dir (`str`, *optional*):
             Each cache has a folder there, named by a fingerprint of teacher, processor, collation and layers. Runs may
             share it.
-        cache_top_k (`int`, *optional*):
-            For vocabularies: all other classes share the rest of the probability evenly.
+        cache_top_k (`int`, *optional*): For vocabularies: all other classes share the rest of the probability evenly.
 
     These defaults differ from `TrainingArguments` besides those of [`BaseConfig`]: `learning_rate=1e-4` and
     `decoder_learning_rate=1e-3` (of solvers; the paper distils for 120 epochs with 3e-5),

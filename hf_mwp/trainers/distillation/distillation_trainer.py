@@ -50,10 +50,8 @@ class DistillationTrainer(SolverTrainer):
     compared is kept on disk, see [`~distillation.TeacherCache`]; attention maps are not.
 
     Args:
-        model (`nn.Module`, *optional*):
-            The student.
-        teacher_model (`nn.Module`):
-            The teacher: put into evaluation mode, frozen, moved to the device, never changed.
+        model (`nn.Module`, *optional*): The student.
+        teacher_model (`nn.Module`): The teacher: put into evaluation mode, frozen, moved to the device, never changed.
         args ([`DistillationConfig`], *optional*):
             Arguments.
         data_collator, train_dataset, eval_dataset, processing_class, callbacks, kwargs:
@@ -225,22 +223,12 @@ class DistillationTrainer(SolverTrainer):
         """As in `Trainer`; with `cache_teacher_outputs`, batches bring the teacher's outputs along."""
         if not (self.args.cache_teacher_outputs and self._live_teacher.request.features):
             return super().get_train_dataloader()
-        own = self.data_collator
         self.teacher_source = self._cache_teacher()
-        self.data_collator = self.teacher_source.collator
-        try:
+        with self._collating(self.teacher_source.collator):
             return super().get_train_dataloader()
-        finally:
-            self.data_collator = own
 
     def _cache_teacher(self) -> CachedTeacher:
-        args, main = self.args, self.model.main_input_name
-
-        def length(row: Any) -> int:
-            if not isinstance(row, dict):
-                return 0
-            return row.get(args.length_column_name) or (len(row[main]) if hasattr(row.get(main), "__len__") else 0)
-
+        args = self.args
         return CachedTeacher(
             self._live_teacher,
             self.train_dataset,
@@ -249,13 +237,19 @@ class DistillationTrainer(SolverTrainer):
             trim=self._get_collator_with_removed_columns(list),
             prepare=self._prepare_inputs,
             context=self.compute_loss_context_manager,
-            length=length,
+            length=self._length,
             batch_size=args.per_device_eval_batch_size,
             processing=self.processing_class,
             mixed_precision=self.accelerator.mixed_precision,
             dtype=next(self.model.parameters()).dtype,
             progress=self._report_teacher_cache,
         )
+
+    def _length(self, row: Any) -> int:
+        """What is known of the length of a row, so that the cache is built from batches of like lengths."""
+        given = row if isinstance(row, dict) else {}
+        texts = given.get(self.model.main_input_name)
+        return given.get(self.args.length_column_name) or (len(texts) if hasattr(texts, "__len__") else 0)
 
     def _report_teacher_cache(self, done: int, total: int) -> bool:
         """Tells callbacks that have a method `on_teacher_cache`; whether any has."""

@@ -28,8 +28,7 @@ class ParameterMixingCallback(TrainerCallback):
         pretrained (`nn.Module` or `str`):
             The model from before, or the folder or Hub id of one: for a solver another solver or an encoder, such as
             an [`MwpStudentForPreTraining`], its weights in safetensors.
-        theta (`float`, *optional*, defaults to 0.2):
-            Share of its weights.
+        theta (`float`, *optional*, defaults to 0.2): Share of its weights.
 
     Raises:
         OSError: there is no such folder or Hub id, or its weights are a pickle.

@@ -27,6 +27,3 @@ def check_pretraining(model: nn.Module | None, args: PreTrainingConfig, processo
             f"The tokenizer has {len(processor.tokenizer)} entries, the model embeds {embeddings}: call "
             "`processor.resize_embeddings(model)`, or give the model the tokenizer that it was made for."
         )
-
-
-__all__ = ["check_pretraining"]

@@ -33,13 +33,11 @@ class PreTrainingConfig(BaseConfig):
     Each field has its `help`; besides:
 
     Args:
-        mlm_probability (`float`, *optional*, defaults to 0.15):
-            BERT's; the paper does not say.
+        mlm_probability (`float`, *optional*, defaults to 0.15): BERT's; the paper does not say.
         keyword_weight (`float`, *optional*, defaults to 3.0), number_weight (`float`, *optional*, defaults to 3.0):
             "We pay more attention to the mask of mathematical keywords and numbers" is all that the paper says; 1
             makes no difference.
-        mlm_loss_weight (`float`, *optional*, defaults to 1.0):
-            0 masks nothing and does not score the vocabulary.
+        mlm_loss_weight (`float`, *optional*, defaults to 1.0): 0 masks nothing and does not score the vocabulary.
         pos_loss_weight (`float`, *optional*, defaults to 5.0):
             "with a 1:5 ratio between the two". With 0 the same tokens are masked as with tagging.
         pos_class_weights (`dict[str, float]`, *optional*):

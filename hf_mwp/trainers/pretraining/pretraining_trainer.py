@@ -27,7 +27,6 @@ from ...metrics.pretraining_statistics import (
 )
 from ..base_trainer import BaseTrainer
 from ..solver.solver_dataset import ROW_INDEX
-from .masks_of_epoch import MasksOfEpoch
 from .pretraining_checks import check_pretraining
 from .pretraining_config import PreTrainingConfig
 from .tagging_loss import TaggingLoss
@@ -109,13 +108,10 @@ class PreTrainingTrainer(BaseTrainer):
         eval_dataset: Any = None,
         processing_class: Any = None,
         *,
-        callbacks: list | None = None,
         progress: Callable[[int, int | None], None] | None = None,
         **kwargs,
     ) -> None:
-        args = self.config_class(output_dir="trainer_output") if args is None else args
-        if not isinstance(args, PreTrainingConfig):
-            raise TypeError(f"`args` must be a `PreTrainingConfig`, got `{type(args).__name__}`.")
+        args = self._checked(args)
         if not isinstance(processing_class, MwpProcessor):
             raise TypeError(
                 f"`processing_class` must be an `MwpProcessor`, got `{type(processing_class).__name__}`: make one "
@@ -148,9 +144,7 @@ class PreTrainingTrainer(BaseTrainer):
         if self._tags:
             model.config.pos_loss_weight = args.pos_loss_weight
             self._tagging_loss = TaggingLoss(model.config, args.pos_class_weights)
-        callbacks = [*(callbacks or []), MasksOfEpoch(data_collator)]
-        datasets = train_dataset, eval_dataset
-        super().__init__(model, args, data_collator, *datasets, processing_class, callbacks=callbacks, **kwargs)
+        super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
         # The loss is a mean over the tokens of a step, whatever `forward` could do with `num_items_in_batch`.
         self.model_accepts_loss_kwargs = False
 
@@ -159,6 +153,11 @@ class PreTrainingTrainer(BaseTrainer):
         if ROW_INDEX in dataset.column_names:
             return dataset
         return dataset.add_column(ROW_INDEX, np.arange(len(dataset))).with_format("numpy")
+
+    def _run_epoch(self, *args, **kwargs):
+        # Masks change from epoch to epoch.
+        self.data_collator.epoch = int(self.state.epoch or 0)
+        super()._run_epoch(*args, **kwargs)
 
     def _set_signature_columns_if_needed(self) -> None:
         if self._signature_columns is None:
@@ -170,10 +169,15 @@ class PreTrainingTrainer(BaseTrainer):
 
     # Loss
 
+    @property
+    def _predictions(self) -> nn.Module | None:
+        """The head for masked words, where a student has it."""
+        return getattr(getattr(self.model, "cls", None), "predictions", None)
+
     @contextmanager
     def _sparse(self):
         """Scores the vocabulary at the masked tokens alone, and leaves the model as it was."""
-        head = getattr(getattr(self.model, "cls", None), "predictions", None)
+        head = self._predictions
         if not hasattr(head, "sparse"):
             yield
             return
@@ -184,7 +188,6 @@ class PreTrainingTrainer(BaseTrainer):
             head.sparse = before
 
     def train(self, resume_from_checkpoint=None, trial=None, ignore_keys_for_eval=None):
-        """As in `Trainer`."""
         with self._sparse():
             return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
 
@@ -194,7 +197,11 @@ class PreTrainingTrainer(BaseTrainer):
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         """The weighted sum of both parts, each a mean over all tokens of the step."""
-        inputs = {name: value for name, value in inputs.items() if self._tags or name != "pos_labels"}
+        unused = set() if self._tags else {"pos_labels"}
+        # `DataParallel` would cut the positions in pieces as it does the batch; other models do not know them.
+        if self.args.n_gpu > 1 or not hasattr(self._predictions, "sparse"):
+            unused.add("masked_positions")
+        inputs = {name: value for name, value in inputs.items() if name not in unused}
         outputs = model(**inputs)
         parts, weights = {}, {}
         if self._masks:
@@ -215,26 +222,18 @@ class PreTrainingTrainer(BaseTrainer):
         """As in `Trainer`; texts may be raw."""
         if eval_dataset is not None and not isinstance(eval_dataset, str):
             eval_dataset = self._prepare_evaluation(eval_dataset)
-        with self._evaluation_collator():
+        with self._collating(self.evaluation_collator):
             return super().get_eval_dataloader(eval_dataset)
 
     def get_test_dataloader(self, test_dataset):
         """As in `Trainer`; texts may be raw."""
-        with self._evaluation_collator():
+        with self._collating(self.evaluation_collator):
             return super().get_test_dataloader(self._prepare_evaluation(test_dataset))
 
     def _prepare_evaluation(self, texts):
         folder = Path(self.args.output_dir) / "encoded"
         config = self.accelerator.unwrap_model(self.model).config
         return self._numbered(prepare_texts(texts, config, self.processing_class, folder, self._tags))
-
-    @contextmanager
-    def _evaluation_collator(self):
-        collator, self.data_collator = self.data_collator, self.evaluation_collator
-        try:
-            yield
-        finally:
-            self.data_collator = collator
 
     def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):
         """Sums over the tokens of each text, and the tags that the model gives."""

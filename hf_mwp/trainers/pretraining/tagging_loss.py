@@ -51,6 +51,3 @@ class TaggingLoss:
         logits = outputs["pos_logits"].flatten(0, 1).float()
         total = cross_entropy(logits, labels.flatten(), weight=self.weights, reduction="sum")
         return total / count.clamp(min=1e-9)
-
-
-__all__ = ["TaggingLoss"]

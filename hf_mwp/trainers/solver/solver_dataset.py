@@ -28,16 +28,9 @@ def check_not_empty(train_dataset: Any, eval_dataset: Any) -> None:
 
 def prepare_training_rows(dataset: Any, processor: MwpProcessor) -> Any:
     """
-    Encodes training rows; rows that are encoded already are taken as they are.
-
-    Rows without a usable equation cannot be learned from: they are left out, with a warning that says how many and
-    why.
-
-    Args:
-        dataset (`datasets.Dataset` or `list[dict]`):
-            Rows of [`load_mwp_dataset`], raw or from [`~MwpProcessor.prepare_dataset`].
-        processor ([`MwpProcessor`]):
-            Encodes them.
+    Encodes training rows of [`load_mwp_dataset`], a `datasets.Dataset` or `list[dict]`; rows that are encoded already
+    are taken as they are. Rows without a usable equation cannot be learned from: they are left out, with a warning
+    that says how many and why.
     """
     columns = _columns(dataset, "train_dataset")
     skipped: list[tuple[str, str]] = []
@@ -64,12 +57,8 @@ def prepare_training_rows(dataset: Any, processor: MwpProcessor) -> Any:
 
 def prepare_evaluation_rows(dataset: Any, processor: MwpProcessor) -> Any:
     """
-    Encodes rows for evaluation and numbers them. All rows stay: one whose equation cannot be encoded is still to be
-    solved.
-
-    Args:
-        dataset (`datasets.Dataset` or `list[dict]`), processor ([`MwpProcessor`]):
-            See [`prepare_training_rows`]; the raw columns `text`, `answer` and so on must be there.
+    Encodes rows for evaluation and numbers them; the raw columns `text`, `answer` and so on must be there. All rows
+    stay: one whose equation cannot be encoded is still to be solved.
     """
     columns = _columns(dataset, "eval_dataset")
     if not len(dataset):

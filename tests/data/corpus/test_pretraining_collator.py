@@ -36,6 +36,8 @@ def masks(collator, row, count):
 def test_padding(processor, rows):
     batch = PreTrainingCollator(processor)(rows[:6])
     longest = max(len(row["input_ids"]) for row in rows[:6])
+    positions = batch.pop("masked_positions")
+    assert torch.equal(positions, batch["labels"].flatten().ne(-100).nonzero().squeeze(1))
     assert set(batch) == {"input_ids", "attention_mask", "labels", "pos_labels"}
     assert all(value.shape == (6, longest) and value.dtype == torch.int64 for value in batch.values())
     for index, row in enumerate(rows[:6]):

@@ -1,11 +1,11 @@
 """
-Pretrains a tiny student, in a process of its own by `python run_pretraining.py JSON`, a list of runs. Not a test;
-tests kill it, or launch it several times at once. Fields of a run are those of `run_training.py`.
+Pretrains a tiny student. Not a test; tests kill it in a process of its own, or launch several at once. Fields
+of a run are those of `run_training.py`.
 """
 
 from hf_mwp.trainers import PreTrainingConfig, PreTrainingTrainer
 from tests.pretraining import text_processor, tiny_pairs, tiny_student
-from tests.trainers.processes import KillAtStep, run_all, train_and_write
+from tests.trainers.processes import KillAtStep, train_and_write
 
 
 def pretrain(run):
@@ -30,7 +30,3 @@ def pretrain(run):
         callbacks=[KillAtStep(run["kill_at_step"])] if run.get("kill_at_step") else None,
     )
     return train_and_write(trainer, run)
-
-
-if __name__ == "__main__":
-    run_all(pretrain)

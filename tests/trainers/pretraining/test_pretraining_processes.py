@@ -12,7 +12,6 @@ from tests.trainers.pretraining.run_pretraining import pretrain
 from tests.trainers.processes import launch
 
 
-SCRIPT = Path(__file__).with_name("run_pretraining.py")
 NUMBERS = ["loss", "mlm_loss", "pos_loss", "grad_norm"]
 
 
@@ -34,7 +33,7 @@ def test_resuming_after_kill_in_the_middle_of_an_epoch_is_bitwise_exact(precisio
     whole = {**run, "output_dir": str(tmp_path / "whole"), "result": str(tmp_path / "whole.json")}
     broken = {**run, "output_dir": str(tmp_path / "broken"), "result": str(tmp_path / "broken.json")}
     expected = pretrain(whole)
-    killed = launch(SCRIPT, [{**broken, "kill_at_step": 9}])
+    killed = launch(pretrain, [{**broken, "kill_at_step": 9}])
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]
     assert (tmp_path / "broken" / "checkpoint-8").is_dir() and not Path(broken["result"]).exists()
     resumed = pretrain({**broken, "resume": True})
@@ -51,7 +50,7 @@ def test_two_processes_pretrain_and_evaluate_as_one(tmp_path):
     args = {"num_train_epochs": 2, "save_strategy": "no", "pos_class_weights": {"noun": 2.0}}
     args |= {"per_device_train_batch_size": 4, "per_device_eval_batch_size": 3, "ddp_backend": "gloo"}
     run = {"args": args, "output_dir": str(tmp_path / "two"), "result": str(tmp_path / "two.json")}
-    done = launch(SCRIPT, [run], processes=2)
+    done = launch(pretrain, [run], processes=2)
     assert done.returncode == 0, done.stderr[-3000:]
     got = json.loads(Path(run["result"]).read_text("utf-8"))
     alone = {**run, "output_dir": str(tmp_path / "one"), "args": {**args, "ddp_backend": None}}

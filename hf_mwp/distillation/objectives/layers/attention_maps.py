@@ -30,7 +30,6 @@ class AttentionMaps(HeadObjective):
         super().__init__(AttentionMSELoss() if loss is None else loss, name=name, **kwargs)
 
     def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        """See [`Objective.plan`]."""
         super().plan(student, teacher, inputs)
         for who, features in (("student", student), ("teacher", teacher)):
             if not features.attentions:
@@ -58,6 +57,3 @@ class AttentionMaps(HeadObjective):
         kept_by_teacher: SurvivingHeads | None,
     ) -> Tensor:
         return self.loss(keep_maps(ours[0], kept), keep_maps(theirs[0], kept_by_teacher), mask)
-
-
-__all__ = ["AttentionMaps"]

@@ -29,10 +29,8 @@ class AttentionRelations(HeadObjective):
     Args:
         heads (`int`, *optional*):
             Relation heads; by default 12, or the largest divisor of it into which all widths can be cut.
-        kinds (`Sequence[str]`, *optional*, defaults to `("query", "key", "value")`):
-            Whose relations are added up.
-        name (`str`, *optional*, defaults to `"relations"`), kwargs:
-            See [`LayerObjective`].
+        kinds (`Sequence[str]`, *optional*, defaults to `("query", "key", "value")`): Whose relations are added up.
+        name (`str`, *optional*, defaults to `"relations"`), kwargs: See [`LayerObjective`].
     """
 
     def __init__(
@@ -44,7 +42,6 @@ class AttentionRelations(HeadObjective):
             raise ValueError(f"`kinds` are some of {list(KINDS)}, got {list(self.kinds)}.")
 
     def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        """See [`Objective.plan`]."""
         super().plan(student, teacher, inputs)
         found = []
         for who, features, names in (
@@ -99,6 +96,3 @@ class AttentionRelations(HeadObjective):
         theirs = [keep_vectors(each, kept_by_teacher) for each in theirs]
         loss = RelationLoss(math.gcd(self.loss.heads, *(each.shape[-1] for each in (*ours, *theirs))))
         return sum(loss(o, t, mask) for o, t in zip(ours, theirs, strict=True))
-
-
-__all__ = ["AttentionRelations"]

@@ -34,7 +34,6 @@ class ContextRelations(HiddenStates):
         return {f"{self.name}_{name}": layers for name in names}
 
     def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        """See [`Objective.plan`]."""
         super().plan(student, teacher, inputs)
         for who, features, names in (
             ("student", student, self.student_reads),
@@ -48,7 +47,6 @@ class ContextRelations(HiddenStates):
                 )
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-        """See [`Objective.losses`]."""
         mask = inputs.get("attention_mask")
         ours, theirs = (
             [features[name] for name in names]
@@ -69,13 +67,9 @@ class ContextRelations(HiddenStates):
         return [self._names(pair)[side][0] for pair in self.layers]
 
     def counts(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
-        """See [`Objective.counts`]."""
         mask = inputs.get("attention_mask")
         if mask is None:
             return dict.fromkeys(self.parts)
         words = {f"{self.name}_word_{kind}": loss.count(mask) for kind, loss in self.words.items()}
         # Each token has the same number of pairs and triples of layers.
         return {part: words[part] if part in words else mask.sum() for part in self.parts}
-
-
-__all__ = ["ContextRelations"]

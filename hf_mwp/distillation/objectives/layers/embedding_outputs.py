@@ -21,7 +21,6 @@ class EmbeddingOutputs(HiddenStates):
         super().__init__(name=name, layer_mapping=[(0, 0)], **kwargs)
 
     def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        """See [`Objective.plan`]."""
         super().plan(student, teacher, inputs)
         self.layers = []  # it is none
 
@@ -30,6 +29,3 @@ class EmbeddingOutputs(HiddenStates):
 
     def _projection(self, name: str) -> str:
         return self.name
-
-
-__all__ = ["EmbeddingOutputs"]

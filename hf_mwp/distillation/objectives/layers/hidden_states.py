@@ -23,8 +23,7 @@ class HiddenStates(LayerObjective):
             that is trained with the student.
         use_bottlenecks (`bool`, *optional*, defaults to `True`):
             Whether the narrow states of the teacher's bottleneck networks stand for the layers that have one.
-        name (`str`, *optional*, defaults to `"hidden"`), kwargs:
-            See [`LayerObjective`].
+        name (`str`, *optional*, defaults to `"hidden"`), kwargs: See [`LayerObjective`].
     """
 
     def __init__(
@@ -35,7 +34,6 @@ class HiddenStates(LayerObjective):
         self.narrow: list[int] = []
 
     def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        """See [`Objective.plan`]."""
         config = getattr(teacher.model, "config", None)
         self.narrow = list(getattr(config, "bottleneck_layers", None) or ()) if self.use_bottlenecks else []
         super().plan(student, teacher, inputs)
@@ -60,6 +58,3 @@ class HiddenStates(LayerObjective):
     def _of_student(self, student: Features, name: str) -> Tensor:
         projected = self._projection(name)
         return student.projected[projected] if projected in student.projected else student[name]
-
-
-__all__ = ["HiddenStates"]

@@ -29,6 +29,3 @@ class LayerFlow(HiddenStates):
             flows[pair] = [before, pair]
             before = pair
         return {f"{self.name}_{pair[0]}": flows[pair] for pair in layers}
-
-
-__all__ = ["LayerFlow"]

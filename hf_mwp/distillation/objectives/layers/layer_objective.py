@@ -25,8 +25,7 @@ class LayerObjective(Objective):
             Called with what is read of the student, of the teacher (lists where it is more than one tensor), and a
             mask of the tokens. Its method `count`, if it has one, says over how many items of a mask it averages;
             otherwise these are the tokens.
-        layer_mapping (`str` or sequence of pairs, *optional*, defaults to `"uniform"`):
-            See [`map_layers`].
+        layer_mapping (`str` or sequence of pairs, *optional*, defaults to `"uniform"`): See [`map_layers`].
         layer_weights (`list[float]`, *optional*):
             One per part; 1.0, 0.9, 1.0 for three pairs with a part each, else 1.0 each.
         weight (`float`, *optional*, defaults to 1.0), name (`str`): See [`Objective`].
@@ -46,7 +45,6 @@ class LayerObjective(Objective):
         self.loss, self.layer_mapping, self.layer_weights = loss, layer_mapping, layer_weights
 
     def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        """See [`Objective.plan`]."""
         for who, features in (("student", student), ("teacher", teacher)):
             if not features.states:
                 raise ValueError(
@@ -83,7 +81,6 @@ class LayerObjective(Objective):
         return [self.weight * weight for weight in weights]
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-        """See [`Objective.losses`]."""
         mask, parts = inputs.get("attention_mask"), {}
         for part, group in self.groups.items():
             names = [self._names(pair) for pair in group]
@@ -99,11 +96,7 @@ class LayerObjective(Objective):
         return self.loss(ours[0], theirs[0], mask) if len(ours) == 1 else self.loss(ours, theirs, mask)
 
     def counts(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
-        """See [`Objective.counts`]."""
         mask = inputs.get("attention_mask")
         if mask is None:
             return dict.fromkeys(self.parts)
         return dict.fromkeys(self.parts, self.loss.count(mask) if hasattr(self.loss, "count") else mask.sum())
-
-
-__all__ = ["PAPER_WEIGHTS", "LayerObjective"]

@@ -26,6 +26,3 @@ class PatientStates(HiddenStates):
 
     def _compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor | None) -> Tensor:
         return self.loss(ours, theirs, mask)
-
-
-__all__ = ["PatientStates"]

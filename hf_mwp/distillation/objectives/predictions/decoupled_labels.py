@@ -21,8 +21,7 @@ class DecoupledLabels(SoftLabels):
 
     Args:
         temperature (`float`, *optional*, defaults to 4.0), scale_by_square (`bool`, *optional*, defaults to `True`),
-        alpha (`float`, *optional*, defaults to 1.0), beta (`float`, *optional*, defaults to 8.0):
-            See [`DKDLoss`].
+        alpha (`float`, *optional*, defaults to 1.0), beta (`float`, *optional*, defaults to 8.0): See [`DKDLoss`].
         weight (`float`, *optional*, defaults to 1.0), name (`str`, *optional*, defaults to `"soft"`):
             See [`Objective`].
     """
@@ -43,7 +42,6 @@ class DecoupledLabels(SoftLabels):
         return DKDLoss(self.temperature, self.alpha, self.beta, self.scale_by_square, reduction)
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-        """See [`Objective.losses`]."""
         logits, targets = student["logits"], self._targets(student["logits"], inputs)
         return {self.name: self.loss(logits, teacher["logits"], targets, self.positions(inputs))}
 
@@ -65,6 +63,3 @@ class DecoupledLabels(SoftLabels):
         # Each class and the first one of its group; an absent number is in no other's.
         groups = torch.cat([own, groups.where(groups < 0, groups + symbols)], 1)
         return groups.unsqueeze(1) == groups.gather(1, labels.clamp(min=0)).unsqueeze(-1)
-
-
-__all__ = ["DecoupledLabels"]

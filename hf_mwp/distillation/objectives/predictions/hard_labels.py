@@ -30,7 +30,6 @@ class HardLabels(PredictionObjective):
             return 0  # the offset is only for weighing batches here
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-        """See [`Objective.losses`]."""
         loss, positions = student.get("loss"), self.positions(inputs)
         if loss is None:
             raise ValueError(
@@ -39,6 +38,3 @@ class HardLabels(PredictionObjective):
         loss = loss.mean()
         # Without any label a mean is NaN.
         return {self.name: loss if positions is None else loss.where(positions.any(), 0.0)}
-
-
-__all__ = ["HardLabels"]

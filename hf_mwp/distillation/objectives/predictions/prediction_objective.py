@@ -21,7 +21,6 @@ class PredictionObjective(Objective):
     """
 
     def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        """See [`Objective.plan`]."""
         logits = student.get("logits")
         self.parts = {self.name: self.weight}
         # A solver's own loss sums over the nodes of a tree and averages over problems: so must what is added to it.
@@ -41,11 +40,7 @@ class PredictionObjective(Objective):
         return label_mask(inputs, (), None, self.offset)
 
     def counts(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
-        """See [`Objective.counts`]."""
         if not self.per_position:
             return {self.name: next(len(each) for each in inputs.values() if isinstance(each, Tensor))}
         positions = self.positions(inputs)
         return {self.name: None if positions is None else positions.sum()}
-
-
-__all__ = ["PredictionObjective"]

@@ -41,7 +41,6 @@ class SoftLabels(PredictionObjective):
         self.teacher_reads = ("logits",)
 
     def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        """See [`Objective.plan`]."""
         for who, features in (("student", student), ("teacher", teacher)):
             if features.get("logits") is None:
                 raise ValueError(f"The {who} returns no logits: set `soft_label_weight=0`.")
@@ -65,8 +64,4 @@ class SoftLabels(PredictionObjective):
         return LogitDistillationLoss(self.temperature, self.scale_by_square, reduction)
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-        """See [`Objective.losses`]."""
         return {self.name: self.loss(student["logits"], teacher["logits"], self.positions(inputs))}
-
-
-__all__ = ["SoftLabels"]

@@ -51,12 +51,7 @@ def build_cache(
     Rows are asked about in the given order (by length, so that little is padded), in full batches; what has been
     completed stays, and after a kill the rest falls into the same batches, so that even rounding is as if nothing had
     happened. `ask` makes the teacher's output of a batch, `collate` a batch of row numbers; `keys` are those of all
-    rows of the data set, `rows` the numbers of the missing ones, which need about `needed` bytes; `progress` is called
-    with the rows done and their total.
-
-    Raises:
-        OSError: the disk is full.
-        ValueError: the teacher answers with NaN or infinite numbers.
+    rows of the data set, `rows` the numbers of the missing ones, which need about `needed` bytes.
     """
     before, layout = len(cache), cache.layout or layout
     try:
@@ -87,6 +82,3 @@ def _size(nbytes: float) -> str:
             return f"{nbytes:.0f} {unit}"
         nbytes /= 1000
     return f"{nbytes:.1f} GB"
-
-
-__all__ = ["build_cache", "check_space"]

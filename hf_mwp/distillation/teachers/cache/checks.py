@@ -73,10 +73,8 @@ def check_teacher(
 ) -> tuple[OutputLayout, list[int]]:
     """
     Asks the teacher about some rows, longest first, twice, and about the last of them alone. Returns the layout that
-    `make_layout` makes of its output, and the bytes that each of the rows needs.
-
-    Raises:
-        ValueError: the answers differ, or what is read back is not what was said.
+    `make_layout` makes of its output, and the bytes that each of the rows needs. Raises `ValueError` if the answers
+    differ, or what is read back is not what was said.
     """
     batch, alone = collate(rows), collate(rows[-1:])
     output = ask(batch)
@@ -121,14 +119,7 @@ def compare(layout: OutputLayout, expected: Any, got: Any, batch: Mapping[str, A
                 ours, theirs = ours[mask], theirs[mask]
             allowed = (ours > FORBIDDEN).logical_and(theirs > FORBIDDEN)
             distance = (ours - theirs).where(allowed, 0.0).norm()
-            if distance <= TOLERANCE * ours.where(allowed, 0.0).norm() and same_forbidden(ours, theirs):
+            same_forbidden = torch.equal(ours <= FORBIDDEN, theirs <= FORBIDDEN)
+            if distance <= TOLERANCE * ours.where(allowed, 0.0).norm() and same_forbidden:
                 continue
         raise ValueError(f"The teacher says {fault}: its {name} cannot be cached. Look into it, or {OFF}.")
-
-
-def same_forbidden(ours: Tensor, theirs: Tensor) -> bool:
-    """Whether two outputs forbid the same classes."""
-    return torch.equal(ours <= FORBIDDEN, theirs <= FORBIDDEN)
-
-
-__all__ = ["check_collation", "check_evaluating", "check_rows", "check_teacher", "random_state_kept"]

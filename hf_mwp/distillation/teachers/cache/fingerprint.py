@@ -73,11 +73,9 @@ def hash_processing(processing: Any) -> str | None:
 
 def describe_collator(collator: Any) -> Any:
     """
-    What a collator does, as far as it shows.
-
-    Of an object the class, its methods and its simple settings, and those of what it holds. Of a function the code,
-    its constants, the defaults, the enclosed variables, and what it names of its module: constants, and what it calls.
-    All that is the same in another process.
+    What a collator does, as far as it shows. Of an object its class, methods and simple settings, and those of what it
+    holds. Of a function its code, constants, defaults and enclosed variables, and what it names of its module:
+    constants, and what it calls. All that is the same in another process.
     """
     return _describe(collator, DEPTH)
 
@@ -172,9 +170,7 @@ def _name(value: Any) -> str:
 def row_key(row: Any) -> bytes:
     """
     16 bytes of a hash of a row as a collator receives it; lists, arrays and tensors of the same numbers are the same.
-
-    Raises:
-        TypeError: the row holds something that cannot be recognised again.
+    Raises `TypeError` if it holds something that cannot be recognised again.
     """
     return hashlib.blake2b(_encode(row), digest_size=16).digest()
 
@@ -199,6 +195,3 @@ def _encode(value: Any) -> bytes:
             "numbers, texts, lists, arrays or tensors, or set `cache_teacher_outputs=False`."
         )
     return len(data).to_bytes(8, "little") + data
-
-
-__all__ = ["describe_collator", "fingerprint", "hash_model", "hash_processing", "row_key"]

@@ -36,19 +36,14 @@ class OutputLayout:
     others together, are the teacher's own.
 
     Args:
-        states (`dict[str, int]`, *optional*):
-            Width by name, see [`~distillation.features.Features`].
+        states (`dict[str, int]`): Width by name, see [`~distillation.features.Features`].
         logits (`str`, *optional*):
             `"classes"`: one vector per row; `"positions"`: one per labelled position; `"nodes"`: as `"positions"`,
             with columns for the row's own numbers; `None`: no logits.
-        columns (`int`, *optional*, defaults to 0):
-            Classes; of a solver, its operators and constants.
-        top_k (`int`, *optional*):
-            Classes kept per position; all if `None`.
-        temperature (`float`, *optional*, defaults to 1.0):
-            At which `top_k` is exact.
-        offset (`int`, *optional*, defaults to 0):
-            How many positions before its label a prediction stands, see [`label_offset`].
+        columns (`int`): Classes; of a solver, its operators and constants.
+        top_k (`int`, *optional*): Classes kept per position; all if `None`.
+        temperature (`float`): At which `top_k` is exact.
+        offset (`int`): How many positions before its label a prediction stands, see [`label_offset`].
     """
 
     states: Mapping[str, int] = field(default_factory=dict)
@@ -70,18 +65,8 @@ class OutputLayout:
         offset: int = 0,
     ) -> OutputLayout:
         """
-        The layout for outputs like a given one.
-
-        Args:
-            output ([`Features`]): What the teacher says to some batch.
-            names (`Sequence[str]`): States to keep.
-            uses_logits (`bool`): Whether to keep logits.
-            num_symbols (`int`, *optional*): Operators and constants, if the teacher is a solver.
-            top_k (`int`, *optional*), temperature (`float`, *optional*), offset (`int`, *optional*):
-                See [`OutputLayout`].
-
-        Raises:
-            ValueError: logits of another form than scores of a row or of its positions.
+        The layout for outputs like a given one: states by their names, and logits; `num_symbols` are the operators and
+        constants of a solver. Raises `ValueError` if logits are not scores of a row or of its positions.
         """
         layout = cls(states={name: output[name].shape[-1] for name in names})
         if not uses_logits:
@@ -109,14 +94,7 @@ class OutputLayout:
     def pack(self, output: Features, inputs: Mapping[str, Any]) -> list[dict[str, np.ndarray]]:
         """
         What is kept of each row of a batch: arrays by name, `(tokens or positions, width)`, in fp16, or all of the row
-        in fp32 where a number needs it.
-
-        Args:
-            output ([`Features`]): What the teacher says.
-            inputs (`Mapping`): The batch that it read.
-
-        Raises:
-            ValueError: the teacher answers with NaN or infinite numbers.
+        in fp32 where a number needs it. Raises `ValueError` if the teacher answers with NaN or infinite numbers.
         """
         parts, indices = {}, None
         for name in self.states:
@@ -155,14 +133,8 @@ class OutputLayout:
 
     def assemble(self, rows: Sequence[Mapping[str, np.ndarray]], inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         """
-        Padded tensors of rows, in fp16 unless a number needs fp32, for a batch on the CPU.
-
-        Args:
-            rows (`Sequence[Mapping]`): As [`~OutputLayout.pack`] makes them.
-            inputs (`Mapping`): The batch of these rows; its masks say where what belongs.
-
-        Raises:
-            ValueError: a row has another number of tokens or labels than its batch.
+        Padded tensors of rows from [`~OutputLayout.pack`], in fp16 unless a number needs fp32, for a batch on the CPU,
+        whose masks say where what belongs. Raises `ValueError` if a row has another number of tokens or labels.
         """
         numbers = [array.dtype for row in rows for name, array in row.items() if name != INDICES]
         dtype = np.result_type(*numbers) if numbers else np.float16
@@ -189,14 +161,9 @@ class OutputLayout:
 
     def restore(self, batch: Mapping[str, Tensor], dtype: torch.dtype) -> Features:
         """
-        The output that [`~OutputLayout.assemble`] made parts of, wherever these are now: what is kept as the teacher
-        gave it, zero where no token or no label stands.
-
-        Args:
-            batch (`Mapping`): Its result, perhaps moved to another device.
-            dtype (`torch.dtype`): The student's; numbers come in it, or in fp32 where it is less exact than fp16.
+        The output that [`~OutputLayout.assemble`] made parts of, wherever these are now, zero where no token or no
+        label stands: in the student's `dtype`, or in fp32 where that is less exact than fp16.
         """
-
         values = {
             name: each.to(torch.promote_types(each.dtype, dtype)) for name, each in batch.items() if name != INDICES
         }
@@ -244,19 +211,8 @@ def _padded(name: str, rows: Sequence[Mapping], places: Sequence, shape: tuple[i
 
 class _PackedPart:
     """
-    One kind of numbers of a batch, rows one after the other.
-
-    Args:
-        name (`str`): For error messages.
-        values (`torch.Tensor`): `(tokens or positions of all rows, width)`.
-        counts (`Sequence[int]`): Tokens or positions of each row.
-        may_forbid (`bool`): Whether `-inf` is a number like any other.
-
-    Attributes:
-        wide_rows (`set[int]`): Rows with a number beyond the range of fp16.
-
-    Raises:
-        ValueError: a number is NaN or infinite.
+    One kind of numbers of a batch, `(tokens or positions of all rows, width)`: in fp16, or in fp32 in `wide_rows`,
+    where one is beyond its range. Raises `ValueError` if one is NaN or infinite; `may_forbid` allows `-inf`.
     """
 
     def __init__(self, name: str, values: torch.Tensor, counts: Sequence[int], may_forbid: bool = False) -> None:

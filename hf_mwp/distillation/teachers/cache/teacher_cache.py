@@ -22,8 +22,8 @@ class TeacherCache(RowStore):
     """
     What a frozen teacher says to the rows of a data set, so that it has to be asked once and not in every epoch.
 
-    A row is found by its key, see [`~distillation.teachers.cache.fingerprint.row_key`]. Numbers are fp16, and fp32 in
-    rows where one is too large for that; they lie without padding in files of some ten megabytes.
+    A row is found by its key (see `row_key` in `fingerprint.py`). Numbers are fp16, and fp32 in rows
+    where one is too large for that; they lie without padding in files of some ten megabytes.
 
     Args:
         folder (`str` or `Path`), fingerprint (`str`), verify (`bool`, *optional*, defaults to `True`):
@@ -45,10 +45,8 @@ class TeacherCache(RowStore):
 
     def read(self, keys: Sequence[bytes]) -> list[dict[str, np.ndarray]]:
         """
-        The rows of some keys, as [`OutputLayout.pack`] made them; their numbers are still in the files.
-
-        Raises:
-            CacheError: one is not there.
+        The rows of some keys, as [`OutputLayout.pack`] made them; their numbers are still in the files. Raises
+        `CacheError` if one is not there.
         """
         numbers = self.find(keys).tolist()
         if -1 in numbers:
@@ -59,30 +57,17 @@ class TeacherCache(RowStore):
                 "`cache_teacher_outputs=False`.",
             )
         layout = self.layout
-        names = ["wide", "columns", *layout.names]
-        return [self._numbers_of(layout, row) for row in self.rows(numbers, names)]
+        return [_numbers_of(layout, row) for row in self.rows(numbers, ["wide", "columns", *layout.names])]
 
     def assemble(self, keys: Sequence[bytes], inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         """The rows of the keys as padded tensors for the batch `inputs`, see [`OutputLayout.assemble`]."""
         return self.layout.assemble(self.read(keys), inputs)
 
-    @staticmethod
-    def _numbers_of(layout: OutputLayout, row: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        dtype = np.float32 if row["wide"] else np.float16
-        widths = {**layout.states, "logits": row["columns"], INDICES: layout.top_k}
-        return {
-            name: row[name].view(np.int32 if name == INDICES else dtype).reshape(-1, widths[name])
-            for name in layout.names
-        }
-
     @contextmanager
     def building(self, layout: OutputLayout, made_from: Mapping[str, Any]) -> Iterator[None]:
         """
-        Takes rows by [`~TeacherCache.add`], see [`~store.RowStore.writing`].
-
-        Args:
-            layout ([`OutputLayout`]): What is kept of a row.
-            made_from (`Mapping`): What the fingerprint was made from, for a person who reads the manifest.
+        Takes rows by [`~TeacherCache.add`], see [`~store.RowStore.writing`]. What the fingerprint was made from is for
+        a person who reads the manifest.
         """
         import pyarrow
 
@@ -101,4 +86,9 @@ class TeacherCache(RowStore):
         self.append(columns | {name: [row[name].tobytes() for row in rows] for name in rows[0]}, file_bytes)
 
 
-__all__ = ["CacheError", "TeacherCache"]
+def _numbers_of(layout: OutputLayout, row: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    dtype = np.float32 if row["wide"] else np.float16
+    widths = {**layout.states, "logits": row["columns"], INDICES: layout.top_k}
+    return {
+        name: row[name].view(np.int32 if name == INDICES else dtype).reshape(-1, widths[name]) for name in layout.names
+    }

@@ -1,4 +1,4 @@
-"""Checks of losses that read states of layers."""
+"""What losses check of their inputs."""
 
 from __future__ import annotations
 
@@ -12,17 +12,7 @@ def check_pairs(student: Sequence[torch.Tensor], teacher: Sequence[torch.Tensor]
     for who, states in (("student", student), ("teacher", teacher)):
         if len(states) != 2:
             raise ValueError(f"The {who}'s states of two layers are needed, got {len(states)}.")
-        if any(state.dim() != 3 or state.shape[:2] != states[0].shape[:2] for state in states):
-            raise ValueError(
-                f"The {who}'s states have the shapes {tuple(states[0].shape)} and {tuple(states[1].shape)}: two "
-                "layers' states (batch, tokens, width) for the same tokens are needed."
-            )
-    ours, theirs = student[0].shape, teacher[0].shape
-    if ours[:2] != theirs[:2]:
-        raise ValueError(
-            f"The student has states for {tuple(ours[:2])} tokens, the teacher for {tuple(theirs[:2])}: both must "
-            "read the same tokens."
-        )
+    check_layers(student, teacher)
 
 
 def check_layers(student: Sequence[torch.Tensor], teacher: Sequence[torch.Tensor]) -> None:
@@ -46,10 +36,30 @@ def check_equal_width(student: torch.Tensor, teacher: torch.Tensor) -> None:
         )
 
 
-def check_mask(mask: torch.Tensor, states: torch.Tensor) -> None:
-    """Raises `ValueError` unless a mask has one entry for each token."""
-    if mask.shape != states.shape[:2]:
+def check_logits(student: torch.Tensor, teacher: torch.Tensor) -> None:
+    """Raises `ValueError` unless logits have the same shape."""
+    if student.shape != teacher.shape:
         raise ValueError(
-            f"The mask has the shape {tuple(mask.shape)}, but the hidden states have tokens of the shape "
-            f"{tuple(states.shape[:2])}."
+            f"The student's logits have the shape {tuple(student.shape)}, the teacher's {tuple(teacher.shape)}: they "
+            "must classify the same positions into the same classes."
         )
+
+
+def check_softening(temperature: float, reduction: str) -> None:
+    """Raises `ValueError` unless a loss on logits can be made with these arguments."""
+    if not temperature > 0:
+        raise ValueError(f"`temperature` must be greater than 0, got {temperature}.")
+    if reduction not in ("mean", "batchmean"):
+        raise ValueError(f'`reduction` must be "mean" or "batchmean", got {reduction!r}.')
+
+
+def valid_tokens(mask: torch.Tensor | None, states: torch.Tensor) -> torch.Tensor:
+    """A mask as booleans, true if there is none; raises `ValueError` unless it is for the vectors `(..., width)`."""
+    if mask is None:
+        return states.new_ones(states.shape[:-1], dtype=torch.bool)
+    if mask.shape != states.shape[:-1]:
+        raise ValueError(
+            f"The mask has the shape {tuple(mask.shape)}, but what it is for has tokens of the shape "
+            f"{tuple(states.shape[:-1])}."
+        )
+    return mask.bool()
