@@ -30,13 +30,7 @@ MAX_MAPPED = 256  # files; a process may have only so many open
 
 
 class StoreError(ValueError):
-    """
-    A folder that holds something else than the rows that are looked for.
-
-    Args:
-        path (`Path`): The folder, or what is wrong in it.
-        fault (`str`): What is wrong, and what to do.
-    """
+    """A folder that holds something else than the rows that are looked for: where, what is wrong, and what to do."""
 
     def __init__(self, path: Path, fault: str) -> None:
         super().__init__(path, fault)
@@ -184,14 +178,8 @@ class RowStore:
 
     def rows(self, numbers: Sequence[int], names: Sequence[str]) -> list[dict[str, Any]]:
         """
-        Rows by their numbers.
-
-        Args:
-            numbers (`Sequence[int]`): The rows.
-            names (`Sequence[str]`): The columns that are wanted; bytes come as arrays that still lie in the file.
-
-        Raises:
-            StoreError: a file was changed since it was opened.
+        Columns of rows by their numbers; bytes come as arrays that still lie in the file. `StoreError` if a file was
+        changed since it was opened.
         """
         files = [bisect_right(self._ends, number) for number in numbers]
         opened = {file: (self._open(file), self._ends[file - 1] if file else 0) for file in set(files)}
@@ -216,11 +204,7 @@ class RowStore:
     def writing(self, schema: pyarrow.Schema, about: Mapping[str, Any] | None = None) -> Iterator[None]:
         """
         Takes rows by [`~RowStore.append`] while it lasts, with the lock held; what is not completed when an error
-        occurs is taken away.
-
-        Args:
-            schema (`pyarrow.Schema`): The columns.
-            about (`Mapping`, *optional*): What the manifest says about the rows.
+        occurs is taken away. The manifest says `about` of the rows.
         """
         known = {file.name for file in self._files}
         for path in self.folder.glob("rows-*"):

@@ -18,15 +18,8 @@ def complaints(
     answer: CandidateAnswer, row: Sequence[float], better: Sequence[float], weights: Sequence[float]
 ) -> tuple[str, ...]:
     """
-    What speaks against an answer: the features whose weights make most of the difference to a better one.
-
-    Args:
-        answer ([`CandidateAnswer`]): The answer.
-        row, better (`Sequence[float]`): Its features, and those of the better answer.
-        weights (`Sequence[float]`): The weights, in the order of [`FEATURES`].
-
-    Returns:
-        `tuple[str, ...]`: at most two, the heaviest first: `"2.4 人"`, `"negative length"`.
+    What speaks against an answer: the features whose weights make most of the difference between its row and that of a
+    better one. At most two, the heaviest first: `"2.4 人"`, `"negative length"`.
     """
     losses = [weight * (theirs - ours) for weight, theirs, ours in zip(weights, better, row, strict=True)]
     total = sum(loss for loss in losses if loss > 0)

@@ -94,17 +94,8 @@ class PlausibilityReranker:
 
     def check(self, language: str, num_beams: int | None = None) -> int:
         """
-        Looks whether the re-ranker suits a solver's language and a number of beams.
-
-        Args:
-            language (`str`): The solver's language.
-            num_beams (`int`, *optional*): Beams of the search; those of the fit by default.
-
-        Returns:
-            `int`: the number of beams to search with.
-
-        Raises:
-            PlausibilityError: it does not.
+        The number of beams to search with: those given, or those of the fit. `PlausibilityError` if the re-ranker does
+        not suit the solver's language or so few beams.
         """
         if language != self.language:
             raise PlausibilityError(
