@@ -78,6 +78,3 @@ class ProcessLock:
         # On a full disk the lock is as good without it.
         with suppress(OSError):
             write_whole(self._note, json.dumps(note))
-
-
-__all__ = ["ProcessLock"]

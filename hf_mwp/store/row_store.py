@@ -157,8 +157,6 @@ class RowStore:
             self._mapped[file.name] = MappedRows(self.folder / file.name)
         return self._mapped[file.name]
 
-    # Reading
-
     def find(self, keys: Sequence[bytes]) -> np.ndarray:
         """The numbers of the rows with these keys; -1 where there is none."""
         keys = np.array(keys, KEY)
@@ -185,8 +183,6 @@ class RowStore:
         opened = {file: (self._open(file), self._ends[file - 1] if file else 0) for file in set(files)}
         places = ((*opened[file], number) for file, number in zip(files, numbers, strict=True))
         return [mapped.row(number - start, names) for mapped, start, number in places]
-
-    # Writing
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -240,6 +236,3 @@ class RowStore:
         write_whole(self.folder / MANIFEST, text)
         self._files, self._manifest = files, text
         self._index([len(files) - 1])
-
-
-__all__ = ["RowStore", "StoreError"]

@@ -14,7 +14,6 @@ from ..data_error import DataError
 from ..training_texts import TrainingTexts
 from .encoded_corpus import encode_corpus, read_labelling
 from .pretraining_encoder import PreTrainingEncoder, pos_label_list
-from .tagger_checks import check_tagger, config_tagger
 
 
 ENCODED_COLUMNS = ("input_ids", "mask_class", "mask_unit", "text_key")
@@ -96,6 +95,22 @@ def prepare_texts(
         check_labels(config, pos_label_list(tags), tagger)
     encoder = PreTrainingEncoder(processor, tags, tagger or config_tagger(config))
     return encode_corpus(corpus, encoder, cache_dir, progress=progress).with_format("numpy")
+
+
+def check_tagger(config: Any, tagger: str | None) -> None:
+    """Raises `ValueError` if the model's tagging head was made for the labels of another tagger."""
+    ours = config_tagger(config)
+    if ours is not None and tagger is not None and ours.partition(":")[0] != tagger.partition(":")[0]:
+        raise ValueError(
+            f"The model's tagging head has the labels of {ours}, but the texts are tagged by {tagger}: tag them with "
+            f"{ours}, or give the model a new head (`new_pos_head`; `MwpStudentForPreTraining.from_encoder(model, "
+            "pos_labels=...)`)."
+        )
+
+
+def config_tagger(config: Any) -> str | None:
+    """Name of the tagger whose labels a model has."""
+    return getattr(config, "pos_tagger", None)
 
 
 def check_labels(config: Any, labels: list[str], tagger: str | None) -> None:
