@@ -174,7 +174,7 @@ class PretrainingBuilder:
             )
 
     def _check_tagger(self) -> None:
-        from ..data.corpus.tagger_checks import check_tagger
+        from ..data.corpus.pretraining_dataset import check_tagger
 
         if self._keeps_head:
             check_tagger(self.encoder.config, self.tagger)

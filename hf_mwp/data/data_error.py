@@ -35,15 +35,7 @@ class DataError(ValueError):
 
 
 def cannot_write(what: str, kept: str, error: OSError, place: str | Path) -> DataError:
-    """
-    What to raise when a disk is full, or does not let one write.
-
-    Args:
-        what (`str`): What is written.
-        kept (`str`): What is left of it.
-        error (`OSError`): What the system says.
-        place (`str` or `Path`): Where it is written, if the system does not say.
-    """
+    """What to raise when a disk is full or does not let one write `what`, with what is `kept` of it."""
     return DataError(
         f"{what} cannot be written: {error.strerror or error}. {kept}: make room, or name another folder that can be "
         "written, and run the same again",

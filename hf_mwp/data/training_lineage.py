@@ -60,12 +60,8 @@ def write_training_texts(model: Any, folder: str | os.PathLike) -> None:
 
 def texts_of_rows(dataset: Any) -> TrainingTexts:
     """
-    Digests of the rows of a data set, which a solver is trained on. Where the data set was loaded by
-    [`load_mwp_dataset`] with `extra_train`, of which a file was written by `hf-mwp label`, what its labeller was
-    trained on is added.
-
-    Args:
-        dataset (`datasets.Dataset` or `list[dict]`): Rows of [`load_mwp_dataset`].
+    Digests of the rows of [`load_mwp_dataset`], which a solver is trained on. Where they were loaded with
+    `extra_train`, of which a file was written by `hf-mwp label`, what its labeller was trained on is added.
     """
     from .data_error import DataError
     from .reading.load_report import dataset_report

@@ -30,15 +30,7 @@ class _Group:
 
 
 def canonical_prefix(postfix: Sequence[str]) -> Tokens:
-    """
-    The canonical form of a tree as prefix tokens. See [`Expression.canonical`].
-
-    Args:
-        postfix (`Sequence[str]`): Tokens of one whole tree in postfix order.
-
-    Returns:
-        `tuple[str, ...]`: prefix tokens: sums and products flattened, sorted and nested to the left.
-    """
+    """Prefix tokens of the canonical form of a tree in postfix order. See [`Expression.canonical`]."""
     stack: list[_Group] = []
     for token in postfix:
         if token not in PRECEDENCE:

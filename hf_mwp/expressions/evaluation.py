@@ -26,20 +26,9 @@ def evaluate_postfix(
     steps: list[tuple[str, Number, Number, Number]] | None = None,
 ) -> Number:
     """
-    The value of a postfix sequence. See [`Expression.evaluate`].
+    The value of a tree in postfix order. See [`Expression.evaluate`]; errors have the `position` in its infix text.
 
-    Args:
-        tokens (`Sequence[str]`): Operators, literals and slots of one whole tree in postfix order.
-        numbers (`Sequence[str | Fraction | float]`, *optional*): What fills the slots `N0`, `N1`, ...
-        steps (`list`, *optional*): Takes operator, left operand, right operand and result of each operation in the
-            order of the tokens.
-
-    Returns:
-        `Fraction` or `float`.
-
-    Raises:
-        ExpressionError: division by zero, a result that is too large, too small or complex, an unfilled slot; with
-            `position` in the infix text of the tree.
+    `numbers` fill the slots; `steps` takes operator, left operand, right operand and result of each operation.
     """
     stack: list[Number] = []
     for index, token in enumerate(tokens):

@@ -108,9 +108,6 @@ class Expression:
             max_depth (`int`, *optional*, defaults to 100): Limit on the depth of the tree; `None` for no limit.
             max_length (`int`, *optional*, defaults to 4096): Limit on the number of characters; `None` for no limit.
 
-        Returns:
-            [`Expression`]
-
         Raises:
             ExpressionError: with `position` (character offset in `text`) and `token` of what cannot be read.
         """

@@ -14,13 +14,7 @@ def offset_in_infix(tokens: Sequence[str], index: int) -> int:
 
 
 def infix_from_postfix(tokens: Sequence[str], marked: int | None = None) -> str:
-    """
-    The infix text of a tree. See [`Expression.to_infix`].
-
-    Args:
-        tokens (`Sequence[str]`): Tokens of one whole tree in postfix order.
-        marked (`int`, *optional*): Index of a token before which a null character is put.
-    """
+    """The infix text of a tree in postfix order, with a null character before token number `marked`."""
     literals = {token for token in tokens if token[0] == "("}
     stack: list[tuple[str, str]] = []  # text, its outermost operator ("" for a leaf)
     for index, token in enumerate(tokens):
@@ -48,12 +42,8 @@ def _operand(parent: str, operand: tuple[str, str], is_right: bool, literals: se
 
 def nesting_level(tokens: Sequence[str]) -> int:
     """
-    How many brackets enclose the most deeply nested part, counting only brackets that the value depends on.
-
-    `a+(b-c)` and `a*(b/c)` need none, `a-(b+c)` and `(a+b)*c` one, `(a-(b-c))*d` two.
-
-    Args:
-        tokens (`Sequence[str]`): Tokens of one whole tree in postfix order.
+    How many brackets enclose the most deeply nested part of a tree in postfix order, counting only brackets that the
+    value depends on: `a+(b-c)` and `a*(b/c)` need none, `a-(b+c)` and `(a+b)*c` one, `(a-(b-c))*d` two.
     """
     stack: list[tuple[int, str]] = []
     for token in tokens:

@@ -23,20 +23,12 @@ _CLOSING = frozenset(BRACKETS.values())
 
 def split_equation(text: str) -> tuple[int, int]:
     """
-    Where the arithmetic stands in an equation that is solved for its unknown.
+    Where the arithmetic stands in an equation that is solved for its unknown: a half-open range of character offsets.
 
     `x=4+2`, `X = 4+2` and `4+2=x` (any name for the unknown) give the range of `4+2`, a text without `=` all of it.
-    `7+2=9` and `200/28=7 r4`, as ASDiv writes its formulas, give the left side, and `9=3+6` the right one:
-    the stated result is not checked here.
-
-    Args:
-        text (`str`): The equation in half-width characters.
-
-    Returns:
-        `tuple[int, int]`: half-open range of character offsets.
-
-    Raises:
-        ExpressionError: for a system (`;`), more than one `=`, or an unknown that is not alone on one side.
+    `7+2=9` and `200/28=7 r4`, as ASDiv writes its formulas, give the left side, and `9=3+6` the right one: the stated
+    result is not checked here. `ExpressionError` for a system (`;`), more than one `=`, or an unknown that is not
+    alone.
     """
     separator = text.find(";")
     if separator >= 0:
@@ -69,22 +61,12 @@ def infix_to_postfix(
     text: str, numbers: Iterable[str] | None = None, max_length: int | None = None
 ) -> tuple[list[str], list[int]]:
     """
-    Reads an infix expression or solved equation.
+    Reads an infix expression or solved equation in any of the dialects of [`Expression.from_infix`]: postfix tokens,
+    literals in half-width characters without commas, and for each the offset in `text` that it comes from.
 
-    Args:
-        text (`str`): The equation; see [`Expression.from_infix`] for the dialects.
-        numbers (`Iterable[str]`, *optional*): Numbers of the problem text as written. A bracketed fraction `(3/8)` or
-            a signed number `-5` is one literal if it is among them; otherwise it is a division in brackets, or `0-5`.
-            A bare fraction `3/8` is the literal `(3/8)` if it is among them as such and no `/` or `^` stands beside
-            it.
-        max_length (`int`, *optional*): Limit on the number of characters.
-
-    Returns:
-        `tuple[list[str], list[int]]`: postfix tokens, literals in half-width characters without commas, and for each
-        the character offset in `text` that it comes from.
-
-    Raises:
-        ExpressionError: with position and token of the first offence.
+    Of the numbers of the problem text, a bracketed fraction `(3/8)` or a signed number `-5` is one literal; otherwise
+    it is a division in brackets, or `0-5`. A bare fraction `3/8` is the literal `(3/8)` if it is among them as such
+    and no `/` or `^` stands beside it. `ExpressionError` has position and token of the first offence.
     """
     if not isinstance(text, str):
         raise ExpressionError(f"an expression is read from a string, not from {type(text).__name__}")
@@ -261,10 +243,8 @@ def is_slot(token: str) -> bool:
 
 def check_tokens(tokens: Sequence[str], max_length: int | None) -> list[str]:
     """
-    The tokens of a prefix or postfix sequence as a list, operators in their one spelling.
-
-    Raises:
-        ExpressionError: if the sequence is empty, longer than `max_length`, one string, or holds something else.
+    The tokens of a prefix or postfix sequence as a list, operators in their one spelling; `ExpressionError` if it is
+    empty, longer than `max_length`, one string, or holds something else.
     """
     if isinstance(tokens, str):
         raise ExpressionError("expected a sequence of tokens, not one string: split it first", token=tokens)

@@ -20,16 +20,7 @@ NOT_SHOWN = Role.PLACE | Role.CACHE | Role.LAUNCH
 
 
 def read_figures(folder: str | Path, model: str) -> ModelFigures:
-    """
-    Figures of a folder of `hf-mwp evaluate`.
-
-    Args:
-        folder (`str` or `Path`): The folder.
-        model (`str`): Whose figures, see [`ModelFigures`].
-
-    Raises:
-        UsageError: it is no such folder.
-    """
+    """Figures, of `model` ([`ModelFigures`]), of a folder of `hf-mwp evaluate`; `UsageError` if it is none."""
     metrics = _read_mapping(Path(folder) / "metrics.json")
     part = next((name for name in ("test", "validation", "train") if name in metrics), None)
     if part is None or "dataset" not in metrics:
@@ -49,14 +40,8 @@ def read_figures(folder: str | Path, model: str) -> ModelFigures:
 
 def read_stage(folder: str | Path, commands: Mapping[str, Mapping[str, CommandOption]]) -> TrainingStage:
     """
-    What a run's folder tells about it, without the places of local files.
-
-    Args:
-        folder (`str` or `Path`): The folder.
-        commands (`Mapping`): The options of each command of `hf-mwp`, by its name and theirs.
-
-    Raises:
-        UsageError: it is no such folder, or a record in it is damaged.
+    What a run's folder tells about it, without the places of local files; `UsageError` if it is none, or a record in
+    it is damaged. `commands` are the options of each command of `hf-mwp`, by its name and theirs.
     """
     path = Path(folder)
     stage = _read_mapping(path / "stage.json", missing={})

@@ -46,14 +46,7 @@ class AnswerAccuracy(evaluate.Metric):
     """
 
     def _info(self):
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation="",
-            inputs_description=_INPUTS,
-            features=datasets.Features(
-                {"predictions": datasets.Value("string"), "references": datasets.Value("string")}
-            ),
-        )
+        return describe_metric(_DESCRIPTION, _INPUTS)
 
     def _compute(self, predictions, references, rule="annotated", tolerance=1e-4, levels=None):
         if not predictions:
@@ -70,6 +63,12 @@ class AnswerAccuracy(evaluate.Metric):
             if part:
                 result[f"answer_accuracy_{level}"] = sum(part) / len(part)
         return result
+
+
+def describe_metric(description: str, inputs: str) -> evaluate.MetricInfo:
+    """What `evaluate` wants to know of a metric whose predictions and references are strings."""
+    features = datasets.Features({"predictions": datasets.Value("string"), "references": datasets.Value("string")})
+    return evaluate.MetricInfo(description=description, citation="", inputs_description=inputs, features=features)
 
 
 def _value(prediction):

@@ -42,9 +42,6 @@ def count_flops(function: Callable, inputs: Mapping | None = None) -> int:
         function (`Callable` or `nn.Module`): What to call, for example a model or `model.solve`.
         inputs (`Mapping`, *optional*): Keyword arguments of the call.
 
-    Returns:
-        `int`
-
     Examples:
 
     ```python

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import datasets
 import evaluate
 
 from ..expressions import Expression, ExpressionError
+from .answer_accuracy import describe_metric
 from .matching import equations_match
 
 
@@ -42,14 +42,7 @@ class EquationAccuracy(evaluate.Metric):
     """
 
     def _info(self):
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation="",
-            inputs_description=_INPUTS,
-            features=datasets.Features(
-                {"predictions": datasets.Value("string"), "references": datasets.Value("string")}
-            ),
-        )
+        return describe_metric(_DESCRIPTION, _INPUTS)
 
     def _compute(self, predictions, references, canonical=False):
         if not predictions:

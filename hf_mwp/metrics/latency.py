@@ -41,9 +41,6 @@ def measure_latency(function: Callable[[], object], repeats: int = 20, warmup: i
         repeats (`int`, *optional*, defaults to 20): Number of timed calls.
         warmup (`int`, *optional*, defaults to 3): Number of calls before them.
 
-    Returns:
-        [`Latency`]
-
     Raises:
         ValueError: if `repeats` is not positive.
     """
@@ -63,9 +60,6 @@ def compare_latency(
         repeats (`int`, *optional*, defaults to 20), warmup (`int`, *optional*, defaults to 3): As in
             [`measure_latency`], for each function.
 
-    Returns:
-        `dict[str, Latency]`
-
     Raises:
         ValueError: if `repeats` is not positive.
     """
@@ -74,18 +68,13 @@ def compare_latency(
     times: dict[str, list[float]] = {name: [] for name in functions}
     for turn in range(warmup + repeats):
         for name, function in functions.items():
-            seconds = _seconds(function)
+            _synchronize()
+            start = time.perf_counter()
+            function()
+            _synchronize()
             if turn >= warmup:
-                times[name].append(seconds)
+                times[name].append(time.perf_counter() - start)
     return {name: Latency(tuple(seconds)) for name, seconds in times.items()}
-
-
-def _seconds(function: Callable[[], object]) -> float:
-    _synchronize()
-    start = time.perf_counter()
-    function()
-    _synchronize()
-    return time.perf_counter() - start
 
 
 def _synchronize() -> None:

@@ -28,15 +28,12 @@ STATISTICS = (
 
 def masking_statistics(logits: torch.Tensor, labels: torch.Tensor, classes: torch.Tensor) -> dict[str, torch.Tensor]:
     """
-    Sums over the masked tokens of each text.
+    Sums over the masked tokens of each text, `(batch,)`, by the names in `STATISTICS`.
 
     Args:
         logits (`torch.Tensor`): Scores, `(batch, length, vocabulary)` or of the labelled tokens alone.
         labels (`torch.Tensor` of shape `(batch, length)`): Ids of the masked tokens, -100 elsewhere.
         classes (`torch.Tensor` of shape `(batch, length)`): Classes of all tokens.
-
-    Returns:
-        `dict[str, torch.Tensor]`: of shape `(batch,)`, by the names in `STATISTICS`.
     """
     labelled = labels.ne(-100)
     if logits.dim() == 3:
@@ -66,14 +63,8 @@ def tagging_statistics(logits: torch.Tensor, labels: torch.Tensor) -> dict[str, 
 
 def summarise_statistics(sums: np.ndarray) -> dict[str, float]:
     """
-    Means over tokens.
-
-    Args:
-        sums (`np.ndarray` of shape `(texts, len(STATISTICS))`): What the functions above give.
-
-    Returns:
-        `dict[str, float]`: `mlm_loss`, `mlm_accuracy`, `mlm_loss_keywords`, `mlm_loss_numbers` and `pos_loss`, as far
-        as there are such tokens.
+    Means over tokens, as far as there are such, of sums `(texts, len(STATISTICS))`: `mlm_loss`, `mlm_accuracy`,
+    `mlm_loss_keywords`, `mlm_loss_numbers` and `pos_loss`.
     """
     total = dict(zip(STATISTICS, sums.astype(np.float64).sum(axis=0).tolist(), strict=True))
     parts = {
@@ -87,13 +78,7 @@ def summarise_statistics(sums: np.ndarray) -> dict[str, float]:
 
 
 def tagging_report(predicted: np.ndarray, gold: np.ndarray, labels: list[str]) -> dict[str, Any]:
-    """
-    [`metrics.pos_report`] of label ids.
-
-    Args:
-        predicted, gold (`np.ndarray` of shape `(texts, tokens)`): Label ids, -100 in `gold` where there is no word.
-        labels (`list[str]`): The labels.
-    """
+    """[`metrics.pos_report`] of label ids `(texts, tokens)`, -100 in `gold` where there is no word."""
     names = np.array([*labels, None], dtype=object)
     unlabelled = len(labels)
     texts = []

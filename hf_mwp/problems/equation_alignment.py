@@ -7,12 +7,7 @@ from .numbers.number_mention import NumberMention, literal_of
 
 
 def group_numbers(mentions: Sequence[NumberMention]) -> tuple[int, ...]:
-    """
-    For each number the index of the first one of the same value and kind (percentage or not).
-
-    Args:
-        mentions (`Sequence[NumberMention]`): The numbers of a text.
-    """
+    """For each number the index of the first one of the same value and kind (percentage or not)."""
     first: dict = {}
     return tuple(
         first.setdefault((mention.value, mention.is_percent), index) for index, mention in enumerate(mentions)
@@ -21,7 +16,7 @@ def group_numbers(mentions: Sequence[NumberMention]) -> tuple[int, ...]:
 
 def align_literals(expression: Expression, mentions: Sequence[NumberMention]) -> Expression:
     """
-    Replaces the literals of an equation by slots for the numbers of the text.
+    The tree of an equation over slots and constants: its literals replaced by slots for the numbers of the text.
 
     A literal stands for the first number of the text that has its value and is a percentage if and only if it is one;
     failing that, for the first that has its value, so that `0.2` is found in a text that says `20%`. Whole numbers are
@@ -30,13 +25,6 @@ def align_literals(expression: Expression, mentions: Sequence[NumberMention]) ->
 
     Where the text has -5 and not 5, `8+5` is `8-(-5)`; where it has the bare fraction 1/3 and not 3, `12/3` is
     `12*(1/3)`.
-
-    Args:
-        expression ([`~hf_mwp.expressions.Expression`]): The equation's tree, with literals.
-        mentions (`Sequence[NumberMention]`): The numbers of the text.
-
-    Returns:
-        [`~hf_mwp.expressions.Expression`]: the same tree over slots and constants.
     """
     by_kind: dict = {}
     by_value: dict = {}

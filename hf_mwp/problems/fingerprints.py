@@ -9,14 +9,8 @@ from .errors import ProblemError
 
 def fingerprint_of(facts: Iterable[str], files: Iterable[Path] = ()) -> str:
     """
-    16 hexadecimal digits that change with any of the facts and with the name or content of any file.
-
-    Args:
-        facts (`Iterable[str]`): Versions and settings.
-        files (`Iterable[Path]`, *optional*): Files that are read whole.
-
-    Raises:
-        ProblemError: if a file cannot be read.
+    16 hexadecimal digits that change with any fact (versions, settings) and with the name or content of any file;
+    `ProblemError` if a file cannot be read.
     """
     digest = hashlib.sha256("\0".join(facts).encode())
     for path in files:

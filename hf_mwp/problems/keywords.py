@@ -92,9 +92,8 @@ def read_keywords(language: str) -> dict[str, Any]:
 @cache
 def _matcher(language: str, names: frozenset[str] | None) -> tuple[re.Pattern[str], frozenset[str]]:
     """
-    A pattern for all words, and those among them that count.
-
-    Exceptions and the keywords of other groups match too, so that nothing inside them does.
+    A pattern for all words, and those among them that count. Exceptions and the keywords of other groups match too, so
+    that nothing inside them does.
     """
     groups = keyword_groups(language)
     unknown = (names or frozenset()) - {group.name for group in groups}

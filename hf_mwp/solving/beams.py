@@ -51,15 +51,10 @@ def find_beams(
     progress: Callable[[Sequence], Iterable] | None = None,
 ) -> list[Beam]:
     """
-    The trees that a solver finds for each problem; arguments as in [`solve_problems`].
+    The trees that a solver finds for each problem, in their order; arguments as in [`solve_problems`].
 
-    Args:
-        top_k (`int`, *optional*, defaults to 1): Trees to keep of each problem, at most `num_beams`.
-        batch_size (`int`, *optional*): Problems solved at once, those of like length together; all as they come if
-            not given.
-
-    Returns:
-        `list[Beam]`: in the order of the problems.
+    `top_k` trees of each problem are kept, at most `num_beams`. With a `batch_size` problems of like length are solved
+    together, without one all as they come.
     """
     model.eval()
     found = [Beam()] * len(problems)
@@ -101,15 +96,8 @@ def read_trees(
     trees: Iterable[tuple[Sequence[int], float]], processor: MwpProcessor
 ) -> tuple[tuple[Expression, float], ...]:
     """
-    Expressions over slots and their log probabilities.
-
-    Args:
-        trees (`Iterable[tuple[Sequence[int], float]]`): Prefix ids, negative ones being padding, and log probabilities
-            of one problem's trees, best first. What was not finished has a log probability of minus infinity.
-        processor ([`MwpProcessor`]): Reads the ids.
-
-    Returns:
-        `tuple[tuple[Expression, float], ...]`: of the finished ones.
+    Expressions over slots and their log probabilities, of the prefix ids of one problem's trees, best first. Negative
+    ids are padding; what was not finished has a log probability of minus infinity, and is left out.
     """
     found = []
     for ids, log_probability in trees:

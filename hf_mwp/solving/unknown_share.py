@@ -17,18 +17,9 @@ of 100 have more."""
 
 def unknown_shares(processor: MwpProcessor, rows: Sequence[Sequence[int]]) -> list[float]:
     """
-    For each text the share of its tokens that the vocabulary lacks (`[UNK]`), placeholders of numbers and the special
-    tokens aside.
-
-    A vocabulary of bytes or with all characters of a script knows every token: there the share says nothing of the
-    language.
-
-    Args:
-        processor ([`MwpProcessor`]): The processor that encoded the texts.
-        rows (`Sequence[Sequence[int]]`): Token ids of each text.
-
-    Returns:
-        `list[float]`: from 0 to 1; 0 for a text without words.
+    For each row of token ids the share, from 0 to 1, that the vocabulary lacks (`[UNK]`), placeholders of numbers and
+    the special tokens aside. A vocabulary of bytes or with all characters of a script knows every token: there the
+    share says nothing of the language.
     """
     tokenizer = processor.tokenizer
     unknown = tokenizer.unk_token_id

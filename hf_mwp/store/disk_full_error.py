@@ -42,6 +42,3 @@ def means_full_disk(error: BaseException | None) -> bool:
     if isinstance(error, OSError):
         return error.errno in FULL and error.strerror == os.strerror(error.errno)
     return isinstance(error, Exception) and not isinstance(error, ValueError) and bool(_SAID.search(str(error)))
-
-
-__all__ = ["FULL", "DiskFullError", "means_full_disk"]

@@ -13,12 +13,8 @@ from typing import Any
 
 def write_whole(path: str | Path, lines: str | Iterable[str]) -> None:
     """
-    Writes a text file in UTF-8, with the folders above it; a file that is there already is replaced only when all is
-    on the disk.
-
-    Args:
-        path (`str` or `Path`): The file.
-        lines (`str` or `Iterable[str]`): Its text, in one piece or in several.
+    Writes a text file in UTF-8, in one piece or several, with the folders above it; a file that is there already is
+    replaced only when all is on the disk.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -40,12 +40,7 @@ class ProcessLock:
         return True
 
     def release(self, remove: bool = False) -> None:
-        """
-        Gives the lock back.
-
-        Args:
-            remove (`bool`, *optional*, defaults to `False`): Take its file away, for which nobody may be waiting.
-        """
+        """Gives the lock back; with `remove` its file is taken away, for which nobody may be waiting."""
         self._note.unlink(missing_ok=True)
         if remove:
             # Before it is free: nobody can have taken it. Windows takes it away by itself.
@@ -66,10 +61,7 @@ class ProcessLock:
     @contextmanager
     def held(self, waiting: Callable[[str], None] | None = None) -> Iterator[None]:
         """
-        Holds the lock, and waits for it as long as it takes.
-
-        Args:
-            waiting (`Callable[[str], None]`, *optional*): Called with the [`holder`] if there is one to wait for.
+        Holds the lock, and waits for it as long as it takes; `waiting` is called with the [`holder`] if there is one.
         """
         if not self.acquire():
             if waiting is not None:
@@ -86,6 +78,3 @@ class ProcessLock:
         # On a full disk the lock is as good without it.
         with suppress(OSError):
             write_whole(self._note, json.dumps(note))
-
-
-__all__ = ["ProcessLock"]

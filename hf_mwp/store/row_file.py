@@ -24,15 +24,7 @@ BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class RowFile:
-    """
-    What a manifest says of a file.
-
-    Args:
-        name (`str`): Its name.
-        rows (`int`): How many rows it holds.
-        nbytes (`int`): Its size.
-        checksum (`int`): CRC-32 of all its bytes.
-    """
+    """What a manifest says of a file: its name, rows, bytes, and the CRC-32 of all its bytes."""
 
     name: str
     rows: int
@@ -53,12 +45,7 @@ class RowFile:
 
 
 class MappedRows:
-    """
-    The rows of a file, mapped into memory.
-
-    Args:
-        path (`Path`): The file.
-    """
+    """The rows of a file, mapped into memory."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow
@@ -96,13 +83,7 @@ class MappedRows:
 
 
 class RowFileWriter:
-    """
-    Writes a file under another name until it is complete.
-
-    Args:
-        path (`Path`): The file.
-        schema (`pyarrow.Schema`): Its columns.
-    """
+    """Writes a file of these columns under another name until it is complete."""
 
     def __init__(self, path: Path, schema: pyarrow.Schema) -> None:
         import pyarrow

@@ -30,13 +30,7 @@ MAX_MAPPED = 256  # files; a process may have only so many open
 
 
 class StoreError(ValueError):
-    """
-    A folder that holds something else than the rows that are looked for.
-
-    Args:
-        path (`Path`): The folder, or what is wrong in it.
-        fault (`str`): What is wrong, and what to do.
-    """
+    """A folder that holds something else than the rows that are looked for: where, what is wrong, and what to do."""
 
     def __init__(self, path: Path, fault: str) -> None:
         super().__init__(path, fault)
@@ -163,8 +157,6 @@ class RowStore:
             self._mapped[file.name] = MappedRows(self.folder / file.name)
         return self._mapped[file.name]
 
-    # Reading
-
     def find(self, keys: Sequence[bytes]) -> np.ndarray:
         """The numbers of the rows with these keys; -1 where there is none."""
         keys = np.array(keys, KEY)
@@ -184,21 +176,13 @@ class RowStore:
 
     def rows(self, numbers: Sequence[int], names: Sequence[str]) -> list[dict[str, Any]]:
         """
-        Rows by their numbers.
-
-        Args:
-            numbers (`Sequence[int]`): The rows.
-            names (`Sequence[str]`): The columns that are wanted; bytes come as arrays that still lie in the file.
-
-        Raises:
-            StoreError: a file was changed since it was opened.
+        Columns of rows by their numbers; bytes come as arrays that still lie in the file. `StoreError` if a file was
+        changed since it was opened.
         """
         files = [bisect_right(self._ends, number) for number in numbers]
         opened = {file: (self._open(file), self._ends[file - 1] if file else 0) for file in set(files)}
         places = ((*opened[file], number) for file, number in zip(files, numbers, strict=True))
         return [mapped.row(number - start, names) for mapped, start, number in places]
-
-    # Writing
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -216,11 +200,7 @@ class RowStore:
     def writing(self, schema: pyarrow.Schema, about: Mapping[str, Any] | None = None) -> Iterator[None]:
         """
         Takes rows by [`~RowStore.append`] while it lasts, with the lock held; what is not completed when an error
-        occurs is taken away.
-
-        Args:
-            schema (`pyarrow.Schema`): The columns.
-            about (`Mapping`, *optional*): What the manifest says about the rows.
+        occurs is taken away. The manifest says `about` of the rows.
         """
         known = {file.name for file in self._files}
         for path in self.folder.glob("rows-*"):
@@ -256,6 +236,3 @@ class RowStore:
         write_whole(self.folder / MANIFEST, text)
         self._files, self._manifest = files, text
         self._index([len(files) - 1])
-
-
-__all__ = ["RowStore", "StoreError"]

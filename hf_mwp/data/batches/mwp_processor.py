@@ -115,17 +115,8 @@ class MwpProcessor(PushToHubMixin):
             or a number that was cut off.
         """
         problems = [self.problem(problem) for problem in problems]
-        style = {"indexed": self.indexed_numbers, "limit": self.num_index_tokens}
-        texts = [problem.masked.text(**style) for problem in problems]
-        starts_of = [[start for start, _ in problem.masked.placeholder_offsets(**style)] for problem in problems]
-        encoded = self.tokenizer(
-            texts,
-            truncation=True,
-            max_length=self.max_length,
-            return_offsets_mapping=True,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-        )
+        encoded = self.tokenize(problems)
+        starts_of = [[start for start, _ in problem.masked.placeholder_offsets(**self.style)] for problem in problems]
         columns: dict[str, list] = {"input_ids": encoded["input_ids"], "number_positions": []}
         columns["number_groups"] = [list(problem.number_groups) for problem in problems]
         columns["length"] = [len(ids) for ids in encoded["input_ids"]]
@@ -138,6 +129,22 @@ class MwpProcessor(PushToHubMixin):
                 for problem, positions in zip(problems, columns["number_positions"], strict=True)
             ]
         return columns
+
+    @property
+    def style(self) -> dict[str, Any]:
+        """How numbers are masked: arguments of [`~problems.MaskedText.text`]."""
+        return {"indexed": self.indexed_numbers, "limit": self.num_index_tokens}
+
+    def tokenize(self, problems: Sequence[MathWordProblem]) -> BatchEncoding:
+        """`input_ids` and `offset_mapping` of the masked texts, cut at `max_length` tokens."""
+        return self.tokenizer(
+            [problem.masked.text(**self.style) for problem in problems],
+            truncation=True,
+            max_length=self.max_length,
+            return_offsets_mapping=True,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+        )
 
     def _encode_equation(self, problem: MathWordProblem, positions: list[int]) -> list[int]:
         ids = self.vocabulary.encode(problem.expression)
@@ -177,7 +184,7 @@ class MwpProcessor(PushToHubMixin):
     def encode_rows(self, rows: Iterable[dict[str, Any]], skipped: list | None = None) -> dict[str, list]:
         """As `encode` with labels, for rows of [`load_mwp_dataset`]; labels that cannot be encoded are empty, and
         `skipped` takes `(id, reason)`."""
-        from ..datasets.loading import problem_from_row
+        from ..reading.schema import problem_from_row
 
         problems = [problem_from_row(row, numerals=self.numerals) for row in rows]
         columns = self.encode(problems)

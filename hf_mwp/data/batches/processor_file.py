@@ -28,10 +28,7 @@ PROBE = "Tom has [NUM0] APPLES,  Zoë's [NUM]; 小明有[NUM1]个苹果， 一�
 
 def read_fields(path: str | PathLike) -> dict[str, Any]:
     """
-    The fields of a processor's file.
-
-    Raises:
-        ValueError: it is no JSON, lacks the output symbols, or has a field that is unknown or of another type.
+    The fields of a processor's file; `ValueError` if it is damaged, or has fields that are unknown or of another type.
     """
     try:
         fields = json.loads(Path(path).read_text("utf-8"))
@@ -57,15 +54,8 @@ def read_fields(path: str | PathLike) -> dict[str, Any]:
 def load_tokenizer(source: str | PathLike, **kwargs) -> PreTrainedTokenizerBase:
     """
     `AutoTokenizer.from_pretrained` that names the damaged file, and refuses a tokenizer without words, which some
-    classes make of a folder without a vocabulary.
-
-    Args:
-        source (`str` or `PathLike`): Folder or Hub id.
-        kwargs: As in `AutoTokenizer.from_pretrained`.
-
-    Raises:
-        OSError: there is no such folder or repository.
-        ValueError: a file of the tokenizer is missing or damaged.
+    classes make of a folder without a vocabulary: `OSError` where there is no such folder or repository, `ValueError`
+    where a file is missing or damaged.
     """
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, **kwargs)

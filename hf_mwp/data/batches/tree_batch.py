@@ -40,20 +40,6 @@ class TreeBatch:
         ValueError: a sequence is no complete prefix expression.
     """
 
-    _names = (
-        "rows",
-        "targets",
-        "positions",
-        "parents",
-        "parent_operators",
-        "siblings",
-        "leaf_rows",
-        "leaf_symbols",
-        "merge_operators",
-        "merge_left",
-        "merge_right",
-    )
-
     def __init__(self, sequences: Sequence[Sequence[int]], num_operators: int) -> None:
         longest = max((len(ids) for ids in sequences), default=0)
         forest = _Forest(sequences, num_operators)
@@ -78,8 +64,8 @@ class TreeBatch:
         self.shape = (len(sequences), longest)
         self.down_sizes = tuple(len(level) for level in levels)
         self.up_sizes = tuple(len(height) for height in heights)
-        self._lengths = tuple(len(parts[name]) for name in self._names)
-        self._set_buffer(torch.from_numpy(_concatenate([parts[name] for name in self._names]).astype(np.int64)))
+        self._lengths = {name: len(part) for name, part in parts.items()}
+        self._set_buffer(torch.from_numpy(_concatenate(list(parts.values())).astype(np.int64)))
 
     @classmethod
     def from_labels(cls, labels: torch.Tensor, num_operators: int) -> TreeBatch:
@@ -94,12 +80,8 @@ class TreeBatch:
 
     def _set_buffer(self, buffer: torch.Tensor) -> None:
         self._buffer = buffer
-        for name, view in zip(self._names, buffer.split(self._lengths), strict=True):
+        for name, view in zip(self._lengths, buffer.split(list(self._lengths.values())), strict=True):
             setattr(self, name, view)
-
-    @property
-    def num_nodes(self) -> int:
-        return sum(self.down_sizes)
 
     @property
     def device(self) -> torch.device:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ..batches.mwp_processor import MwpProcessor
-from .pretraining_encoder import KEYWORD, NUMBER, ORDINARY, SPECIAL
+from .pretraining_encoder import KEYWORD, NUMBER, SPECIAL
 
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
@@ -146,6 +146,3 @@ def _scramble(values: np.ndarray) -> np.ndarray:
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
-
-
-__all__ = ["KEYWORD", "NUMBER", "ORDINARY", "SPECIAL", "PreTrainingCollator"]

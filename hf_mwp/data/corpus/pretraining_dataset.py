@@ -14,19 +14,13 @@ from ..data_error import DataError
 from ..training_texts import TrainingTexts
 from .encoded_corpus import encode_corpus, read_labelling
 from .pretraining_encoder import PreTrainingEncoder, pos_label_list
-from .tagger_checks import check_tagger, config_tagger
 
 
 ENCODED_COLUMNS = ("input_ids", "mask_class", "mask_unit", "text_key")
 
 
 class TextPairs(Sequence):
-    """
-    Texts, bare or with their tagged words, as pairs (text, words).
-
-    Args:
-        texts (`Sequence[str]` or `Sequence[tuple[str, list[TaggedWord]]]`): The texts.
-    """
+    """Texts, bare or with their tagged words, as pairs (text, words)."""
 
     def __init__(self, texts: Sequence) -> None:
         self.texts = texts
@@ -53,12 +47,9 @@ def prepare_texts(
     Args:
         texts ([`TaggedCorpus`], `Sequence` or `datasets.Dataset`): A tagged corpus, a sequence of texts or of (text,
             tagged words), or what [`encode_corpus`] returns.
-        config (`PreTrainedConfig`): Configuration of the model: the labels of its tagging head, and whose they are.
-        processor ([`MwpProcessor`]): Encodes the texts.
-        cache_dir (`str` or `Path`): Folder for the encoded texts.
+        config (`PreTrainedConfig`): Of the model: the labels of its tagging head, and whose they are.
         with_tags (`bool`, *optional*, defaults to `True`): Whether tagging is learned. If it is not, the tags of
             tagged texts only say which words are quantities, so that the same tokens are masked.
-        progress (`Callable[[int, int | None], None]`, *optional*): Called with the texts done and their number.
 
     Raises:
         `ValueError`: the tags are not those of the model's head, or there are none, or there is no text.
@@ -106,6 +97,22 @@ def prepare_texts(
     return encode_corpus(corpus, encoder, cache_dir, progress=progress).with_format("numpy")
 
 
+def check_tagger(config: Any, tagger: str | None) -> None:
+    """Raises `ValueError` if the model's tagging head was made for the labels of another tagger."""
+    ours = config_tagger(config)
+    if ours is not None and tagger is not None and ours.partition(":")[0] != tagger.partition(":")[0]:
+        raise ValueError(
+            f"The model's tagging head has the labels of {ours}, but the texts are tagged by {tagger}: tag them with "
+            f"{ours}, or give the model a new head (`new_pos_head`; `MwpStudentForPreTraining.from_encoder(model, "
+            "pos_labels=...)`)."
+        )
+
+
+def config_tagger(config: Any) -> str | None:
+    """Name of the tagger whose labels a model has."""
+    return getattr(config, "pos_tagger", None)
+
+
 def check_labels(config: Any, labels: list[str], tagger: str | None) -> None:
     """Raises `ValueError` if the model's head does not have these labels; notes them where it says none."""
     if config.pos_labels is None:
@@ -142,13 +149,8 @@ def check_encoded_labels(config: Any, dataset: Any) -> None:
 
 def texts_of_corpus(corpus: Any, encoded: Any, learned: Any, sources: Sequence[str]) -> TrainingTexts:
     """
-    Digests of the texts of a corpus that are learned from.
-
-    Args:
-        corpus ([`TaggedCorpus`], `Sequence` or `datasets.Dataset`): The corpus as it was given.
-        encoded (`datasets.Dataset`): All of it, in the same order, as [`prepare_texts`] returns it.
-        learned (`datasets.Dataset`): Those rows of it that are not held out.
-        sources (`Sequence[str]`): Where it is from.
+    Digests of the texts of a corpus that are learned from: all of it as it was given and as [`prepare_texts`] returns
+    it, the rows that are not held out, and where it is from.
     """
     if corpus is None:
         return TrainingTexts()
@@ -162,16 +164,9 @@ def texts_of_corpus(corpus: Any, encoded: Any, learned: Any, sources: Sequence[s
 
 def split_texts(dataset: Any, fraction: float, seed: int) -> tuple[Any, Any]:
     """
-    Holds out a share of encoded texts. Which ones depends on the seed and each text alone, so that most stay where
-    they are when texts are added; texts that differ in their numbers alone fall on the same side.
-
-    Args:
-        dataset (`datasets.Dataset`): Encoded texts.
-        fraction (`float`): Share to hold out, at least one text.
-        seed (`int`): Another one holds out others.
-
-    Returns:
-        `tuple`: what is left, what is held out.
+    Holds out a share of encoded texts, at least one: what is left, what is held out. Which ones depends on the seed
+    and each text alone, so that most stay where they are when texts are added; texts that differ in their numbers
+    alone fall on the same side.
     """
     keys = np.asarray(dataset.with_format("numpy")["text_key"][:])
     distinct = {int(key): hashlib.blake2b(f"{seed} {key}".encode(), digest_size=8).digest() for key in np.unique(keys)}

@@ -82,16 +82,8 @@ class PreTrainingEncoder:
         if self.tags is not None and words is None:
             raise DataError("texts are to be encoded with tags, but they come without tagged words: tag them first")
         problems = [self.processor.problem(text) for text in texts]
-        style = {"indexed": self.processor.indexed_numbers, "limit": self.processor.num_index_tokens}
-        tokenizer = self.processor.tokenizer
-        encoded = tokenizer(
-            [problem.masked.text(**style) for problem in problems],
-            truncation=True,
-            max_length=self.processor.max_length,
-            return_offsets_mapping=True,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-        )
+        encoded = self.processor.tokenize(problems)
+        unknown = self.processor.tokenizer.unk_token_id
         columns: dict[str, list[Any]] = {"input_ids": [], "mask_class": [], "mask_unit": []}
         if self.tags is not None:
             columns["pos_labels"] = []
@@ -101,14 +93,13 @@ class PreTrainingEncoder:
             ids = np.array(ids, dtype=np.int32)
             starts, ends = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
             is_text = ends > starts
-            origin = self._origins(problem, style)
+            origin = self._origins(problem, self.processor.style)
             at = origin[np.where(is_text, starts, 0)] if len(origin) else np.zeros(len(ids), dtype=np.int64)
             own = None if words is None else words[index]
             word_of, class_of, span_of = self._characters(problem, own)
             if not len(word_of):
                 word_of, class_of, span_of = np.array([-1]), np.array([SPECIAL]), np.array([-1])
-            unknown = -1 if tokenizer.unk_token_id is None else tokenizer.unk_token_id
-            classes = np.where(is_text & (ids != unknown), class_of[at], SPECIAL)
+            classes = np.where(is_text & (ids != (-1 if unknown is None else unknown)), class_of[at], SPECIAL)
             spans = np.where(is_text, span_of[at], -1)
             begins = (spans < 0) | (spans != _before(spans, -1)) | (classes != _before(classes, SPECIAL))
             columns["input_ids"].append(ids)

@@ -134,13 +134,10 @@ class _Source:
             for line, entry in read_entries(self.path):
                 if isinstance(entry, DataError):
                     raise entry
-                yield _text_of(Record(entry, str(self.path), line)), self.path, line
-
-
-def _text_of(record: Record) -> str:
-    text = record.text(record.first_of(ALIASES["text"]) or "text")
-    body = record.first_of(ALIASES["body"])
-    return f"{record.text(body)} {text}" if body else text
+                record = Record(entry, str(self.path), line)
+                text, body = (record.first_of(ALIASES[name]) for name in ("text", "body"))
+                names = [body, text or "text"] if body else [text or "text"]
+                yield " ".join(map(record.text, names)), self.path, line
 
 
 def masked_digest(text: str, language: str | None = None) -> bytes:

@@ -80,10 +80,6 @@ class TaggedCorpus(Sequence[TaggedText]):
             texts.append((text, [TaggedWord(text[i:j], tags[tag], i, j) for tag, i, j in words.tolist()]))
         return texts
 
-    def _keep(self, folder: Path) -> None:
-        """Removes the temporary folder with this object, but not with a copy of it in another process."""
-        self._owner = weakref.finalize(self, _remove, folder, os.getpid())
-
 
 def tag_corpus(
     texts: Iterable[str],
@@ -109,9 +105,6 @@ def tag_corpus(
         progress (`Callable[[int, int | None], None]`, *optional*): Called with the number of texts done and, if
             `texts` has a length, of all.
 
-    Returns:
-        [`TaggedCorpus`]
-
     Raises:
         DataError: for an empty corpus, something that is no text, a tagger whose words are not those of the text, and
             if the files cannot be written, e.g. on a full disk; what was tagged before is kept.
@@ -126,7 +119,8 @@ def tag_corpus(
             shutil.rmtree(root, ignore_errors=True)
         raise
     if cache_dir is None:
-        corpus._keep(root)
+        # The temporary folder goes with this object, but not with a copy of it in another process.
+        corpus._owner = weakref.finalize(corpus, _remove, root, os.getpid())
     return corpus
 
 

@@ -12,7 +12,7 @@ from ..data_error import DataError
 from ..reading.dataset_reader import RecordReader
 from ..reading.load_report import MAX_EXAMPLES, LoadReport
 from ..reading.row_selection import select_extra_rows, select_rows
-from ..reading.schema import COLUMNS, problem_from_row
+from ..reading.schema import COLUMNS
 from .file_loader import FileLoader
 from .mwp_loader import Rows
 from .sources import SPLITS, find_folder, find_loader, find_scheme, read_part
@@ -20,8 +20,6 @@ from .sources import SPLITS, find_folder, find_loader, find_scheme, read_part
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
-
-__all__ = ["load_mwp_dataset", "problem_from_row"]
 
 
 def load_mwp_dataset(
@@ -102,7 +100,10 @@ def load_mwp_dataset(
     report.damaged_examples = [str(error) for error in reader.damaged[:MAX_EXAMPLES]]
     if validation_fraction and "validation" not in splits and "train" in splits:
         report.validation_fraction = validation_fraction
-        splits["train"], splits["validation"] = _split_off(splits["train"], validation_fraction)
+        rows = splits["train"]
+        chosen = set(random.Random(0).sample(range(len(rows)), round(validation_fraction * len(rows))))
+        splits["validation"] = [rows[index] for index in sorted(chosen)]
+        splits["train"] = [row for index, row in enumerate(rows) if index not in chosen]
 
     splits = {split: splits[split] for split in SPLITS if split in splits}
     kept, report.splits = select_rows(splits, numerals, keep_unusable, side)
@@ -127,14 +128,6 @@ def _check_options(on_error: str, drop_overlap: str | bool | None, validation_fr
     if side not in ("train", "test", None):
         raise ValueError(f"`drop_overlap` must be 'test', 'train' or None, not {drop_overlap!r}")
     return side
-
-
-def _split_off(rows: Rows, fraction: float) -> tuple[Rows, Rows]:
-    chosen = set(random.Random(0).sample(range(len(rows)), round(fraction * len(rows))))
-    parts: tuple[Rows, Rows] = [], []
-    for index, row in enumerate(rows):
-        parts[index in chosen].append(row)
-    return parts
 
 
 def _read_extra(

@@ -37,7 +37,9 @@ class Math23kLoader(MwpLoader):
             return {"train": parts["train"] + parts["validation"], "test": parts["test"]}
         rows = [row for part in parts.values() for row in part]
         if scheme == "five_fold":
-            folds = _read_folds(reader)
+            # The header line has no fold.
+            pairs = (line.split("\t") for line in reader.lines("five_fold_ids.tsv"))
+            folds = {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}
             return split_by_fold((row | {"fold": folds.get(row["id"], -1)} for row in rows), fold)
         if scheme == "stratified":
             return split_by_complexity(rows, {"train": 7, "validation": 1, "test": 2})
@@ -47,9 +49,3 @@ class Math23kLoader(MwpLoader):
             for number in reader.lines(f"mwptoolkit_split_{part}_ids.txt")
         }
         return split_by_name(rows, [names.get(row["id"], "train") for row in rows])
-
-
-def _read_folds(reader: RecordReader) -> dict[str, int]:
-    """Fold of each id; the header line has none."""
-    pairs = (line.split("\t") for line in reader.lines("five_fold_ids.tsv"))
-    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}

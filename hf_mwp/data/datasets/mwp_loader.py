@@ -91,16 +91,10 @@ def split_by_name(rows: Iterable[dict[str, Any]], names: Iterable[str]) -> dict[
 
 def split_by_complexity(rows: Iterable[dict[str, Any]], shares: Mapping[str, int]) -> dict[str, Rows]:
     """
-    Splits in which each level of `Expression.complexity()` has the same share, chosen by a hash of the rows' ids: the
-    same each time, whatever the order of the source. Problems without an equation that can be read are a level too.
-
-    Args:
-        rows (`Iterable[dict]`): All rows.
-        shares (`Mapping[str, int]`): Of each split, such as `{"train": 8, "validation": 1, "test": 1}`.
-
-    References:
-        Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation", section
-        4.1. The paper does not say which problems are in which part.
+    Splits in which each level of `Expression.complexity()` has the same share, such as `{"train": 8, "test": 2}`,
+    chosen by a hash of the rows' ids: the same each time, whatever the order of the source. Problems without an
+    equation that can be read are a level too. Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning
+    and Knowledge Distillation", section 4.1, do not say which problems are in which part.
     """
     rows = list(rows)
     levels: dict[str, list[int]] = {}

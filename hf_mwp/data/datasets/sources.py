@@ -41,22 +41,14 @@ def read_splits(
     name: str | Path, near: str | Path | None = None, on_error: str = "raise", language: str = "en"
 ) -> tuple[dict[str, Rows], list[DataError]]:
     """
-    Rows of a data set by split as the source has them, nothing checked and nothing left out.
+    Rows of a data set by split as the source has them, nothing checked and nothing left out, and what was skipped.
 
     Args:
-        name (`str` or `Path`): A data set of [`load_mwp_dataset`], of which the first split scheme and fold count, or
-            a file or folder.
+        name (`str` or `Path`): A data set, of which the first split scheme and fold count, or a file or folder.
         near (`str` or `Path`, *optional*): Where a data set is looked for: in this folder, beside it, among the
             repository's examples, and last in the files of the folder itself.
-        on_error (`str`, *optional*, defaults to `"raise"`): As in [`load_mwp_dataset`].
-        language (`str`, *optional*, defaults to `"en"`): Language of texts of files that state none and have no
-            Chinese characters.
-
-    Returns:
-        `tuple[dict[str, list[dict]], list[DataError]]`: rows by split, and what was skipped.
-
-    Raises:
-        DataError: for missing files, damaged records and an unknown name.
+        on_error (`str`, *optional*, defaults to `"raise"`): As in [`load_mwp_dataset`], whose `DataError`s it raises.
+        language (`str`, *optional*, defaults to `"en"`): Of texts of files that state none and are not Chinese.
     """
     loader = find_loader(name, None, language)
     scheme, fold = find_scheme(loader, name, None, None)
@@ -74,18 +66,8 @@ def read_part(
     source: str | Path, near: str | Path | None = None, on_error: str = "raise", language: str = "en"
 ) -> tuple[Rows, list[DataError]]:
     """
-    Rows of a part of a data set, nothing checked and nothing left out.
-
-    Args:
-        source (`str` or `Path`): A file or folder, all of it; or a data set's name, for its training part, or a name
-            and a part, such as `"ape210k:validation"`, or `"mawps:all"`.
-        near, on_error, language: As in [`read_splits`].
-
-    Returns:
-        `tuple[list[dict], list[DataError]]`: rows, and what was skipped.
-
-    Raises:
-        DataError: for missing files, damaged records, an unknown name or part.
+    Rows of a part of a data set, as [`read_splits`] has them, and what was skipped: all of a file or folder, a data
+    set's training part, or the part that is named, as in `"ape210k:validation"` or `"mawps:all"`.
     """
     name, part = split_name(source)
     splits, damaged = read_splits(name, near, on_error, language)

@@ -34,15 +34,8 @@ class RecordReader:
 
     def rows(self, make: Callable[[Record], dict[str, Any]], *names: str) -> list[dict[str, Any]]:
         """
-        What `make` builds of each record of a file.
-
-        Args:
-            make (`Callable[[Record], dict]`): Builds a row. The methods of [`Record`] raise [`DataError`] for a
-                damaged one.
-            names (`str`): Names that the file may have.
-
-        Raises:
-            DataError: for a missing file, and for a damaged record unless those are skipped.
+        What `make` builds of each record of a file, which may have any of the names; its [`DataError`] for a damaged
+        record is raised unless those are skipped, one for a missing file in any case.
         """
         path = self._path(names)
         rows = []

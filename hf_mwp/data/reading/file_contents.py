@@ -17,15 +17,9 @@ _SPACE = re.compile(r"\s*")
 
 def read_lines(path: Path) -> Iterator[str]:
     """
-    Lines of a text file with their line ends.
-
-    Bytes that are not UTF-8 come as lone surrogates, so that the record they stand in can be refused alone.
-
-    Args:
-        path (`Path`): The file; a name that ends in `.gz` is unpacked.
-
-    Raises:
-        DataError: if the file cannot be read, or is a damaged or cut off gzip file; the lines before come first.
+    Lines of a text file with their line ends; a name that ends in `.gz` is unpacked. Bytes that are not UTF-8 come as
+    lone surrogates, so that the record they stand in can be refused alone. `DataError` if the file cannot be read, or
+    is a damaged or cut off gzip file, after the lines before.
     """
     number = 0
     options = {"mode": "rt", "encoding": "utf-8-sig", "errors": "surrogateescape", "newline": ""}
@@ -42,16 +36,11 @@ def read_lines(path: Path) -> Iterator[str]:
 
 def read_entries(path: Path) -> Iterator[tuple[int, dict[str, Any] | DataError]]:
     """
-    Records of a file, and an error in place of each damaged one.
+    Records of a file with their 1-based lines (in an array: 1-based records), and an error in place of each damaged
+    one.
 
     A `.csv` file is read as CSV with a header. Everything else is JSON: an array if the file begins with `[`, one
     object per line otherwise. Blank lines are passed over.
-
-    Args:
-        path (`Path`): The file; a name that ends in `.gz` is unpacked.
-
-    Yields:
-        `tuple[int, dict | DataError]`: 1-based line (in an array: 1-based record) and fields.
     """
     lines = read_lines(path)
     try:

@@ -14,6 +14,11 @@ from .usability import REASONS
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
 
+MEANINGS = REASONS | {
+    "overlap": "masked text in the other part",
+    "known": "masked text that is there already",
+    "excluded": "masked text that is not to be added",
+}
 MAX_EXAMPLES = 5
 """Examples listed for each reason."""
 
@@ -107,7 +112,7 @@ class LoadReport:
         for name, split in (self.splits | added).items():
             lines.append(f"  {name}: {split.kept} of {split.read} problems")
             lines += [
-                f"    {count} {verb}: {_describe(reason)}"
+                f"    {count} {verb}: {MEANINGS.get(reason, reason)}"
                 for verb, counts in (("left out", split.dropped), ("kept although", split.kept_with))
                 for reason, count in counts.items()
             ]
@@ -125,15 +130,6 @@ class LoadReport:
         if self.drop_overlap == "train":
             return "; those training problems are left out"
         return "; left out" if self.drop_overlap == name else "" if self.drop_overlap is None else "; kept"
-
-
-def _describe(reason: str) -> str:
-    overlaps = {
-        "overlap": "masked text in the other part",
-        "known": "masked text that is there already",
-        "excluded": "masked text that is not to be added",
-    }
-    return (REASONS | overlaps).get(reason, reason)
 
 
 def dataset_report(dataset: Dataset | DatasetDict) -> LoadReport:

@@ -56,15 +56,11 @@ def select_extra_rows(
     excluded: Collection[bytes] = (),
 ) -> tuple[Rows, dict[str, SplitReport]]:
     """
-    Leaves out what cannot be trained on, is there already or must not be there: rows to add, and counts by source.
+    Leaves out what cannot be trained on, is there already or must not be there: rows to add to a training split, and
+    counts, by where they come from.
 
-    Args:
-        sources (`dict[str, list[dict]]`): Rows to add to a training split, by where they come from.
-        splits (`dict[str, list[dict]]`): Rows of all splits as they were read: a problem with the masked text of one
-            of them, or of one added before, is left out, and so is one with the [`loose_digest`] of one that is not in
-            `"train"`.
-        numerals (`bool`, *optional*), keep_unusable (`bool`, *optional*, defaults to `False`): As in [`select_rows`].
-        excluded (`Collection[bytes]`, *optional*): [`loose_digest`] of texts that are not to be added.
+    A problem with the masked text of one of `splits`, the rows as they were read, or of one added before is there
+    already; one with the [`loose_digest`] of a row that is not in `"train"`, or of `excluded`, must not be there.
     """
     seen = {problem_from_row(row, numerals).masked_key for rows in splits.values() for row in rows}
     held_out = {loose_digest(row["text"]) for split, rows in splits.items() if split != "train" for row in rows}

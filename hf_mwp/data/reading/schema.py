@@ -47,17 +47,7 @@ def make_row(
     id: str | None = None,
     fold: int | None = None,
 ) -> dict[str, Any]:
-    """
-    A row of the schema.
-
-    Args:
-        record ([`Record`]): The record that the row comes from.
-        dataset, language, text, equation, answer, id, fold:
-            The columns; see `COLUMNS`. Without an `id` the line is taken.
-
-    Raises:
-        DataError: if the text is empty.
-    """
+    """A row of the schema; without an `id` the line is taken. `DataError` if the text is empty."""
     if not text.strip():
         record.fail("the problem text is empty", "text")
     return {

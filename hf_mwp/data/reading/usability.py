@@ -27,15 +27,8 @@ _REMAINDER = re.compile(r"=\s*\d+\s*r\s*\d+\s*$")
 
 def find_fault(problem: MathWordProblem) -> tuple[str, str] | None:
     """
-    What is wrong with a problem as an example to learn from.
-
-    A missing answer is no fault if the equation has a value: then the equation is trusted.
-
-    Args:
-        problem ([`MathWordProblem`]): The problem.
-
-    Returns:
-        `tuple[str, str]`: one of `REASONS` and a message with the details, or `None` if nothing is wrong.
+    What is wrong with a problem as an example to learn from: one of `REASONS` and a message with the details, or
+    `None`. A missing answer is no fault if the equation has a value: then the equation is trusted.
     """
     if problem.equation is None or not problem.equation.strip():
         return "no_equation", REASONS["no_equation"]
@@ -59,11 +52,8 @@ def find_fault(problem: MathWordProblem) -> tuple[str, str] | None:
 
 def find_answer_fault(problem: MathWordProblem) -> tuple[str, str] | None:
     """
-    What keeps a problem from being evaluated on: there has to be one value that a prediction can be held against, the
-    answer or, if none is given, the equation's.
-
-    Returns:
-        `tuple[str, str]`: as [`find_fault`].
+    What keeps a problem from being evaluated on, as [`find_fault`] has it: there has to be one value that a prediction
+    can be held against, the answer or, if none is given, the equation's.
     """
     if problem.answer is None:
         try:

@@ -29,15 +29,8 @@ _NO_NUMBERS = re.compile(
 
 def find_chinese_numerals(text: str) -> Iterator[tuple[int, int, Fraction]]:
     """
-    Chinese numerals in a text, without common words like 一共 or 三角形 and without ordinals.
-
-    A unit that follows digits, as in 3万, belongs to no numeral.
-
-    Args:
-        text (`str`): The text.
-
-    Yields:
-        `tuple[int, int, Fraction]`: start, end and value of each, from left to right.
+    Start, end and value of Chinese numerals in a text, from left to right, without common words like 一共 or 三角形
+    and without ordinals. A unit that follows digits, as in 3万, belongs to no numeral.
     """
     position = 0
     while match := _PATTERN.search(text, position):

@@ -48,14 +48,8 @@ _SIGN = re.compile(
 
 def find_digit_numbers(text: str, language: str) -> tuple[list[NumberMention], list[str]]:
     """
-    The numbers of a text in digits, and those that have no value: too long, or with too large an exponent.
-
-    Args:
-        text (`str`): The text.
-        language (`str`): `"zh"` or `"en"`: which words tell a division from a fraction.
-
-    Returns:
-        `tuple[list[NumberMention], list[str]]`: numbers by position, and numbers as written that cannot be read.
+    The numbers of a text in digits by position, and those as written that have no value: too long, or with too large
+    an exponent. The language says which words tell a division from a fraction.
     """
     spans = [match.span() for match in _PATTERN.finditer(text)]
     if len(spans) > 1 and _HAS_SLASH.search(text):

@@ -49,16 +49,10 @@ _WORDS = re.compile("[a-z]+")
 
 def find_english_numerals(text: str) -> Iterator[tuple[int, int, Fraction]]:
     """
-    Number words in English text.
+    Start, end and value of number words in English text, from left to right.
 
     "a dozen" and "8 dozen" hold the number 12, as the equations of MAWPS count them; "half a dozen" is 6. A lone "one"
     is no number, nor is "a" before anything but hundred, thousand, million or billion.
-
-    Args:
-        text (`str`): The text.
-
-    Yields:
-        `tuple[int, int, Fraction]`: start, end and value of each, from left to right.
     """
     for match in _PATTERN.finditer(text):
         words = _WORDS.findall(match.group().lower())

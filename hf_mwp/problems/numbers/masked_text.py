@@ -80,9 +80,6 @@ def mask_numbers(text: str, language: str = "zh", numerals: bool | None = None) 
         language (`str`, *optional*, defaults to `"zh"`): As in [`find_numbers`].
         numerals (`bool`, *optional*): As in [`find_numbers`].
 
-    Returns:
-        [`MaskedText`]
-
     Example:
 
     ```python

@@ -67,9 +67,5 @@ def unreadable_numbers(text: str, language: str = "zh") -> list[str]:
     """
     Numbers in digits that [`find_numbers`] leaves in the text since they have no value within its bounds: those with
     hundreds of digits, and `1e999`.
-
-    Args:
-        text (`str`): The problem text.
-        language (`str`, *optional*, defaults to `"zh"`): As in [`find_numbers`].
     """
     return find_digit_numbers(text, language)[1]

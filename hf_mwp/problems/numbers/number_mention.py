@@ -30,13 +30,8 @@ def literal_in_digits(written: str) -> str:
     A literal that expressions can hold, of a number as a text writes it in digits.
 
     Most are one as they are. `1/2` is `(1/2)`, `1 1/2` and `1½` are `1(1/2)`, `1.5e3` is `1500`, `− 4` is `-4`; digits
-    of other scripts become those of ASCII, one for one.
-
-    Args:
-        written (`str`): The number.
-
-    Raises:
-        ExpressionError: if scientific notation leads to more than `MAX_NUMBER_LENGTH` digits.
+    of other scripts become those of ASCII, one for one. `ExpressionError` if scientific notation leads to more than
+    `MAX_NUMBER_LENGTH` digits.
     """
     if sign := _SIGN.match(written):
         return "-" + to_half_width(literal_in_digits(written[sign.end() :]))
@@ -63,12 +58,7 @@ def _to_ascii(match: re.Match) -> str:
 def literal_of(value: Fraction) -> str:
     """
     The shortest literal of a value that is not negative: `12`, `0.75`, or `(1/3)` if no decimal is exact.
-
-    Args:
-        value (`Fraction`): The value, not negative.
-
-    Returns:
-        `str`: a literal that [`~hf_mwp.expressions.parse_number`] reads back to `value`.
+    [`~hf_mwp.expressions.parse_number`] reads it back.
     """
     if value.denominator == 1:
         return str(value.numerator)

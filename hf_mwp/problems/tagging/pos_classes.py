@@ -38,13 +38,8 @@ TAG_SETS = {
 
 def tag_classes(tagger: str) -> dict[str, str]:
     """
-    The class of each tag that belongs to one.
-
-    Args:
-        tagger (`str`): Name of the tagger; what follows a colon (`"ltp:folder"`) does not count.
-
-    Returns:
-        `dict[str, str]`: class by tag; empty for a tagger whose tag set is not known.
+    The class of each tag that belongs to one, for a tagger's name, of which what follows a colon (`"ltp:folder"`) does
+    not count; empty for a tagger whose tag set is not known.
     """
     classes = TAG_SETS.get(tagger.partition(":")[0], {})
     return {tag: name for name, tags in classes.items() for tag in tags}

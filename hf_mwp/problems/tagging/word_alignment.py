@@ -13,18 +13,10 @@ _NO_SPACE = re.compile(r"\S+")
 
 def locate_words(text: str, pairs: Iterable[tuple[str, str]], offset: int = 0) -> list[TaggedWord]:
     """
-    Tagged words with their offsets.
+    Tagged words with their offsets, those of the text's place in a longer one added.
 
     White space around words and in them is cut off, and each piece keeps the tag. Characters of the text that no word
-    has are passed over.
-
-    Args:
-        text (`str`): The text.
-        pairs (`Iterable[tuple[str, str]]`): Words in their order, pieces of the text, and their tags.
-        offset (`int`, *optional*, defaults to 0): Added to all offsets, for a text that is itself a piece.
-
-    Raises:
-        ProblemError: for a word that is not in the text behind those before it.
+    has are passed over. `ProblemError` for a word that is not in the text behind those before it.
     """
     words, position = [], 0
     for written, tag in pairs:
@@ -39,13 +31,8 @@ def locate_words(text: str, pairs: Iterable[tuple[str, str]], offset: int = 0) -
 
 def join_numbers(text: str, words: list[TaggedWord]) -> list[TaggedWord]:
     """
-    The same words, but each number in digits ([`find_numbers`]) is one word.
-
-    It has the tag of the word with its first digit. Words that reach beyond the number are cut there.
-
-    Args:
-        text (`str`): The text.
-        words (`list[TaggedWord]`): Its words, by position.
+    The same words, but each number in digits ([`find_numbers`]) is one word, with the tag of the word with its first
+    digit. Words that reach beyond the number are cut there.
     """
     joined: list[TaggedWord] = []
     rest = list(reversed(words))

@@ -25,12 +25,7 @@ MOST_DECIMALS = 4
 @dataclass(frozen=True)
 class BeamTree:
     """
-    A tree that a solver found.
-
-    Args:
-        expression ([`Expression`]): The tree over number slots.
-        log_probability (`float`): Of the tree.
-        rank (`int`): Its place among those found, from 0.
+    A tree over number slots that a solver found, with its log probability and its place among those found, from 0.
     """
 
     expression: Expression

@@ -33,9 +33,7 @@ class Dimensions:
     @classmethod
     def of(cls, postfix: Sequence[str], units: Sequence[str | None]) -> Dimensions:
         """
-        Args:
-            postfix (`Sequence[str]`): Tokens of a tree over slots.
-            units (`Sequence[str | None]`): Units of the numbers in the slots; constants have none that is known.
+        Of the postfix tokens of a tree over slots, whose numbers have these units; constants have none that is known.
         """
         found = cls()
         stack: list[str | None] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 from .candidate_answer import CandidateAnswer
 from .features import FEATURES
@@ -18,19 +17,14 @@ def complaints(
     answer: CandidateAnswer, row: Sequence[float], better: Sequence[float], weights: Sequence[float]
 ) -> tuple[str, ...]:
     """
-    What speaks against an answer: the features whose weights make most of the difference to a better one.
-
-    Args:
-        answer ([`CandidateAnswer`]): The answer.
-        row, better (`Sequence[float]`): Its features, and those of the better answer.
-        weights (`Sequence[float]`): The weights, in the order of [`FEATURES`].
-
-    Returns:
-        `tuple[str, ...]`: at most two, the heaviest first: `"2.4 人"`, `"negative length"`.
+    What speaks against an answer: the features whose weights make most of the difference between its row and that of a
+    better one. At most two, the heaviest first: `"2.4 人"`, `"negative length"`.
     """
     losses = [weight * (theirs - ours) for weight, theirs, ours in zip(weights, better, row, strict=True)]
     total = sum(loss for loss in losses if loss > 0)
-    value = _short(answer.value)
+    value = f"{float(answer.value):.6g}"
+    kinds = sorted(answer.question.kinds)
+    kind = {"counted": "count"}.get(kinds[0], kinds[0]) if len(kinds) == 1 else "answer"
     told: list[str] = []
     for loss, ours, theirs, feature in sorted(
         zip(losses, row, better, FEATURES, strict=True), key=lambda each: -each[0]
@@ -40,21 +34,8 @@ def complaints(
         # What lets the better answer win by having it, such as a share below 1, is no fault of this one.
         if (ours > theirs) != feature.larger_is_worse:
             continue
-        complaint = feature.complaint.format(value=value, unit=_unit(answer), kind=_kind(answer))
+        complaint = feature.complaint.format(value=value, unit=answer.question.unit or kind, kind=kind)
         # The value itself is shown once.
         if complaint and complaint not in told and not (value in complaint and any(value in each for each in told)):
             told.append(complaint)
     return tuple(told)
-
-
-def _short(value: Fraction | float) -> str:
-    return f"{float(value):.6g}"
-
-
-def _unit(answer: CandidateAnswer) -> str:
-    return answer.question.unit or _kind(answer)
-
-
-def _kind(answer: CandidateAnswer) -> str:
-    kinds = sorted(answer.question.kinds)
-    return {"counted": "count"}.get(kinds[0], kinds[0]) if len(kinds) == 1 else "answer"

@@ -44,9 +44,6 @@ def fit_plausibility(
             decides": weight 1 for the log mass, 0 for the others.
         fitted_on (`Mapping`, *optional*): What the re-ranker's file is to say of model and data.
 
-    Returns:
-        [`PlausibilityReranker`]
-
     Raises:
         PlausibilityError: no beam has both a right and a wrong value, or the problems are in several languages.
     """

@@ -14,7 +14,7 @@ from ...expressions import Expression
 from ...expressions.evaluation import Number
 from ...problems import MathWordProblem
 from ...store.files import write_whole
-from .candidate_answer import CandidateAnswer, candidate_answers
+from .candidate_answer import candidate_answers
 from .errors import PlausibilityError
 from .explanation import complaints
 from .features import FEATURE_LIST, FEATURES, feature_row
@@ -94,17 +94,8 @@ class PlausibilityReranker:
 
     def check(self, language: str, num_beams: int | None = None) -> int:
         """
-        Looks whether the re-ranker suits a solver's language and a number of beams.
-
-        Args:
-            language (`str`): The solver's language.
-            num_beams (`int`, *optional*): Beams of the search; those of the fit by default.
-
-        Returns:
-            `int`: the number of beams to search with.
-
-        Raises:
-            PlausibilityError: it does not.
+        The number of beams to search with: those given, or those of the fit. `PlausibilityError` if the re-ranker does
+        not suit the solver's language or so few beams.
         """
         if language != self.language:
             raise PlausibilityError(
@@ -142,14 +133,13 @@ class PlausibilityReranker:
         top = max(scores)
         total = math.fsum(math.exp(score - top) for score in scores)
         order = sorted(range(len(answers)), key=lambda index: (-scores[index], answers[index].best.rank))
-        return [
-            _ranked(
-                answers[index],
-                math.exp(scores[index] - top) / total,
-                complaints(answers[index], rows[index], rows[order[0]], weights) if place else (),
-            )
-            for place, index in enumerate(order)
-        ]
+        ranked = []
+        for index in order:
+            answer, best = answers[index], answers[index].best
+            against = complaints(answer, rows[index], rows[order[0]], weights) if ranked else ()
+            share = math.exp(scores[index] - top) / total
+            ranked.append(RankedAnswer(answer.value, best.expression, best.log_probability, best.rank, share, against))
+        return ranked
 
     def save_pretrained(self, save_directory: str | PathLike) -> None:
         """Writes `plausibility.json` to a folder, such as that of the model."""
@@ -190,8 +180,3 @@ class PlausibilityReranker:
             raise PlausibilityError(f"{path}: {error}") from error
         except (ValueError, TypeError, AttributeError) as error:
             raise PlausibilityError(f"{path} is damaged, or no file of a re-ranker ({error}): {remedy}") from error
-
-
-def _ranked(answer: CandidateAnswer, plausibility: float, against: tuple[str, ...]) -> RankedAnswer:
-    best = answer.best
-    return RankedAnswer(answer.value, best.expression, best.log_probability, best.rank, plausibility, against)

@@ -53,12 +53,7 @@ class QuestionWords:
 
 @cache
 def read_question_words(language: str) -> QuestionWords:
-    """
-    The words of a language.
-
-    Raises:
-        ValueError: for another language than `"zh"` and `"en"`.
-    """
+    """The words of a language; `ValueError` for another one than `"zh"` and `"en"`."""
     import yaml
 
     if language not in LANGUAGES:

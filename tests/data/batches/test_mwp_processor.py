@@ -127,4 +127,4 @@ def test_collator_adds_targets_only_when_all_have_them(processor):
     rows[0]["labels"], rows[1]["labels"] = [0, 6, 7], [6]
     batch = collator(rows)
     assert batch["labels"].tolist() == [[0, 6, 7], [6, -100, -100]]
-    assert batch["trees"].num_nodes == 4
+    assert len(batch["trees"].rows) == 4

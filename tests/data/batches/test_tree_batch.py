@@ -18,7 +18,7 @@ def test_two_problems_worked_out_by_hand():
     # (a + b) - c with + = 0, - = 1, a = 2, b = 3, c = 4; and the single leaf 3.
     trees = TreeBatch([[1, 0, 2, 3, 4], [3]], num_operators=2)
     assert trees.shape == (2, 5)
-    assert trees.num_nodes == 6
+    assert len(trees.rows) == 6
     assert trees.down_sizes == (2, 2, 2)
     assert trees.rows.tolist() == [0, 1, 0, 0, 0, 0]
     assert trees.targets.tolist() == [1, 3, 0, 4, 2, 3]
