@@ -6,6 +6,13 @@ import math
 from typing import Any
 
 
+def check_given(options: Any, *names: str) -> None:
+    """Raises `ValueError` if one of these options is not given."""
+    for name in names:
+        if getattr(options, name) is None:
+            raise ValueError(f"`{name}` must be given.")
+
+
 def check_at_least_one(options: Any, *names: str) -> None:
     """Raises `ValueError` if one of these options is given and below 1."""
     for name in names:

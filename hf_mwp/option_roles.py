@@ -20,12 +20,22 @@ class Role(Flag):
     ENCODER = auto()
     SOLVER = auto()
     START = auto()  # besides one of the two: the command's own model begins as this one
+    TEACHER = auto()  # besides the second: a model that another one learns from
     TOKENIZER = auto()
     TAGGER = auto()
     DATASET = auto()  # problems with all their parts
     SOURCES = auto()  # files, data sets, parts of data sets
     EXTRA = auto()  # the same, which lie beside the data set unless they are found elsewhere
     TEXTS = auto()  # besides one of the last two: only the texts are read
+    NEAR = auto()  # the folder where data sets are looked for first
+
+    # What layers the command's own model has.
+    SHAPE = auto()  # the fields of one from random weights
+    LAYERS = auto()  # those that it keeps of what it begins as
+    WIDTHS = auto()  # other sizes, for which it keeps three layers unless others are named
+    AFTER = auto()  # those after which something is put, from 1
+    MAPPING = auto()  # which layer of a teacher each of them learns from
+    COMPARED = auto()  # what of these is compared, `"none"` if nothing is
 
     # What no weight depends on.
     LAUNCH = auto()  # how the run is started, and with what secrets
@@ -67,6 +77,8 @@ TRAINER_OPTIONS = {
         *("ddp_backend", "ddp_timeout", "ddp_bucket_cap_mb", "ddp_find_unused_parameters", "ddp_static_graph"),
     ),
     Role.LENGTH: ("num_train_epochs", "max_steps"),
+    Role.MAPPING: ("layer_mapping",),
+    Role.COMPARED: ("hidden_loss",),
 }
 # By name: in the metadata of trainers' configs `HfArgumentParser` expects nothing but what argparse takes.
 ROLES = {name: role for role, names in TRAINER_OPTIONS.items() for name in names}
@@ -121,6 +133,7 @@ def default_of(option: Field) -> Any:
     return option.default if option.default_factory is MISSING else option.default_factory()
 
 
-def roles_of(*dataclass_types: type) -> dict[str, Role]:
-    """The roles of all options that the fields of dataclasses are, by their names."""
-    return {each.name: role_of(each) for kind in dataclass_types for each in fields(kind) if each.init}
+def options_in(*dataclass_types: type) -> dict[str, CommandOption]:
+    """The options that the fields of dataclasses are, by their names."""
+    declared = (each for kind in dataclass_types for each in fields(kind) if each.init)
+    return {each.name: CommandOption(role_of(each), default_of(each)) for each in declared}

@@ -2,7 +2,7 @@ from dataclasses import dataclass, fields
 
 from transformers import TrainingArguments
 
-from hf_mwp.option_roles import TRAINER_OPTIONS, Role, default_of, option, role_of, roles_of
+from hf_mwp.option_roles import TRAINER_OPTIONS, Role, default_of, option, options_in, role_of
 from hf_mwp.trainers import DistillationConfig
 
 
@@ -27,9 +27,10 @@ def test_each_instance_has_a_list_of_its_own():
 
 
 def test_options_of_the_trainers_have_roles_by_name():
-    assert roles_of(ToyArguments, TrainingArguments)["hub_token"] is Role.LAUNCH
-    roles = roles_of(DistillationConfig)
-    assert roles["teacher_cache_dir"] is Role.CACHE and roles["temperature"] is Role.NONE
+    assert options_in(ToyArguments, TrainingArguments)["hub_token"].role is Role.LAUNCH
+    options = options_in(DistillationConfig)
+    assert options["teacher_cache_dir"].role is Role.CACHE and options["temperature"].role is Role.NONE
+    assert options["temperature"].default == 4.0
 
 
 def test_no_name_has_two_roles():

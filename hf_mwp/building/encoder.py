@@ -41,13 +41,15 @@ class EncoderArguments:
         Role.ENCODER | Role.START | Role.COMMON,
     )
     encoder_layers: str | None = option(
-        None, "Layers of the encoder to keep: a number (3: the first three) or indices (0,2,4).", Role.COMMON
+        None,
+        "Layers of the encoder to keep: a number (3: the first three) or indices (0,2,4).",
+        Role.LAYERS | Role.COMMON,
     )
     encoder_config: dict | str | None = option(
         None,
         "Without an encoder: fields of MwpStudentConfig for random weights, a mapping in YAML, JSON as a flag ({}: "
         "the 3-layer student of the paper).",
-        Role.COMMON,
+        Role.SHAPE | Role.COMMON,
     )
     tokenizer: str | None = option(
         None, "Hub id or folder of the tokenizer; the encoder's if not given.", Role.TOKENIZER | Role.COMMON

@@ -5,9 +5,13 @@ from __future__ import annotations
 import importlib.util
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..usage_error import UsageError
 
+
+if TYPE_CHECKING:
+    from ..models import Solver
 
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
@@ -50,13 +54,32 @@ def is_path(name: str) -> bool:
     return name.startswith((".", "/", "~")) or name.count("/") > 1 or bool(Path(name).suffix)
 
 
-def check_folder(name: str, model_type: str | None = None) -> None:
+def solver_class(model_type: str | None) -> type[Solver] | None:
+    """The class of solvers that is registered with `AutoModel` for a type of models, if it has one."""
+    from transformers import AutoModel
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    from ..models import Solver
+
+    try:
+        found = AutoModel._model_mapping[CONFIG_MAPPING[model_type]]
+    except KeyError:
+        return None
+    return found if isinstance(found, type) and issubclass(found, Solver) else None
+
+
+def check_solver_folder(name: str) -> None:
+    """As [`check_folder`]; the model must be a solver."""
+    check_folder(name, solver=True)
+
+
+def check_folder(name: str, solver: bool = False) -> None:
     """
     Looks whether a local folder can be a model; what is no local path is taken for a Hub id and passes.
 
     Args:
         name (`str`): Folder or Hub id.
-        model_type (`str`, *optional*): The type that its `config.json` must have.
+        solver (`bool`, *optional*, defaults to `False`): Whether its `config.json` must be that of a [`Solver`].
 
     Raises:
         UsageError: a path that does not exist or is no folder, a folder without configuration or weights, one of
@@ -76,15 +99,15 @@ def check_folder(name: str, model_type: str | None = None) -> None:
         raise UsageError(f"{name} is a file; give the folder of the model.")
     config = path / "config.json"
     if not config.exists():
-        hint = _hint(path, model_type)
+        hint = _hint(path, solver)
         raise UsageError(f"{name} is no model folder: it has no config.json.{hint}")
     try:
         found = json.loads(config.read_text(encoding="utf-8")).get("model_type")
     except (ValueError, AttributeError) as error:
         raise UsageError(f"{config} cannot be read as a model's configuration: {error}") from error
-    if model_type is not None and found != model_type:
+    if solver and solver_class(found) is None:
         raise UsageError(
-            f"{name} holds a model of type {found!r}, but a solver (type {model_type!r}) is needed; "
+            f"{name} holds a model of type {found!r}, but a solver (such as type 'mwp_solver') is needed; "
             f"`hf-mwp train --encoder {name}` makes one of an encoder."
         )
     if not any((path / file).exists() for file in WEIGHTS):
@@ -110,8 +133,8 @@ def check_tokenizer(source: str) -> None:
         raise UsageError(f"There is no folder {source}.")
 
 
-def _hint(path: Path, model_type: str | None) -> str:
+def _hint(path: Path, solver: bool) -> str:
     inside = sorted(folder.parent for folder in path.glob("*/config.json"))
     if inside:
         return f" Did you mean {inside[0]}?"
-    return " `hf-mwp train` and `hf-mwp quickstart` write such folders." if model_type == "mwp_solver" else ""
+    return " `hf-mwp train` and `hf-mwp quickstart` write such folders." if solver else ""

@@ -31,6 +31,7 @@ class PretrainingArguments(EncoderArguments):
         "Start as a projection of the encoder onto these sizes, fitted on a sample of the texts: hidden_size, "
         "intermediate_size, num_attention_heads ({}: 312, 1200, 12), of its first three layers unless encoder_layers "
         "says otherwise.",
+        Role.WIDTHS,
     )
     numerals: bool | None = option(None, "Whether number words are numbers; in English only if not given.")
     new_pos_head: bool = option(False, "Start the tagging head anew: the encoder's has the labels of another tagger.")

@@ -12,14 +12,14 @@ from ..option_checks import check_at_least_one, check_share
 from ..option_roles import Role, option
 from ..usage_error import UsageError
 from .encoder import EncoderArguments, parse_layers, parse_mapping, set_dropout
-from .model_sources import check_folder, check_tokenizer
+from .model_sources import check_solver_folder, check_tokenizer, solver_class
 
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from ..data.batches.mwp_processor import MwpProcessor
-    from ..models import MwpSolver
+    from ..models import MwpSolver, Solver
 
 # What a solver has already, and options cannot change.
 OF_NEW_SOLVERS = (
@@ -51,7 +51,7 @@ class SolverArguments(EncoderArguments):
         None, "Fields of GTSConfig for the new decoder, such as root_goal: a mapping in YAML, JSON as a flag."
     )
     bottleneck_layers: str | None = option(
-        None, "Encoder layers, from 1, to put bottleneck networks after (2,4,6), also into a solver."
+        None, "Encoder layers, from 1, to put bottleneck networks after (2,4,6), also into a solver.", Role.AFTER
     )
     bottleneck_size: int | None = option(
         None, "Width of the bottleneck networks; that of the student to come, as a rule."
@@ -196,13 +196,13 @@ def _apply_dropout(model: PreTrainedModel, dropout: float) -> None:
             module.p = dropout
 
 
-def load_solver(name: str, **config_fields) -> tuple[MwpSolver, MwpProcessor]:
+def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:
     """
-    Loads a solver and its processor.
+    Loads a solver, of any class that is a [`Solver`] and registered with `AutoModel`, and its processor.
 
     Args:
         name (`str`): Folder or Hub id.
-        config_fields: Fields of its [`MwpSolverConfig`] to change.
+        config_fields: Fields of its configuration to change.
 
     Raises:
         UsageError: a folder that is none or has no solver (the message says what it has), no processor beside the
@@ -215,9 +215,10 @@ def load_solver(name: str, **config_fields) -> tuple[MwpSolver, MwpProcessor]:
     ```
     """
     name = str(name)
-    check_folder(name, "mwp_solver")
+    check_solver_folder(name)
+    from transformers import AutoConfig
+
     from ..data.batches.mwp_processor import MwpProcessor
-    from ..models import MwpSolver
     from ..models.mwp_solver import SolverFolderError
 
     if Path(name).is_dir() and not (Path(name) / MwpProcessor.file_name).exists():
@@ -225,7 +226,11 @@ def load_solver(name: str, **config_fields) -> tuple[MwpSolver, MwpProcessor]:
             f"{name} has a solver but no {MwpProcessor.file_name}; save its processor to the same folder."
         )
     try:
-        model = MwpSolver.from_pretrained(name, use_safetensors=True, **config_fields)
+        found = AutoConfig.from_pretrained(name).model_type
+        kind = solver_class(found)
+        if kind is None:
+            raise UsageError(f"{name} holds a model of type {found!r}, but a solver is needed.")
+        model = kind.from_pretrained(name, use_safetensors=True, **config_fields)
         processor = MwpProcessor.from_pretrained(name)
     except SolverFolderError as error:
         raise UsageError(str(error)) from error

@@ -39,6 +39,21 @@ UNUSED = {
 
 
 @dataclass
+class TeacherArguments:
+    """Whom the student learns from."""
+
+    _argument_group_name = "teacher"
+
+    teacher: str | None = option(
+        None, "Folder or Hub id of a trained solver (must be given).", Role.SOLVER | Role.TEACHER | Role.COMMON
+    )
+
+    def __post_init__(self):
+        if self.teacher is None:
+            raise ValueError("a `teacher` must be given: the folder or Hub id of a trained solver.")
+
+
+@dataclass
 class StudentArguments:
     """Where the student comes from. Options that say nothing about a student of its kind are refused."""
 
@@ -69,7 +84,7 @@ class StudentArguments:
         None,
         "Teacher's encoder layers the student starts from: a number, or indices (0,2,4); of a random student how many "
         "it has; 3 if not given.",
-        Role.COMMON,
+        Role.LAYERS | Role.COMMON,
     )
     student_layer_choice: str | None = option(
         None,

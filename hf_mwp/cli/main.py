@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import importlib
 import os
 import sys
+
+from .commands import command_module
 
 
 COMMANDS = {
@@ -55,7 +56,7 @@ def main(argv: list[str] | None = None) -> int:
         hint = f" Did you mean `hf-mwp {close[0]}`?" if close else " `hf-mwp --help` lists the commands."
         return _fail(f"There is no command {name!r}.{hint}", 2)
     try:
-        status = importlib.import_module(f".commands.{name}", __package__).run(argv[1:]) or 0
+        status = command_module(name).run(argv[1:]) or 0
         if "WORLD_SIZE" in os.environ:
             from ..trainers.processes import end_process_group
 

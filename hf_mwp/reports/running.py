@@ -35,6 +35,7 @@ def reproduce_table(
     on_stage: Callable[[Arm, int, Stage, int, int], None] | None = None,
     on_run: Callable[[Arm, ArmRun, TableResult], None] | None = None,
     dry_run: bool = False,
+    base: str | Path | None = None,
 ) -> TableResult | None:
     """
     Runs what is not there yet of a table, and writes results (JSON), table (Markdown) and picture after each arm.
@@ -49,6 +50,7 @@ def reproduce_table(
         on_plan (`Callable`, *optional*): Called with the [`Reproduction`] before anything is run.
         on_stage (`Callable`, *optional*), on_run (`Callable`, *optional*): As [`Reproduction.run`] takes them.
         dry_run (`bool`, *optional*, defaults to `False`): Run nothing.
+        base (`str` or `Path`, *optional*): A recipe that takes the place of the one that the table names.
 
     Returns:
         [`TableResult`]: the results; `None` of a dry run.
@@ -57,7 +59,7 @@ def reproduce_table(
         ReportError, RecipeError: the table or its recipe is wrong.
         UsageError: the output folder is a file, or the check of a stage failed.
     """
-    table = Table.from_file(path)
+    table = Table.from_file(path, base)
     folder = Path("runs") / table.recipe_name if output_dir is None else Path(output_dir)
     check_output_folder(folder)
     environment = {

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from ..option_roles import TRAINER_OPTIONS, Role, roles_of
+from ..option_roles import ROLES, TRAINER_OPTIONS, Role, options_in
 from ..store.files import content_digest
+from ..tasks.data_options import DataArguments
+from ..tasks.pretraining_corpus import CorpusArguments
 from ..usage_error import UsageError
 from .run_arguments import ResumeArguments, RunArguments
 from .run_folder import CONFIG, RunFolder, last_record, plain
@@ -22,11 +24,12 @@ if TYPE_CHECKING:
     from ..trainers.base_config import BaseConfig
 
 LENGTHS = TRAINER_OPTIONS[Role.LENGTH]
-ROLES = roles_of(RunArguments) | {name: role for role, names in TRAINER_OPTIONS.items() for name in names}
-STARTED = frozenset(name for name, role in ROLES.items() if role & Role.LAUNCH)
-# No weight depends on these, nor on where data and tags lie.
+OPTIONS = options_in(RunArguments, DataArguments, CorpusArguments)
+ALL_ROLES = ROLES | {name: each.role for name, each in OPTIONS.items()}
+STARTED = frozenset(name for name, role in ALL_ROLES.items() if role & Role.LAUNCH)
+# No weight depends on these.
 FREE = Role.PLACE | Role.CACHE | Role.TOLD | Role.LOGGED | Role.SAVED | Role.DEVICE
-MAY_DIFFER = frozenset(name for name, role in ROLES.items() if role & FREE) | {"data_dir", "tag_cache"}
+MAY_DIFFER = frozenset(name for name, role in ALL_ROLES.items() if role & FREE)
 
 
 def begin_run(

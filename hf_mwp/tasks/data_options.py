@@ -21,7 +21,7 @@ class DataArguments:
         Role.DATASET | Role.COMMON,
     )
     data_dir: str | None = option(
-        None, "Folder of the data set's files, if they are not where the loader looks.", Role.PLACE
+        None, "Folder of the data set's files, if they are not where the loader looks.", Role.PLACE | Role.NEAR
     )
     split_scheme: str | None = option(
         None, "Named public split or fold scheme; the data set's usual one if not given."

@@ -33,7 +33,7 @@ class CorpusArguments:
         Role.SOURCES | Role.TEXTS | Role.COMMON,
     )
     data_dir: str | None = option(
-        None, "Folder of the data sets' files, if they are not where the loaders look.", Role.PLACE
+        None, "Folder of the data sets' files, if they are not where the loaders look.", Role.PLACE | Role.NEAR
     )
     exclude: list[str] | None = option(
         None,

@@ -5,7 +5,8 @@ import json
 import pytest
 import yaml
 
-from hf_mwp.cli.commands import distill, label, pretrain, train
+from hf_mwp.cli.commands import label
+from hf_mwp.cli.commands.training import distill, pretrain, train
 from hf_mwp.cli.options.command_options import all_options
 from hf_mwp.cli.options.parsing import parse
 from hf_mwp.hub.run_records import read_stage, without_place

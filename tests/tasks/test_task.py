@@ -9,7 +9,7 @@ from datasets import Dataset
 from rich.console import Console
 from transformers import DataCollatorWithPadding
 
-from hf_mwp.cli.commands.training_run import TaskTraining
+from hf_mwp.cli.commands.training.training_run import TaskTraining
 from hf_mwp.cli.terminal.console import print_evaluation
 from hf_mwp.runs.run_arguments import RunArguments
 from hf_mwp.tasks.evaluation import evaluate_part

@@ -3,57 +3,18 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from ...option_roles import Role, option
 from ...runs.run_folder import RunFolder, check_output_folder
+from ...runs.stage_arguments import types_of
 from ...usage_error import UsageError
 from ..options.command_options import all_options
 from ..options.parsing import parse
 from ..terminal.console import make_console
 
 
-@dataclass
-class CardArguments:
-    """Options of `hf-mwp card`."""
-
-    model: str | None = option(None, "Folder or Hub id of a solver (must be given).", Role.SOLVER)
-    output_dir: str | None = option(
-        None, "Folder for weights (half precision), processor and card (must be given).", Role.PLACE
-    )
-    part: str = option(
-        "solver",
-        "What to write: the solver, or its encoder alone, a student, with its code and a processor.",
-        choices=("solver", "encoder"),
-    )
-    model_id: str | None = option(None, "Name by which the card loads the model; the output folder if not given.")
-    stages: list[str] | None = option(None, "Folders of the runs that made the model, in their order.")
-    evaluations: list[str] | None = option(
-        None, "Folders of `hf-mwp evaluate` for this model, or for the solver that was built on this encoder."
-    )
-    teacher_evaluations: list[str] | None = option(None, "The same for its teacher.")
-    reranker: str | None = option(
-        None, "Folder or Hub id of the re-ranker to write beside the solver; the one beside it if not given."
-    )
-    summary: str = option("", "First paragraph of the card.")
-    notes: str = option("", "Last section of the card, or a Markdown file that holds it.")
-    license: str | None = option(None, "Licence identifier of the weights.")
-    overwrite: bool = option(False, "Replace the model that is in the folder.", Role.LAUNCH)
-
-    def __post_init__(self):
-        for name in ("model", "output_dir"):
-            if getattr(self, name) is None:
-                raise ValueError(f"`{name}` must be given.")
-        for name in ("summary", "notes"):
-            value = getattr(self, name)
-            if not isinstance(value, str):
-                raise ValueError(f"`{name}` needs a text, not {value!r}: put it in quotes.")
-
-
-def argument_types() -> list[type]:
-    """Dataclasses whose fields are the options."""
-    return [CardArguments]
+argument_types = partial(types_of, "card")
 
 
 def run(argv: list[str]) -> int:
@@ -62,7 +23,7 @@ def run(argv: list[str]) -> int:
         "card",
         "Write the folder that the Hub gets: weights in half precision, configuration, processor, and a card made of "
         "the records of the runs.",
-        argument_types(),
+        argument_types,
         argv,
     )
     check_output_folder(args.output_dir)

@@ -4,61 +4,22 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from ...option_checks import check_at_least_one
-from ...option_roles import Role, option
 from ...runs.run_folder import RunFolder
+from ...runs.stage_arguments import EvaluateArguments, types_of
+from ...solving.search_options import find_device
 from ...store.files import write_json_lines
 from ...tasks.data_options import MeasuredDataArguments
 from ...tasks.evaluation import evaluate_part
 from ...tasks.math_word_problems import MathWordProblems
 from ..options.parsing import parse
-from ..options.search_options import RankedSearchOptions, find_device
 from ..terminal.console import make_console, print_evaluation, side_by_side, solving_bar
 from ..terminal.reliability import calibration_table, draw_reliability
 
 
-@dataclass
-class EvaluateArguments(RankedSearchOptions):
-    """Options of `hf-mwp evaluate` beside those of the data."""
-
-    model: str | None = option(None, "Folder or Hub id of the solver (must be given).", Role.SOLVER | Role.COMMON)
-    split: str = option("test", "Part of the data set to solve.", choices=["test", "validation", "train"])
-    max_decode_length: int | None = option(None, "Most symbols of an equation; the decoder's own limit if not given.")
-    rule: str = option(
-        "annotated",
-        "What a right answer is: the annotated one (whole numbers equal, others up to a relative 1e-4), "
-        "or, as the peers have it, the value of the target equation (absolute tolerance).",
-        choices=["annotated", "peers"],
-    )
-    predictions: str | None = option(
-        None,
-        "JSONL file for the predictions; predictions_<dataset>_<split>.jsonl in output_dir if not given, "
-        "or else runs/predictions_<model>_<dataset>[_fold<fold>]_<split>.jsonl.",
-        Role.PLACE,
-    )
-    output_dir: str | None = option(
-        None, "Folder for the predictions, the figures (metrics.json) and a picture (reliability.png)."
-    )
-    half_precision: bool = option(False, "Round the weights first, as `hf-mwp card` does for the published folder.")
-    json: bool = option(False, "Print the figures as one JSON object instead of tables.", Role.TOLD)
-
-    def __post_init__(self):
-        check_at_least_one(self, "num_beams", "batch_size", "max_decode_length")
-        if self.model is None:
-            raise ValueError(
-                "a `model` and a `dataset` must be given: what solves, and what it is measured on, for example "
-                "--model hf_mwp_quickstart/student --dataset asdiv_a."
-            )
-        if self.predictions is not None and Path(self.predictions).is_dir():
-            raise ValueError(f"`predictions` takes a file, and {self.predictions} is a folder: name a file in it.")
-
-
-def argument_types() -> list[type]:
-    """Dataclasses whose fields are the options."""
-    return [EvaluateArguments, MeasuredDataArguments]
+argument_types = partial(types_of, "evaluate")
 
 
 def run(argv: list[str]) -> int:
@@ -68,7 +29,7 @@ def run(argv: list[str]) -> int:
         "Measure a solver on a data set: answer and equation accuracy, overall, per level of complexity, and with and "
         "without problems whose text, or whose text up to its numbers, the model was trained on. Every prediction "
         "goes to a JSONL file with the reason of its failure.",
-        argument_types(),
+        argument_types,
         argv,
     )
     device = find_device(args.device)

@@ -3,47 +3,20 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ...building.solver import load_solver
-from ...option_roles import Role, option
+from ...runs.main_process import check_one_process
 from ...runs.run_folder import RunFolder
+from ...runs.stage_arguments import types_of
+from ...solving.search_options import find_device
 from ...store.files import write_json_lines
 from ..options.parsing import parse
-from ..options.search_options import SearchOptions, find_device
 from ..terminal.console import make_console, make_table, solving_bar
-from .run import check_one_process
 
 
-@dataclass
-class LabelArguments(SearchOptions):
-    """Options of `hf-mwp label`."""
-
-    problems: list[str] = option(
-        [], "Files, data sets, or sets and parts (must be given).", Role.SOURCES | Role.COMMON
-    )
-    output_dir: str | None = option(None, "Folder for labelled.jsonl and the figures (must be given).")
-    model: str = option("hf_mwp_quickstart/teacher", "Folder or Hub id of the solver.", Role.SOLVER | Role.COMMON)
-    data_dir: str | None = option(None, "Folder of the data sets.", Role.PLACE)
-    exclude: list[str] | None = option(
-        None, "Data sets or files whose texts must not occur, whatever their numbers.", Role.SOURCES | Role.TEXTS
-    )
-    num_beams: int = option(5, "Trees tried for each problem.")
-    min_probability: float = option(0.0, "Least probability of a tree.")
-    overwrite: bool = option(False, "Replace the labelled.jsonl that is in the folder.", Role.LAUNCH)
-
-    def __post_init__(self):
-        if not self.problems or self.output_dir is None:
-            raise ValueError("`problems` and `output_dir` must be given.")
-        super().__post_init__()
-        if not 0 <= self.min_probability < 1:
-            raise ValueError(f"`min_probability` must be at least 0 and below 1, not {self.min_probability}.")
-
-
-def argument_types() -> list[type]:
-    """Dataclasses whose fields are the options."""
-    return [LabelArguments]
+argument_types = partial(types_of, "label")
 
 
 def run(argv: list[str]) -> int:
@@ -52,7 +25,7 @@ def run(argv: list[str]) -> int:
         "label",
         "Give equations to problems that have an answer and no equation (self-training): of the trees that a solver "
         "finds, the most probable one whose value is the answer. labelled.jsonl is training data for --extra_train.",
-        argument_types(),
+        argument_types,
         argv,
     )
     check_one_process("label", launches=False)

@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 
-from ...building.model_sources import check_folder, find_encoder
+from ...building.model_sources import check_folder
 from ...building.solver import load_solver
-from ...option_roles import Role, option
 from ...runs.run_folder import RunFolder, check_output_folder
+from ...runs.stage_arguments import types_of
 from ...usage_error import UsageError
 from ..options.parsing import parse
 from ..terminal.console import make_console
 
 
-@dataclass
-class MixArguments:
-    """Options of `hf-mwp mix`."""
-
-    pretrained: str | None = option(None, "Folder or Hub id of the pretrained encoder (must be given).", Role.ENCODER)
-    distilled: str | None = option(
-        None, "Folder or Hub id of the solver distilled from it (must be given).", Role.SOLVER | Role.START
-    )
-    theta: float = option(0.2, "Share of the pretrained weights; the paper's is 0.2.")
-    output_dir: str | None = option(None, "Folder for the mixed solver and its processor (must be given).", Role.PLACE)
-    overwrite: bool = option(False, "Replace the model that is in the folder.", Role.LAUNCH)
-
-    def __post_init__(self):
-        for name in ("pretrained", "distilled", "output_dir"):
-            if getattr(self, name) is None:
-                raise ValueError(f"`{name}` must be given.")
-        if not 0 <= self.theta <= 1:
-            raise ValueError(f"`theta` must be from 0 to 1, not {self.theta}.")
-        self.pretrained = find_encoder(self.pretrained)
-
-
-def argument_types() -> list[type]:
-    """Dataclasses whose fields are the options."""
-    return [MixArguments]
+argument_types = partial(types_of, "mix")
 
 
 def run(argv: list[str]) -> int:
@@ -44,7 +21,7 @@ def run(argv: list[str]) -> int:
     (args,), _ = parse(
         "mix",
         "Mix parameters: theta times the pretrained encoder plus 1 - theta times the distilled solver's encoder.",
-        argument_types(),
+        argument_types,
         argv,
     )
     check_output_folder(args.output_dir)

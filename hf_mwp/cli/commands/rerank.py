@@ -4,48 +4,22 @@ from __future__ import annotations
 
 import random
 from contextlib import nullcontext
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ...building.solver import load_solver
-from ...option_checks import check_at_least_one
-from ...option_roles import option
+from ...runs.main_process import check_one_process
 from ...runs.run_folder import RunFolder
+from ...runs.stage_arguments import types_of
+from ...solving.search_options import find_device
 from ...store.files import without_folder
-from ...tasks.data_options import DataArguments
 from ...tasks.math_word_problems import MathWordProblems
 from ...usage_error import UsageError
 from ..options.parsing import parse
-from ..options.search_options import SearchOptions, find_device
 from ..terminal.console import make_console, make_table, percent, solving_bar
-from .run import check_one_process
 
 
-@dataclass
-class RerankArguments(SearchOptions):
-    """Options of `hf-mwp rerank` beside those of the data."""
-
-    output_dir: str | None = option(None, "Folder for plausibility.json; the model's own folder if not given.")
-    split: str = option("train", "Part of the data set to fit on.", choices=["train", "validation"])
-    num_samples: int = option(4000, "Problems to fit on, drawn at random; --max_train_samples may say it as well.")
-    num_beams: int = option(20, "Beams of the search, the least that can be re-ranked later.")
-    regularization: float = option(1.0, "How strongly weights are held to those of the solver's own probability.")
-    beams_dir: str | None = option(
-        None, "Folder where the beams are kept: what is there already is not searched for again."
-    )
-    seed: int = option(0, "Seed of the choice of problems.")
-
-    def __post_init__(self):
-        check_at_least_one(self, "num_samples", "batch_size")
-        if self.num_beams < 2:
-            raise ValueError(f"`num_beams` must be at least 2, not {self.num_beams}: one leaves nothing to choose.")
-        if self.regularization <= 0:
-            raise ValueError(f"`regularization` must be more than 0, not {self.regularization}.")
-
-
-def argument_types() -> list[type]:
-    """Dataclasses whose fields are the options."""
-    return [RerankArguments, DataArguments]
+argument_types = partial(types_of, "rerank")
 
 
 def run(argv: list[str]) -> int:
@@ -54,7 +28,7 @@ def run(argv: list[str]) -> int:
         "rerank",
         "Fit a re-ranker of plausibility to a solver's beams on training problems, and save it beside the model: "
         "`hf-mwp solve --rerank`, `hf-mwp evaluate --rerank` and the pipeline (rerank=True) use it.",
-        argument_types(),
+        argument_types,
         argv,
     )
     check_one_process("rerank", launches=False)

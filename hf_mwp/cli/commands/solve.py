@@ -8,9 +8,9 @@ from itertools import chain
 from ...building.solver import load_solver
 from ...option_checks import check_at_least_one
 from ...option_roles import Role, option
+from ...solving.search_options import RankedSearchOptions, find_device
 from ...usage_error import UsageError
 from ..options.parsing import parse
-from ..options.search_options import RankedSearchOptions, find_device
 from ..terminal.console import make_console
 from ..terminal.problem_input import problem_batches
 from ..terminal.solution import json_line, print_solution

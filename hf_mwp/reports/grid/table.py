@@ -82,12 +82,14 @@ class Table:
         self._check_names()
 
     @classmethod
-    def from_file(cls, path: str | Path) -> Table:
-        """Reads a table and the recipe that it names."""
+    def from_file(cls, path: str | Path, recipe: str | Path | None = None) -> Table:
+        """Reads a table and the recipe that it names, or another `recipe` in its place."""
         path = Path(path)
         content = read_yaml(path)
         if not isinstance(content, Mapping) or not isinstance(content.get("recipe"), str):
             raise ReportError(f"{path} names no `recipe`, so it is no table.")
+        if recipe is not None:
+            content = {**content, "recipe": str(Path(recipe).resolve())}
         return cls(path.stem.replace("_", "-"), content, read_recipe(path.parent / content["recipe"]), str(path))
 
     @property

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ...option_roles import Role
+from ..stage_arguments import options_with
 from .stage import Stage
 
 
-# Options that name the model whose encoder a stage starts from.
-SOURCES = ("encoder", "solver", "student", "student_encoder", "distilled")
 # Layers of a student where nothing else is said.
 STUDENT_LAYERS = 3
 
@@ -24,23 +24,23 @@ def source_layers(stage: Stage, online: bool = False) -> int | None:
     Returns:
         `int`, or `None` if that cannot be known.
     """
-    shape = stage.options.get("encoder_config")
+    shape = stage.option(Role.SHAPE)
     if shape is not None:
         layers = shape.get("num_hidden_layers", STUDENT_LAYERS) if isinstance(shape, dict) else None
         return layers if type(layers) is int else None
-    source = next((stage.options[name] for name in SOURCES if name in stage.options), None)
+    source = stage.option(Role.START)
     return None if source is None else model_layers(stage, source, online)
 
 
 def made_layers(stage: Stage, online: bool = False) -> int | None:
     """Layers of the encoder of the model that a stage makes; see [`source_layers`]."""
-    options = stage.options
-    kept = options.get("encoder_layers", options.get("student_layers"))
-    cut = stage.command == "distill" and not {"student", "student_encoder"} & options.keys()
-    if kept is None and (cut or "project_to" in options):
-        kept = STUDENT_LAYERS
+    kept = stage.option(Role.LAYERS)
     if kept is None:
-        return source_layers(stage, online)
+        # Without a start of its own it is cut from a teacher.
+        is_cut = options_with(stage.command, Role.LAYERS) and stage.option(Role.START | Role.SHAPE) is None
+        if not is_cut and stage.option(Role.WIDTHS) is None:
+            return source_layers(stage, online)
+        kept = STUDENT_LAYERS
     if isinstance(kept, list):
         return len(kept)
     if "," in str(kept):

@@ -8,10 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ...option_roles import Role
 from ...store.finished_folder import FinishedFolder
+from ..stage_arguments import options_with
 from .recipe_file import KEYS, RecipeError, read_recipe, unknown_name
 from .stage import Stage, StageResult
-from .stage_fingerprint import PLACES, fingerprint
+from .stage_fingerprint import fingerprint
 
 
 # What a stage stands as in a text until its folder is known.
@@ -96,9 +98,9 @@ class Recipe:
             self._add_stage(name, options, ())
 
     @classmethod
-    def from_file(cls, path: str | Path, output_dir: str | Path, **kwargs) -> Recipe:
-        """Reads a recipe; `kwargs` are those of the class. `RecipeError` if there is no such file or it is no YAML."""
-        return cls(read_recipe(path), output_dir, source=str(path), **kwargs)
+    def from_file(cls, path: str | Path, output_dir: str | Path, base: str | Path | None = None, **kwargs) -> Recipe:
+        """Reads a recipe, see [`read_recipe`]; `kwargs` are those of the class."""
+        return cls(read_recipe(path, base), output_dir, source=str(path), **kwargs)
 
     def wanted(self, targets: Iterable[str] | None = None) -> list[Stage]:
         """The stages that the targets (by default those of the file) need, in the order in which they are run."""
@@ -211,7 +213,7 @@ class Recipe:
             return str(needs[mark[1]].folder)
 
         # A cache may lie in the folder of a stage that is not needed otherwise.
-        options |= {key: with_folders(options[key]) for key in PLACES if key in options}
+        options |= {key: with_folders(options[key]) for key in options_with(command, Role.CACHE) if key in options}
         needs.clear()
         options = {key: with_folders(value) for key, value in options.items()}
         inputs = {str(stage.folder): stage.fingerprint for stage in needs.values()}

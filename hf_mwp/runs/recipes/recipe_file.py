@@ -29,20 +29,24 @@ def unknown_name(name: object, known: Iterable[object], kind: str) -> str | None
     return f"unknown {kind} {str(name)!r}. {hint}"
 
 
-def read_recipe(path: str | Path) -> Any:
+def read_recipe(path: str | Path, base: str | Path | None = None) -> Any:
     """
-    What a recipe's file holds, merged into its base if it has one.
+    What a recipe's file holds, merged into its base if it has one; another `base` may take the place of that one.
 
     Raises:
         RecipeError: there is no such file, it is no YAML, or its base is no recipe or leads back to it.
     """
-    return _read_merged(Path(path), ())
+    return _read_merged(Path(path), (), base)
 
 
-def _read_merged(path: Path, above: tuple[Path, ...]) -> Any:
+def _read_merged(path: Path, above: tuple[Path, ...], other_base: str | Path | None = None) -> Any:
     content = read_yaml(path)
     if not isinstance(content, Mapping) or content.get("base") is None:
+        if other_base is not None:
+            raise RecipeError(f"{path} has no `base`, whose place {other_base} could take.")
         return content
+    if other_base is not None:
+        content = {**content, "base": Path(other_base).resolve()}
     if path.resolve() in above:
         raise RecipeError(f"{above[0]}: its `base` leads back to {path}.")
     base = _read_merged(path.parent / str(content["base"]), (*above, path.resolve()))

@@ -13,8 +13,9 @@ from typing import Any
 from ...tasks.math_word_problems import keep_loaded
 from ...usage_error import UsageError
 from ..run_folder import check_output_folder
+from ..stage_arguments import STAGES, trains
 from .recipe import Recipe
-from .stage import TRAINING_COMMANDS, Stage, StageResult
+from .stage import Stage, StageResult
 
 
 def run_recipe(
@@ -29,6 +30,7 @@ def run_recipe(
     on_plan: Callable[[Recipe, list[Stage]], None] | None = None,
     on_stage: Callable[[Stage, int, int], None] | None = None,
     dry_run: bool = False,
+    base: str | Path | None = None,
 ) -> list[StageResult]:
     """
     Runs what is not there yet of a recipe, see [`Recipe`].
@@ -46,6 +48,7 @@ def run_recipe(
         on_plan (`Callable`, *optional*): Called with the recipe and the stages that are wanted, before they are run.
         on_stage (`Callable`, *optional*): Called before each stage with it, its number from 1, and their count.
         dry_run (`bool`, *optional*, defaults to `False`): Run nothing.
+        base (`str` or `Path`, *optional*): A recipe that takes the place of the file's `base`.
 
     Returns:
         `list[StageResult]`: what became of each stage, in their order; empty of a dry run.
@@ -56,7 +59,7 @@ def run_recipe(
     """
     folder = Path("runs") / Path(path).stem if output_dir is None else Path(output_dir)
     check_output_folder(folder)
-    recipe = Recipe.from_file(path, folder, budget=budget, changes=changes, launch=launch)
+    recipe = Recipe.from_file(path, folder, base, budget=budget, changes=changes, launch=launch)
     stages = recipe.wanted(targets)
     for stage in stages if check is not None else ():
         check(stage)
@@ -76,7 +79,7 @@ def with_launcher(
     """The commands, of which those that train are started by a program such as `torchrun --nproc_per_node 2`."""
     if launch is None:
         return dict(commands)
-    return {**commands, **{name: partial(start_command, shlex.split(launch), name) for name in TRAINING_COMMANDS}}
+    return {**commands, **{name: partial(start_command, shlex.split(launch), name) for name in STAGES if trains(name)}}
 
 
 def start_command(launcher: Sequence[str], command: str, argv: Sequence[str]) -> int:

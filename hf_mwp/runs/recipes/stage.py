@@ -9,14 +9,12 @@ from typing import Any
 
 import yaml
 
+from ...option_roles import Role
 from ...store.files import write_whole
 from ...store.finished_folder import FinishedFolder
+from ..stage_arguments import options_of, options_with
 
 
-# Commands that train, and may be started in several processes.
-TRAINING_COMMANDS = ("pretrain", "train", "distill", "prune")
-# Commands that refuse to replace finished work unless they are told to.
-OVERWRITING = (*TRAINING_COMMANDS, "mix", "label", "card")
 OPTIONS = "stage.yaml"
 
 
@@ -70,6 +68,11 @@ class Stage:
         """Names of the stages it builds on."""
         return tuple(stage.name for stage in self.inputs)
 
+    def option(self, role: Role) -> Any:
+        """The value of the first option with a role that is given, or `None`."""
+        names = options_with(self.command, role)
+        return next((self.options[name] for name in names if name in self.options), None)
+
     def input_at(self, folder: Any) -> Stage | None:
         """The stage it builds on that fills a folder; `None` if that is another one."""
         return next((stage for stage in self.inputs if str(stage.folder) == str(folder)), None)
@@ -101,8 +104,8 @@ class Stage:
             arguments = ["--config", str(path)]
             if folder.checkpoint is not None:
                 arguments.append("--resume")
-            elif self.command in OVERWRITING and folder.is_begun:
-                # The folder is the stage's alone.
+            elif folder.is_begun and "overwrite" in options_of(self.command):
+                # Finished work is not replaced otherwise, and the folder is the stage's alone.
                 arguments.append("--overwrite")
             commands[self.command](arguments)
 

@@ -1,4 +1,4 @@
-"""What can be known to be wrong with a stage's models, data and layers before the first stage is run."""
+"""Whether what the options of a stage name is there, before the first stage is run."""
 
 from __future__ import annotations
 
@@ -7,30 +7,23 @@ from pathlib import Path
 from typing import Any
 
 from ...building.encoder import parse_layers
-from ...building.model_sources import check_folder, check_tokenizer, is_path
+from ...building.model_sources import check_folder, check_solver_folder, check_tokenizer, is_path
+from ...option_roles import Role
 from ...tasks.pretraining_corpus import NO_TAGGER
 from ...usage_error import UsageError
-from . import Stage
+from ..stage_arguments import options_of, options_with
 from .layers import made_layers, model_layers
+from .stage import Stage
 from .stage_fingerprint import SOURCES, is_made, locate_source
 
 
-# Options that name a model, and the type that it must have.
-MODELS = {
-    "encoder": None,
-    "student_encoder": None,
-    "pretrained": None,
-    "teacher": "mwp_solver",
-    "student": "mwp_solver",
-    "solver": "mwp_solver",
-    "distilled": "mwp_solver",
-    "model": "mwp_solver",
-}
+MODEL_CHECKS = {Role.ENCODER: check_folder, Role.SOLVER: check_solver_folder, Role.TOKENIZER: check_tokenizer}
 
 
-def check_models(stage: Stage, values: Mapping[str, Any]) -> None:
+def check_stage_options(stage: Stage, values: Mapping[str, Any]) -> None:
     """
-    Looks whether the local models that a stage names, and that no other stage makes, are there.
+    Looks for the local models, data sets, files and taggers that a stage names and that no other stage makes, and
+    whether the layers that it names are among those of its models, as far as that is known.
 
     Args:
         stage ([`Stage`]): The stage.
@@ -40,66 +33,61 @@ def check_models(stage: Stage, values: Mapping[str, Any]) -> None:
         UsageError: names the stage and the option.
     """
     inputs = [str(each.folder) for each in stage.inputs]
-    for name in (*MODELS, "tokenizer"):
-        source = values.get(name)
-        if source is None or is_made(source, inputs):
-            continue
-        try:
-            check_tokenizer(source) if name == "tokenizer" else check_folder(source, MODELS[name])
-        except UsageError as error:
-            raise _fault(stage, name, f"{error} Give a folder, a stage as ${{name}}, or a Hub id.") from None
+    for role, check in MODEL_CHECKS.items():
+        for name in options_with(stage.command, role):
+            source = values.get(name)
+            if source is None or is_made(source, inputs):
+                continue
+            try:
+                check(source)
+            except UsageError as error:
+                raise _fault(stage, name, f"{error} Give a folder, a stage as ${{name}}, or a Hub id.") from None
+    _check_data(stage, values, inputs)
+    _check_layers(stage, values)
 
 
-def check_data(stage: Stage, values: Mapping[str, Any]) -> None:
-    """
-    Looks whether the data sets, files and taggers that a stage names, and that no other stage makes, are there.
-    Arguments and errors are those of [`check_models`].
-    """
+def _check_data(stage: Stage, values: Mapping[str, Any], inputs: list[str]) -> None:
     from ...data.corpus.pretraining_texts import read_texts
     from ...problems.tagging.pos_tagger import split_tagger
 
-    inputs = [str(each.folder) for each in stage.inputs]
-    for name in SOURCES:
+    for name in options_with(stage.command, SOURCES):
         sources = values.get(name) or ()
         for source in [sources] if isinstance(sources, str) else sources:
             try:
-                place = locate_source(name, source, values, inputs)
-                if place is not None and name in ("corpus", "exclude", "extra_exclude"):
+                place = locate_source(stage.command, name, source, values, inputs)
+                if place is not None and options_of(stage.command)[name].role & Role.TEXTS:
                     # Nothing is read before it is asked for a text.
                     read_texts(source)
             except ValueError as error:
                 raise _fault(stage, name, f"{error}.") from None
-    tagger = values.get("tagger")
-    if tagger not in (None, NO_TAGGER):
+    for name in options_with(stage.command, Role.TAGGER):
         try:
-            _, folder = split_tagger(str(tagger))
+            folder = "" if values[name] in (None, NO_TAGGER) else split_tagger(str(values[name]))[1]
         except ValueError as error:
-            raise _fault(stage, "tagger", f"{error}.") from None
+            raise _fault(stage, name, f"{error}.") from None
         if not Path(folder).exists() and is_path(folder):
-            raise _fault(stage, "tagger", f"There is no folder {folder}.")
+            raise _fault(stage, name, f"There is no folder {folder}.")
 
 
-def check_layers(stage: Stage, values: Mapping[str, Any]) -> None:
-    """
-    Looks whether the layers that a stage names are among those that its models have, as far as that is known.
-    Arguments and errors are those of [`check_models`].
-    """
-    ours, bottlenecks = made_layers(stage), parse_layers(values.get("bottleneck_layers"))
-    if ours is not None and bottlenecks is not None:
-        layers = [bottlenecks] if isinstance(bottlenecks, int) else bottlenecks
-        if len(set(layers)) < len(layers) or not all(1 <= layer <= ours for layer in layers):
+def _check_layers(stage: Stage, values: Mapping[str, Any]) -> None:
+    ours = made_layers(stage)
+    for name in options_with(stage.command, Role.AFTER):
+        layers = parse_layers(values[name]) or []
+        layers = [layers] if isinstance(layers, int) else layers
+        if ours is not None and (len(set(layers)) < len(layers) or not all(1 <= layer <= ours for layer in layers)):
             given = ",".join(map(str, layers))
             fault = f"the encoder has {ours} layers: name different ones from 1 to {ours}, not {given}."
-            raise _fault(stage, "bottleneck_layers", fault)
-    if values.get("hidden_loss", "none") not in (None, "none"):
+            raise _fault(stage, name, fault)
+    compared = [values[name] for name in options_with(stage.command, Role.COMPARED)]
+    for name in options_with(stage.command, Role.MAPPING) if {*compared} - {None, "none"} else ():
         from ...distillation.layer_mapping import map_layers
 
-        theirs = model_layers(stage, values["teacher"])
+        theirs = model_layers(stage, stage.option(Role.TEACHER))
         if ours is not None and theirs is not None:
             try:
-                map_layers(values["layer_mapping"], ours, theirs)
+                map_layers(values[name], ours, theirs)
             except ValueError as error:
-                raise _fault(stage, "layer_mapping", str(error)) from None
+                raise _fault(stage, name, str(error)) from None
 
 
 def _fault(stage: Stage, option: str, fault: str) -> UsageError:

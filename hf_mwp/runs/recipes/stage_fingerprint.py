@@ -8,20 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from ... import __version__
-from ...data.datasets.sources import DEFAULT_DATASET, data_set_name, locate_dataset, locate_part
+from ...data.datasets.sources import data_set_name, locate_dataset, locate_part
+from ...option_roles import Role
 from ...store.files import content_digest
 from ...store.finished_folder import digest_of
-from .stage import TRAINING_COMMANDS
+from ..stage_arguments import options_of, options_with, trains
 
 
-# Commands that read problems.
-PROBLEM_COMMANDS = ("train", "distill", "rerank", "evaluate")
-# Options that say where something is kept for other runs to use, on which no result depends.
-PLACES = ("tag_cache", "teacher_cache_dir", "beams_dir")
-# Options that say what is told of a run, on which no result depends either.
-TOLD = ("disable_tqdm", "logging_first_step", "report_to", "run_name")
-# Options that name data sets and files of problems and texts, which `data_dir` helps to find.
-SOURCES = ("dataset", "corpus", "problems", "exclude", "extra_train", "extra_exclude")
+# Options that name data sets and files of problems and texts.
+SOURCES = Role.DATASET | Role.SOURCES | Role.EXTRA
 VERSION = 2  # of what the commands make of their options: a stage of another one is another stage
 
 
@@ -61,7 +56,7 @@ def fingerprint(command: str, options: Mapping[str, Any], inputs: Mapping[str, s
         if isinstance(source, (list, tuple)):
             return [described_source(name, item) for item in source]
         try:
-            place = locate_source(name, source, options, inputs)
+            place = locate_source(command, name, source, options, inputs)
         except ValueError:
             place = None
         if place is None:
@@ -70,25 +65,30 @@ def fingerprint(command: str, options: Mapping[str, Any], inputs: Mapping[str, s
         known = data_set_name(source)
         return {"source": source if known else place.suffix, "content": content_digest(place)}
 
-    content = {name: value for name, value in options.items() if name not in (*PLACES, *TOLD)}
-    if command in PROBLEM_COMMANDS:
-        content.setdefault("dataset", DEFAULT_DATASET)
-    found = {name: described_source(name, content.pop(name)) for name in SOURCES if name in content}
-    if found and not is_made(content.get("data_dir"), inputs):
-        # What is read of it is known by its content.
-        content.pop("data_dir", None)
+    unused = options_with(command, Role.CACHE | Role.TOLD)
+    content = {name: value for name, value in options.items() if name not in unused}
+    for name in options_with(command, Role.DATASET):
+        content.setdefault(name, options_of(command)[name].default)
+    sources = [name for name in options_with(command, SOURCES) if name in content]
+    found = {name: described_source(name, content.pop(name)) for name in sources}
+    for name in options_with(command, Role.NEAR):
+        if found and not is_made(content.get(name), inputs):
+            # What is read of it is known by its content.
+            content.pop(name, None)
     content = {"command": command, "options": {**described(content), **found}, "version": [__version__, VERSION]}
-    if launch is not None and command in TRAINING_COMMANDS:
+    if launch is not None and trains(command):
         content["launch"] = launch
     return digest_of(content)
 
 
-def locate_source(name: str, source: Any, options: Mapping[str, Any], inputs: Iterable[str]) -> Path | None:
+def locate_source(
+    command: str, name: str, source: Any, options: Mapping[str, Any], inputs: Iterable[str]
+) -> Path | None:
     """
     The file or folder that a source is read from; `None` if that is for another stage to make, or to find.
 
     Args:
-        name (`str`): The option that names it, one of `SOURCES`.
+        command (`str`), name (`str`): The command, and the option that names it, whose role is one of `SOURCES`.
         source (`str`): A file, or a data set, also with a part.
         options (`Mapping[str, Any]`): The other options of the stage.
         inputs (`Iterable[str]`): The folders of the stages that it builds on.
@@ -96,13 +96,15 @@ def locate_source(name: str, source: Any, options: Mapping[str, Any], inputs: It
     Raises:
         [`~data.DataError`]: it is not there.
     """
-    near, inputs = options.get("data_dir"), list(inputs)
+    known, inputs = options_of(command), list(inputs)
+    role, near = known[name].role, next((options.get(each) for each in options_with(command, Role.NEAR)), None)
     if not isinstance(source, str) or is_made(source, inputs) or is_made(near, inputs):
         return None
-    if name == "dataset":
+    if role & Role.DATASET:
         return locate_dataset(source, near)
-    if name.startswith("extra_"):
-        dataset = options.get("dataset", DEFAULT_DATASET)
+    if role & Role.EXTRA:
+        (name,) = options_with(command, Role.DATASET)
+        dataset = options.get(name, known[name].default)
         beside = None if is_made(dataset, inputs) else locate_dataset(dataset, near)
         near = beside if beside is None or beside.is_dir() else beside.parent
     return locate_part(source, near)

@@ -9,8 +9,8 @@ from rich.console import Console
 
 from hf_mwp.building.solver import load_solver
 from hf_mwp.cli.main import main
-from hf_mwp.cli.options.search_options import find_device
 from hf_mwp.metrics import FAILURE_REASONS, calibration_report
+from hf_mwp.solving.search_options import find_device
 from hf_mwp.tasks.data_options import DataArguments
 from hf_mwp.tasks.math_word_problems import MathWordProblems, keep_loaded
 from hf_mwp.usage_error import UsageError

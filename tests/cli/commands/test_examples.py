@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hf_mwp.cli.commands import distill, evaluate, train
+from hf_mwp.cli.commands import evaluate
+from hf_mwp.cli.commands.training import distill, train
 from hf_mwp.cli.options.parsing import parse
 from hf_mwp.reports import Reproduction, Table
 from hf_mwp.runs.recipes import Recipe

@@ -7,7 +7,8 @@ import pytest
 from transformers import HfArgumentParser
 from transformers.hf_argparser import string_to_bool
 
-from hf_mwp.cli.commands import card, distill, evaluate, label, mix, pretrain, quickstart, solve, train
+from hf_mwp.cli.commands import card, evaluate, label, mix, quickstart, solve
+from hf_mwp.cli.commands.training import distill, pretrain, train
 from hf_mwp.cli.options.option_parser import OptionParser, to_bool
 from hf_mwp.option_roles import Role, option
 from hf_mwp.usage_error import UsageError

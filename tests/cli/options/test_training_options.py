@@ -2,7 +2,7 @@ from dataclasses import fields
 
 import pytest
 
-from hf_mwp.cli.commands import distill, pretrain, train
+from hf_mwp.cli.commands.training import distill, pretrain, train
 from hf_mwp.option_roles import default_of
 from hf_mwp.trainers import DistillationConfig, PreTrainingConfig, SolverConfig
 

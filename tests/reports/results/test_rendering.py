@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from hf_mwp.cli.commands.reproduce import result_table
+from hf_mwp.cli.commands.recipes.reproduce import result_table
 from hf_mwp.reports import ReportError, Reproduction, Table, TableResult, draw_table, to_markdown
 from hf_mwp.reports.results.arm_result import ArmResult, ArmRun
 from tests.reports.grids import Commands, write_table

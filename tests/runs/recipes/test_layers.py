@@ -38,7 +38,7 @@ def layers(tmp_path):
     ],
 )
 def test_layers_of_what_one_stage_makes(layers, options, expected):
-    assert layers({"command": "train", **options}) == expected
+    assert layers({"command": "pretrain", **options}) == expected
 
 
 def test_layers_of_what_is_made_of_other_stages(layers):

@@ -7,28 +7,25 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from ...building.encoder import SAMPLE_SIZE
-from ...building.pretraining import PretrainingArguments, PretrainingBuilder
-from ...runs.run_arguments import ResumeArguments
-from ...tasks.pretraining_corpus import NO_TAGGER, CorpusArguments, read_corpus
-from ...usage_error import UsageError
-from ..options.parsing import parse
-from ..options.training_options import PreTrainingOptions
-from ..terminal.console import percent
+from ....building.encoder import SAMPLE_SIZE
+from ....building.pretraining import PretrainingArguments, PretrainingBuilder
+from ....runs.run_arguments import ResumeArguments
+from ....runs.stage_arguments import types_of
+from ....tasks.pretraining_corpus import NO_TAGGER, CorpusArguments, read_corpus
+from ....usage_error import UsageError
+from ...options.parsing import parse
+from ...options.training_options import PreTrainingOptions
+from ...terminal.console import percent
 from .training_run import TrainingRun
 
 
 if TYPE_CHECKING:
-    from ...trainers import PreTrainingConfig
+    from ....trainers import PreTrainingConfig
 
 COMMON = (CorpusArguments, PretrainingArguments, PreTrainingOptions, ResumeArguments)
 
 
-def argument_types() -> list[type]:
-    """Dataclasses whose fields are the options."""
-    from ...trainers import PreTrainingConfig
-
-    return [CorpusArguments, PretrainingArguments, ResumeArguments, PreTrainingConfig]
+argument_types = partial(types_of, "pretrain")
 
 
 def run(argv: list[str]) -> int:
@@ -68,10 +65,10 @@ class Pretraining(TrainingRun):
     def make_trainer(self, folder):
         from transformers import set_seed
 
-        from ...data.training_texts import short_name
-        from ...problems.tagging.pos_tagger import load_tagger
-        from ...trainers import PreTrainingTrainer
-        from ..terminal.progress import counting_bar
+        from ....data.training_texts import short_name
+        from ....problems.tagging.pos_tagger import load_tagger
+        from ....trainers import PreTrainingTrainer
+        from ...terminal.progress import counting_bar
 
         args, config = self.corpus_args, self.config
         tagger = None if args.tagger == NO_TAGGER else load_tagger(args.tagger)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from rich.table import Table as RichTable
 
-from ...reports import Arm, Reproduction, TableResult, reproduce_table, write_report
-from ...reports.results.arm_result import ArmRun
-from ...runs.recipes import Stage
-from ...runs.recipes.recipe_file import read_yaml
-from ...usage_error import UsageError
-from ..terminal.console import make_console
-from .run import add_launch, check_one_process, check_stage, read_changes, stage_commands
+from ....reports import Arm, Reproduction, TableResult, reproduce_table, write_report
+from ....reports.results.arm_result import ArmRun
+from ....runs.main_process import check_one_process
+from ....runs.recipes import Stage
+from ....runs.recipes.recipe_file import read_yaml
+from ....usage_error import UsageError
+from ...terminal.console import make_console, make_table
+from .run import check_stage, read_changes, recipe_parser, stage_commands
 
 
 FOLDER = Path("examples") / "reproduce"
@@ -21,7 +21,20 @@ FOLDER = Path("examples") / "reproduce"
 
 def run(argv: list[str]) -> int:
     """Runs a table; see `hf-mwp reproduce --help`. The status is 1 if an arm failed."""
-    args, rest = _parser().parse_known_args(list(argv))
+    parser = recipe_parser(
+        "reproduce",
+        "Runs a table of a paper, arm by arm, and writes results (JSON), a table (Markdown) and a picture with the "
+        "paper's figures beside the measured ones. What is done is not done again.",
+    )
+    parser.add_argument("table", nargs="?", help="name of a table, such as compact-table4")
+    parser.add_argument("--list", action="store_true", help="show the tables")
+    parser.add_argument("--table_file", "--table-file", "--config", metavar="FILE", help="a file instead of a name")
+    parser.add_argument("--seeds", nargs="+", type=int, help="seeds of each arm; that of the recipe if not given")
+    parser.add_argument("--arms", nargs="+", help="arms to run; all if not given")
+    parser.add_argument(
+        "--from_results", "--from-results", metavar="FILE", help="make table and picture of results, without training"
+    )
+    args, rest = parser.parse_known_args(list(argv))
     console = make_console()
     if args.list:
         console.print(list_tables())
@@ -70,6 +83,7 @@ def run(argv: list[str]) -> int:
         on_stage=tell_stage,
         on_run=tell_run,
         dry_run=args.dry_run,
+        base=args.base,
     )
     if result is None:
         return 0
@@ -106,7 +120,7 @@ def find_table(name: str | None, path: str | None) -> Path:
 
 def table_files() -> dict[str, Path]:
     """The tables of the repository by their names: of the working directory, or of the one the package lies in."""
-    for root in (Path(), Path(__file__).parents[3]):
+    for root in (Path(), Path(__file__).parents[4]):
         files = sorted((root / FOLDER).glob("*.yaml"))
         if files:
             return {file.stem.replace("_", "-"): file for file in files}
@@ -115,70 +129,42 @@ def table_files() -> dict[str, Path]:
 
 def list_tables() -> RichTable:
     """All tables with a line on each."""
-    listing = RichTable(title="hf-mwp reproduce <table>", title_justify="left")
-    listing.add_column("table", no_wrap=True)
-    listing.add_column("what it shows")
-    for name, path in table_files().items():
-        content = read_yaml(path)
-        listing.add_row(name, str(content.get("about") or content.get("table")))
+    contents = ((name, read_yaml(path)) for name, path in table_files().items())
+    rows = ((name, str(content.get("about") or content.get("table"))) for name, content in contents)
+    listing = make_table("hf-mwp reproduce <table>", ("table", "what it shows"), rows)
+    listing.columns[0].no_wrap = True
     return listing
 
 
 def plan_table(reproduction: Reproduction) -> RichTable:
     """What there is to run."""
-    table = reproduction.table
-    plan = RichTable(title=f"{table.title}, budget {reproduction.budget}", title_justify="left")
-    for heading in ("arm", "seed", "stages (done / all)", "state"):
-        plan.add_column(heading)
+    table, rows = reproduction.table, []
     for name, seed in reproduction.recipes:
-        stages = reproduction.stages(name, seed)
+        arm, stages = table.arms[name], reproduction.stages(name, seed)
         done = sum(stage.is_done for stage in stages)
         if name not in reproduction.chosen:
             state = "not asked for"
+        elif obstacle := reproduction.obstacle(arm, seed):
+            state = f"skipped: {obstacle}"
         else:
-            obstacle = reproduction.obstacle(table.arms[name], seed)
-            state = f"skipped: {obstacle}" if obstacle else "done" if done == len(stages) else "to do"
-        plan.add_row(table.arms[name].title, str(seed), f"{done} / {len(stages)}", state)
-    return plan
+            state = "done" if done == len(stages) else "to do"
+        rows.append((arm.title, str(seed), f"{done} / {len(stages)}", state))
+    headings = ("arm", "seed", "stages (done / all)", "state")
+    return make_table(f"{table.title}, budget {reproduction.budget}", headings, rows)
 
 
 def result_table(result: TableResult) -> RichTable:
     """The results for the terminal, the paper's figures in brackets."""
-    title = f"{result.title}, budget {result.budget} (the paper's figures in brackets)"
-    shown = RichTable(title=title, title_justify="left", caption=result.caution or None, caption_justify="left")
-    shown.add_column("arm")
-    columns = result.shown_columns
-    for column in columns:
-        shown.add_column(f"{column.title} {column.unit}".rstrip(), justify="right")
-    shown.add_column("seconds", justify="right")
+    columns, rows = result.shown_columns, []
     for arm in result.arms:
         cells = [arm.title]
         for column in columns:
             paper = arm.paper.get(column.name)
             cell = column.show(arm.mean(column.name), arm.deviation(column.name))
             cells.append(cell if paper is None else f"{cell} ({column.show(paper)})")
-        shown.add_row(*cells, "-" if arm.seconds is None else f"{arm.seconds:.0f}")
+        rows.append((*cells, "-" if arm.seconds is None else f"{arm.seconds:.0f}"))
+    title = f"{result.title}, budget {result.budget} (the paper's figures in brackets)"
+    figures = [*(f"{column.title} {column.unit}".rstrip() for column in columns), "seconds"]
+    shown = make_table(title, ("arm", *figures), rows, right=figures)
+    shown.caption, shown.caption_justify = result.caution or None, "left"
     return shown
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="hf-mwp reproduce",
-        allow_abbrev=False,
-        description="Runs a table of a paper, arm by arm, and writes results (JSON), a table (Markdown) and a picture "
-        "with the paper's figures beside the measured ones. What is done is not done again. --variable VALUE sets a "
-        "variable of the recipe, --stage.option VALUE an option of one of its stages, for all arms.",
-    )
-    parser.add_argument("table", nargs="?", help="name of a table, such as compact-table4")
-    parser.add_argument("--list", action="store_true", help="show the tables")
-    parser.add_argument("--table_file", "--table-file", "--config", metavar="FILE", help="a file instead of a name")
-    parser.add_argument("--budget", help="one of the budgets of the recipe: quick, cpu, gpu, paper")
-    parser.add_argument("--output_dir", "--output-dir", help="folder of stages and results; runs/<name of the recipe>")
-    parser.add_argument("--seeds", nargs="+", type=int, help="seeds of each arm; that of the recipe if not given")
-    parser.add_argument("--arms", nargs="+", help="arms to run; all if not given")
-    add_launch(parser)
-    parser.add_argument("--dry_run", "--dry-run", action="store_true", help="only show what would be run")
-    parser.add_argument(
-        "--from_results", "--from-results", metavar="FILE", help="make table and picture of results, without training"
-    )
-    return parser

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...option_checks import check_at_least_one
-from ...option_roles import Role, option
-from ...usage_error import UsageError
+from ..option_checks import check_at_least_one
+from ..option_roles import Role, option
+from ..usage_error import UsageError
 
 
 if TYPE_CHECKING:
-    from ...data.batches.mwp_processor import MwpProcessor
-    from ...solving.plausibility import PlausibilityReranker
+    from ..data.batches.mwp_processor import MwpProcessor
+    from .plausibility import PlausibilityReranker
 
 
 @dataclass
@@ -52,7 +52,7 @@ class RankedSearchOptions(SearchOptions):
         Raises:
             UsageError: there is none, or it does not suit the solver of this processor or the beams.
         """
-        from ...solving.plausibility import PlausibilityError, PlausibilityReranker
+        from .plausibility import PlausibilityError, PlausibilityReranker
 
         if not self.rerank and self.reranker is None:
             return None, self.num_beams or 1

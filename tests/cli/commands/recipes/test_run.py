@@ -10,12 +10,12 @@ from huggingface_hub import ModelCard
 from transformers import pipeline
 
 from hf_mwp import load_mwp_dataset
-from hf_mwp.cli.commands.run import check_stage, read_changes
+from hf_mwp.cli.commands.recipes.run import check_stage, read_changes
 from hf_mwp.cli.main import main
 from hf_mwp.runs.recipes import Recipe
 
 
-COMPACT = Path(__file__).parents[3] / "examples" / "compact_math23k.yaml"
+COMPACT = Path(__file__).parents[4] / "examples" / "compact_math23k.yaml"
 ENGLISH = COMPACT.with_name("compact_asdiv.yaml")
 SELF_TRAINING = COMPACT.with_name("compact_math23k_self_training.yaml")
 TRAINING = {

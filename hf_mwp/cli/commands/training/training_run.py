@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ...runs.main_process import is_main_process
-from ...runs.resuming import begin_record, begin_run
-from ...runs.run_arguments import ResumeArguments
-from ...runs.run_folder import RunFolder, describe_contents
-from ...tasks.evaluation import evaluate_trained
-from ...tasks.task import Task
-from ..terminal.console import make_console, print_evaluation, solving_bar
-from ..terminal.curve import PANELS, draw_learning_curve
+from ....runs.main_process import is_main_process
+from ....runs.resuming import begin_record, begin_run
+from ....runs.run_arguments import ResumeArguments
+from ....runs.run_folder import RunFolder, describe_contents
+from ....tasks.evaluation import evaluate_trained
+from ....tasks.task import Task
+from ...terminal.console import make_console, print_evaluation, solving_bar
+from ...terminal.curve import PANELS, draw_learning_curve
 
 
 if TYPE_CHECKING:
-    from ...trainers.base_config import BaseConfig
-    from ...trainers.base_trainer import BaseTrainer
+    from ....trainers.base_config import BaseConfig
+    from ....trainers.base_trainer import BaseTrainer
 
 
 class TrainingRun:
@@ -84,8 +84,8 @@ class TrainingRun:
             config.early_stopping_patience = None
 
     def _train(self, trainer: BaseTrainer, checkpoint: str | None) -> dict[str, Any]:
-        from ...metrics import count_parameters
-        from ..terminal.progress import RichProgressCallback
+        from ....metrics import count_parameters
+        from ...terminal.progress import RichProgressCallback
 
         progress = RichProgressCallback.attach(trainer, self.console, self.name)
         try:

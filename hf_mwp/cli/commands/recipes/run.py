@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
-import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,17 +11,16 @@ from typing import Any
 import yaml
 from rich.table import Table
 
-from ...runs.recipes import Recipe, RecipeError, Stage, StageResult, run_recipe
-from ...runs.recipes.recipe import caution
-from ...runs.recipes.recipe_file import read_value, read_yaml
-from ...runs.recipes.stage import TRAINING_COMMANDS
-from ...runs.recipes.stage_checks import check_data, check_layers, check_models
-from ...usage_error import UsageError
-from ..options.parsing import parse
-from ..terminal.console import make_console, percent
-
-
-STAGE_COMMANDS = (*TRAINING_COMMANDS, "mix", "label", "rerank", "evaluate", "card")
+from ....runs.main_process import check_one_process
+from ....runs.recipes import Recipe, RecipeError, Stage, StageResult, run_recipe
+from ....runs.recipes.recipe import caution
+from ....runs.recipes.recipe_file import read_value, read_yaml
+from ....runs.recipes.stage_checks import check_stage_options
+from ....runs.stage_arguments import STAGES, types_of
+from ....usage_error import UsageError
+from ...options.parsing import parse
+from ...terminal.console import make_console, make_table, percent
+from .. import command_module
 
 
 def run(argv: list[str], command: str = "run") -> int:
@@ -36,7 +33,11 @@ def run(argv: list[str], command: str = "run") -> int:
     """
     if argv and not argv[0].startswith("-"):
         argv = ["--config", *argv]
-    args, rest = _parser(command).parse_known_args(argv)
+    usage = f"hf-mwp {command} {'RECIPE' if command == 'run' else '--config RECIPE'} [options]"
+    parser = recipe_parser(command, "Runs the stages of a recipe that are not there yet, each once.", usage)
+    parser.add_argument("--config", metavar="FILE", help="the recipe; of `hf-mwp run` the first word")
+    parser.add_argument("--targets", nargs="+", help="stages that are wanted; those of the recipe if not given")
+    args, rest = parser.parse_known_args(argv)
     changes = read_changes(command, rest)
     if args.config is None:
         raise UsageError(f"{command}: name a recipe, such as examples/compact_asdiv.yaml.")
@@ -64,6 +65,7 @@ def run(argv: list[str], command: str = "run") -> int:
         on_plan=tell_plan,
         on_stage=tell_stage,
         dry_run=args.dry_run,
+        base=args.base,
     )
     if not args.dry_run:
         console.print(result_table(shown[0], results))
@@ -86,21 +88,7 @@ def is_recipe(argv: Sequence[str]) -> bool:
 
 def stage_commands() -> dict[str, Callable[[list[str]], int]]:
     """The functions of the commands that may be stages."""
-    return {name: importlib.import_module(f".{name}", __package__).run for name in STAGE_COMMANDS}
-
-
-def check_one_process(command: str, launches: bool = True) -> None:
-    """
-    Raises `UsageError` under `torchrun`, where each process would do the same.
-
-    Args:
-        command (`str`): Name of the command.
-        launches (`bool`, *optional*, defaults to `True`): Whether it can itself launch stages in several processes.
-    """
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
-    if processes > 1:
-        more = f" --launch 'torchrun --nproc_per_node {processes}'" if launches else ""
-        raise UsageError(f"{command}: start it in one process, not in {processes}: hf-mwp {command} ...{more}")
+    return {name: command_module(name).run for name in STAGES}
 
 
 def check_stage(stage: Stage) -> None:
@@ -111,45 +99,40 @@ def check_stage(stage: Stage) -> None:
     Raises:
         UsageError: names the stage and the option.
     """
-    if stage.command not in STAGE_COMMANDS:
-        raise UsageError(
-            f"Stage {stage.name!r}: {stage.command!r} cannot be a stage; these can: {', '.join(STAGE_COMMANDS)}."
-        )
-    module = importlib.import_module(f".{stage.command}", __package__)
+    if stage.command not in STAGES:
+        raise UsageError(f"Stage {stage.name!r}: {stage.command!r} cannot be a stage; these can: {', '.join(STAGES)}.")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"stage {stage.name}"
         options = {**stage.options, "output_dir": str(stage.folder)}
         path.write_text(yaml.safe_dump(options, allow_unicode=True), encoding="utf-8")
         try:
-            _, values = parse(f"stage {stage.name}", "", module.argument_types(), ["--config", str(path)])
+            _, values = parse(f"stage {stage.name}", "", types_of(stage.command), ["--config", str(path)])
         except UsageError as error:
             raise UsageError(str(error).replace(f"{folder}/", "")) from None
-    check_models(stage, values)
-    check_data(stage, values)
-    check_layers(stage, values)
+    check_stage_options(stage, values)
 
 
 def plan_table(recipe: Recipe, stages: Sequence[Stage]) -> Table:
     """What will be run, and what is there already."""
     budget = "" if recipe.budget is None else f", budget {recipe.budget}"
-    table = Table(title=f"{recipe.title}{budget}, in {recipe.output_dir}", title_justify="left")
-    for heading in ("stage", "command", "builds on", "folder", "state"):
-        table.add_column(heading)
-    for stage in stages:
-        state = "done" if stage.is_done else "begun" if stage.finished.checkpoint else "to do"
-        table.add_row(stage.name, f"hf-mwp {stage.command}", ", ".join(stage.needs), stage.folder.name, state)
-    return table
+
+    def state(stage: Stage) -> str:
+        return "done" if stage.is_done else "begun" if stage.finished.checkpoint else "to do"
+
+    headings = ("stage", "command", "builds on", "folder", "state")
+    rows = ((s.name, f"hf-mwp {s.command}", ", ".join(s.needs), s.folder.name, state(s)) for s in stages)
+    return make_table(f"{recipe.title}{budget}, in {recipe.output_dir}", headings, rows)
 
 
 def result_table(recipe: Recipe, results: Sequence[StageResult]) -> Table:
     """Time and headline figure of each stage."""
-    table = Table(title=f"{recipe.title}, in {recipe.output_dir}", title_justify="left", caption_justify="left")
-    table.caption = caution(recipe.budget) or None
-    for heading in ("stage", "seconds", "result", "folder"):
-        table.add_column(heading, justify="right" if heading == "seconds" else "left")
-    for result in results:
-        seconds = f"{result.seconds:.0f}" + (" (before)" if result.skipped else "")
-        table.add_row(result.stage.name, seconds, headline(result.metrics), result.stage.folder.name)
+    rows = (
+        (r.stage.name, f"{r.seconds:.0f}{' (before)' if r.skipped else ''}", headline(r.metrics), r.stage.folder.name)
+        for r in results
+    )
+    headings = ("stage", "seconds", "result", "folder")
+    table = make_table(f"{recipe.title}, in {recipe.output_dir}", headings, rows, right=["seconds"])
+    table.caption, table.caption_justify = caution(recipe.budget) or None, "left"
     return table
 
 
@@ -176,31 +159,25 @@ def headline(metrics: Mapping[str, Any]) -> str:
     return ", ".join(shown)
 
 
-def _parser(command: str) -> argparse.ArgumentParser:
+def recipe_parser(command: str, description: str, usage: str | None = None) -> argparse.ArgumentParser:
+    """A parser with what commands that run recipes have in common."""
     parser = argparse.ArgumentParser(
         prog=f"hf-mwp {command}",
-        usage=f"hf-mwp {command} {'RECIPE' if command == 'run' else '--config RECIPE'} [options]",
+        usage=usage,
         allow_abbrev=False,
-        description="Runs the stages of a recipe that are not there yet, each once. --variable VALUE sets a variable "
-        "of the file, --stage.option VALUE an option of one of its stages. VALUE is read as YAML; null takes an "
-        "option away.",
+        description=f"{description} --variable VALUE sets a variable of the recipe, --stage.option VALUE an option of "
+        "one of its stages. VALUE is read as YAML; null takes an option away.",
     )
-    parser.add_argument("--config", metavar="FILE", help="the recipe; of `hf-mwp run` the first word")
-    parser.add_argument("--budget", help="one of the budgets of the recipe")
+    parser.add_argument("--budget", help="one of the budgets of the recipe: quick, cpu, gpu, paper")
+    parser.add_argument("--base", metavar="FILE", help="a recipe to build on instead of the one that the file names")
     parser.add_argument("--output_dir", "--output-dir", help="folder of the stages; runs/<name of the recipe>")
-    parser.add_argument("--targets", nargs="+", help="stages that are wanted; those of the recipe if not given")
-    add_launch(parser)
-    parser.add_argument("--dry_run", "--dry-run", action="store_true", help="only show what would be run")
-    return parser
-
-
-def add_launch(parser: argparse.ArgumentParser) -> None:
-    """The option `--launch`."""
     parser.add_argument(
         "--launch",
         metavar="PROGRAM",
         help="start stages that train with this program: 'torchrun --nproc_per_node 2', 'accelerate launch'",
     )
+    parser.add_argument("--dry_run", "--dry-run", action="store_true", help="only show what would be run")
+    return parser
 
 
 def read_changes(command: str, arguments: Sequence[str]) -> dict[str, Any]:

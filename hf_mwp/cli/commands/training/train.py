@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from ...building.solver import SolverArguments
-from ...runs.run_arguments import RunArguments
-from ...tasks.data_options import DataArguments
-from ...tasks.math_word_problems import MathWordProblems
-from ..options.parsing import parse
-from ..options.training_options import SolverTrainingOptions
+from ....building.solver import SolverArguments
+from ....runs.run_arguments import RunArguments
+from ....runs.stage_arguments import types_of
+from ....tasks.data_options import DataArguments
+from ....tasks.math_word_problems import MathWordProblems
+from ...options.parsing import parse
+from ...options.training_options import SolverTrainingOptions
 from .training_run import TaskTraining
 
 
 if TYPE_CHECKING:
-    from ...trainers import SolverTrainer
+    from ....trainers import SolverTrainer
 
 COMMON = (DataArguments, SolverArguments, SolverTrainingOptions, RunArguments)
 
 
-def argument_types() -> list[type]:
-    """Dataclasses whose fields are the options."""
-    from ...trainers import SolverConfig
-
-    return [DataArguments, SolverArguments, RunArguments, SolverConfig]
+argument_types = partial(types_of, "train")
 
 
 def run(argv: list[str]) -> int:
@@ -37,7 +35,7 @@ def run(argv: list[str]) -> int:
     )
 
     def make(data: MathWordProblems) -> SolverTrainer:
-        from ...trainers import SolverTrainer
+        from ....trainers import SolverTrainer
 
         return SolverTrainer(args=config, **data.trainer_arguments(*data.build_model(solver_args)))
 

@@ -1,17 +1,16 @@
 import dataclasses
-import importlib
 import json
-from functools import cache
 
 import pytest
 import yaml
 
-from hf_mwp.cli.commands import reproduce
-from hf_mwp.cli.commands.run import check_stage, stage_commands
+from hf_mwp.cli.commands.recipes import reproduce
+from hf_mwp.cli.commands.recipes.run import check_stage, stage_commands
 from hf_mwp.cli.main import main
 from hf_mwp.reports import Reproduction, Table, TableResult
 from hf_mwp.reports.running import check_stages
 from hf_mwp.runs.recipes import RecipeError
+from hf_mwp.runs.stage_arguments import options_of
 
 
 NAMES = [f"compact-table{number}" for number in range(1, 9)]
@@ -24,12 +23,6 @@ def load(name):
 
 def paper(name, column):
     return {arm.title: arm.paper.get(column) for arm in load(name).arms.values()}
-
-
-@cache
-def options_of(command):
-    module = importlib.import_module(f"hf_mwp.cli.commands.{command}")
-    return {field.name for kind in module.argument_types() for field in dataclasses.fields(kind)}
 
 
 @pytest.fixture
@@ -130,7 +123,7 @@ def test_options_of_all_stages_are_options_of_their_commands(name, budget, tmp_p
     reproduction = Reproduction(load(name), tmp_path, budget, changes={})
     for (arm, seed), recipe in reproduction.recipes.items():
         for stage in reproduction.stages(arm, seed):
-            unknown = set(stage.options) - options_of(stage.command)
+            unknown = set(stage.options) - set(options_of(stage.command))
             assert not unknown, f"arm {arm}, stage {stage.name}: {unknown}"
         assert recipe.budget == budget
 

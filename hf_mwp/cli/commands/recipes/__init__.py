@@ -1,0 +1,1 @@
+"""Commands that run other commands: recipes, and tables of recipes."""

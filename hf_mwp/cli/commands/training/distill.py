@@ -1,0 +1,61 @@
+"""`hf-mwp distill`: train a student solver after a teacher solver."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ....building.student import StudentArguments, TeacherArguments, make_student
+from ....runs.run_arguments import RunArguments
+from ....runs.stage_arguments import types_of
+from ....tasks.data_options import DataArguments
+from ....tasks.math_word_problems import MathWordProblems
+from ...options.parsing import parse
+from ...options.training_options import DistillationOptions
+from ..recipes.run import is_recipe
+from ..recipes.run import run as run_stages
+from .training_run import TaskTraining
+
+
+if TYPE_CHECKING:
+    from ....trainers import DistillationTrainer
+
+
+COMMON = (DataArguments, TeacherArguments, StudentArguments, DistillationOptions, RunArguments)
+
+
+argument_types = partial(types_of, "distill")
+
+
+def run(argv: list[str]) -> int:
+    """
+    Distils a student, or runs a recipe if the configuration file has `stages`; see `hf-mwp distill --help`. Also runs
+    under `torchrun` and `accelerate launch`.
+    """
+    if is_recipe(argv):
+        return run_stages(argv, "distill")
+    (data_args, teacher_args, student_args, run_args, config), values = parse(
+        "distill",
+        "Train a student solver after a frozen teacher solver: its predictions, hidden states and embeddings. With a "
+        "--config that has `stages`, run these one after another (--budget, --dry_run, --variable, --stage.option).",
+        argument_types,
+        argv,
+        common=COMMON,
+    )
+
+    def make(data: MathWordProblems) -> DistillationTrainer:
+        from ....trainers import DistillationTrainer
+        from ....trainers.distillation.default_objectives import default_objectives
+
+        teacher, processor = data.load_model(teacher_args.teacher)
+        student = make_student(teacher, processor, data.train, student_args)
+        if any("output_attentions" in objective.options for objective in default_objectives(config)):
+            for model in (teacher, student):
+                # No other attention gives matrices.
+                model.set_attn_implementation("eager")
+        return DistillationTrainer(teacher_model=teacher, args=config, **data.trainer_arguments(student, processor))
+
+    task = MathWordProblems(data_args)
+    return TaskTraining(
+        task, make, command="distill", name="student", values=values, config=config, args=run_args
+    ).run()

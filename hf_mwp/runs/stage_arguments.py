@@ -1,0 +1,195 @@
+"""The commands that can be stages of recipes, and the options of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ..building.model_sources import find_encoder
+from ..building.pretraining import PretrainingArguments
+from ..building.solver import SolverArguments
+from ..building.student import StudentArguments, TeacherArguments
+from ..option_checks import check_at_least_one, check_given
+from ..option_roles import CommandOption, Role, option, options_in
+from ..solving.search_options import RankedSearchOptions, SearchOptions
+from ..tasks.data_options import DataArguments, MeasuredDataArguments
+from ..tasks.pretraining_corpus import CorpusArguments
+from .run_arguments import ResumeArguments, RunArguments
+
+
+@dataclass
+class MixArguments:
+    """Options of `hf-mwp mix`."""
+
+    pretrained: str | None = option(None, "Folder or Hub id of the pretrained encoder (must be given).", Role.ENCODER)
+    distilled: str | None = option(
+        None, "Folder or Hub id of the solver distilled from it (must be given).", Role.SOLVER | Role.START
+    )
+    theta: float = option(0.2, "Share of the pretrained weights; the paper's is 0.2.")
+    output_dir: str | None = option(None, "Folder for the mixed solver and its processor (must be given).", Role.PLACE)
+    overwrite: bool = option(False, "Replace the model that is in the folder.", Role.LAUNCH)
+
+    def __post_init__(self):
+        check_given(self, "pretrained", "distilled", "output_dir")
+        if not 0 <= self.theta <= 1:
+            raise ValueError(f"`theta` must be from 0 to 1, not {self.theta}.")
+        self.pretrained = find_encoder(self.pretrained)
+
+
+@dataclass
+class LabelArguments(SearchOptions):
+    """Options of `hf-mwp label`."""
+
+    problems: list[str] = option(
+        [], "Files, data sets, or sets and parts (must be given).", Role.SOURCES | Role.COMMON
+    )
+    output_dir: str | None = option(None, "Folder for labelled.jsonl and the figures (must be given).")
+    model: str = option("hf_mwp_quickstart/teacher", "Folder or Hub id of the solver.", Role.SOLVER | Role.COMMON)
+    data_dir: str | None = option(None, "Folder of the data sets.", Role.PLACE | Role.NEAR)
+    exclude: list[str] | None = option(
+        None, "Data sets or files whose texts must not occur, whatever their numbers.", Role.SOURCES | Role.TEXTS
+    )
+    num_beams: int = option(5, "Trees tried for each problem.")
+    min_probability: float = option(0.0, "Least probability of a tree.")
+    overwrite: bool = option(False, "Replace the labelled.jsonl that is in the folder.", Role.LAUNCH)
+
+    def __post_init__(self):
+        if not self.problems or self.output_dir is None:
+            raise ValueError("`problems` and `output_dir` must be given.")
+        super().__post_init__()
+        if not 0 <= self.min_probability < 1:
+            raise ValueError(f"`min_probability` must be at least 0 and below 1, not {self.min_probability}.")
+
+
+@dataclass
+class RerankArguments(SearchOptions):
+    """Options of `hf-mwp rerank` beside those of the data."""
+
+    output_dir: str | None = option(None, "Folder for plausibility.json; the model's own folder if not given.")
+    split: str = option("train", "Part of the data set to fit on.", choices=["train", "validation"])
+    num_samples: int = option(4000, "Problems to fit on, drawn at random; --max_train_samples may say it as well.")
+    num_beams: int = option(20, "Beams of the search, the least that can be re-ranked later.")
+    regularization: float = option(1.0, "How strongly weights are held to those of the solver's own probability.")
+    beams_dir: str | None = option(
+        None, "Folder where the beams are kept: what is there already is not searched for again."
+    )
+    seed: int = option(0, "Seed of the choice of problems.")
+
+    def __post_init__(self):
+        check_at_least_one(self, "num_samples", "batch_size")
+        if self.num_beams < 2:
+            raise ValueError(f"`num_beams` must be at least 2, not {self.num_beams}: one leaves nothing to choose.")
+        if self.regularization <= 0:
+            raise ValueError(f"`regularization` must be more than 0, not {self.regularization}.")
+
+
+@dataclass
+class EvaluateArguments(RankedSearchOptions):
+    """Options of `hf-mwp evaluate` beside those of the data."""
+
+    model: str | None = option(None, "Folder or Hub id of the solver (must be given).", Role.SOLVER | Role.COMMON)
+    split: str = option("test", "Part of the data set to solve.", choices=["test", "validation", "train"])
+    max_decode_length: int | None = option(None, "Most symbols of an equation; the decoder's own limit if not given.")
+    rule: str = option(
+        "annotated",
+        "What a right answer is: the annotated one (whole numbers equal, others up to a relative 1e-4), "
+        "or, as the peers have it, the value of the target equation (absolute tolerance).",
+        choices=["annotated", "peers"],
+    )
+    predictions: str | None = option(
+        None,
+        "JSONL file for the predictions; predictions_<dataset>_<split>.jsonl in output_dir if not given, "
+        "or else runs/predictions_<model>_<dataset>[_fold<fold>]_<split>.jsonl.",
+        Role.PLACE,
+    )
+    output_dir: str | None = option(
+        None, "Folder for the predictions, the figures (metrics.json) and a picture (reliability.png)."
+    )
+    half_precision: bool = option(False, "Round the weights first, as `hf-mwp card` does for the published folder.")
+    json: bool = option(False, "Print the figures as one JSON object instead of tables.", Role.TOLD)
+
+    def __post_init__(self):
+        check_at_least_one(self, "num_beams", "batch_size", "max_decode_length")
+        if self.model is None:
+            raise ValueError(
+                "a `model` and a `dataset` must be given: what solves, and what it is measured on, for example "
+                "--model hf_mwp_quickstart/student --dataset asdiv_a."
+            )
+        if self.predictions is not None and Path(self.predictions).is_dir():
+            raise ValueError(f"`predictions` takes a file, and {self.predictions} is a folder: name a file in it.")
+
+
+@dataclass
+class CardArguments:
+    """Options of `hf-mwp card`."""
+
+    model: str | None = option(None, "Folder or Hub id of a solver (must be given).", Role.SOLVER)
+    output_dir: str | None = option(
+        None, "Folder for weights (half precision), processor and card (must be given).", Role.PLACE
+    )
+    part: str = option(
+        "solver",
+        "What to write: the solver, or its encoder alone, a student, with its code and a processor.",
+        choices=("solver", "encoder"),
+    )
+    model_id: str | None = option(None, "Name by which the card loads the model; the output folder if not given.")
+    stages: list[str] | None = option(None, "Folders of the runs that made the model, in their order.")
+    evaluations: list[str] | None = option(
+        None, "Folders of `hf-mwp evaluate` for this model, or for the solver that was built on this encoder."
+    )
+    teacher_evaluations: list[str] | None = option(None, "The same for its teacher.")
+    reranker: str | None = option(
+        None, "Folder or Hub id of the re-ranker to write beside the solver; the one beside it if not given."
+    )
+    summary: str = option("", "First paragraph of the card.")
+    notes: str = option("", "Last section of the card, or a Markdown file that holds it.")
+    license: str | None = option(None, "Licence identifier of the weights.")
+    overwrite: bool = option(False, "Replace the model that is in the folder.", Role.LAUNCH)
+
+    def __post_init__(self):
+        check_given(self, "model", "output_dir")
+        for name in ("summary", "notes"):
+            value = getattr(self, name)
+            if not isinstance(value, str):
+                raise ValueError(f"`{name}` needs a text, not {value!r}: put it in quotes.")
+
+
+# The names are those of trainers' configurations, whose import takes seconds.
+STAGES: dict[str, tuple[type | str, ...]] = {
+    "pretrain": (CorpusArguments, PretrainingArguments, ResumeArguments, "PreTrainingConfig"),
+    "train": (DataArguments, SolverArguments, RunArguments, "SolverConfig"),
+    "distill": (DataArguments, TeacherArguments, StudentArguments, RunArguments, "DistillationConfig"),
+    "mix": (MixArguments,),
+    "label": (LabelArguments,),
+    "rerank": (RerankArguments, DataArguments),
+    "evaluate": (EvaluateArguments, MeasuredDataArguments),
+    "card": (CardArguments,),
+}
+
+
+def types_of(command: str) -> list[type]:
+    """The dataclasses whose fields are the options of a command; none of one that is no stage."""
+
+    def load(name: str) -> type:
+        from .. import trainers
+
+        return getattr(trainers, name)
+
+    return [load(each) if isinstance(each, str) else each for each in STAGES.get(command, ())]
+
+
+@cache
+def options_of(command: str) -> dict[str, CommandOption]:
+    """The options of a command, by their names; none of one that is no stage."""
+    return options_in(*types_of(command))
+
+
+def options_with(command: str, role: Role) -> list[str]:
+    """The options of a command that have one of some roles joined by `|`, as they are declared."""
+    return [name for name, each in options_of(command).items() if each.role & role]
+
+
+def trains(command: str) -> bool:
+    """Whether a command trains, and may be started in several processes."""
+    return bool(options_with(command, Role.LENGTH))
