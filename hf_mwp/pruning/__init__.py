@@ -14,7 +14,7 @@ from .head_importance import (
     WeightNorm,
 )
 from .head_pruning_callback import HeadPruningCallback
-from .importance_heatmap import draw_importance, load_scores, save_scores
+from .importance_heatmap import draw_importance, rows_of, scores_of
 
 
 __all__ = [
@@ -31,8 +31,8 @@ __all__ = [
     "choose_heads",
     "draw_importance",
     "export_dense",
-    "load_scores",
     "prune_heads",
     "prune_neurons",
-    "save_scores",
+    "rows_of",
+    "scores_of",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -11,25 +10,13 @@ import torch
 from torch import Tensor
 
 
-def save_scores(scores: Tensor, path: str | Path) -> None:
-    """
-    Writes scores as JSON: a list for each layer, `null` where there is no head.
-
-    Args:
-        scores (`Tensor` of shape `(layers, heads)`): As [`HeadImportance.scores`] gives them.
-        path (`str` or `Path`): The file.
-    """
-    rows = [[score if math.isfinite(score) else None for score in row] for row in scores.tolist()]
-    Path(path).write_text(json.dumps(rows), encoding="utf-8")
-
-
-def load_scores(path: str | Path) -> Tensor:
-    """The scores that [`save_scores`] has written, NaN where there is no head."""
-    return scores_of(json.loads(Path(path).read_text(encoding="utf-8")))
+def rows_of(scores: Tensor) -> list[list[float | None]]:
+    """Scores `(layers, heads)` as JSON has them: a list for each layer, `None` where there is no head."""
+    return [[score if math.isfinite(score) else None for score in row] for row in scores.tolist()]
 
 
 def scores_of(rows: list[list[float | None]]) -> Tensor:
-    """An array of the lists that [`HeadPruningCallback`]'s log has of an event."""
+    """The reverse of [`rows_of`], also of the lists that [`HeadPruningCallback`]'s log has of an event."""
     array = torch.full((len(rows), max(map(len, rows), default=0)), torch.nan, dtype=torch.float64)
     for layer, row in enumerate(rows):
         for head, score in enumerate(row):
@@ -81,4 +68,4 @@ def draw_importance(scores: Tensor, path: str | Path, title: str = "Importance o
     return figure
 
 
-__all__ = ["draw_importance", "load_scores", "save_scores", "scores_of"]
+__all__ = ["draw_importance", "rows_of", "scores_of"]

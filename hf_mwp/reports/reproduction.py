@@ -141,6 +141,8 @@ class Reproduction:
         return self._changed[key]
 
     def _obstacle(self, arm: Arm, seed: int) -> str | None:
+        if arm.missing is not None:
+            return arm.missing
         recipe, stages = self.recipes[arm.name, seed], {each.name: each for each in self.stages(arm.name, seed)}
         if arm.weights is not None:
             missing = weights_missing(recipe.variables.get(arm.weights))

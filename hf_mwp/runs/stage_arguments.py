@@ -37,6 +37,41 @@ class MixArguments:
         self.pretrained = find_encoder(self.pretrained)
 
 
+# What ranks attention heads; the command line makes classes of them.
+IMPORTANCES = ("combined", "norm", "entropy", "peak", "gradient", "random")
+IMPORTANCE_HELP = (
+    "What ranks heads: combined (norm and entropy, by alpha), norm of their weights, entropy or peak of their "
+    "attention, gradient of the loss by their gate, or random."
+)
+
+
+@dataclass
+class PruneArguments:
+    """What is pruned, and where it goes."""
+
+    _argument_group_name = "pruning"
+
+    model: str | None = option(
+        None,
+        "Folder or Hub id of a trained solver (must be given).",
+        Role.SOLVER | Role.START | Role.TEACHER | Role.COMMON,
+    )
+    importance: str = option("combined", IMPORTANCE_HELP, Role.COMMON, IMPORTANCES)
+    generations_dir: str | None = option(
+        None, "Folder of the generations, which runs may share; generations in output_dir if not given.", Role.CACHE
+    )
+    test: bool = option(True, "Solve the test part with each generation.", Role.SAVED)
+    test_num_beams: int | None = option(None, "Beams for the test part; num_beams if not given.", Role.SAVED)
+    overwrite: bool = option(
+        False, "Replace the model in the folder; generations that are there are gone on from.", Role.LAUNCH
+    )
+
+    def __post_init__(self):
+        check_at_least_one(self, "test_num_beams")
+        if self.model is None:
+            raise ValueError("a `model` must be given: the folder or Hub id of a trained solver.")
+
+
 @dataclass
 class LabelArguments(SearchOptions):
     """Options of `hf-mwp label`."""
@@ -160,6 +195,7 @@ STAGES: dict[str, tuple[type | str, ...]] = {
     "pretrain": (CorpusArguments, PretrainingArguments, ResumeArguments, "PreTrainingConfig"),
     "train": (DataArguments, SolverArguments, RunArguments, "SolverConfig"),
     "distill": (DataArguments, TeacherArguments, StudentArguments, RunArguments, "DistillationConfig"),
+    "prune": (DataArguments, PruneArguments, "RecursiveDistillationConfig"),
     "mix": (MixArguments,),
     "label": (LabelArguments,),
     "rerank": (RerankArguments, DataArguments),

@@ -1,20 +1,18 @@
-import json
 import math
 
 import pytest
 import torch
 
-from hf_mwp.pruning import draw_importance, load_scores, save_scores
-from hf_mwp.pruning.importance_heatmap import scores_of
+from hf_mwp.pruning import draw_importance, rows_of, scores_of
 
 
 SCORES = torch.tensor([[0.5, 0.25, math.nan], [1.0, math.nan, 0.125]], dtype=torch.float64)
 
 
-def test_kept_and_read_again(tmp_path):
-    save_scores(SCORES, tmp_path / "scores.json")
-    assert json.loads((tmp_path / "scores.json").read_text()) == [[0.5, 0.25, None], [1.0, None, 0.125]]
-    again = load_scores(tmp_path / "scores.json")
+def test_as_json_has_them():
+    rows = rows_of(SCORES)
+    assert rows == [[0.5, 0.25, None], [1.0, None, 0.125]]
+    again = scores_of(rows)
     assert torch.equal(again.isnan(), SCORES.isnan()) and torch.equal(again.nan_to_num(), SCORES.nan_to_num())
     assert scores_of([[0.5], [None, 2.0]]).isnan().tolist() == [[False, True], [True, False]]
 

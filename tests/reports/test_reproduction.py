@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from hf_mwp.reports import ReportError, Reproduction, Table
+from hf_mwp.reports.results.markdown import to_markdown
 from tests.reports.grids import RECIPE, TABLE, Commands, write_table
 
 
@@ -251,3 +252,51 @@ def test_parameters_and_operations_need_no_weights(tmp_path):
 def test_unknown_arms_are_named(tmp_path):
     with pytest.raises(ReportError, match="unknown arm 'tree'. Did you mean 'three'"):
         reproduce(tmp_path, Commands(), arms=["tree"])
+
+
+def test_arms_that_read_different_figures_of_one_stage(tmp_path):
+    class Chains(Commands):
+        """An evaluation has three models, and fold 1 twice as many problems as fold 0."""
+
+        def evaluate(self, argv):
+            super().evaluate(argv)
+            options = yaml.safe_load(Path(argv[1]).read_text())
+            fold, path = options["fold"], Path(options["output_dir"]) / "metrics.json"
+            outcomes = ["0101" if fold else "10", "0111" if fold else "10", "1111" if fold else "11"]
+            models = [{"right": each.count("1") / len(each), "n": len(each), "outcomes": each} for each in outcomes]
+            path.write_text(json.dumps({"models": models}))
+
+    folds = {
+        f"fold{fold}": {
+            "stage": "evaluate",
+            "figure": "models/${generation}/right",
+            "count": "models/${generation}/n",
+            "outcomes": "models/${generation}/outcomes",
+            "changes": {"fold": fold},
+        }
+        for fold in (0, 1)
+    }
+    table = {
+        "variables": {"generation": 0, "fold": 0},
+        "changes": {"evaluate": {"fold": "${fold}"}},
+        "stages": {},
+        "columns": folds | {"all": {"pooled_of": ["fold0", "fold1"]}},
+        "arms": {
+            "dense": {},
+            "last": {"changes": {"generation": 2}},
+            "other": {"missing": "not here", "paper": {"all": 9}},
+        },
+        "compare_with": "dense",
+    }
+    commands = Chains()
+    result = reproduce(tmp_path, commands, table=table)
+    assert figures(result, "fold1") == {"dense": 50.0, "last": 100.0, "other": None}
+    # Three of six, not the mean of 50 and 50 %; all six.
+    assert figures(result, "all") == {"dense": 50.0, "last": 100.0, "other": None}
+    run = result.arms[1].runs[0]
+    assert (run.counts["all"], run.outcomes["all"], result.arms[0].runs[0].outcomes["all"]) == (6, "111111", "100101")
+    # Each fold's stage was run once for both arms.
+    assert commands.ran.count("evaluate") == 2
+    assert (result.arms[2].runs[0].state, result.arms[2].runs[0].reason) == ("skipped", "not here")
+    assert "last minus dense, all: +50.00, 95 % interval" in to_markdown(result)
+    assert "(6 pairs of problems, bootstrap over problems)" in to_markdown(result)

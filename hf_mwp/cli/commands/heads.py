@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from ...option_checks import check_at_least_one
 from ...option_roles import Role, option
+from ...runs.stage_arguments import IMPORTANCE_HELP, IMPORTANCES
 from ...store.files import write_whole
 from ...tasks.data_options import MeasuredDataArguments
 from ...tasks.math_word_problems import MathWordProblems
 from ...usage_error import UsageError
-from ..options.importance_options import importance_option, make_importance
+from ..options.importance import make_importance
 from ..options.parsing import parse
 from ..terminal.console import make_console, make_table
 
@@ -31,7 +32,7 @@ class HeadsArguments:
     model: str | None = option(
         None, "Folder or Hub id of a solver, or of any encoder with its tokenizer (must be given).", Role.COMMON
     )
-    importance: str = importance_option()
+    importance: str = option("combined", IMPORTANCE_HELP, Role.COMMON, IMPORTANCES)
     alpha: float = option(0.5, "Weight of the heads' norm against their entropy, of importance combined.")
     split: str = option("train", "Part of the data set on whose texts heads are scored.")
     num_batches: int = option(8, "Batches of them.")
@@ -59,7 +60,7 @@ def run(argv: list[str]) -> int:
         argument_types(),
         argv,
     )
-    from ...pruning import draw_heads
+    from ...pruning import draw_importance, rows_of
 
     console, task = make_console(), MathWordProblems(data_args)
     rows = task.part(args.split)
@@ -73,11 +74,13 @@ def run(argv: list[str]) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     title = f"{args.importance} of the heads of {Path(args.model).name}"
     known = {"model": args.model, "importance": args.importance, "dataset": task.name, "texts": len(rows)}
-    layers = [[score for score in row if score == score] for row in scores.tolist()]
+    layers = rows_of(scores)
     write_whole(folder / "heads.json", json.dumps(known | {"scores": layers}, indent=2) + "\n")
-    draw_heads(scores, folder / "heads.png", title=title)
+    draw_importance(scores, folder / "heads.png", title=title)
     headings = ["layer", *(f"head {head}" for head in range(scores.shape[1]))]
-    cells = ((str(layer), *(f"{score:.3f}" for score in row)) for layer, row in enumerate(layers))
+    cells = (
+        (str(layer), *("-" if score is None else f"{score:.3f}" for score in row)) for layer, row in enumerate(layers)
+    )
     console.print(make_table(title, headings, cells, right=headings))
     console.print(f"{folder} has heads.json, heads.png")
     return 0

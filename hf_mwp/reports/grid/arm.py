@@ -24,6 +24,7 @@ class Arm:
         weights (`str`, *optional*):
             Variable that names pretrained weights, a folder or Hub id; where they cannot be had, nothing is trained.
         layers (`int`, *optional*): Layers that the teacher must have; the arm is left out where it has fewer.
+        missing (`str`, *optional*): Why it cannot be run at all; the paper's figures are shown.
         note (`str`, *optional*): What a reader should know.
     """
 
@@ -35,6 +36,7 @@ class Arm:
     shape: Mapping[str, Any] | None = None
     weights: str | None = None
     layers: int | None = None
+    missing: str | None = None
     note: str = ""
 
     @classmethod

@@ -3,68 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...option_checks import check_at_least_one
-from ...option_roles import Role, option
-from ...runs.main_process import is_main_process
-from ...runs.run_folder import RunFolder, describe_contents
-from ...tasks.data_options import DataArguments
-from ...tasks.evaluation import Evaluation, evaluate_part, evaluate_trained
-from ...tasks.math_word_problems import MathWordProblems
-from ...usage_error import UsageError
-from ..options.importance_options import importance_option, make_importance
-from ..options.parsing import parse
-from ..options.training_options import PruningOptions
-from ..terminal.console import make_console, make_table, solving_bar
-from ..terminal.progress import RichProgressCallback
+from ....runs.main_process import is_main_process
+from ....runs.run_folder import RunFolder, describe_contents
+from ....runs.stage_arguments import PruneArguments, types_of
+from ....tasks.data_options import DataArguments
+from ....tasks.evaluation import Evaluation, evaluate_part, evaluate_trained
+from ....tasks.math_word_problems import MathWordProblems
+from ....usage_error import UsageError
+from ...options.importance import make_importance
+from ...options.parsing import parse
+from ...options.training_options import PruningOptions
+from ...terminal.console import make_console, make_table, solving_bar
+from ...terminal.progress import RichProgressCallback
 
 
 if TYPE_CHECKING:
     from rich.table import Table
     from transformers import PreTrainedModel
 
-    from ...tasks.task import Task
-    from ...trainers import DistillationTrainer, Generation
+    from ....tasks.task import Task
+    from ....trainers import DistillationTrainer, Generation
 
 PICTURE = "accuracy_latency.png"
-
-
-@dataclass
-class PruneArguments:
-    """What is pruned, and where it goes."""
-
-    _argument_group_name = "pruning"
-
-    model: str | None = option(
-        None, "Folder or Hub id of a trained solver (must be given).", Role.SOLVER | Role.START | Role.COMMON
-    )
-    importance: str = importance_option()
-    generations_dir: str | None = option(
-        None, "Folder of the generations, which runs may share; generations in output_dir if not given.", Role.CACHE
-    )
-    test: bool = option(True, "Solve the test part with each generation.", Role.SAVED)
-    test_num_beams: int | None = option(None, "Beams for the test part; num_beams if not given.", Role.SAVED)
-    overwrite: bool = option(
-        False, "Replace the model in the folder; generations that are there are gone on from.", Role.LAUNCH
-    )
-
-    def __post_init__(self):
-        check_at_least_one(self, "test_num_beams")
-        if self.model is None:
-            raise ValueError("a `model` must be given: the folder or Hub id of a trained solver.")
 
 
 COMMON = (DataArguments, PruneArguments, PruningOptions)
 
 
-def argument_types() -> list[type]:
-    """Dataclasses whose fields are the options."""
-    from ...trainers import RecursiveDistillationConfig
-
-    return [DataArguments, PruneArguments, RecursiveDistillationConfig]
+argument_types = partial(types_of, "prune")
 
 
 def run(argv: list[str]) -> int:
@@ -77,7 +47,7 @@ def run(argv: list[str]) -> int:
         argv,
         common=COMMON,
     )
-    from ...trainers import recursive_distillation
+    from ....trainers import recursive_distillation
 
     console = make_console()
     with RunFolder(config.output_dir, "prune", values, begin=False) as folder:
@@ -149,8 +119,8 @@ def metrics_of(model: PreTrainedModel, dense: Mapping[str, Any], generations: Se
     What `metrics.json` says: `models`, the one that was given and the generations, with figures, costs, and what each
     saves (shares of the first one's costs); and the last one's figures and savings.
     """
-    from ...metrics import compare_costs
-    from ...models.architecture import find_encoder, layer_parts
+    from ....metrics import compare_costs
+    from ....models.architecture import find_encoder, layer_parts
 
     students = [each.load().to(model.device).eval() for each in generations]
     encoders = {str(number): find_encoder(each) for number, each in enumerate([model.eval(), *students])}

@@ -1,0 +1,48 @@
+import json
+
+import pytest
+
+from hf_mwp.cli.main import main
+from hf_mwp.models import MwpSolver
+from hf_mwp.models.architecture import layer_parts
+from tests.pruning.encoders import tiny_encoder
+from tests.tiny import tiny_tokenizer
+
+
+def test_heads_of_a_solver_are_scored_and_drawn(problems, solver_folder, tmp_path, capsys):
+    argv = ["heads", "--model", str(solver_folder), "--dataset", str(problems), "--output_dir", str(tmp_path)]
+    assert main([*argv, "--num_batches=1", "--batch_size=4"]) == 0
+    kept = json.loads((tmp_path / "heads.json").read_text())
+    counts = [parts.num_heads for parts in layer_parts(MwpSolver.from_pretrained(solver_folder))]
+    assert [len(row) for row in kept["scores"]] == counts
+    # Norm and entropy on a scale from 0 to 1 each, half and half.
+    assert all(0 <= score <= 1 for row in kept["scores"] for score in row)
+    assert (kept["importance"], kept["texts"]) == ("combined", 4)
+    assert (tmp_path / "heads.png").read_bytes().startswith(b"\x89PNG")
+    assert f"{kept['scores'][0][0]:.3f}" in capsys.readouterr().out
+
+
+def test_of_any_encoder_with_its_tokenizer(problems, tmp_path, capsys):
+    tokenizer = tiny_tokenizer()
+    tiny_encoder("bert", vocab_size=len(tokenizer)).save_pretrained(tmp_path / "bert")
+    argv = ["heads", "--model", str(tmp_path / "bert"), "--dataset", str(problems), "--output_dir", str(tmp_path)]
+    assert main([*argv, "--importance", "entropy"]) == 1
+    assert "cannot be loaded with its tokenizer" in capsys.readouterr().err
+    tokenizer.save_pretrained(tmp_path / "bert")
+    assert main([*argv, "--importance", "entropy"]) == 0
+    assert main([*argv, "--importance", "gradient"]) == 1
+    assert "batches with labels" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("importance", ["norm", "peak", "random"])
+def test_each_name_is_a_score(importance, problems, solver_folder, tmp_path):
+    argv = ["heads", "--model", str(solver_folder), "--dataset", str(problems), "--output_dir", str(tmp_path)]
+    assert main([*argv, "--importance", importance, "--num_batches=1", "--batch_size=2"]) == 0
+    assert json.loads((tmp_path / "heads.json").read_text())["importance"] == importance
+
+
+def test_what_is_wrong_is_named(problems, solver_folder, capsys):
+    assert main(["heads", "--dataset", str(problems)]) == 1
+    assert "a `model` must be given" in capsys.readouterr().err
+    assert main(["heads", "--model", str(solver_folder), "--dataset", str(problems), "--split", "dev"]) == 1
+    assert "has no 'dev' part; it has train" in capsys.readouterr().err
