@@ -249,13 +249,8 @@ class Expression:
 
     def bind(self, numbers: Sequence[str]) -> "Expression":
         """
-        The same tree with literals in the slots.
-
-        Args:
-            numbers (`Sequence[str]`): The literal of slot `N0`, of `N1`, ... as written.
-
-        Raises:
-            ExpressionError: for a slot without a number, or a number that is none.
+        The same tree with the literals of slot `N0`, of `N1`, ... as written; `ExpressionError` for a slot without a
+        number, or a number that is none.
         """
         tokens = []
         for node in self._nodes():

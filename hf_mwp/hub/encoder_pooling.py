@@ -13,17 +13,11 @@ from ..models.mwp_student.layers_mwp_student import MwpStudentPooler
 
 def with_pooling_layer(encoder: MwpStudentModel) -> MwpStudentModel:
     """
-    An encoder with a pooling layer, so that its folder has all weights that `AutoModel` looks for. Without one each
-    loading would report it missing and make another random one.
+    The encoder itself if it has a pooling layer, otherwise a copy with one, so that its folder has all weights that
+    `AutoModel` looks for. Without one each loading would report it missing and make another random one.
 
     Solvers read no pooled output and have no pooling layer that was trained. The one added here has the identity as
     its weight and no bias: `pooler_output` is the tanh of the first token's last state.
-
-    Args:
-        encoder ([`MwpStudentModel`]): The encoder; it is not changed.
-
-    Returns:
-        [`MwpStudentModel`]: the encoder itself if it has a pooling layer, otherwise a copy that has one.
     """
     if encoder.pooler is not None:
         return encoder

@@ -50,13 +50,8 @@ EXAMPLES = {
 
 def usage_section(task: str, model_id: str, language: str, indexed_numbers: bool) -> str:
     """
-    The section, with code that runs as it stands.
-
-    Args:
-        task (`str`): Name of the model's pipeline.
-        model_id (`str`): Folder or Hub id by which the model is loaded.
-        language (`str`): Language of the texts.
-        indexed_numbers (`bool`): Whether numbers are read as `[NUM0]`, `[NUM1]`, ... and not all as `[NUM]`.
+    The section for the name of the model's pipeline, with code that runs as it stands. Numbers are read as `[NUM0]`,
+    `[NUM1]`, ... if they are indexed, and not all as `[NUM]`.
     """
     language = language if language in EXAMPLES else "en"
     example = EXAMPLES[language]

@@ -33,17 +33,7 @@ class Latency:
 
 
 def measure_latency(function: Callable[[], object], repeats: int = 20, warmup: int = 3) -> Latency:
-    """
-    Times a call.
-
-    Args:
-        function (`Callable`): Called without arguments. CUDA work it starts is waited for.
-        repeats (`int`, *optional*, defaults to 20): Number of timed calls.
-        warmup (`int`, *optional*, defaults to 3): Number of calls before them.
-
-    Raises:
-        ValueError: if `repeats` is not positive.
-    """
+    """Times a call without arguments as [`compare_latency`] times several."""
     return compare_latency({"function": function}, repeats=repeats, warmup=warmup)["function"]
 
 

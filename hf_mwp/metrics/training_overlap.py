@@ -68,11 +68,8 @@ class TrainingOverlap:
         self, problems: Sequence[MathWordProblem], scores: Sequence[PredictionScore]
     ) -> dict[str, dict[str, float]]:
         """
-        [`accuracy_report`] of each of [`~TrainingOverlap.groups`]; a group of no problem is there, with `num_problems`
-        0.
-
-        Args:
-            problems (`Sequence[MathWordProblem]`), scores (`Sequence[PredictionScore]`): Of a model's answers.
+        [`accuracy_report`] of the scores of a model's answers for each of [`~TrainingOverlap.groups`]; a group of no
+        problem is there, with `num_problems` 0.
         """
         groups = self.groups(problems)
         return {name: accuracy_report([scores[row] for row in rows]) for name, rows in groups.items()}

@@ -5,7 +5,7 @@ torch.
 
 from .answer import answer_half_unit, answer_value
 from .errors import ProblemError
-from .keywords import KeywordGroup, find_keywords, keyword_groups
+from .keywords import find_keywords
 from .math_word_problem import MathWordProblem
 from .numbers.masked_text import MaskedText, mask_numbers
 from .numbers.number_finding import find_numbers
@@ -19,7 +19,6 @@ from .tagging.tagged_word import TaggedWord
 
 __all__ = [
     "JiebaTagger",
-    "KeywordGroup",
     "LtpTagger",
     "MaskedText",
     "MathWordProblem",
@@ -31,7 +30,6 @@ __all__ = [
     "answer_value",
     "find_keywords",
     "find_numbers",
-    "keyword_groups",
     "load_tagger",
     "mask_numbers",
     "refusal",

@@ -1,8 +1,6 @@
 """Words of a problem that carry its mathematics."""
 
 import re
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,41 +13,9 @@ _COUNTS = "0-9０-９%％）)\\]一二两三四五六七八九十百千万亿半
 _SPACES = " \\u3000"
 
 
-@dataclass(frozen=True)
-class KeywordGroup:
+def find_keywords(text: str, language: str = "zh") -> list[tuple[int, int]]:
     """
-    Keywords of one kind.
-
-    Args:
-        name (`str`): The kind: `"comparison"`, `"totals"`, ...
-        reason (`str`): Why these words matter for solving.
-        words (`tuple[str, ...]`): The words.
-        after_number (`bool`, *optional*, defaults to `False`): Whether they count only behind a number or a word that
-            counts.
-    """
-
-    name: str
-    reason: str
-    words: tuple[str, ...]
-    after_number: bool = False
-
-
-def keyword_groups(language: str = "zh") -> list[KeywordGroup]:
-    """
-    The keywords of a language, by kind. They are data: `keywords_zh.yaml` and `keywords_en.yaml` beside this file.
-
-    Args:
-        language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`.
-
-    Raises:
-        ValueError: for another language.
-    """
-    return [KeywordGroup(**group | {"words": tuple(group["words"])}) for group in read_keywords(language)["groups"]]
-
-
-def find_keywords(text: str, language: str = "zh", groups: Collection[str] | None = None) -> list[tuple[int, int]]:
-    """
-    Where keywords stand in a text.
+    Where keywords stand in a text: half-open character ranges that do not overlap, by position.
 
     The masked language modelling of the first paper favours them ("we pay more attention to the mask of mathematical
     keywords and numbers", section Pretraining Tasks); the paper has no list, so ours is one of its gaps. From left to
@@ -58,14 +24,7 @@ def find_keywords(text: str, language: str = "zh", groups: Collection[str] | Non
 
     Args:
         text (`str`): The text, with its numbers or with placeholders in their place.
-        language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`.
-        groups (`Collection[str]`, *optional*): Names of the groups that count; by default all do.
-
-    Returns:
-        `list[tuple[int, int]]`: half-open character ranges that do not overlap, by position.
-
-    Raises:
-        ValueError: for another language, or a group that there is not.
+        language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`; `ValueError` for another one.
 
     Example:
 
@@ -75,13 +34,17 @@ def find_keywords(text: str, language: str = "zh", groups: Collection[str] | Non
     ['比', '多', '个', '人', '一共', '多少', '个']
     ```
     """
-    pattern, keywords = _matcher(language, None if groups is None else frozenset(groups))
-    return [match.span() for match in pattern.finditer(text) if match.group().lower() in keywords]
+    # Exceptions match too, so that nothing inside them does.
+    pattern, exceptions = _matcher(language)
+    return [match.span() for match in pattern.finditer(text) if match.group().lower() not in exceptions]
 
 
 @cache
 def read_keywords(language: str) -> dict[str, Any]:
-    """What the keyword file of a language holds: its `groups`, and the `exceptions` inside which none counts."""
+    """
+    What `keywords_zh.yaml` or `keywords_en.yaml` holds: its `groups`, each with a name, the reason why its words
+    matter, the words, and whether they count only `after_number`; and the `exceptions` inside which none counts.
+    """
     import yaml
 
     if language not in LANGUAGES:
@@ -90,35 +53,23 @@ def read_keywords(language: str) -> dict[str, Any]:
 
 
 @cache
-def _matcher(language: str, names: frozenset[str] | None) -> tuple[re.Pattern[str], frozenset[str]]:
-    """
-    A pattern for all words, and those among them that count. Exceptions and the keywords of other groups match too, so
-    that nothing inside them does.
-    """
-    groups = keyword_groups(language)
-    unknown = (names or frozenset()) - {group.name for group in groups}
-    if unknown:
-        there = ", ".join(group.name for group in groups)
-        raise ValueError(f"there is no group of keywords {', '.join(sorted(unknown))}: there are {there}")
-    exceptions = read_keywords(language)["exceptions"]
-    anywhere = {word for group in groups if not group.after_number for word in group.words}.union(exceptions)
-    behind = {word for group in groups if group.after_number for word in group.words} - anywhere
-    chosen = {word for group in groups if names is None or group.name in names for word in group.words}
-    return _compile(anywhere, behind), frozenset(chosen.difference(exceptions))
-
-
-def _compile(anywhere: Iterable[str], behind: Iterable[str]) -> re.Pattern[str]:
-    """Branches by first character, each with its longest word first: quick, since each begins with a literal."""
+def _matcher(language: str) -> tuple[re.Pattern[str], frozenset[str]]:
+    """A pattern for all keywords and exceptions, by first character, the longest word first; and the exceptions."""
+    content = read_keywords(language)
+    exceptions = frozenset(content["exceptions"])
+    words: dict[bool, set[str]] = {False: set(exceptions), True: set()}
+    for group in content["groups"]:
+        words[group.get("after_number", False)].update(group["words"])
     branches: dict[str, list[tuple[str, str]]] = {}
-    for words, counts in ((anywhere, ""), (behind, _COUNTS)):
-        for word in words:
+    for group, counts in ((words[False], ""), (words[True] - words[False], _COUNTS)):
+        for word in group:
             branches.setdefault(word[0], []).append((word, _condition(word, counts)))
     parts = []
     for first, words in sorted(branches.items()):
         words.sort(key=lambda pair: (-len(pair[0]), pair[0]))
         rests = "|".join(re.escape(word[1:]) + condition for word, condition in words)
         parts.append(f"{re.escape(first)}(?:{rests})")
-    return re.compile("|".join(parts), flags=re.IGNORECASE)
+    return re.compile("|".join(parts), flags=re.IGNORECASE), exceptions
 
 
 def _condition(word: str, counts: str) -> str:

@@ -6,15 +6,10 @@ from .math_word_problem import MathWordProblem
 
 def refusal(problem: MathWordProblem) -> str | None:
     """
-    Why a problem gets no answer, whoever solves it: pipeline, command line, evaluation and labelling ask here.
+    Why a problem gets no answer, whoever solves it, in a sentence for the reader; `None` if it can be solved.
+    Pipeline, command line, evaluation and labelling ask here.
 
     Without a number in the text there is nothing to calculate with; an equation of constants alone would be a guess.
-
-    Args:
-        problem ([`MathWordProblem`]): The problem.
-
-    Returns:
-        `str`, a sentence for the reader, or `None` if the problem can be solved.
     """
     try:
         problem.text.encode("utf-8")

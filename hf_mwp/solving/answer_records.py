@@ -17,12 +17,8 @@ def answer_records(
     prediction: SolverPrediction, top_k: int = 1, min_score: float | None = None
 ) -> list[dict[str, Any]]:
     """
-    The best answers to a problem, each as [`MathWordProblemPipeline`] describes it.
-
-    Args:
-        prediction ([`SolverPrediction`]): With all beams if there is a `min_score`.
-        top_k (`int`, *optional*, defaults to 1): Most of them.
-        min_score (`float`, *optional*): Probability, of ranked answers plausibility, below which there is no answer.
+    The best `top_k` answers to a problem, each as [`MathWordProblemPipeline`] describes it. Below `min_score`, a
+    probability or, of ranked answers, a plausibility, there is no answer; the prediction then has to have all beams.
     """
     problem, beam = prediction.problem, prediction.beam
     if beam.unknown_share is None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +35,14 @@ def kept_records(
     name = fingerprint(facts)
     store = RowStore(Path(folder) / name[:16], name)
     columns = pyarrow.schema({"key": pyarrow.binary(16), "record": pyarrow.string()})
-    with store.locked(), store.writing(columns):
-        for chunk in chunks:
-            keys = [bytes.fromhex(fingerprint(asdict(problem))) for problem in chunk]
-            if len(missing := store.missing(keys)):
+    keys = [[bytes.fromhex(fingerprint(asdict(problem))) for problem in chunk] for chunk in chunks]
+    with ExitStack() as stack:
+        if len(store.missing(list(chain.from_iterable(keys)))):
+            stack.enter_context(store.locked())
+            stack.enter_context(store.writing(columns))
+        for chunk, own in zip(chunks, keys, strict=True):
+            if len(missing := store.missing(own)):
                 records = [json.dumps(record) for record in make([chunk[place] for place in missing])]
-                store.append({"key": [keys[place] for place in missing], "record": records})
+                store.append({"key": [own[place] for place in missing], "record": records})
                 store.complete()
-            yield [json.loads(row["record"]) for row in store.rows(store.find(keys), ["record"])]
+            yield [json.loads(row["record"]) for row in store.rows(store.find(own), ["record"])]

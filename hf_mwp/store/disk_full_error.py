@@ -20,11 +20,8 @@ _SAID = re.compile(
 
 class DiskFullError(OSError):
     """
-    A disk is full; the text names the folder, the bytes that are free, and what to do.
-
-    Args:
-        folder (`str` or `PathLike`): Where was written.
-        remedy (`str`): What is left and what to do.
+    A disk is full; the text names the folder that was written to, the bytes that are free, what is left and what to
+    do.
     """
 
     def __init__(self, folder: str | os.PathLike, remedy: str):

@@ -20,8 +20,10 @@ class MwpCollator:
         self.processor, self.trees = processor, trees
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
-        """Returns `input_ids`, `attention_mask`, `number_positions`, `number_groups` and, when all problems have
-        them, `labels` (B, T; -100 where padded) and `trees` ([`TreeBatch`])."""
+        """
+        Gives `input_ids`, `attention_mask`, `number_positions`, `number_groups` and, when all problems have them,
+        `labels` (B, T; -100 where padded) and `trees` ([`TreeBatch`]).
+        """
         names = ("input_ids", "number_positions", "number_groups")
         batch = dict(self.processor.pad({name: [feature[name] for feature in features] for name in names}))
         labels = [feature.get("labels") for feature in features]

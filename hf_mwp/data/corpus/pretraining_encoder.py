@@ -23,13 +23,8 @@ SPECIAL, ORDINARY, KEYWORD, NUMBER = range(4)
 
 def pos_label_list(tags: Sequence[str]) -> list[str]:
     """
-    Labels of token-wise tagging: `B-` for the first token of a word, `I-` for those that continue it.
-
-    Args:
-        tags (`Sequence[str]`): The tagger's tags.
-
-    Returns:
-        `list[str]`: `["B-n", "I-n", "B-v", "I-v", ...]`, in the order of the sorted tags.
+    Labels of token-wise tagging in the order of the sorted tags, `["B-n", "I-n", "B-v", ...]`: `B-` for the first
+    token of a word, `I-` for those that continue it.
     """
     return [f"{prefix}-{tag}" for tag in sorted(set(tags)) for prefix in "BI"]
 

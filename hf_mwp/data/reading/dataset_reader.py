@@ -11,13 +11,9 @@ from .record import Record
 
 class RecordReader:
     """
-    The files of a folder. Each may be there plain or, with `.gz` added to its name, gzipped.
-
-    Args:
-        folder (`Path`): The folder.
-        on_error (`str`, *optional*, defaults to `"raise"`): `"raise"`: the first damaged record raises. `"skip"`: it
-            is left out and its error kept in `damaged`.
-        origin (`str`, *optional*, defaults to `""`): Where the files are to be had; told when one is missing.
+    The files of a folder, each plain or, with `.gz` added to its name, gzipped. Where `on_error` is `"skip"`, damaged
+    records are left out and their errors kept in `damaged`; with `"raise"` the first one raises. Where a file is
+    missing, the error says with `origin` where it is to be had.
     """
 
     def __init__(self, folder: Path, on_error: str = "raise", origin: str = ""):

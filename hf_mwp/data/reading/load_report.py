@@ -134,13 +134,8 @@ class LoadReport:
 
 def dataset_report(dataset: Dataset | DatasetDict) -> LoadReport:
     """
-    The report of a loaded data set, also after `map`, `select` and saving to disk.
-
-    Args:
-        dataset (`Dataset` or `DatasetDict`): What [`load_mwp_dataset`] returned, or one of its splits.
-
-    Raises:
-        DataError: if it was not loaded by [`load_mwp_dataset`].
+    The report of what [`load_mwp_dataset`] returned, or of one of its splits, also after `map`, `select` and saving to
+    disk; `DataError` for other data sets.
     """
     split = next(iter(dataset.values())) if isinstance(dataset, Mapping) else dataset
     try:

@@ -65,12 +65,8 @@ def make_row(
 
 def problem_from_row(row: Mapping[str, Any], numerals: bool | None = None) -> MathWordProblem:
     """
-    The problem that a row of the schema describes.
-
-    Args:
-        row (`Mapping`): A row of [`load_mwp_dataset`]. Only `text` is needed; the language is Chinese if there is
-            none.
-        numerals (`bool`, *optional*): Whether numerals in words are numbers; by default in English, not in Chinese.
+    The problem that a row of [`load_mwp_dataset`] describes. Only `text` is needed; the language is Chinese if there
+    is none. Numerals in words are numbers by default in English, not in Chinese.
     """
     return MathWordProblem(
         text=row["text"],

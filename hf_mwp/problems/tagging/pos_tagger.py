@@ -24,25 +24,14 @@ class PosTagger(Protocol):
     fingerprint: str
 
     def tag(self, texts: Sequence[str]) -> list[list[TaggedWord]]:
-        """
-        Words of each text, from left to right.
-
-        Args:
-            texts (`Sequence[str]`): A batch of texts, each of any length.
-        """
+        """Words of each text of a batch, from left to right; texts may be of any length."""
         ...
 
 
 def load_tagger(name: str) -> PosTagger:
     """
-    A tagger by its name.
-
-    Args:
-        name (`str`): `"jieba"`, or `"ltp:"` and the folder or Hub id of an LTP model: `"ltp:LTP/small"`,
-            `"ltp:models/legacy"`.
-
-    Raises:
-        ProblemError: for another name, and if the tagger's package or model is missing.
+    A tagger by its name: `"jieba"`, or `"ltp:"` and the folder or Hub id of an LTP model, as in `"ltp:LTP/small"` or
+    `"ltp:models/legacy"`. `ProblemError` for another name, and if the tagger's package or model is missing.
     """
     kind, source = split_tagger(name)
     if kind == "jieba":
