@@ -77,22 +77,18 @@ class PreTrainingTrainer(BaseTrainer):
         basic problem understanding.
 
     Example:
-
-    ```python
-    >>> corpus = tag_corpus(read_texts(["problems.txt"]), load_tagger("jieba"), cache_dir="tags")
-    >>> processor = MwpProcessor(tokenizer, indexed_numbers=True)
-    >>> config = MwpStudentConfig(
-    ...     vocab_size=len(tokenizer), pos_labels=pos_label_list(corpus.tags), pos_tagger=corpus.tagger
-    ... )
-    >>> trainer = PreTrainingTrainer(
-    ...     model=MwpStudentForPreTraining(config),
-    ...     args=PreTrainingConfig(output_dir="student"),
-    ...     train_dataset=corpus,
-    ...     processing_class=processor,
-    ... )
-    >>> trainer.train()
-    >>> trainer.evaluate()["eval_pos_f1"]
-    ```
+        >>> corpus = tag_corpus(read_texts(["problems.txt"]), load_tagger("jieba"), cache_dir="tags")
+        >>> processor = MwpProcessor(tokenizer, indexed_numbers=True)
+        >>> config = MwpStudentConfig(
+        ...     vocab_size=len(tokenizer), pos_labels=pos_label_list(corpus.tags), pos_tagger=corpus.tagger
+        ... )
+        >>> trainer = PreTrainingTrainer(
+        ...     model=MwpStudentForPreTraining(config),
+        ...     args=PreTrainingConfig(output_dir="student"),
+        ...     train_dataset=corpus,
+        ...     processing_class=processor,
+        ... )
+        >>> trainer.train()
     """
 
     config_class = PreTrainingConfig
