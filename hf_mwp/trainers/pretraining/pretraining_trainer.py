@@ -107,7 +107,7 @@ class PreTrainingTrainer(BaseTrainer):
         progress: Callable[[int, int | None], None] | None = None,
         **kwargs,
     ) -> None:
-        args = self._checked(args)
+        args = self._checked(args, PreTrainingConfig)
         if not isinstance(processing_class, MwpProcessor):
             raise TypeError(
                 f"`processing_class` must be an `MwpProcessor`, got `{type(processing_class).__name__}`: make one "
