@@ -1,5 +1,6 @@
 """What holds for all tests: no network, one thread, and deprecated use of transformers is a failure."""
 
+import gc
 import json
 import logging
 import os
@@ -28,6 +29,16 @@ def no_deprecated_use():
     logger.addHandler(handler)
     yield
     logger.removeHandler(handler)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def imported_is_not_garbage():
+    """
+    `Trainer` collects garbage before each training, which would look at every object of torch and transformers again
+    and take longer than a training of the tests.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

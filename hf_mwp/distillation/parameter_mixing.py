@@ -47,10 +47,7 @@ def mix_parameters(
         `theta = 0.2`.
 
     Example:
-
-    ```python
-    >>> student = mix_parameters(MwpStudentForPreTraining.from_pretrained("pretrained"), distilled_solver)
-    ```
+        >>> student = mix_parameters(MwpStudentForPreTraining.from_pretrained("pretrained"), distilled_solver)
     """
     if not 0 <= theta <= 1:
         raise ValueError(f"`theta` must be from 0 to 1, got {theta}.")
@@ -79,9 +76,7 @@ def mix_parameters(
 def check_mixing(pretrained: Weights, distilled: Weights) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """
     The state dicts of what two models, as in [`mix_parameters`], have in common; those of modules share their memory.
-
-    Raises:
-        ValueError: their names or shapes differ.
+    Raises `ValueError` if their names or shapes differ.
     """
     if isinstance(pretrained, nn.Module) and isinstance(distilled, nn.Module):
         if type(pretrained) is not type(distilled):

@@ -18,8 +18,7 @@ class CKDPairLoss(nn.Module):
         - Distilling Linguistic Context for Language Model Compression: https://huggingface.co/papers/2109.08359
           (contextual knowledge distillation, the pair-wise part; of its measures the cosine, which no scale changes)
 
-    Requirements:
-        1. Widths may differ: no projection is needed.
+    Requirements: Widths may differ: no projection is needed.
 
     Inputs:
         - student (`torch.Tensor`): `(batch, items, width)`.

@@ -24,16 +24,14 @@ class CKDTripleLoss(nn.Module):
         - Distilling Linguistic Context for Language Model Compression: https://huggingface.co/papers/2109.08359
           (contextual knowledge distillation, the triple-wise part)
 
-    Requirements:
-        1. Widths may differ: no projection is needed.
+    Requirements: Widths may differ: no projection is needed.
 
     Inputs:
         - student (`torch.Tensor`): `(batch, items, width)`.
         - teacher (`torch.Tensor`): the same but for the width; receives no gradient.
         - mask (`torch.Tensor`, *optional*): `(batch, items)`, true or non-zero where an item counts.
 
-    Relations:
-        - [`CKDPairLoss`] is its other part.
+    Relations: [`CKDPairLoss`] is its other part.
 
     Example:
         >>> CKDTripleLoss(window=2)(student_states[1], teacher_states[4], mask=batch["attention_mask"])

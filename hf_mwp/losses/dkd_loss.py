@@ -25,8 +25,7 @@ class DKDLoss(nn.Module):
         scale_by_square (`bool`, *optional*, defaults to `True`), reduction (`str`, *optional*, defaults to `"mean"`):
             As in [`LogitDistillationLoss`].
 
-    References:
-        - Decoupled Knowledge Distillation: https://huggingface.co/papers/2203.08679 (equation 7)
+    References: Decoupled Knowledge Distillation: https://huggingface.co/papers/2203.08679 (equation 7)
 
     Requirements:
         1. As in [`LogitDistillationLoss`]: the same classes in the same order; forbidden ones stay out of both parts.

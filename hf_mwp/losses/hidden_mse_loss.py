@@ -30,8 +30,7 @@ class HiddenMSELoss(nn.Module):
         - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero where a token counts; usually the
           attention mask.
 
-    Relations:
-        - [`LogitDistillationLoss`] compares the models' outputs and needs no layer mapping.
+    Relations: [`LogitDistillationLoss`] compares the models' outputs and needs no layer mapping.
 
     Example:
         >>> HiddenMSELoss()(projection(student_states[1]), teacher_states[4], mask=batch["attention_mask"])

@@ -41,8 +41,7 @@ class LogitDistillationLoss(nn.Module):
         - teacher_logits (`torch.Tensor`): the same shape; receives no gradient.
         - mask (`torch.Tensor`, *optional*): the shape without the classes; true or non-zero where a position counts.
 
-    Relations:
-        - [`HiddenMSELoss`] compares what the encoder computes inside instead of what the model finally says.
+    Relations: [`HiddenMSELoss`] compares what the encoder computes inside instead of what the model finally says.
 
     Example:
         >>> LogitDistillationLoss()(student(**batch).logits, teacher(**batch).logits, batch["labels"] != -100)

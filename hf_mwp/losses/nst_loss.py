@@ -23,8 +23,7 @@ class NSTLoss(nn.Module):
         - A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), table 6, "NST
           matrix"
 
-    Requirements:
-        1. Widths may differ: no projection is needed.
+    Requirements: Widths may differ: no projection is needed.
 
     Inputs:
         - student_hidden (`torch.Tensor` or `Sequence[torch.Tensor]`): the states `(batch, tokens, width)` of a layer,

@@ -30,8 +30,7 @@ class PKDLoss(nn.Module):
         - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero where a token counts; the first one of
           a text is its `[CLS]`.
 
-    Relations:
-        - [`HiddenMSELoss`] compares all tokens, and their lengths as well.
+    Relations: [`HiddenMSELoss`] compares all tokens, and their lengths as well.
 
     Example:
         >>> PKDLoss()(student_states[1:4], teacher_states[4:13:4], mask=batch["attention_mask"])

@@ -24,8 +24,7 @@ class RelationLoss(nn.Module):
           the sum of queries', keys' and values' relations)
         - MiniLM: https://huggingface.co/papers/2002.10957 (value relations)
 
-    Requirements:
-        1. Neither widths nor numbers of attention heads need be the same.
+    Requirements: Neither widths nor numbers of attention heads need be the same.
 
     Inputs:
         - student (`torch.Tensor`): `(batch, tokens, width)`, queries, keys or values of all heads of a layer.

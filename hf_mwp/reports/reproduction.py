@@ -59,10 +59,8 @@ class Reproduction:
         self.chosen = set(table.arms) if arms is None else set(arms)
         self.budget = str(budget or table.recipe.get("budget"))
         self.teacher_stage = table.content.get("teacher_stage", "teacher")
-        first = next(iter(table.arms.values()))
-        variables = self._recipe(first, None).variables
-        self.seeds = list(seeds or [variables.get("seed", 42)])
-        self.variables = variables
+        self.variables = self._recipe(next(iter(table.arms.values())), None).variables
+        self.seeds = list(seeds or [self.variables.get("seed", 42)])
         self._failed: dict[str, str] = {}
         self._obstacles: dict[tuple[str, int], str | None] = {}
         self._stages: dict[tuple[str, int], list[Stage]] = {}

@@ -42,13 +42,11 @@ def reproduce_table(
 
     Args:
         path (`str` or `Path`): The YAML file, see [`Table`].
-        commands (`Mapping[str, Callable]`): By name, functions that take arguments as the command line gives them.
         output_dir (`str` or `Path`, *optional*): Folder of all; `runs/` and the recipe's name by default.
-        budget (`str`, *optional*), seeds (`Sequence[int]`, *optional*), arms (`Sequence[str]`, *optional*),
-        changes (`Mapping`, *optional*), launch (`str`, *optional*): As [`Reproduction`] takes them.
+        budget, seeds, arms, changes, launch: As in [`Reproduction`].
+        commands, on_stage, on_run: As in [`Reproduction.run`].
         check (`Callable`, *optional*): Called with each stage before the first one is run; raises if one is wrong.
         on_plan (`Callable`, *optional*): Called with the [`Reproduction`] before anything is run.
-        on_stage (`Callable`, *optional*), on_run (`Callable`, *optional*): As [`Reproduction.run`] takes them.
         dry_run (`bool`, *optional*, defaults to `False`): Run nothing.
         base (`str` or `Path`, *optional*): A recipe that takes the place of the one that the table names.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from transformers import TrainingArguments
@@ -11,6 +12,11 @@ from .argument_checks import check_packages, check_types, check_values
 
 
 ANSWER_RULES = ("annotated", "peers")
+
+
+def setting(default: Any, help: str, **metadata: Any) -> Any:
+    """A field of a config, with what `--help` says of it."""
+    return field(default=default, metadata={"help": help, **metadata})
 
 
 @dataclass
@@ -38,53 +44,41 @@ class BaseConfig(TrainingArguments):
     little memory), `logging_steps=50`.
     """
 
-    train_sampling_strategy: str = field(
-        default="group_by_length",
-        metadata={
-            "help": "How training examples are ordered.",
-            "choices": ["random", "sequential", "group_by_length", "batch_rebalance"],
-        },
+    train_sampling_strategy: str = setting(
+        "group_by_length",
+        "How training examples are ordered.",
+        choices=["random", "sequential", "group_by_length", "batch_rebalance"],
     )
-    per_device_eval_batch_size: int = field(default=64, metadata={"help": "Examples per device while evaluating."})
-    warmup_steps: float = field(
-        default=0.1, metadata={"help": "Steps of linear warm-up; below 1, the share of all training steps."}
+    per_device_eval_batch_size: int = setting(64, "Examples per device while evaluating.")
+    warmup_steps: float = setting(0.1, "Steps of linear warm-up; below 1, the share of all training steps.")
+    max_grad_norm: float = setting(5.0, "Largest norm of the gradient; 0 does not clip.")
+    logging_steps: float = setting(50, "Log every so many steps; below 1, the share of all training steps.")
+
+    decoder_learning_rate: float | None = setting(
+        None, "Learning rate of a solver's decoder; that of the encoder if not given."
     )
-    max_grad_norm: float = field(default=5.0, metadata={"help": "Largest norm of the gradient; 0 does not clip."})
-    logging_steps: float = field(
-        default=50, metadata={"help": "Log every so many steps; below 1, the share of all training steps."}
+    decoder_weight_decay: float | None = setting(
+        None, "Weight decay of a solver's decoder; that of the encoder if not given."
     )
 
-    decoder_learning_rate: float | None = field(
-        default=None, metadata={"help": "Learning rate of a solver's decoder; that of the encoder if not given."}
+    num_beams: int = setting(1, "Beams of the decoding while evaluating a solver.")
+    max_decode_length: int | None = setting(
+        None, "Symbols that a decoded expression may have; the decoder's own limit if not given."
     )
-    decoder_weight_decay: float | None = field(
-        default=None, metadata={"help": "Weight decay of a solver's decoder; that of the encoder if not given."}
+    answer_rule: str = setting(
+        "annotated",
+        "What counts as a right answer: the annotated answer (whole numbers equal, others up to a "
+        "relative 1e-4), or, as the peers have it, the value of the target equation with an absolute one.",
+        choices=list(ANSWER_RULES),
     )
-
-    num_beams: int = field(default=1, metadata={"help": "Beams of the decoding while evaluating a solver."})
-    max_decode_length: int | None = field(
-        default=None,
-        metadata={"help": "Symbols that a decoded expression may have; the decoder's own limit if not given."},
-    )
-    answer_rule: str = field(
-        default="annotated",
-        metadata={
-            "help": "What counts as a right answer: the annotated answer (whole numbers equal, others up to a "
-            "relative 1e-4), or, as the peers have it, the value of the target equation with an absolute one.",
-            "choices": list(ANSWER_RULES),
-        },
-    )
-    write_predictions: bool = field(
-        default=False, metadata={"help": "Write each evaluation's predictions to a JSONL file in the output folder."}
+    write_predictions: bool = setting(
+        False, "Write each evaluation's predictions to a JSONL file in the output folder."
     )
 
-    early_stopping_patience: int | None = field(
-        default=None,
-        metadata={"help": "Stop after this many evaluations without an improvement; never if not given."},
+    early_stopping_patience: int | None = setting(
+        None, "Stop after this many evaluations without an improvement; never if not given."
     )
-    early_stopping_threshold: float = field(
-        default=0.0, metadata={"help": "How much better an evaluation must be to count as an improvement."}
-    )
+    early_stopping_threshold: float = setting(0.0, "How much better an evaluation must be to count as an improvement.")
 
     def __post_init__(self):
         check_types(self)

@@ -59,10 +59,10 @@ class BaseTrainer(Trainer):
         self._num_loss_parts = 0
 
     @classmethod
-    def _checked(cls, args: BaseConfig | None) -> BaseConfig:
+    def _checked(cls, args: BaseConfig | None, kind: type[BaseConfig] = BaseConfig) -> BaseConfig:
         """The arguments, by default those of an empty config; raises `TypeError` if they are no such arguments."""
         args = cls.config_class(output_dir="trainer_output") if args is None else args
-        if not isinstance(args, cls.config_class):
+        if not isinstance(args, kind):
             name = cls.config_class.__name__
             raise TypeError(
                 f"`args` must be a `{name}`, got `{type(args).__name__}`: make a `{name}(output_dir=...)`, which "

@@ -1,6 +1,7 @@
 """Trainings in processes of their own: starting them, killing them, and what they leave behind. Not a test."""
 
 import contextlib
+import gc
 import json
 import multiprocessing
 import os
@@ -67,6 +68,7 @@ def run_all(train, runs, environment, output):
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
     os.environ.update(environment)
+    gc.freeze()
     tempfile.tempdir = None
     torch.set_num_threads(1)
     for run in runs:

@@ -71,10 +71,7 @@ def cut_student(
         DistilBERT (https://huggingface.co/papers/1910.01108), initialisation from every other layer of the teacher.
 
     Example:
-
-    ```python
-    >>> student = cut_student(teacher, layers=[0, 2, 4], hidden_dropout_prob=0.1)
-    ```
+        >>> student = cut_student(teacher, layers=[0, 2, 4], hidden_dropout_prob=0.1)
     """
     if isinstance(layers, int):
         layers = choose_layers(layers, teacher.config.num_hidden_layers, choice)

@@ -42,8 +42,7 @@ def project_student(
             A BERT- or RoBERTa-like encoder or an [`MwpStudentModel`], or a model with a head on one. The bottleneck
             networks of a solver's encoder are part of what the student is fitted to.
         hidden_size (`int`, *optional*, defaults to 312): Width of the student, at most the encoder's.
-        intermediate_size (`int`, *optional*, defaults to 1200), num_attention_heads (`int`, *optional*, defaults to
-        12):
+        intermediate_size (`int`, defaults to 1200), num_attention_heads (`int`, defaults to 12):
             Feed-forward neurons and attention heads of each of the student's layers, at most the encoder's.
         layers (`int` or `Sequence[int]`, *optional*, defaults to 3):
             How many of the encoder's layers, from the first, or which, from 0.
@@ -64,17 +63,9 @@ def project_student(
         ValueError: sizes larger than the encoder's, layers that it does not have, an encoder of another kind, or a
         sample without tokens.
 
-    References:
-        The student of "A Compact Model for Mathematics Problem Representations Distilled from BERT" (AAAI 2025) is
-        narrower than its teacher and starts from weights of its own; this start is an alternative to it.
-
     Example:
-
-    ```python
-    >>> texts = tokenizer(problems, padding=True, truncation=True, return_tensors="pt")
-    >>> student = project_student(AutoModel.from_pretrained("bert-base-chinese"), layers=3, sample=[texts])
-    >>> student.save_pretrained("student")
-    ```
+        >>> texts = tokenizer(problems, padding=True, truncation=True, return_tensors="pt")
+        >>> student = project_student(AutoModel.from_pretrained("bert-base-chinese"), layers=3, sample=[texts])
     """
     with bottlenecks_apart(encoder.base_model) as bottlenecks:
         source = MwpStudentModel.from_encoder(
@@ -88,11 +79,8 @@ def project_student(
     attention = source.config._attn_implementation
     source = source.float().eval()
     bottlenecks = [bottleneck and bottleneck.float() for bottleneck in bottlenecks]
-    sizes = {
-        "hidden_size": hidden_size,
-        "intermediate_size": intermediate_size,
-        "num_attention_heads": num_attention_heads,
-    }
+    sizes = {"hidden_size": hidden_size, "intermediate_size": intermediate_size}
+    sizes["num_attention_heads"] = num_attention_heads
     _check_sizes(source.config, sizes)
     config = MwpStudentConfig(**(source.config.to_dict() | sizes | {"head_dim": None}))
     student = MwpStudentModel(config, add_pooling_layer=False).to(source.device).eval()
@@ -120,12 +108,8 @@ class _Projection:
         self.source, self.student, self.bottlenecks, self.ridge = source, student, bottlenecks, ridge
         self.batches = batches
         self.valid = [batch["attention_mask"].bool() for batch in batches]
-        self.masks = [
-            torch.zeros(valid.shape, device=valid.device).masked_fill(~valid, torch.finfo(torch.float32).min)[
-                :, None, None
-            ]
-            for valid in self.valid
-        ]
+        lowest, padding = torch.finfo(torch.float32).min, [~valid[:, None, None] for valid in self.valid]
+        self.masks = [each.float().masked_fill(each, lowest) for each in padding]
 
     def run(self) -> None:
         source, student = self.source, self.student

@@ -18,13 +18,8 @@ def save_solver_code(folder: str | PathLike) -> None:
     Adds a file to a folder written by `save_pretrained`, and to its `config.json` the entries which point to it:
     `AutoModel.from_pretrained(folder, trust_remote_code=True)` and `pipeline("math-word-problem", ...)` then import
     hf_mwp by themselves, or say that it is to be installed. `save_pretrained` of a solver does this; call it for
-    folders of earlier versions.
-
-    The file is a dozen lines and not the code itself: encoder, decoder, search and the reading of numbers are most of
-    the package.
-
-    Args:
-        folder (`str` or `os.PathLike`): Folder with the `config.json` of a solver.
+    folders of earlier versions. The file is a dozen lines and not the code itself: encoder, decoder, search and the
+    reading of numbers are most of the package.
     """
     folder = Path(folder)
     shutil.copyfile(Path(__file__).with_name(FILE), folder / FILE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,7 @@ from ...distillation.objectives import (
     SoftLabels,
 )
 from ...losses import AttentionMSELoss, NSTLoss
-from ..base_config import BaseConfig
+from ..base_config import BaseConfig, setting
 
 
 # Names that `prediction_loss` and `hidden_loss` may have; in Python, objectives may be given to the trainer instead.
@@ -90,66 +90,49 @@ class DistillationConfig(BaseConfig):
     `"loss"` for other models.
     """
 
-    learning_rate: float = field(default=1e-4, metadata={"help": "Learning rate; of a solver, that of the encoder."})
-    decoder_learning_rate: float | None = field(
-        default=1e-3, metadata={"help": "Learning rate of a solver's decoder; that of the encoder if None."}
+    learning_rate: float = setting(1e-4, "Learning rate; of a solver, that of the encoder.")
+    decoder_learning_rate: float | None = setting(
+        1e-3, "Learning rate of a solver's decoder; that of the encoder if None."
     )
-    per_device_train_batch_size: int = field(default=32, metadata={"help": "Examples per device and step."})
+    per_device_train_batch_size: int = setting(32, "Examples per device and step.")
 
-    temperature: float = field(default=4.0, metadata={"help": "Softens the probabilities of teacher and student."})
-    soft_label_weight: float = field(
-        default=0.5,
-        metadata={"help": "Share of the teacher's probabilities in the prediction loss; the rest is the labels'."},
+    temperature: float = setting(4.0, "Softens the probabilities of teacher and student.")
+    soft_label_weight: float = setting(
+        0.5, "Share of the teacher's probabilities in the prediction loss; the rest is the labels'."
     )
-    scale_by_square: bool = field(
-        default=True, metadata={"help": "Multiply the loss on the teacher's probabilities by the squared temperature."}
+    scale_by_square: bool = setting(
+        True, "Multiply the loss on the teacher's probabilities by the squared temperature."
     )
-    prediction_loss: str = field(
-        default="kd",
-        metadata={"help": "kd, the teacher's probabilities, or dkd, the right class apart from the others."},
+    prediction_loss: str = setting(
+        "kd", "kd, the teacher's probabilities, or dkd, the right class apart from the others."
     )
-    prediction_weight: float = field(
-        default=1.0, metadata={"help": "Weight of the prediction loss, soft and hard labels together."}
-    )
+    prediction_weight: float = setting(1.0, "Weight of the prediction loss, soft and hard labels together.")
 
-    hidden_loss: str | None = field(
-        default="mse",
-        metadata={
-            "help": "What layers learn: mse (hidden states), attention, attention_mean, fsp, nst, pkd, ckd, minilm, "
-            "several joined by +, or none."
-        },
+    hidden_loss: str | None = setting(
+        "mse",
+        "What layers learn: mse (hidden states), attention, attention_mean, fsp, nst, pkd, ckd, minilm, "
+        "several joined by +, or none.",
     )
-    layer_mapping: str = field(
-        default="uniform",
-        metadata={
-            "help": "uniform, first, last, or pairs student:teacher such as 1:4,2:8,3:12 (0 is the embedding output)."
-        },
+    layer_mapping: str = setting(
+        "uniform", "uniform, first, last, or pairs student:teacher such as 1:4,2:8,3:12 (0 is the embedding output)."
     )
-    hidden_weights: list[float] | None = field(
-        default=None,
-        metadata={"help": "Weight of each pair of the layer mapping; 1.0 0.9 1.0 for three pairs, else 1.0 each."},
+    hidden_weights: list[float] | None = setting(
+        None, "Weight of each pair of the layer mapping; 1.0 0.9 1.0 for three pairs, else 1.0 each."
     )
-    embedding_weight: float = field(
-        default=1.0, metadata={"help": "Weight of the loss between embedding outputs; 0 for none."}
-    )
-    use_bottlenecks: bool = field(
-        default=True, metadata={"help": "Take narrow states of the teacher's bottleneck networks as targets."}
-    )
-    projection_learning_rate: float | None = field(
-        default=1e-3,
-        metadata={"help": "Learning rate of the linear maps between different widths; `learning_rate` if None."},
+    embedding_weight: float = setting(1.0, "Weight of the loss between embedding outputs; 0 for none.")
+    use_bottlenecks: bool = setting(True, "Take narrow states of the teacher's bottleneck networks as targets.")
+    projection_learning_rate: float | None = setting(
+        1e-3, "Learning rate of the linear maps between different widths; `learning_rate` if None."
     )
 
-    cache_teacher_outputs: bool | None = field(
-        default=None,
-        metadata={"help": "Run the teacher once and keep its outputs on disk; it is run in every epoch if not given."},
+    cache_teacher_outputs: bool | None = setting(
+        None, "Run the teacher once and keep its outputs on disk; it is run in every epoch if not given."
     )
-    teacher_cache_dir: str | None = field(
-        default=None, metadata={"help": "Folder of teacher caches; teacher_cache in output_dir if not given."}
+    teacher_cache_dir: str | None = setting(
+        None, "Folder of teacher caches; teacher_cache in output_dir if not given."
     )
-    cache_top_k: int | None = field(
-        default=None,
-        metadata={"help": "Classes kept per position where there are more; the others share the rest. All if None."},
+    cache_top_k: int | None = setting(
+        None, "Classes kept per position where there are more; the others share the rest. All if None."
     )
 
     def __post_init__(self):

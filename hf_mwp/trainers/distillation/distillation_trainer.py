@@ -73,18 +73,15 @@ class DistillationTrainer(SolverTrainer):
         distillation.
 
     Example:
-
-    ```python
-    >>> trainer = DistillationTrainer(
-    ...     model=cut_student(teacher, layers=[0, 2, 4]),
-    ...     teacher_model=teacher,
-    ...     args=DistillationConfig(output_dir="student", num_train_epochs=8),
-    ...     train_dataset=data["train"],
-    ...     eval_dataset=data["test"],
-    ...     processing_class=processor,
-    ... )
-    >>> trainer.train()
-    ```
+        >>> trainer = DistillationTrainer(
+        ...     model=cut_student(teacher, layers=[0, 2, 4]),
+        ...     teacher_model=teacher,
+        ...     args=DistillationConfig(output_dir="student", num_train_epochs=8),
+        ...     train_dataset=data["train"],
+        ...     eval_dataset=data["test"],
+        ...     processing_class=processor,
+        ... )
+        >>> trainer.train()
     """
 
     config_class = DistillationConfig

@@ -38,10 +38,7 @@ class ParameterMixingCallback(TrainerCallback):
         A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), parameter mixing.
 
     Example:
-
-    ```python
-    >>> trainer = DistillationTrainer(..., callbacks=[ParameterMixingCallback("pretrained-student")])
-    ```
+        >>> trainer = DistillationTrainer(..., callbacks=[ParameterMixingCallback("pretrained-student")])
     """
 
     def __init__(self, pretrained: nn.Module | str | os.PathLike, theta: float = 0.2) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 
 from ...problems.tagging.pos_classes import check_classes
-from ..base_config import BaseConfig
+from ..base_config import BaseConfig, setting
 
 
 # Fields of `BaseConfig` that speak of solvers alone.
@@ -55,39 +55,26 @@ class PreTrainingConfig(BaseConfig):
     mean. `metric_for_best_model` is `"loss"` if something needs one.
     """
 
-    num_train_epochs: float = field(default=6.0, metadata={"help": "Times that each text is seen."})
-    learning_rate: float = field(
-        default=5e-4, metadata={"help": "Learning rate: 5e-4 from random weights, 1e-4 to 2e-4 from pretrained ones."}
-    )
-    weight_decay: float = field(default=1e-5, metadata={"help": "Weight decay, not of biases and layer norms."})
-    per_device_train_batch_size: int = field(default=32, metadata={"help": "Texts per device and step."})
-    max_grad_norm: float = field(default=1.0, metadata={"help": "Largest norm of the gradient; 0 does not clip."})
+    num_train_epochs: float = setting(6.0, "Times that each text is seen.")
+    learning_rate: float = setting(5e-4, "Learning rate: 5e-4 from random weights, 1e-4 to 2e-4 from pretrained ones.")
+    weight_decay: float = setting(1e-5, "Weight decay, not of biases and layer norms.")
+    per_device_train_batch_size: int = setting(32, "Texts per device and step.")
+    max_grad_norm: float = setting(1.0, "Largest norm of the gradient; 0 does not clip.")
 
-    mlm_probability: float = field(default=0.15, metadata={"help": "Share of the tokens that are masked."})
-    keyword_weight: float = field(
-        default=3.0, metadata={"help": "How much more often mathematical keywords are masked than other tokens."}
+    mlm_probability: float = setting(0.15, "Share of the tokens that are masked.")
+    keyword_weight: float = setting(3.0, "How much more often mathematical keywords are masked than other tokens.")
+    number_weight: float = setting(3.0, "How much more often numbers and quantities are masked than other tokens.")
+    mlm_loss_weight: float = setting(1.0, "Weight of masked language modelling; 0 leaves it away.")
+    pos_loss_weight: float = setting(
+        5.0, "Weight of part-of-speech tagging; 0 leaves it away, and tags only say which words are quantities."
     )
-    number_weight: float = field(
-        default=3.0, metadata={"help": "How much more often numbers and quantities are masked than other tokens."}
+    pos_class_weights: dict | str | None = setting(
+        None,
+        "Weights of classes of tags in the tagging loss, as JSON: noun, quantity, verb, punctuation, "
+        "pronoun; 1 where not given.",
     )
-    mlm_loss_weight: float = field(
-        default=1.0, metadata={"help": "Weight of masked language modelling; 0 leaves it away."}
-    )
-    pos_loss_weight: float = field(
-        default=5.0,
-        metadata={
-            "help": "Weight of part-of-speech tagging; 0 leaves it away, and tags only say which words are quantities."
-        },
-    )
-    pos_class_weights: dict | str | None = field(
-        default=None,
-        metadata={
-            "help": "Weights of classes of tags in the tagging loss, as JSON: noun, quantity, verb, punctuation, "
-            "pronoun; 1 where not given."
-        },
-    )
-    validation_fraction: float = field(
-        default=0.02, metadata={"help": "Share of the texts held out for evaluation where none are given; 0 for none."}
+    validation_fraction: float = setting(
+        0.02, "Share of the texts held out for evaluation where none are given; 0 for none."
     )
 
     def __post_init__(self):

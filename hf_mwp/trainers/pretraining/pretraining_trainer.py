@@ -77,22 +77,18 @@ class PreTrainingTrainer(BaseTrainer):
         basic problem understanding.
 
     Example:
-
-    ```python
-    >>> corpus = tag_corpus(read_texts(["problems.txt"]), load_tagger("jieba"), cache_dir="tags")
-    >>> processor = MwpProcessor(tokenizer, indexed_numbers=True)
-    >>> config = MwpStudentConfig(
-    ...     vocab_size=len(tokenizer), pos_labels=pos_label_list(corpus.tags), pos_tagger=corpus.tagger
-    ... )
-    >>> trainer = PreTrainingTrainer(
-    ...     model=MwpStudentForPreTraining(config),
-    ...     args=PreTrainingConfig(output_dir="student"),
-    ...     train_dataset=corpus,
-    ...     processing_class=processor,
-    ... )
-    >>> trainer.train()
-    >>> trainer.evaluate()["eval_pos_f1"]
-    ```
+        >>> corpus = tag_corpus(read_texts(["problems.txt"]), load_tagger("jieba"), cache_dir="tags")
+        >>> processor = MwpProcessor(tokenizer, indexed_numbers=True)
+        >>> config = MwpStudentConfig(
+        ...     vocab_size=len(tokenizer), pos_labels=pos_label_list(corpus.tags), pos_tagger=corpus.tagger
+        ... )
+        >>> trainer = PreTrainingTrainer(
+        ...     model=MwpStudentForPreTraining(config),
+        ...     args=PreTrainingConfig(output_dir="student"),
+        ...     train_dataset=corpus,
+        ...     processing_class=processor,
+        ... )
+        >>> trainer.train()
     """
 
     config_class = PreTrainingConfig
@@ -111,7 +107,7 @@ class PreTrainingTrainer(BaseTrainer):
         progress: Callable[[int, int | None], None] | None = None,
         **kwargs,
     ) -> None:
-        args = self._checked(args)
+        args = self._checked(args, PreTrainingConfig)
         if not isinstance(processing_class, MwpProcessor):
             raise TypeError(
                 f"`processing_class` must be an `MwpProcessor`, got `{type(processing_class).__name__}`: make one "

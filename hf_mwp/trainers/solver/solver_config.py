@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from ..base_config import BaseConfig
+from ..base_config import BaseConfig, setting
 
 
 @dataclass
@@ -26,11 +26,9 @@ class SolverConfig(BaseConfig):
     and `dropout` of the decoder's config (0.1 for few epochs, up to 0.5 for 60 and more).
     """
 
-    learning_rate: float = field(default=1e-4, metadata={"help": "Learning rate of the encoder."})
-    decoder_learning_rate: float | None = field(
-        default=1e-3, metadata={"help": "Learning rate of the decoder; that of the encoder if None."}
-    )
-    per_device_train_batch_size: int = field(default=32, metadata={"help": "Problems per device and step."})
-    metric_for_best_model: str | None = field(
-        default="answer_accuracy", metadata={"help": "Metric that chooses the best checkpoint and stops early."}
+    learning_rate: float = setting(1e-4, "Learning rate of the encoder.")
+    decoder_learning_rate: float | None = setting(1e-3, "Learning rate of the decoder; that of the encoder if None.")
+    per_device_train_batch_size: int = setting(32, "Problems per device and step.")
+    metric_for_best_model: str | None = setting(
+        "answer_accuracy", "Metric that chooses the best checkpoint and stops early."
     )

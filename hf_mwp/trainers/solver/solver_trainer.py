@@ -60,24 +60,17 @@ class SolverTrainer(BaseTrainer):
         TypeError: a model that cannot solve, no [`MwpProcessor`], or data sets of another kind.
         ValueError: model and processor have different symbols, or the encoder has no embedding for some tokens.
 
-    References:
-        A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), fine-tuning with the
-        GTS decoder.
-
     Example:
-
-    ```python
-    >>> data = load_mwp_dataset("asdiv_a", fold=0)
-    >>> trainer = SolverTrainer(
-    ...     model=solver,
-    ...     args=SolverConfig(output_dir="teacher", num_train_epochs=12, eval_strategy="epoch"),
-    ...     train_dataset=data["train"],
-    ...     eval_dataset=data["test"],
-    ...     processing_class=processor,
-    ... )
-    >>> trainer.train()
-    >>> trainer.evaluate()["eval_answer_accuracy"]
-    ```
+        >>> data = load_mwp_dataset("asdiv_a", fold=0)
+        >>> trainer = SolverTrainer(
+        ...     model=solver,
+        ...     args=SolverConfig(output_dir="teacher", num_train_epochs=12, eval_strategy="epoch"),
+        ...     train_dataset=data["train"],
+        ...     eval_dataset=data["test"],
+        ...     processing_class=processor,
+        ... )
+        >>> trainer.train()
+        >>> trainer.evaluate()["eval_answer_accuracy"]
     """
 
     config_class = SolverConfig
