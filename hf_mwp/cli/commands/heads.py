@@ -91,6 +91,7 @@ def load_with_batches(task: MathWordProblems, name: str, groups: list) -> tuple[
     from transformers import AutoModel, AutoTokenizer
 
     from ...models.solver import Solver
+    from ...trainers.solver.solver_dataset import prepare_training_rows
 
     try:
         model = AutoModel.from_pretrained(name)
@@ -98,8 +99,11 @@ def load_with_batches(task: MathWordProblems, name: str, groups: list) -> tuple[
     except (OSError, ValueError) as error:
         raise UsageError(f"{name} cannot be loaded with its tokenizer: {error}") from error
     if tokenizer is not None:
+        if len(tokenizer) <= len(tokenizer.all_special_tokens):
+            # What Transformers makes where there are no files of one.
+            raise UsageError(f"{name} has no tokenizer: save the model's beside it.")
         read = {"padding": True, "truncation": True, "return_tensors": "pt"}
         return model, [tokenizer(task.texts(group), **read) for group in groups]
     model, processor = task.load_model(name)
     collator = task.collator(model, processor)
-    return model, [collator(group) for group in groups]
+    return model, [collator([*prepare_training_rows(group, processor)]) for group in groups]

@@ -51,7 +51,7 @@ def test_equal_stages_of_arms_have_one_folder(tmp_path):
         ({"arms": {"all": {"paper": {"anser": 1}}}}, "arm 'all': unknown column 'anser'. Did you mean 'answer'"),
         ({"arms": {"all": {"changes": [1]}}}, "`changes` must be a mapping"),
         ({"arms": {"all": {"weights": "weihts"}}}, "unknown variable 'weihts'. Did you mean 'weights'"),
-        ({"columns": {"x": {"stage": "evaluate"}}}, "exactly one of figure, measure, share_of and mean_of"),
+        ({"columns": {"x": {"stage": "evaluate"}}}, "exactly one of figure, measure, share_of, mean_of, pooled_of"),
         ({"columns": {"x": {"figure": "a"}}}, "both `stage` and `figure`"),
         ({"columns": {"x": {"stage": "evalute", "figure": "a"}}}, "unknown stage 'evalute'. Did you mean 'evaluate'"),
         ({"columns": {"x": {"measure": "flop"}}}, "unknown measure 'flop'. Did you mean 'flops'"),
