@@ -35,7 +35,7 @@ INTERVAL = 100  # steps between two events: 10 events, the default, in a trainin
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Heads and neurons gated and cut, beside torch-pruning.")
-    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES), help="layers x width")
+    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=["6x384"], help="layers x width")
     parser.add_argument("--rounds", type=int, default=3, help="turns of all models with each workload")
     parser.add_argument(
         "--long", action="store_true", help="32 texts of 128 tokens with 12x768, too, which takes long"
@@ -160,7 +160,7 @@ def measure_shape(sizes: dict, workloads: list[tuple[int, int]], rounds: int) ->
         for each in workloads:
             batch = new_batch(*each)
             calls = {name: lambda model=model: model(**batch) for name, model in models.items()}  # noqa: B023
-            figures["workloads"][each] = least(calls, rounds, repeats=10 if each[0] == 1 else 1)
+            figures["workloads"][each] = least(calls, rounds, repeats=3 if each[0] == 1 else 1)
     figures["price"] = measure_price(models["dense"], rounds)
     return figures
 
