@@ -76,6 +76,7 @@ bench: $(STAMPS)/package
 	$(BIN)/python examples/benchmarks/cache_memory.py --write
 	$(BIN)/python examples/benchmarks/import_time.py --write
 	$(BIN)/python examples/benchmarks/solving.py --write
+	$(BIN)/python examples/benchmarks/pruning.py --write
 
 dist: $(STAMPS)/dev
 	$(BIN)/python -m build --outdir dist .

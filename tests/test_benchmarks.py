@@ -125,3 +125,16 @@ def test_memory_is_measured_by_size_of_data(measuring):
     assert figures[32]["cache"] > 3 * figures[8]["cache"] > 3 * 8 * 40 * 16 * 2
     assert figures[8]["anonymous"] > 0
     assert "| 32       |" in cache_memory.report(figures, 1)
+
+
+def test_pruning_is_measured_beside_its_peer(measuring):
+    import pruning
+
+    figures = pruning.measure(pruning.parse_arguments(["--quick"]))["2x16"]
+    dense, cut = figures["models"]["dense"], figures["models"]["cut, 50% of heads"]
+    # Half of the heads: of each of two layers half of four matrices of 16 x 16 and of three biases.
+    assert dense["parameters"] - cut["parameters"] == 2 * (4 * 16 * 8 + 3 * 8)
+    assert cut["flops"][2, 8] < dense["flops"][2, 8] and cut["memory"] < dense["memory"]
+    assert figures["difference"] < 1e-5 and figures["price"]["event"] > 0
+    text = pruning.report({"2x16": figures})
+    assert "| cut, 30% of heads and neurons " in text and "part of a training with 100 steps an event" in text

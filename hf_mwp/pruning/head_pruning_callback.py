@@ -42,7 +42,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         until (`float`, *optional*, defaults to 1.0):
             Share of the steps after which `max_ratio` is reached, so that the model recovers in the rest. The paper's
             schedule ends with the training.
-        calibration_batches (`int`, *optional*, defaults to 8): Training batches that heads are scored on.
+        calibration_batches (`int`, *optional*, defaults to 4): Training batches that heads are scored on.
         floor (`int`, *optional*, defaults to 1): Heads that each layer keeps.
         cut (`str`, *optional*, defaults to `"end"`):
             `"event"` cuts heads out of the linear layers and of AdamW's state as soon as they are pruned, so that
@@ -80,7 +80,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         importance: HeadImportance | None = None,
         events: int = 10,
         until: float = 1.0,
-        calibration_batches: int = 8,
+        calibration_batches: int = 4,
         floor: int = 1,
         cut: str = "end",
     ) -> None:

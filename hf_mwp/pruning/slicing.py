@@ -77,7 +77,9 @@ def fit_heads(model: nn.Module, state_dict: Mapping[str, Tensor], *rest: Any) ->
     for parts in layer_parts(model):
         for linear in filter(None, (parts.query, parts.key, parts.value, parts.attention_output)):
             weight = state_dict.get(f"{names[linear]}.weight")
-            if weight is None or weight.shape == linear.weight.shape:
+            # The other dimension is the encoder's width: that of another model remains an error.
+            width = 0 if linear is parts.attention_output else 1
+            if weight is None or weight.shape[width] != linear.weight.shape[width]:
                 continue
             linear.out_features, linear.in_features = weight.shape
             linear.weight.data = linear.weight.new_zeros(weight.shape)

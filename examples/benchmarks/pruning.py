@@ -1,0 +1,275 @@
+"""What heads and neurons that are gated or cut cost and save: latency, size, and the price of pruning while training.
+
+Classifiers of random weights in two shapes, BERT-base's (12 x 768) and MiniLM's (6 x 384); which heads go does not
+change the time. The peer is torch-pruning 1.6 (`pip install --no-deps torch-pruning==1.6.*`), with the same heads and
+neurons cut; what it cuts does not reload. All figures are of one run of one process, calls in turns, CPU seconds, the
+least of the rounds.
+
+    python examples/benchmarks/pruning.py [--shapes 6x384 12x768] [--rounds 3] [--long] [--quick] [--write]
+"""
+
+import argparse
+import copy
+import os
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+from measuring import Clock, table, write_section
+
+
+ROOT = Path(__file__).parents[2]
+SEED = 0
+SHAPES = {
+    "6x384": {"num_hidden_layers": 6, "hidden_size": 384, "num_attention_heads": 12, "intermediate_size": 1536},
+    "12x768": {"num_hidden_layers": 12, "hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072},
+}
+QUICK = {"num_hidden_layers": 2, "hidden_size": 16, "num_attention_heads": 4, "intermediate_size": 24}
+# Texts and tokens of a batch.
+WORKLOADS = [(1, 32), (1, 128), (32, 32), (32, 128)]
+# Of what a training step and the scoring of heads are made.
+STEP = (32, 32)
+INTERVAL = 100  # steps between two events: 10 events, the default, in a training of 1,000 steps
+
+
+def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Heads and neurons gated and cut, beside torch-pruning.")
+    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=["6x384"], help="layers x width")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of all models with each workload")
+    parser.add_argument(
+        "--long", action="store_true", help="32 texts of 128 tokens with 12x768, too, which takes long"
+    )
+    parser.add_argument("--quick", action="store_true", help="a tiny shape and one round: only to see it run")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--write", action="store_true", help="put the tables into RESULTS.md")
+    return parser.parse_args(argv)
+
+
+def new_classifier(sizes: dict):
+    """A stock BERT with random weights and without dropout."""
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+
+    torch.manual_seed(SEED)
+    dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    return BertForSequenceClassification(BertConfig(vocab_size=1000, **sizes, **dropout)).eval()
+
+
+def chosen(model, share: float) -> tuple[dict, dict]:
+    """This share of the heads over all layers, and of the neurons of each layer."""
+    import torch
+
+    from hf_mwp.models.architecture import layer_parts
+    from hf_mwp.pruning import RandomImportance, choose_heads
+
+    count = layer_parts(model)[0].num_neurons
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(SEED)).tolist()
+    neurons = sorted(order[: round(share * count)])
+    heads = choose_heads(RandomImportance(SEED).scores(model), share)
+    return heads, dict.fromkeys(range(model.config.num_hidden_layers), neurons)
+
+
+def gated(model, heads: dict):
+    """A copy whose heads are closed by gates."""
+    from hf_mwp.pruning import HeadGates
+
+    model = copy.deepcopy(model)
+    HeadGates(model).close(heads)
+    return model
+
+
+def cut_by_peer(model, heads: dict, neurons: dict):
+    """A copy that torch-pruning has cut."""
+    import torch_pruning
+
+    from hf_mwp.models.architecture import layer_parts
+
+    model = copy.deepcopy(model)
+    for layer, parts in enumerate(layer_parts(model)):
+        rows = [head * parts.head_dim + row for head in heads.get(layer, ()) for row in range(parts.head_dim)]
+        for linear in (parts.query, parts.key, parts.value):
+            torch_pruning.prune_linear_out_channels(linear, rows)
+        torch_pruning.prune_linear_in_channels(parts.attention_output, rows)
+        if neurons:
+            torch_pruning.prune_linear_out_channels(parts.intermediate, neurons[layer])
+            torch_pruning.prune_linear_in_channels(parts.output, neurons[layer])
+    return model
+
+
+def variants(model) -> dict:
+    """The models that are compared, by name."""
+    from hf_mwp.pruning import prune_heads, prune_neurons
+
+    models = {"dense": model, "gated, 25% of heads": gated(model, chosen(model, 0.25)[0])}
+    for share in (0.2, 0.25, 0.3, 0.5):
+        models[f"cut, {share:.0%} of heads"] = prune_heads(model, chosen(model, share)[0])
+    heads, neurons = chosen(model, 0.3)
+    models["cut, 30% of heads and neurons"] = prune_neurons(prune_heads(model, heads), neurons)
+    if find_spec("torch_pruning"):
+        models["torch-pruning, 25% of heads"] = cut_by_peer(model, chosen(model, 0.25)[0], {})
+        models["torch-pruning, 30% of heads and neurons"] = cut_by_peer(model, heads, neurons)
+    return models
+
+
+def new_batch(rows: int, tokens: int) -> dict:
+    import torch
+
+    generator = torch.Generator().manual_seed(SEED)
+    return {"input_ids": torch.randint(5, 1000, (rows, tokens), generator=generator)}
+
+
+def least(functions: dict[str, Callable], rounds: int, repeats: int) -> dict[str, float]:
+    """CPU seconds of a call of each: calls in turns, of each the fastest round."""
+    seconds = {name: [] for name in functions}
+    for turn in range(rounds + 1):
+        for name, function in functions.items():
+            # The first turn warms up.
+            with (clock := Clock()):
+                for _ in range(repeats if turn else 1):
+                    function()
+            if turn:
+                seconds[name].append(clock.cpu / repeats)
+    return {name: min(each) for name, each in seconds.items()}
+
+
+def measure_shape(sizes: dict, workloads: list[tuple[int, int]], rounds: int) -> dict:
+    """Of one shape: sizes of each model, seconds and operations of each workload, and the price of pruning."""
+    import torch
+
+    from hf_mwp.metrics.efficiency import count_flops, count_parameters, peak_memory
+
+    models = variants(new_classifier(sizes))
+    check = new_batch(2, 8)
+    with torch.no_grad():
+        outputs = {name: model(**check).logits for name, model in models.items()}
+        alike = [("gated, 25% of heads", "cut, 25% of heads")]
+        alike += [(name, name.replace("torch-pruning", "cut")) for name in models if name.startswith("torch-pruning")]
+        difference = max((outputs[a] - outputs[b]).abs().max().item() for a, b in alike)
+        figures = {"difference": difference, "models": {}, "workloads": {}}
+        for name, model in models.items():
+            # Neither operations nor tensors depend on values.
+            meta = copy.deepcopy(model).to("meta")
+            batches = {each: {"input_ids": new_batch(*each)["input_ids"].to("meta")} for each in workloads}
+            held = sum(each.numel() * each.element_size() for each in model.parameters())
+            figures["models"][name] = {
+                "parameters": count_parameters(model, embeddings=False),
+                "flops": {each: count_flops(meta, batch) for each, batch in batches.items()},
+                "memory": held + peak_memory(lambda meta=meta, batches=batches: meta(**batches[workloads[-1]])),
+            }
+        for each in workloads:
+            batch = new_batch(*each)
+            calls = {name: lambda model=model: model(**batch) for name, model in models.items()}  # noqa: B023
+            figures["workloads"][each] = least(calls, rounds, repeats=3 if each[0] == 1 else 1)
+    figures["price"] = measure_price(models["dense"], rounds)
+    return figures
+
+
+def measure_price(model, rounds: int) -> dict:
+    """CPU seconds of a training step without and with gates, and of scoring heads at one event."""
+    import inspect
+
+    import torch
+
+    from hf_mwp.pruning import CombinedImportance, HeadPruningCallback
+
+    batch = new_batch(*STEP)
+    batch |= {"attention_mask": torch.ones_like(batch["input_ids"]), "labels": torch.zeros(STEP[0], dtype=torch.long)}
+    pair = {"plain": copy.deepcopy(model), "gated": gated(model, {0: [0]})}
+
+    def step_of(model):
+        optimizer = torch.optim.AdamW(model.train().parameters())
+
+        def step():
+            model(**batch).loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+        return step
+
+    calls = {name: step_of(each) for name, each in pair.items()}
+    count = inspect.signature(HeadPruningCallback).parameters["calibration_batches"].default
+    calls["one batch scored"] = lambda: CombinedImportance().scores(pair["plain"], [batch])
+    seconds = least(calls, rounds, repeats=1)
+    event = seconds["one batch scored"] * count
+    return {
+        "gates": seconds["gated"] / seconds["plain"] - 1,
+        "event": event / seconds["plain"],
+        "scoring": event / (event + INTERVAL * seconds["plain"]),
+        "batches": count,
+    }
+
+
+def measure(args: argparse.Namespace) -> dict:
+    """The figures of each shape."""
+    import torch
+
+    torch.set_num_threads(args.threads)
+    if args.quick:
+        return {"2x16": measure_shape(QUICK, [(1, 8), (2, 8)], 1)}
+    found = {}
+    for name in args.shapes:
+        workloads = WORKLOADS if args.long or name != "12x768" else WORKLOADS[:-1]
+        found[name] = measure_shape(SHAPES[name], workloads, args.rounds)
+    return found
+
+
+def report(results: dict) -> str:
+    """Everything measured, as Markdown."""
+    parts = [
+        "Weights without embeddings; peak memory is that of weights and of the tensors of the largest workload. Each "
+        "workload, texts x tokens: speed-up over the dense model, that which floating point operations promise, and "
+        "which part of it is reached.",
+    ]
+    for shape, figures in results.items():
+        dense, workloads = figures["models"]["dense"], figures["workloads"]
+        largest = list(workloads)[-1]
+        sizes, speeds, reached = [], [], []
+        for name, each in figures["models"].items():
+            sizes.append(
+                [name]
+                + [f"{each['parameters'] / 1e6:.2f}", f"{each['parameters'] / dense['parameters'] - 1:+.1%}"]
+                + [f"{each['flops'][largest] / 1e9:.2f}", f"{each['memory'] / 2**20:.0f}"]
+            )
+            row = [name]
+            for workload, seconds in workloads.items():
+                speed_up = seconds["dense"] / seconds[name]
+                promised = dense["flops"][workload] / each["flops"][workload]
+                row += [f"{1000 * seconds[name]:.1f}", f"{speed_up:.2f} of {promised:.2f}, {speed_up / promised:.0%}"]
+                if name.startswith("cut"):
+                    reached.append(speed_up / promised)
+            speeds.append(row)
+        price = figures["price"]
+        head = [cell for rows, tokens in workloads for cell in (f"{rows} x {tokens}, ms", "speed-up")]
+        marks = [
+            ["least part of the promised speed-up that a cut model reaches (mark: 90 %)", f"{min(reached):.0%}"],
+            ["the same, mean", f"{sum(reached) / len(reached):.0%}"],
+            [f"gates, added to a training step of {STEP[0]} x {STEP[1]} (mark: 3 %)", f"{price['gates']:+.1%}"],
+            [f"an event of scoring, {price['batches']} batches, in training steps", f"{price['event']:.2f}"],
+            [f"scoring, part of a training with {INTERVAL} steps an event (mark: 2 %)", f"{price['scoring']:.1%}"],
+            ["largest difference of logits: gated, cut, torch-pruning", f"{figures['difference']:.0e}"],
+        ]
+        parts += [
+            f"### {shape}",
+            table(["", "weights, M", "change", f"GFLOP, {largest[0]} x {largest[1]}", "peak MiB"], sizes),
+            table(["", *head], speeds),
+            table(["", "measured"], marks),
+        ]
+    return "\n\n".join(parts)
+
+
+def main() -> None:
+    args = parse_arguments()
+    # Threads that wait should sleep: spinning counts as CPU seconds, and crawls where the cores are shared.
+    wanted = {"OMP_NUM_THREADS": str(args.threads), "OMP_WAIT_POLICY": "PASSIVE"}
+    if any(os.environ.get(name) != value for name, value in wanted.items()):
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **wanted})
+    sys.path.insert(0, str(ROOT))
+    body = report(measure(args))
+    print(body)
+    if args.write:
+        write_section("Pruning", body)
+
+
+if __name__ == "__main__":
+    main()
