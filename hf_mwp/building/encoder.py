@@ -123,18 +123,8 @@ class EncoderArguments:
 
 def load_encoder(source: str, dropout: float | None, with_heads: bool = False, **options) -> PreTrainedModel:
     """
-    Loads an encoder.
-
-    Args:
-        source (`str`): Folder or Hub id.
-        dropout (`float`, *optional*): Its dropout; its own if `None`.
-        with_heads (`bool`, *optional*, defaults to `False`):
-            Load it with its heads for masked language modelling and tagging, and of a solver the encoder.
-        options: Arguments of `AutoModel.from_pretrained`.
-
-    Raises:
-        UsageError: a folder that is no model, or an encoder whose dropout cannot be set.
-        OSError: it cannot be loaded.
+    An encoder from a folder or the Hub; with its heads for masked words and tagging if these are wanted, and then of a
+    solver the encoder. `options` are those of `AutoModel.from_pretrained`; `OSError` if it cannot be loaded.
     """
     from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoModelForPreTraining
 
@@ -160,12 +150,7 @@ def load_encoder(source: str, dropout: float | None, with_heads: bool = False, *
 
 
 def set_dropout(config: Any, dropout: float | None) -> None:
-    """
-    Writes a dropout into an encoder's configuration, whatever its fields are called; `None` leaves it.
-
-    Raises:
-        UsageError: no field has a name that is known.
-    """
+    """Writes a dropout into an encoder's configuration, whatever its fields are called; `None` leaves it."""
     if dropout is None:
         return
     names = [name for name in DROPOUTS if hasattr(config, name)]
@@ -182,15 +167,7 @@ def project_on_problems(
     layers: int | Sequence[int],
     fields: Mapping[str, Any],
 ) -> PreTrainedModel:
-    """
-    A student of other widths, fitted to the encoder's layers on a sample of problems.
-
-    Args:
-        encoder (`PreTrainedModel`): The encoder; it embeds the processor's tokens.
-        processor ([`MwpProcessor`]): Encodes the problems.
-        problems (`Iterable[MathWordProblem]`): Some hundred are enough.
-        layers (`int` or `Sequence[int]`), fields (`Mapping`): See [`~distillation.project_student`].
-    """
+    """A student of other widths, fitted to the encoder's layers on some hundred problems; see [`project_student`]."""
     from ..distillation import project_student
 
     # Problems of like length together, so that little is padding.
@@ -213,14 +190,8 @@ def parse_mapping(name: str, value: dict | str | None) -> dict | None:
 
 def parse_layers(text: str | int | Sequence[int] | None, option: str = "layers") -> int | list[int] | None:
     """
-    Layers as [`MwpStudentModel.from_encoder`] takes them, from an option: `"3"` is the first three, `"0,2,4"` indices.
-
-    Args:
-        text (`str`, `int` or `Sequence[int]`, *optional*): The option's value.
-        option (`str`, *optional*, defaults to `"layers"`): Its name, for the message.
-
-    Raises:
-        ValueError: it is neither.
+    Layers as [`MwpStudentModel.from_encoder`] takes them, from an option of this name: `"3"` is the first three,
+    `"0,2,4"` indices; `ValueError` if it is neither.
     """
     if text is None:
         return None

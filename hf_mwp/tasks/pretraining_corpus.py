@@ -10,6 +10,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..building.encoder import SAMPLE_SIZE
+from ..building.pretraining import PretrainingArguments, PretrainingBuilder
 from ..option_checks import check_at_least_one
 from ..option_roles import Role, option
 from ..usage_error import UsageError
@@ -17,6 +19,7 @@ from ..usage_error import UsageError
 
 if TYPE_CHECKING:
     from ..problems.tagging.pos_tagger import PosTagger
+    from ..trainers import PreTrainingConfig, PreTrainingTrainer
 
 NO_TAGGER = "none"
 
@@ -92,6 +95,55 @@ class PretrainingCorpus:
         return describe_counts(self.counts)
 
 
+def make_pretraining_trainer(
+    args: CorpusArguments,
+    model_args: PretrainingArguments,
+    config: PreTrainingConfig,
+    folder: Path,
+    bar: Callable[[str], AbstractContextManager] = lambda name: nullcontext(),
+) -> tuple[PreTrainingTrainer, PretrainingCorpus]:
+    """
+    The trainer of a student on a corpus, which is read and tagged, and that corpus.
+
+    Args:
+        args ([`CorpusArguments`]), model_args ([`PretrainingArguments`]), config ([`PreTrainingConfig`]):
+            The texts, the student, and how it is trained.
+        folder (`Path`): The run's folder, for the tags if they have no other.
+        bar (`Callable`, *optional*): Makes, by a name, the context of a function that shows progress.
+
+    Raises:
+        UsageError: no text is left, tags are learned without a tagger, or what [`PretrainingBuilder`] raises.
+    """
+    from transformers import set_seed
+
+    from ..data.training_texts import short_name
+    from ..problems.tagging.pos_tagger import load_tagger
+    from ..trainers import PreTrainingTrainer
+
+    if args.tagger == NO_TAGGER and config.pos_loss_weight:
+        raise UsageError(
+            "pretrain: tagging needs a tagger: take --tagger jieba, or leave tagging away with --pos_loss_weight 0."
+        )
+    if model_args.new_pos_head and not config.pos_loss_weight:
+        raise UsageError("pretrain: --pos_loss_weight 0 leaves tagging away: leave --new_pos_head away too.")
+    tagger = None if args.tagger == NO_TAGGER else load_tagger(args.tagger)
+    builder = PretrainingBuilder(model_args, tagger.name if config.pos_loss_weight else None)
+    with config.main_process_first(local=False, desc="tagging"):
+        corpus = read_corpus(args, model_args.language, tagger, folder, bar)
+    set_seed(config.seed)
+    tags = corpus.texts.tags if config.pos_loss_weight else None
+    with bar("encoding") as progress:
+        trainer = PreTrainingTrainer(
+            model=builder.build(tags, corpus.sample(SAMPLE_SIZE)),
+            args=config,
+            train_dataset=corpus.texts,
+            processing_class=builder.processor,
+            progress=progress,
+        )
+    trainer.text_sources = tuple(map(short_name, args.corpus))
+    return trainer, corpus
+
+
 def read_corpus(
     args: CorpusArguments,
     language: str,
@@ -99,19 +151,7 @@ def read_corpus(
     folder: Path,
     bar: Callable[[str], AbstractContextManager] = lambda name: nullcontext(),
 ) -> PretrainingCorpus:
-    """
-    Reads the texts, and tags them if there is a tagger.
-
-    Args:
-        args ([`CorpusArguments`]): What to read.
-        language (`str`): Language of the texts.
-        tagger ([`~problems.PosTagger`], *optional*): Tags them.
-        folder (`Path`): The run's folder, for the tags if they have no other.
-        bar (`Callable`, *optional*): Makes, by a name, the context of a function that shows progress.
-
-    Raises:
-        UsageError: no text is left.
-    """
+    """Reads the texts, and tags them if there is a tagger; see [`make_pretraining_trainer`]."""
     from ..data import read_texts, tag_corpus
 
     counts: Counter = Counter()

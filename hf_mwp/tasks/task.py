@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Task(ABC):
     """
     Data, model, collator, metric, and what a card says of them: a task is one class in a file of this room. The run
-    around a trainer ([`~cli.commands.training_run.TaskTraining`]) and [`evaluate_part`] know no more of it than what stands here.
+    around a trainer ([`~cli.commands.training.training_run.TaskTraining`]) and [`evaluate_part`] know no more of it than what stands here.
 
     What the methods give for three tasks, the first of which is there ([`MathWordProblems`]):
 

@@ -7,7 +7,7 @@ import yaml
 
 from hf_mwp.cli.commands import label
 from hf_mwp.cli.commands.training import distill, pretrain, train
-from hf_mwp.cli.options.command_options import all_options
+from hf_mwp.cli.options.hints import all_options
 from hf_mwp.cli.options.parsing import parse
 from hf_mwp.hub.run_records import read_stage, without_place
 from hf_mwp.runs.run_folder import RunFolder

@@ -1,11 +1,15 @@
 """Other solvers than one with a tree decoder go wherever solvers go, without a change there."""
 
+import json
 import math
 
 import pytest
 import torch
 from transformers import AutoModel, pipeline
 
+from hf_mwp.building import load_solver
+from hf_mwp.building.model_sources import check_solver_folder
+from hf_mwp.cli.main import main
 from hf_mwp.distillation import cut_student
 from hf_mwp.hub import build_model_card
 from hf_mwp.models import Solver
@@ -81,6 +85,25 @@ def test_a_flat_solver_is_distilled_with_and_without_a_cache(make, loss, process
         found.append(losses(trainer))
     assert found[0] == pytest.approx(found[1], rel=2e-3)
     assert found[0][-1] < found[0][0]
+
+
+def test_the_command_line_loads_and_measures_a_solver_of_any_class(processor, problems, tmp_path, capsys):
+    folder, encoder = tmp_path / "flat", tmp_path / "encoder"
+    solver = flat_solver(processor)
+    for part in (solver, processor):
+        part.save_pretrained(folder)
+    loaded, own = load_solver(folder)
+    assert type(loaded) is type(solver) and own.vocabulary == processor.vocabulary
+    predictions = tmp_path / "predictions.jsonl"
+    options = ["--dataset", str(problems), "--predictions", str(predictions), "--json"]
+    assert main(["evaluate", "--model", str(folder), *options]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["reports"]["all problems"]["num_problems"] == len(predictions.read_text().splitlines()) == 9
+    check_solver_folder(str(folder))
+
+    solver.encoder.save_pretrained(encoder)
+    assert main(["evaluate", "--model", str(encoder), *options]) == 1
+    assert "holds a model of type 'mwp_student', but a solver" in capsys.readouterr().err
 
 
 def test_a_student_is_cut_from_a_solver_with_another_decoder(processor):

@@ -1,5 +1,6 @@
 import io
 import json
+import logging
 import subprocess
 from enum import Enum
 
@@ -9,9 +10,9 @@ from rich.console import Console
 from transformers import TrainerState
 
 from hf_mwp.cli.terminal.console import accuracy_table, make_console, percent
-from hf_mwp.cli.terminal.curve import draw_learning_curve
 from hf_mwp.cli.terminal.progress import RichProgressCallback
 from hf_mwp.runs.environment import git_revision
+from hf_mwp.runs.pictures import draw_learning_curve
 from hf_mwp.runs.run_folder import RunFolder
 from hf_mwp.usage_error import UsageError
 
@@ -23,7 +24,7 @@ class Kind(Enum):
 def test_values_are_written_as_yaml(tmp_path):
     values = {"seed": 3, "kind": Kind.ONE, "list": (1, 2.5), "mapping": {"a": None}, "path": tmp_path, "数": "一"}
     folder = RunFolder(tmp_path / "run", "train", values)
-    folder.log("a line")
+    logging.getLogger("hf_mwp.cli").info("a line")
     folder.finish({"accuracy": 0.5})
     written = yaml.safe_load((tmp_path / "run" / "run_config.yaml").read_text(encoding="utf-8"))
     assert written == values | {"kind": "one", "list": [1, 2.5], "path": str(tmp_path)}

@@ -9,7 +9,7 @@ from pathlib import Path
 from ...runs.run_folder import RunFolder, check_output_folder
 from ...runs.stage_arguments import types_of
 from ...usage_error import UsageError
-from ..options.command_options import all_options
+from ..options.hints import all_options
 from ..options.parsing import parse
 from ..terminal.console import make_console
 

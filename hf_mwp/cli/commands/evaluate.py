@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
+from ...runs.pictures import draw_reliability
 from ...runs.run_folder import RunFolder
 from ...runs.stage_arguments import EvaluateArguments, types_of
 from ...solving.search_options import find_device
@@ -15,8 +16,7 @@ from ...tasks.data_options import MeasuredDataArguments
 from ...tasks.evaluation import evaluate_part
 from ...tasks.math_word_problems import MathWordProblems
 from ..options.parsing import parse
-from ..terminal.console import make_console, print_evaluation, side_by_side, solving_bar
-from ..terminal.reliability import calibration_table, draw_reliability
+from ..terminal.console import calibration_table, make_console, print_evaluation, side_by_side, solving_bar
 
 
 argument_types = partial(types_of, "evaluate")

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
-from ...runs.run_folder import RECORD, RunFolder, check_output_folder, describe_contents
+from ...building.encoder import parse_layers
+from ...building.model_sources import find_encoder
+from ...building.solver import build_solver
+from ...option_checks import check_at_least_one, check_not_negative, check_share
+from ...option_roles import option
+from ...runs.pictures import draw_learning_curve
+from ...runs.run_folder import RECORD, RunFolder, check_output_folder, describe_contents, last_record
 from ...tasks.data_options import DataArguments
+from ...tasks.evaluation import evaluate_part
 from ...tasks.math_word_problems import MathWordProblems
 from ...usage_error import UsageError
 from ..options.parsing import parse
-from ..terminal.console import make_console, of_equations, percent
-from ..terminal.curve import draw_learning_curve
+from ..terminal.console import make_console, make_table, of_equations, percent
 from ..terminal.solution import print_solution
-from .quickstart_models import QuickstartArguments, train_models
 
 
 if TYPE_CHECKING:
@@ -27,6 +34,51 @@ if TYPE_CHECKING:
 
 NUM_SHOWN = 5
 NUM_TIMED = 20
+# Of a quickstart that is to be seen running: training and test problems.
+FAST = {"max_train_samples": 160, "max_eval_samples": 60}
+
+
+@dataclass
+class QuickstartArguments:
+    """
+    Options of `hf-mwp quickstart`. Learning rates, epochs and layers were chosen on problems held out from the
+    training part of fold 0, never on the part that the quickstart reports.
+    """
+
+    output_dir: str = option("hf_mwp_quickstart", "Folder for models and figures.")
+    encoder: str = option(
+        "all-MiniLM-L6-v2", "Hub id or folder of the encoder; the 6-layer MiniLM of the `demo` extra otherwise."
+    )
+    data_dir: str | None = option(None, "Folder of ASDiv-A; examples/data/asdiv of the repository if not given.")
+    fold: int = option(0, "Fold of ASDiv-A to hold out.")
+    seed: int = option(42, "Seed of weights and order.")
+    num_beams: int = option(1, "Beams of the search in the final evaluation.")
+    fast: bool = option(False, "One epoch on a part of the data: to see that it runs.")
+    teacher_epochs: float = option(5.0, "Epochs of the teacher's fine-tuning.")
+    student_epochs: float = option(4.0, "Epochs of the distillation, and of the student from random weights.")
+    student_layers: str = option(
+        "3", "Layers of the teacher that the student starts from: a number, or indices (0,2,4)."
+    )
+    baseline: bool = option(True, "Train the student from random weights as well.")
+    learning_rate: float = option(2e-4, "Learning rate of the encoders.")
+    decoder_learning_rate: float = option(1e-3, "Learning rate of the decoders.")
+    scratch_learning_rate: float = option(5e-4, "Learning rate of the encoder that starts from random weights.")
+    batch_size: int = option(16, "Problems of a training step.")
+    dropout: float = option(0.1, "Dropout of all models.")
+    temperature: float = option(2.0, "Temperature of the distillation.")
+    threads: int | None = option(None, "Threads; one for each core if not given.")
+
+    def __post_init__(self):
+        for name in ("teacher_epochs", "student_epochs", "batch_size", "num_beams", "temperature"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"`{name}` must be positive, not {getattr(self, name)}.")
+        check_not_negative(self, "fold", "seed", "learning_rate", "decoder_learning_rate", "scratch_learning_rate")
+        check_share(self, "dropout")
+        check_at_least_one(self, "threads")
+        if self.fast:
+            self.teacher_epochs, self.student_epochs = min(self.teacher_epochs, 1), min(self.student_epochs, 1)
+        parse_layers(self.student_layers, "student_layers")
+        self.encoder = find_encoder(self.encoder)
 
 
 def argument_types() -> list[type]:
@@ -41,7 +93,7 @@ def run(argv: list[str]) -> int:
         "quickstart",
         "Fine-tune a pretrained encoder into a teacher on ASDiv-A, cut a 3-layer student from it, distil it, train "
         "the same student from random weights for comparison, and measure all of them on the fold held out.",
-        argument_types(),
+        argument_types,
         argv,
     )
     check_output(Path(args.output_dir))
@@ -50,23 +102,18 @@ def run(argv: list[str]) -> int:
     if args.threads is not None:
         torch.set_num_threads(args.threads)
     console = make_console()
-    data = MathWordProblems(
-        DataArguments(dataset="asdiv_a", data_dir=args.data_dir, fold=args.fold, validation_fraction=0.0)
-    )
-    data.tell(console)
-    train, test = list(data.train), list(data.test)
-    if args.fast:
-        train, test = train[:160], test[:60]
-
+    place = {"dataset": "asdiv_a", "data_dir": args.data_dir, "fold": args.fold}
+    task = MathWordProblems(DataArguments(**place, validation_fraction=0.0, **(FAST if args.fast else {})))
+    task.tell(console)
     with RunFolder(args.output_dir, "quickstart", values) as folder:
-        models, processor, logs = train_models(args, train, console)
-        figures = measure(models, processor, test, args.num_beams)
-        console.print(figures_table(figures, args, data))
+        models, processor, logs = train_models(args, list(task.train), console)
+        figures = measure(models, processor, task, args.num_beams)
+        console.print(figures_table(figures, args, task))
         console.print(groups_table(figures))
-        show_solutions(folder.path / "student", test, args.seed, console)
+        show_solutions(folder.path / "student", list(task.test), args.seed, console)
         draw_learning_curve(logs, folder.path / "learning_curve.png", title=f"quickstart on ASDiv-A, fold {args.fold}")
         seconds = time.perf_counter() - started
-        folder.finish({"data": data.record(), "test": figures, "seconds": round(seconds, 1), "logs": logs})
+        folder.finish({"data": task.record(), "test": figures, "seconds": round(seconds, 1), "logs": logs})
     console.print(
         f"Done in {seconds:.0f} s. {describe_contents(folder.path, 'teacher', 'student')}. Try:\n"
         f'  hf-mwp solve --model {folder.path / "student"} "Tom has 12 apples and eats 3. How many are left?"'
@@ -75,27 +122,86 @@ def run(argv: list[str]) -> int:
 
 
 def check_output(path: Path) -> None:
-    """
-    An output folder may be new, empty, or of an earlier quickstart, which is replaced.
-
-    Raises:
-        UsageError: it holds something else, or a run of another command has been written into it.
-    """
+    """Raises `UsageError` unless an output folder is new, empty, or of an earlier quickstart, which is replaced."""
     check_output_folder(path)
     for part in ("teacher", "student"):
         if (path / part / RECORD).is_file():
             raise UsageError(f"{path / part} is of another run than a quickstart; choose another --output_dir.")
-    if path.is_dir() and any(path.iterdir()) and "hf-mwp quickstart" not in _text(path / RECORD):
+    if path.is_dir() and any(path.iterdir()) and last_record(path).get("command") != "hf-mwp quickstart":
         raise UsageError(f"{path} is not empty and not from an earlier quickstart; choose another --output_dir.")
 
 
-def measure(models: dict[str, MwpSolver], processor: MwpProcessor, rows: list[dict], num_beams: int) -> dict[str, Any]:
+def train_models(
+    args: QuickstartArguments, rows: list[dict], console: Console
+) -> tuple[dict[str, MwpSolver], MwpProcessor, dict[str, list[dict]]]:
+    """
+    The trained models by name, their processor, and the logs of their trainings; teacher and student are saved.
+
+    They are made in one process and not by stages of a recipe: a teacher that was saved and loaded gives a student
+    of other last digits, and `hf-mwp train` draws random weights in another order, so that seed 42 would not give
+    the accuracies that are told of it.
+    """
+    from transformers import set_seed
+
+    from ...distillation import cut_student
+    from ...models import MwpSolver
+    from ...trainers import DistillationConfig, DistillationTrainer, SolverConfig, SolverTrainer
+    from ..terminal.progress import RichProgressCallback
+
+    folder, models, logs = Path(args.output_dir), {}, {}
+
+    def train(name: str, model: MwpSolver, epochs: float, rate: float, teacher: MwpSolver | None = None) -> None:
+        options = {
+            "output_dir": str(folder / name.replace(" ", "_")),
+            "num_train_epochs": epochs,
+            "per_device_train_batch_size": args.batch_size,
+            "learning_rate": rate,
+            "decoder_learning_rate": args.decoder_learning_rate,
+            "save_strategy": "no",
+            "logging_steps": 0.02,
+            "seed": args.seed,
+            "disable_tqdm": True,
+            "report_to": "none",
+        }
+        data = {"model": model, "train_dataset": rows, "processing_class": processor}
+        if teacher is None:
+            trainer = SolverTrainer(args=SolverConfig(**options), **data)
+        else:
+            config = DistillationConfig(**options, temperature=args.temperature)
+            trainer = DistillationTrainer(args=config, teacher_model=teacher, **data)
+        progress = RichProgressCallback.attach(trainer, console, name)
+        try:
+            trainer.train()
+        finally:
+            progress.close()
+        models[name], logs[name] = model, trainer.state.log_history
+
+    set_seed(args.seed)
+    teacher, processor = build_solver(
+        rows, encoder=args.encoder, dropout=args.dropout, min_constant_count=2, indexed_numbers=True, language="en"
+    )
+    train("teacher", teacher, args.teacher_epochs, args.learning_rate)
+    student = cut_student(teacher, parse_layers(args.student_layers))
+    train("student", student, args.student_epochs, args.learning_rate, teacher)
+    for name, model in models.items():
+        model.save_pretrained(folder / name)
+        processor.save_pretrained(folder / name)
+    if args.baseline:
+        set_seed(args.seed)
+        baseline = MwpSolver(type(student.config).from_dict(student.config.to_dict()))
+        train("random student", baseline, args.student_epochs, args.scratch_learning_rate)
+    return models, processor, logs
+
+
+def measure(
+    models: dict[str, MwpSolver], processor: MwpProcessor, task: MathWordProblems, num_beams: int
+) -> dict[str, Any]:
     """Size, accuracy, cost of one problem and, relative to the teacher, the accuracy kept by each model."""
     from ...data import problem_from_row
-    from ...metrics import TrainingOverlap, accuracy_report, compare_latency, count_flops, count_parameters
-    from ...solving.solve_problems import solve_problems
+    from ...metrics import compare_latency, count_flops, count_parameters
 
-    timed = [processor(problem_from_row(row, numerals=processor.numerals)) for row in rows[:NUM_TIMED]]
+    rows = task.test.select(range(min(NUM_TIMED, len(task.test))))
+    timed = [processor(problem_from_row(row, numerals=processor.numerals)) for row in rows]
     names = ("input_ids", "attention_mask", "number_positions")
     timed = [{name: inputs[name] for name in names} for inputs in timed]
 
@@ -104,13 +210,9 @@ def measure(models: dict[str, MwpSolver], processor: MwpProcessor, rows: list[di
 
     figures: dict[str, Any] = {}
     for name, model in models.items():
-        predictions = solve_problems(model, processor, rows, num_beams=num_beams)
-        problems = [prediction.problem for prediction in predictions]
-        scores, overlap = [prediction.score for prediction in predictions], TrainingOverlap.of(model)
+        evaluation = evaluate_part(task, model, processor, "test", num_beams=num_beams, rule="annotated")
         figures[name] = {"layers": model.config.num_hidden_layers, "parameters": count_parameters(model)}
-        figures[name] |= accuracy_report(scores)
-        figures[name]["reports"] = overlap.reports(problems, scores)
-        figures[name]["training_texts"] = overlap.record(problems)
+        figures[name] |= evaluation.reports["all problems"] | evaluation.figures
         figures[name]["flops"] = count_flops(solve_all(model)) / len(timed)
     latencies = compare_latency({name: solve_all(model) for name, model in models.items()}, repeats=5, warmup=1)
     teacher = figures["teacher"]["answer_accuracy"]
@@ -121,48 +223,43 @@ def measure(models: dict[str, MwpSolver], processor: MwpProcessor, rows: list[di
     return figures
 
 
-def figures_table(figures: dict[str, Any], args: QuickstartArguments, data: MathWordProblems) -> Table:
-    """The one table of the quickstart."""
-    count = figures["teacher"]["num_problems"]
-    title = f"{count} held-out problems of ASDiv-A ({data.scheme}), seed {args.seed}, " + (
-        "greedy" if args.num_beams == 1 else f"{args.num_beams} beams"
-    )
+def figures_table(figures: dict[str, Any], args: QuickstartArguments, task: MathWordProblems) -> Table:
+    """Size, accuracy and speed of each model."""
     notes = {
         "teacher": f"fine-tuned {args.teacher_epochs:g} epochs",
         "student": f"cut from the teacher, distilled {args.student_epochs:g} epochs",
         "random student": f"random weights, trained {args.student_epochs:g} epochs without teacher",
     }
-    table = Table(title=title, title_justify="left")
-    headings = ("layers", "parameters", "answer %", "equation %", "ms a problem", "speed", "kept %")
-    for heading in ("model", "how", *headings):
-        table.add_column(heading, justify="right" if heading in headings else "left")
-    for name, figure in figures.items():
-        table.add_row(
+    rows = (
+        (
             name,
             notes[name],
-            str(figure["layers"]),
-            f"{figure['parameters'] / 1e6:.1f} M",
-            percent(figure["answer_accuracy"]),
-            percent(figure.get("equation_accuracy")) + of_equations(figure),
-            f"{figure['milliseconds']:.1f}",
-            f"{figure['speedup']:.1f} x",
-            percent(figure["retention"]),
+            str(each["layers"]),
+            f"{each['parameters'] / 1e6:.1f} M",
+            percent(each["answer_accuracy"]),
+            percent(each.get("equation_accuracy")) + of_equations(each),
+            f"{each['milliseconds']:.1f}",
+            f"{each['speedup']:.1f} x",
+            percent(each["retention"]),
         )
-    return table
+        for name, each in figures.items()
+    )
+    search = "greedy" if args.num_beams == 1 else f"{args.num_beams} beams"
+    title = f"{len(task.test)} held-out problems of ASDiv-A ({task.scheme}), seed {args.seed}, {search}"
+    numbers = ("layers", "parameters", "answer %", "equation %", "ms a problem", "speed", "kept %")
+    return make_table(title, ("model", "how", *numbers), rows, right=numbers)
 
 
 def groups_table(figures: dict[str, Any]) -> Table:
     """How each model does on problems that it was trained on and on those that it was not."""
-    remarks = dict.fromkeys(figure["training_texts"]["remark"] for figure in figures.values())
-    title = "\n".join(["answer %, by what was trained on", *filter(None, remarks)])
-    table = Table(title=title, title_justify="left")
-    table.add_column("")
-    for heading in ("problems", *figures):
-        table.add_column(heading, justify="right")
+    remarks = dict.fromkeys(each["training_texts"]["remark"] for each in figures.values())
+    rows = []
     for group, report in figures["teacher"]["reports"].items():
-        answers = (figure["reports"].get(group, {}).get("answer_accuracy") for figure in figures.values())
-        table.add_row(group, str(report["num_problems"]), *map(percent, answers))
-    return table
+        answers = (each["reports"].get(group, {}).get("answer_accuracy") for each in figures.values())
+        rows.append((group, str(report["num_problems"]), *map(percent, answers)))
+    title = "\n".join(["answer %, by what was trained on", *filter(None, remarks)])
+    numbers = ("problems", *figures)
+    return make_table(title, ("", *numbers), rows, right=numbers)
 
 
 def show_solutions(folder: Path, rows: list[dict], seed: int, console: Console) -> None:
@@ -170,6 +267,7 @@ def show_solutions(folder: Path, rows: list[dict], seed: int, console: Console) 
     from transformers import pipeline
 
     from ...data import problem_from_row
+    from ...expressions import Expression
     from ...metrics import score_prediction
 
     solver = pipeline("math-word-problem", model=str(folder), device="cpu")
@@ -177,16 +275,7 @@ def show_solutions(folder: Path, rows: list[dict], seed: int, console: Console) 
     console.print(f"{len(chosen)} held-out problems, drawn by lot, solved by the student from {folder}:\n")
     for problem, result in zip(chosen, solver(chosen), strict=True):
         print_solution(console, problem.text, [result])
-        score = score_prediction(problem, _expression(result))
+        found = None if result["prefix"] is None else Expression.from_prefix(result["prefix"])
+        score = score_prediction(problem, found)
         verdict = "right" if score.answer_correct else f"wrong ({score.reason}; {problem.answer} is annotated)"
         console.print(f"  {verdict}\n", style="green" if score.answer_correct else "red")
-
-
-def _expression(result: dict[str, Any]):
-    from ...expressions import Expression
-
-    return None if result["prefix"] is None else Expression.from_prefix(result["prefix"])
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.is_file() else ""

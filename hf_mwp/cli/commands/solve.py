@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from itertools import chain
 
 from ...building.solver import load_solver
+from ...data.reading.problem_lines import problem_batches
 from ...option_checks import check_at_least_one
 from ...option_roles import Role, option
 from ...solving.search_options import RankedSearchOptions, find_device
 from ...usage_error import UsageError
 from ..options.parsing import parse
 from ..terminal.console import make_console
-from ..terminal.problem_input import problem_batches
 from ..terminal.solution import json_line, print_solution
 
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import difflib
 
-from .command_options import all_options
+from ...option_roles import CommandOption, options_in
+from ..commands import command_module
 from .option_parser import OptionParser
 
 
 def hint(name: str, parser: OptionParser, prefix: str = "") -> str:
     """
     A sentence, with a space before it: an option of the same command that is spelled nearly so, or else the commands
-    which have this one, or where all are listed.
-
-    Args:
-        name (`str`): The unknown flag or key.
-        parser ([`OptionParser`]): The command's options.
-        prefix (`str`, *optional*, defaults to `""`): What options begin with: `"--"` for flags.
+    which have this one, or where all are listed. Flags have the prefix `"--"`.
     """
     known = [option.removeprefix("--") for action in parser._actions for option in action.option_strings]
     name = name.removeprefix("--").replace("-", "_")
@@ -35,3 +31,17 @@ def hint(name: str, parser: OptionParser, prefix: str = "") -> str:
 def commands_with(name: str) -> list[str]:
     """The commands that have an option."""
     return [command for command, options in all_options().items() if name in options]
+
+
+def all_options() -> dict[str, dict[str, CommandOption]]:
+    """The options of all commands, by the names of the commands; none of one that has a parser of its own."""
+    from ..main import COMMANDS
+
+    return {command: _options_of(command) for command in COMMANDS}
+
+
+def _options_of(command: str) -> dict[str, CommandOption]:
+    """Roles as they are declared, defaults as a run records them."""
+    types = getattr(command_module(command), "argument_types", list)()
+    defaults = vars(OptionParser(command, "", types).parse_args([]))
+    return {name: CommandOption(each.role, defaults[name]) for name, each in options_in(*types).items()}

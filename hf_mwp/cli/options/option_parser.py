@@ -20,15 +20,8 @@ FALSE = ("false", "no", "f", "n", "0")
 class OptionParser(argparse.ArgumentParser):
     """
     An argument parser with a flag for each field of dataclasses: what `transformers.HfArgumentParser` makes of them,
-    whose import takes longer than to show a help.
-
-    Args:
-        command (`str`): Name of the command.
-        description (`str`): What it does.
-        dataclass_types (`Sequence[type]`): The dataclasses.
-        common (`bool`, *optional*, defaults to `False`):
-            Take only fields with the role `COMMON`; of a dataclass without any all of them.
-        epilog (`str`, *optional*): What the help ends with.
+    whose import takes longer than to show a help. A `common` one takes only fields with the role `COMMON`, of a
+    dataclass without any all of them.
     """
 
     def __init__(

@@ -10,8 +10,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-import yaml
-
 from ...usage_error import UsageError
 from .hints import hint
 from .option_parser import FALSE, TRUE, OptionParser, to_bool
@@ -26,15 +24,12 @@ def parse(
     common: Sequence[type] | None = None,
 ) -> tuple[list, dict[str, Any]]:
     """
-    Reads the arguments of a command.
-
     Every field of the dataclasses is a flag (`--batch_size` and `--batch-size`) and a key of the YAML file that
     `--config` names; flags win over the file, the file over defaults. `--help` shows them and ends the program. Models
     and pipeline are registered with Transformers once the arguments are read.
 
     Args:
-        command (`str`): Name of the command, for messages.
-        description (`str`): What it does, for `--help`.
+        command (`str`), description (`str`): Its name, for messages, and what it does, for `--help`.
         dataclass_types (`Sequence[type]` or `Callable`): Dataclasses whose fields are the options, or what imports
             them.
         argv (`Sequence[str]`): Arguments after the name of the command.
@@ -106,19 +101,13 @@ def _show_help(command, description, dataclass_types, argv, positional, common) 
 
 
 def read_config(path: Path, parser: OptionParser) -> dict[str, Any]:
-    """
-    Reads and checks a YAML file of options.
+    """Reads and checks a YAML file of options; `UsageError` names the file, the key and what is wrong with it."""
+    from ...runs.recipes.recipe_file import RecipeError, read_yaml
 
-    Raises:
-        UsageError: the file is missing, is no YAML mapping, or has an unknown key, a key twice or a value of the
-            wrong type.
-    """
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)
-    except FileNotFoundError:
-        raise UsageError(f"There is no file {path}.") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UsageError(f"{path} cannot be read as YAML: {error}") from error
+        content = read_yaml(path)
+    except RecipeError as error:
+        raise UsageError(str(error)) from error
     if content is None:
         return {}
     if not isinstance(content, dict):
@@ -176,10 +165,7 @@ def _scalar(value: Any, action: argparse.Action) -> Any:
 
 
 def _spelled_out(argv: Sequence[str], parser: OptionParser) -> list[str]:
-    """
-    The arguments with `--a-flag` as `--a_flag`, and with a flag of yes-or-no options as `--flag=true`, so that it does
-    not swallow what follows.
-    """
+    """`--a-flag` as `--a_flag`, and flags of yes-or-no options as `--flag=true`, not to swallow what follows."""
     switches = {name for action in parser._actions if action.type is to_bool for name in action.option_strings}
     words = []
     for word, following in zip(argv, [*argv[1:], ""], strict=False):
@@ -196,16 +182,3 @@ def _config_path(argv: Sequence[str]) -> Path | None:
     early.add_argument("--config")
     path = early.parse_known_args(list(argv))[0].config
     return None if path is None else Path(path)
-
-
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """Safe loader that refuses a key given twice and reads `1e-4` as a number."""
-
-    def construct_mapping(self, node, deep=False):
-        seen = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is given twice", key_node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import track
@@ -89,6 +89,23 @@ def print_evaluation(
     failures = task.failures(evaluation.predictions) if reasons else {}
     if failures:
         console.print(reason_table(failures))
+
+
+def calibration_table(report: Mapping[str, Any]) -> Table:
+    """What [`metrics.calibration_report`] found."""
+    auroc = report["auroc"]
+    surest = f"answers right among the {report['num_surer_half']} surest of {report['num_problems']}"
+    rows = (
+        (
+            "expected calibration error",
+            f"{report['expected_calibration_error']:.3f}",
+            f"mean distance of probability and accuracy, {report['num_bins']} bins",
+        ),
+        ("AUROC", "-" if auroc is None else f"{auroc:.3f}", "how often a right answer is surer than a wrong one"),
+        ("surer half %", percent(report["surer_half_accuracy"]), surest),
+    )
+    headings = ("figure", "value", "meaning")
+    return make_table("Whether its probability says what is right", headings, rows, right=["value"])
 
 
 def side_by_side(

@@ -29,11 +29,7 @@ SHARES = ("answers", "equations", "tagging F1")
 class RichProgressCallback(TrainerCallback):
     """
     A progress bar, and one line for each evaluation; takes the place of the Trainer's own printing. Each report of the
-    loss is a line of the run's log, and of the output where that is no terminal.
-
-    Args:
-        console (`rich.console.Console`): Where to print; a quiet one prints nothing.
-        name (`str`): What is trained.
+    loss is a line of the run's log, and of the output where that is no terminal. A quiet console prints nothing.
     """
 
     def __init__(self, console: Console, name: str):
@@ -134,14 +130,8 @@ class RichProgressCallback(TrainerCallback):
 @contextmanager
 def counting_bar(console: Console, name: str) -> Iterator[Callable[[int, int | None], None]]:
     """
-    A bar for something that is counted; without a terminal a line when it is done.
-
-    Args:
-        console (`rich.console.Console`): Where to print.
-        name (`str`): What is done.
-
-    Returns:
-        `Callable[[int, int | None], None]`: to be called with the number done and, if it is known, of all.
+    A bar for something that is counted, to be called with the number done and, if it is known, of all; without a
+    terminal a line when it is done.
     """
     started, count = time.perf_counter(), 0
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

@@ -12,6 +12,7 @@ import yaml
 from ...option_roles import Role
 from ...store.files import write_whole
 from ...store.finished_folder import FinishedFolder
+from ...tasks.accuracy_cells import percent
 from ..stage_arguments import options_of, options_with
 
 
@@ -35,6 +36,30 @@ class StageResult:
     seconds: float
     skipped: bool
     metrics: dict[str, Any]
+
+    @property
+    def headline(self) -> str:
+        """The figures that a reader asks for first."""
+        metrics = self.metrics
+        fates = metrics.get("fates", {})
+        shown = [f"{fates['labelled']:,} labelled"] if "labelled" in fates else []
+        for part, shares in metrics.get("reranking", {}).items():
+            shown.append(f"{part} {percent(shares['without'])} to {percent(shares['with'])} %")
+        for part in ("validation", "test"):
+            section = metrics.get(part)
+            if not isinstance(section, Mapping):
+                continue
+            if "reports" in section:
+                accuracy = section["reports"]["all problems"].get("answer_accuracy")
+                beams = "greedy" if section["num_beams"] == 1 else f"{section['num_beams']} beams"
+                shown.append(f"{part} {percent(accuracy)} % ({beams})")
+            else:
+                figures = {name.removeprefix("eval_"): value for name, value in section.items()}
+                if "pos_f1" in figures:
+                    shown.append(f"POS F1 {percent(figures['pos_f1'])} %")
+                if "mlm_loss" in figures:
+                    shown.append(f"MLM loss {figures['mlm_loss']:.2f}")
+        return ", ".join(shown)
 
 
 @dataclass(frozen=True)

@@ -85,16 +85,8 @@ def locate_source(
     command: str, name: str, source: Any, options: Mapping[str, Any], inputs: Iterable[str]
 ) -> Path | None:
     """
-    The file or folder that a source is read from; `None` if that is for another stage to make, or to find.
-
-    Args:
-        command (`str`), name (`str`): The command, and the option that names it, whose role is one of `SOURCES`.
-        source (`str`): A file, or a data set, also with a part.
-        options (`Mapping[str, Any]`): The other options of the stage.
-        inputs (`Iterable[str]`): The folders of the stages that it builds on.
-
-    Raises:
-        [`~data.DataError`]: it is not there.
+    The file or folder that a source, named by an option of a stage, is read from; `None` if one of the stages that
+    fill the folders `inputs` is to make or to find it. [`~data.DataError`] if it is not there.
     """
     known, inputs = options_of(command), list(inputs)
     role, near = known[name].role, next((options.get(each) for each in options_with(command, Role.NEAR)), None)

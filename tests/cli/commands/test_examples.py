@@ -29,6 +29,23 @@ def test_example_is_read(path, demo_package):
     assert given.items() <= {name: values[name] for name in given}.items()
 
 
+def test_the_encoder_of_the_results_is_a_recipe_to_build_others_on(tmp_path):
+    example, base = EXAMPLES / "compact_math23k_self_training.yaml", EXAMPLES / "compact_math23k_e5.yaml"
+    flags = {"encoder": "multilingual-e5-small-bert-zh", "encoder_layers": 6, "bottleneck_layers": "2,4,6"}
+    flags |= {"tokenizer": None, "bf16": True, "use_cpu": True, "pretrain.max_length": 512}
+    given = Recipe.from_file(example, tmp_path, changes=flags)
+    built_on = Recipe.from_file(example, tmp_path, base)
+    assert built_on.stages == given.stages and built_on.title == given.title
+    name = "compact_table8.yaml"
+    table = Table.from_file(EXAMPLES / "reproduce" / name, base)
+    assert table.recipe_name == "compact_math23k_e5"
+    recipes = Reproduction(table, tmp_path).recipes
+    flagged = Reproduction(Table.from_file(EXAMPLES / "reproduce" / name), tmp_path, changes=flags).recipes
+    assert {key: recipe.stages for key, recipe in recipes.items()} == {
+        key: recipe.stages for key, recipe in flagged.items()
+    }
+
+
 def check_data_dir(recipe):
     """Each stage that can read a data set by its name is told where it lies."""
     for stage in recipe.stages.values():

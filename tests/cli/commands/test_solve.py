@@ -106,7 +106,7 @@ def test_a_pipe_is_answered_line_by_line(solver_folder):
 
 
 def test_batches_are_the_lines_that_wait():
-    from hf_mwp.cli.terminal.problem_input import _waiting_batches
+    from hf_mwp.data.reading.problem_lines import _waiting_batches
 
     class Pipe:
         def __init__(self, *pieces):

@@ -83,7 +83,7 @@ def test_a_switch_does_not_swallow_the_next_argument():
     ("text", "message"),
     [
         ("ratte: 1\n", r"toy.yaml: unknown key 'ratte'. Did you mean 'rate'\?"),
-        ("count: 1\ncount: 2\n", "key 'count' is given twice"),
+        ("count: 1\ncount: 2\n", "found duplicate key count"),
         ("count: many\n", "toy.yaml: key 'count': takes a whole number, not 'many'"),
         ("count: 1.5\n", "takes a whole number, not 1.5"),
         ("count: [1, 2]\n", "takes one value, not a list"),

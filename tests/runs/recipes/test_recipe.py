@@ -343,6 +343,21 @@ def test_a_file_holds_what_differs_from_its_base(tmp_path):
         Recipe.from_file(path, tmp_path)
 
 
+def test_another_base_takes_the_place_of_the_one_that_a_file_names(tmp_path):
+    (tmp_path / "one.yaml").write_text("variables: {a: 1, b: 1}\nstages: {s: {command: train, seed: '${a}${b}'}}")
+    (tmp_path / "two.yaml").write_text("base: one.yaml\nvariables: {a: 2}")
+    (tmp_path / "own.yaml").write_text("base: one.yaml\nvariables: {b: 3}")
+    options = [
+        Recipe.from_file(tmp_path / "own.yaml", tmp_path, base).stages["s"].options
+        for base in (None, tmp_path / "two.yaml")
+    ]
+    assert options == [{"seed": "13"}, {"seed": "23"}]
+    with pytest.raises(RecipeError, match="one.yaml has no `base`, whose place .*two.yaml could take"):
+        Recipe.from_file(tmp_path / "one.yaml", tmp_path, tmp_path / "two.yaml")
+    with pytest.raises(RecipeError, match="leads back to"):
+        Recipe.from_file(tmp_path / "own.yaml", tmp_path, tmp_path / "own.yaml")
+
+
 def test_a_base_is_read_from_a_file_only(tmp_path):
     (tmp_path / "base.yaml").write_text(yaml.safe_dump(CONTENT))
     path = tmp_path / "more.yaml"

@@ -8,15 +8,13 @@ from rich.table import Table as RichTable
 
 from ....reports import Arm, Reproduction, TableResult, reproduce_table, write_report
 from ....reports.results.arm_result import ArmRun
+from ....reports.running import find_table, table_files
 from ....runs.main_process import check_one_process
 from ....runs.recipes import Stage
 from ....runs.recipes.recipe_file import read_yaml
 from ....usage_error import UsageError
 from ...terminal.console import make_console, make_table
 from .run import check_stage, read_changes, recipe_parser, stage_commands
-
-
-FOLDER = Path("examples") / "reproduce"
 
 
 def run(argv: list[str]) -> int:
@@ -44,6 +42,8 @@ def run(argv: list[str]) -> int:
         write_report(result, Path(args.output_dir or path.parent), path.stem)
         console.print(result_table(result))
         return 0
+    if (args.table is None) == (args.table_file is None):
+        raise UsageError("reproduce: give the name of a table (`--list` shows them) or a --table_file.")
     check_one_process("reproduce")
     place, folder, finished = "", Path(), 0
 
@@ -70,7 +70,7 @@ def run(argv: list[str]) -> int:
             console.print(f"arm {finished} {place}: {arm.title}, seed {run.seed}: {run.state}. {told}")
 
     result = reproduce_table(
-        find_table(args.table, args.table_file),
+        args.table_file or find_table(args.table),
         stage_commands(),
         args.output_dir,
         budget=args.budget,
@@ -94,37 +94,6 @@ def run(argv: list[str]) -> int:
         console.print(f"Failed: {', '.join(result.failed)}; the same command tries them again.", style="red")
         return 1
     return 0
-
-
-def find_table(name: str | None, path: str | None) -> Path:
-    """
-    The file of a table.
-
-    Args:
-        name (`str`, *optional*): Name of a table that comes with the package's repository, such as `compact-table4`.
-        path (`str`, *optional*): A file, instead of a name.
-
-    Raises:
-        UsageError: none or both are given, or there is no such table.
-    """
-    if (name is None) == (path is None):
-        raise UsageError("reproduce: give the name of a table (`--list` shows them) or a --table_file.")
-    if path is not None:
-        return Path(path)
-    files = table_files()
-    if name not in files:
-        where = "there are none here; run in the repository, or give --table_file" if not files else ", ".join(files)
-        raise UsageError(f"reproduce: there is no table {name!r}: {where}.")
-    return files[name]
-
-
-def table_files() -> dict[str, Path]:
-    """The tables of the repository by their names: of the working directory, or of the one the package lies in."""
-    for root in (Path(), Path(__file__).parents[4]):
-        files = sorted((root / FOLDER).glob("*.yaml"))
-        if files:
-            return {file.stem.replace("_", "-"): file for file in files}
-    return {}
 
 
 def list_tables() -> RichTable:

@@ -19,18 +19,12 @@ from ....runs.recipes.stage_checks import check_stage_options
 from ....runs.stage_arguments import STAGES, types_of
 from ....usage_error import UsageError
 from ...options.parsing import parse
-from ...terminal.console import make_console, make_table, percent
+from ...terminal.console import make_console, make_table
 from .. import command_module
 
 
 def run(argv: list[str], command: str = "run") -> int:
-    """
-    Runs the stages that are not there yet, and prints what each of them gave; see `hf-mwp run --help`.
-
-    Args:
-        argv (`list[str]`): The arguments.
-        command (`str`, *optional*, defaults to `"run"`): The command that is given them, for messages.
-    """
+    """Runs the stages that are not there yet, and prints what each of them gave; see `hf-mwp run --help`."""
     if argv and not argv[0].startswith("-"):
         argv = ["--config", *argv]
     usage = f"hf-mwp {command} {'RECIPE' if command == 'run' else '--config RECIPE'} [options]"
@@ -94,10 +88,7 @@ def stage_commands() -> dict[str, Callable[[list[str]], int]]:
 def check_stage(stage: Stage) -> None:
     """
     Reads a stage's options as its command will, and looks for the models, data and layers that they name, so that
-    what is wrong is found before the first stage is run.
-
-    Raises:
-        UsageError: names the stage and the option.
+    `UsageError` names what is wrong before the first stage is run.
     """
     if stage.command not in STAGES:
         raise UsageError(f"Stage {stage.name!r}: {stage.command!r} cannot be a stage; these can: {', '.join(STAGES)}.")
@@ -127,36 +118,13 @@ def plan_table(recipe: Recipe, stages: Sequence[Stage]) -> Table:
 def result_table(recipe: Recipe, results: Sequence[StageResult]) -> Table:
     """Time and headline figure of each stage."""
     rows = (
-        (r.stage.name, f"{r.seconds:.0f}{' (before)' if r.skipped else ''}", headline(r.metrics), r.stage.folder.name)
+        (r.stage.name, f"{r.seconds:.0f}{' (before)' if r.skipped else ''}", r.headline, r.stage.folder.name)
         for r in results
     )
     headings = ("stage", "seconds", "result", "folder")
     table = make_table(f"{recipe.title}, in {recipe.output_dir}", headings, rows, right=["seconds"])
     table.caption, table.caption_justify = caution(recipe.budget) or None, "left"
     return table
-
-
-def headline(metrics: Mapping[str, Any]) -> str:
-    """The figures of a `metrics.json` that a reader asks for first."""
-    fates = metrics.get("fates", {})
-    shown = [f"{fates['labelled']:,} labelled"] if "labelled" in fates else []
-    for part, shares in metrics.get("reranking", {}).items():
-        shown.append(f"{part} {percent(shares['without'])} to {percent(shares['with'])} %")
-    for part in ("validation", "test"):
-        section = metrics.get(part)
-        if not isinstance(section, Mapping):
-            continue
-        if "reports" in section:
-            accuracy = section["reports"]["all problems"].get("answer_accuracy")
-            beams = "greedy" if section["num_beams"] == 1 else f"{section['num_beams']} beams"
-            shown.append(f"{part} {percent(accuracy)} % ({beams})")
-        else:
-            figures = {name.removeprefix("eval_"): value for name, value in section.items()}
-            if "pos_f1" in figures:
-                shown.append(f"POS F1 {percent(figures['pos_f1'])} %")
-            if "mlm_loss" in figures:
-                shown.append(f"MLM loss {figures['mlm_loss']:.2f}")
-    return ", ".join(shown)
 
 
 def recipe_parser(command: str, description: str, usage: str | None = None) -> argparse.ArgumentParser:
@@ -181,16 +149,7 @@ def recipe_parser(command: str, description: str, usage: str | None = None) -> a
 
 
 def read_changes(command: str, arguments: Sequence[str]) -> dict[str, Any]:
-    """
-    Changes of a recipe from arguments of the form `--variable VALUE` and `--stage.option VALUE`; see [`read_value`].
-
-    Args:
-        command (`str`): Name of the command, for messages.
-        arguments (`Sequence[str]`): What the command's own options left over.
-
-    Raises:
-        UsageError: an argument of another form.
-    """
+    """Changes of a recipe from `--variable VALUE` and `--stage.option VALUE`, which its own options left over."""
     rest = list(arguments)
     changes: dict[str, Any] = {}
     while rest:

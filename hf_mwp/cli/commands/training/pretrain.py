@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from ....building.encoder import SAMPLE_SIZE
-from ....building.pretraining import PretrainingArguments, PretrainingBuilder
+from ....building.pretraining import PretrainingArguments
 from ....runs.run_arguments import ResumeArguments
 from ....runs.stage_arguments import types_of
-from ....tasks.pretraining_corpus import NO_TAGGER, CorpusArguments, read_corpus
-from ....usage_error import UsageError
+from ....tasks.pretraining_corpus import CorpusArguments, make_pretraining_trainer
 from ...options.parsing import parse
 from ...options.training_options import PreTrainingOptions
-from ...terminal.console import percent
+from ...terminal.console import make_table, percent
 from .training_run import TrainingRun
 
-
-if TYPE_CHECKING:
-    from ....trainers import PreTrainingConfig
 
 COMMON = (CorpusArguments, PretrainingArguments, PreTrainingOptions, ResumeArguments)
 
@@ -38,19 +32,8 @@ def run(argv: list[str]) -> int:
         argv,
         common=COMMON,
     )
-    check_tagging(corpus_args, model_args, config)
     options = {"values": values, "config": config, "args": resume_args}
     return Pretraining(corpus_args, model_args, command="pretrain", name="student", **options).run()
-
-
-def check_tagging(args: CorpusArguments, model_args: PretrainingArguments, config: PreTrainingConfig) -> None:
-    """Raises `UsageError` if tags are needed and there is no tagger, or a head for them and they are not learned."""
-    if args.tagger == NO_TAGGER and config.pos_loss_weight:
-        raise UsageError(
-            "pretrain: tagging needs a tagger: take --tagger jieba, or leave tagging away with --pos_loss_weight 0."
-        )
-    if model_args.new_pos_head and not config.pos_loss_weight:
-        raise UsageError("pretrain: --pos_loss_weight 0 leaves tagging away: leave --new_pos_head away too.")
 
 
 class Pretraining(TrainingRun):
@@ -63,32 +46,14 @@ class Pretraining(TrainingRun):
         self.corpus_args, self.model_args = corpus_args, model_args
 
     def make_trainer(self, folder):
-        from transformers import set_seed
-
-        from ....data.training_texts import short_name
-        from ....problems.tagging.pos_tagger import load_tagger
-        from ....trainers import PreTrainingTrainer
         from ...terminal.progress import counting_bar
 
-        args, config = self.corpus_args, self.config
-        tagger = None if args.tagger == NO_TAGGER else load_tagger(args.tagger)
-        builder = PretrainingBuilder(self.model_args, tagger.name if config.pos_loss_weight else None)
-        bar = partial(counting_bar, self.console)
-        with config.main_process_first(local=False, desc="tagging"):
-            self.corpus = read_corpus(args, self.model_args.language, tagger, folder.path, bar)
-        if not config.validation_fraction:
+        if not self.config.validation_fraction:
             self.turn_off_evaluation("No text is held out")
-        set_seed(config.seed)
-        texts = self.corpus.texts
-        with bar("encoding") as progress:
-            trainer = PreTrainingTrainer(
-                model=builder.build(texts.tags if config.pos_loss_weight else None, self.corpus.sample(SAMPLE_SIZE)),
-                args=config,
-                train_dataset=texts,
-                processing_class=builder.processor,
-                progress=progress,
-            )
-        trainer.text_sources = tuple(map(short_name, args.corpus))
+        bar = partial(counting_bar, self.console)
+        trainer, self.corpus = make_pretraining_trainer(
+            self.corpus_args, self.model_args, self.config, folder.path, bar
+        )
         record = self.record(trainer)
         self.console.print(
             f"{record['used']} texts to learn from, {record['held_out']} held out; {self.corpus.description}"
@@ -117,22 +82,20 @@ class Pretraining(TrainingRun):
 
 def figures_table(figures: dict[str, float]) -> Table:
     """The figures of the held-out texts."""
-    table = Table(title="held-out texts", title_justify="left")
-    table.add_column("")
-    table.add_column("", justify="right")
-    for name, label in (
-        ("mlm_loss", "masked words, loss"),
-        ("mlm_loss_keywords", "... of keywords"),
-        ("mlm_loss_numbers", "... of numbers and quantities"),
-    ):
-        if name in figures:
-            table.add_row(label, f"{figures[name]:.3f}")
-    for name, label in (
-        ("mlm_accuracy", "masked words, right %"),
-        ("pos_f1", "tagging, F1 %"),
-        ("pos_precision", "tagging, precision %"),
-        ("pos_recall", "tagging, recall %"),
-    ):
-        if name in figures:
-            table.add_row(label, percent(figures[name]))
+    labels = {
+        "mlm_loss": "masked words, loss",
+        "mlm_loss_keywords": "... of keywords",
+        "mlm_loss_numbers": "... of numbers and quantities",
+        "mlm_accuracy": "masked words, right %",
+        "pos_f1": "tagging, F1 %",
+        "pos_precision": "tagging, precision %",
+        "pos_recall": "tagging, recall %",
+    }
+    rows = (
+        (label, percent(figures[name]) if label.endswith("%") else f"{figures[name]:.3f}")
+        for name, label in labels.items()
+        if name in figures
+    )
+    table = make_table("held-out texts", ("", ""), rows)
+    table.columns[1].justify = "right"
     return table

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ....runs.main_process import is_main_process
+from ....runs.pictures import PANELS, draw_learning_curve
 from ....runs.resuming import begin_record, begin_run
 from ....runs.run_arguments import ResumeArguments
 from ....runs.run_folder import RunFolder, describe_contents
 from ....tasks.evaluation import evaluate_trained
 from ....tasks.task import Task
 from ...terminal.console import make_console, print_evaluation, solving_bar
-from ...terminal.curve import PANELS, draw_learning_curve
 
 
 if TYPE_CHECKING:
@@ -22,14 +22,8 @@ if TYPE_CHECKING:
 
 class TrainingRun:
     """
-    A run of a training command, from its options to the finished folder. What is trained and how it is measured is a
-    subclass's.
-
-    Args:
-        command (`str`): Name of the command, for the run's record.
-        name (`str`): What is trained, for bars and tables.
-        values (`Mapping[str, Any]`): The options as they were resolved.
-        config ([`BaseConfig`]), args ([`ResumeArguments`]): The options of the trainer and of the run.
+    A run of a training command, from its options (`values` as they were resolved) to the finished folder. What is
+    trained, `name` in bars and tables, and how it is measured is a subclass's.
     """
 
     panels: Mapping[str, str] = PANELS
@@ -99,12 +93,8 @@ class TrainingRun:
 
 class TaskTraining(TrainingRun):
     """
-    A run that trains a model on a task, and measures it on the validation and test parts at the end.
-
-    Args:
-        task ([`Task`]): What is learned.
-        make (`Callable[[Task], BaseTrainer]`): Makes the trainer from it.
-        kwargs: Arguments of [`TrainingRun`].
+    A run that trains a model on a task, with the trainer that `make` makes of it, and measures it on the validation
+    and test parts at the end. `kwargs` are those of [`TrainingRun`].
     """
 
     def __init__(self, task: Task, make: Callable[[Any], BaseTrainer], **kwargs) -> None:

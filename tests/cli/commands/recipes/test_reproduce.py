@@ -7,7 +7,7 @@ import yaml
 from hf_mwp.cli.commands.recipes import reproduce
 from hf_mwp.cli.commands.recipes.run import check_stage, stage_commands
 from hf_mwp.cli.main import main
-from hf_mwp.reports import Reproduction, Table, TableResult
+from hf_mwp.reports import Reproduction, Table, TableResult, running
 from hf_mwp.reports.running import check_stages
 from hf_mwp.runs.recipes import RecipeError
 from hf_mwp.runs.stage_arguments import options_of
@@ -18,7 +18,7 @@ BUDGETS = ["quick", "cpu", "gpu", "paper"]
 
 
 def load(name):
-    return Table.from_file(reproduce.find_table(name, None))
+    return Table.from_file(running.find_table(name))
 
 
 def paper(name, column):
@@ -47,7 +47,7 @@ def test_tables_that_there_are_not(tmp_path, capsys, monkeypatch):
         assert "give the name of a table" in capsys.readouterr().err
     assert main(["reproduce", "--table_file", str(tmp_path / "x.yaml")]) == 1
     assert "There is no file" in capsys.readouterr().err
-    monkeypatch.setattr(reproduce, "FOLDER", tmp_path)
+    monkeypatch.setattr(running, "FOLDER", tmp_path)
     assert main(["reproduce", "compact-table4"]) == 1
     assert "run in the repository, or give --table_file" in capsys.readouterr().err
 

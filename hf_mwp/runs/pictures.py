@@ -1,9 +1,10 @@
-"""The learning curve of a run as a picture."""
+"""Pictures that a run leaves in its folder."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 
 PANELS = {"training loss": "loss", "answer accuracy": "eval_answer_accuracy"}
@@ -60,3 +61,26 @@ def draw_learning_curve(
 
 def _series(history: Sequence[Mapping], name: str) -> list[tuple[float, float]]:
     return [(entry["epoch"], entry[name]) for entry in history if name in entry and "epoch" in entry]
+
+
+def draw_reliability(report: Mapping[str, Any], path: str | Path, title: str = "") -> None:
+    """Draws to a PNG file how right the answers of each bin of probability are, and how many they are."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    bins = report["bins"]
+    places, widths = [each["from"] for each in bins], [each["to"] - each["from"] for each in bins]
+    figure = Figure(figsize=(5, 6), layout="constrained")
+    FigureCanvasAgg(figure)
+    accuracies, counts = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+    bars = [each["answer_accuracy"] for each in bins]
+    accuracies.bar(places, bars, widths, align="edge", edgecolor="white", label="accuracy of the bin")
+    accuracies.plot([each["probability"] for each in bins], bars, "o", color="black", label="at its mean probability")
+    accuracies.plot([0, 1], [0, 1], "--", color="grey", label="as sure as right")
+    error = f"expected calibration error {report['expected_calibration_error']:.3f}"
+    accuracies.set(ylabel="answers right", xlim=(0, 1), ylim=(0, 1), title=error)
+    accuracies.legend(loc="upper left")
+    counts.bar(places, [each["num_problems"] for each in bins], widths, align="edge", edgecolor="white")
+    counts.set(xlabel="probability of the equation", ylabel="problems")
+    figure.suptitle(title)
+    figure.savefig(path, dpi=120)

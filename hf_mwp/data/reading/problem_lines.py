@@ -1,4 +1,4 @@
-"""Problems of a command line: as arguments, from a file, or from standard input as its lines come."""
+"""Problems without answers: as texts, from a file, or from standard input as its lines come."""
 
 from __future__ import annotations
 
