@@ -22,22 +22,22 @@ class ArmRun:
         state (`str`): One of [`STATES`].
         figures (`dict[str, float]`): By column, in the column's unit.
         counts (`dict[str, int]`): Problems that a figure is a share of.
-        outcomes (`dict[str, str]`): By column, what became of each problem, 0 or 1.
         seconds (`float`): Of all its stages, those shared with other arms included.
         stages (`list[dict]`): `stage`, `folder`, `fingerprint`, `seconds` of each, in their order.
         teacher (`str`): What the teacher is.
         reason (`str`): Why it is not done.
+        outcomes (`dict[str, str]`): By column, what became of each problem, 0 or 1.
     """
 
     seed: int
     state: str = "waiting"
     figures: dict[str, float] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
-    outcomes: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     stages: list[dict[str, Any]] = field(default_factory=list)
     teacher: str = ""
     reason: str = ""
+    outcomes: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
