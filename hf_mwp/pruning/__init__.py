@@ -1,38 +1,35 @@
-"""What makes a model smaller: gates, importance of heads, cutting."""
+"""What makes a model smaller: gates, importance of heads, cutting.
 
-from .cutting import prune_heads, prune_neurons
-from .dense_export import export_dense
-from .gates import HeadGates, NeuronGates
-from .head_choice import choose_heads
-from .head_importance import (
-    AttentionEntropy,
-    AttentionPeak,
-    CombinedImportance,
-    GateGradient,
-    HeadImportance,
-    RandomImportance,
-    WeightNorm,
-)
-from .head_pruning_callback import HeadPruningCallback
-from .importance_heatmap import draw_importance, rows_of, scores_of
+What a name needs is loaded when it is used: the callback alone needs `transformers.Trainer`.
+"""
+
+from importlib import import_module
 
 
-__all__ = [
-    "AttentionEntropy",
-    "AttentionPeak",
-    "CombinedImportance",
-    "GateGradient",
-    "HeadGates",
-    "HeadImportance",
-    "HeadPruningCallback",
-    "NeuronGates",
-    "RandomImportance",
-    "WeightNorm",
-    "choose_heads",
-    "draw_importance",
-    "export_dense",
-    "prune_heads",
-    "prune_neurons",
-    "rows_of",
-    "scores_of",
-]
+_MODULES = {
+    "AttentionEntropy": "head_importance",
+    "AttentionPeak": "head_importance",
+    "CombinedImportance": "head_importance",
+    "GateGradient": "head_importance",
+    "HeadGates": "gates",
+    "HeadImportance": "head_importance",
+    "HeadPruningCallback": "head_pruning_callback",
+    "NeuronGates": "gates",
+    "RandomImportance": "head_importance",
+    "WeightNorm": "head_importance",
+    "choose_heads": "head_choice",
+    "draw_importance": "importance_heatmap",
+    "export_dense": "dense_export",
+    "prune_heads": "cutting",
+    "prune_neurons": "cutting",
+    "rows_of": "importance_heatmap",
+    "scores_of": "importance_heatmap",
+}
+
+__all__ = list(_MODULES)
+
+
+def __getattr__(name: str):
+    if name in _MODULES:
+        return getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,7 +18,6 @@ from ...options.importance import make_importance
 from ...options.parsing import parse
 from ...options.training_options import PruningOptions
 from ...terminal.console import make_console, make_table, solving_bar
-from ...terminal.progress import RichProgressCallback
 
 
 if TYPE_CHECKING:
@@ -48,6 +47,7 @@ def run(argv: list[str]) -> int:
         common=COMMON,
     )
     from ....trainers import recursive_distillation
+    from ...terminal.progress import RichProgressCallback
 
     console = make_console()
     with RunFolder(config.output_dir, "prune", values, begin=False) as folder:
