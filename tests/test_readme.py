@@ -37,6 +37,8 @@ SMALLER = {
     "evaluate": ["--max_eval_samples", "20"],
     "solve": [],
     "label": ["--num_beams", "2"],
+    "heads": ["--num_batches", "1", "--batch_size", "4"],
+    "prune": ["--events", "1", "--calibration_batches", "1", *FEW_STEPS],
 }
 
 
@@ -77,7 +79,7 @@ def pipes(command: str) -> list[list[str]]:
 
 def smaller(arguments: list[str]) -> list[str]:
     """The flags that make a command of the README quick; recipes and tables are only planned here."""
-    planned = arguments[0] == "reproduce" or any("compact" in argument for argument in arguments)
+    planned = arguments[0] == "reproduce" or any(re.search("compact|pruning_", argument) for argument in arguments)
     if planned:
         return [flag for flag in ["--dry_run"] if not {"--dry_run", "--list"} & set(arguments)]
     return SMALLER[arguments[0]]
@@ -130,6 +132,7 @@ def test_python(inside):
         exec(compile(code, f"README.md, Python snippet {number}", "exec"), names)
     assert names["tree"].evaluate() == 12
     assert AutoModelForSequenceClassification.from_pretrained("runs/classifier").config.num_hidden_layers == 3
+    assert sum(names["smaller"].config.heads_per_layer) < sum(names["model"].config.num_attention_heads for _ in range(6))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
