@@ -46,6 +46,7 @@ def run(argv: list[str]) -> int:
         argv,
         common=COMMON,
     )
+    from ....pruning import draw_importance, scores_of
     from ....trainers import recursive_distillation
     from ...terminal.progress import RichProgressCallback
 
@@ -70,10 +71,8 @@ def run(argv: list[str]) -> int:
 
         def measure(trainer: DistillationTrainer) -> dict[str, Any]:
             bar = solving_bar(console)
-            return {
-                part: evaluate_trained(task, trainer, part, beams, progress=bar).figures
-                for part, beams in parts.items()
-            }
+            found = {part: evaluate_trained(task, trainer, part, beams, progress=bar) for part, beams in parts.items()}
+            return {part: figures_of(evaluation) for part, evaluation in found.items()}
 
         generations = recursive_distillation(
             model,
@@ -104,8 +103,14 @@ def run(argv: list[str]) -> int:
             metrics = metrics_of(model, dense, generations)
             console.print(generation_table(task, metrics["models"], f"{args.model} on {task.name}"))
             draw_accuracy_latency(metrics["models"], folder.path / PICTURE, f"{Path(args.model).name} on {task.name}")
+            for generation in generations:
+                scores, title = (
+                    scores_of(generation.metrics["events"][-1]["scores"]),
+                    f"generation {generation.number}",
+                )
+                draw_importance(scores, folder.path / f"heads_{generation.number}.png", f"{args.importance}, {title}")
             folder.finish(metrics)
-    console.print(describe_contents(folder.path, "model", "processor", PICTURE))
+    console.print(describe_contents(folder.path, "model", "processor", PICTURE, "heads_*.png"))
     return 0
 
 

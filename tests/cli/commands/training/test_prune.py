@@ -37,8 +37,11 @@ def test_figures_of_each_generation(pruned):
     assert metrics["saved"]["parameters"] == pytest.approx(1 - sizes[2] / sizes[0])
     for model in metrics["models"]:
         assert model["test"]["reports"]["all problems"]["num_problems"] == 9 and "validation" in model
+        share = model["test"]["outcomes"].count("1") / len(model["test"]["outcomes"])
+        assert share == model["test"]["reports"]["all problems"]["answer_accuracy"]
     assert metrics["test"] == metrics["models"][2]["test"]
-    assert (folder / "accuracy_latency.png").read_bytes().startswith(b"\x89PNG")
+    for picture in ("accuracy_latency.png", "heads_1.png", "heads_2.png"):
+        assert (folder / picture).read_bytes().startswith(b"\x89PNG")
     assert json.loads((folder / "data.json").read_text())["used"]["test"] == 9
 
 
