@@ -259,6 +259,7 @@ class Reproduction:
 
     def _empty(self) -> TableResult:
         table = self.table
+        pooled = {part: each.name for each in table.columns.values() for part in each.pooled_of or ()}
         return TableResult(
             table=table.name,
             title=table.title,
@@ -269,6 +270,7 @@ class Reproduction:
             columns=[
                 {"name": each.name, "title": each.title, "unit": each.unit}
                 | ({"missing": self.missing[each.name]} if each.name in self.missing else {})
+                | ({"part_of": pooled[each.name]} if each.name in pooled else {})
                 for each in table.columns.values()
             ],
             arms=[

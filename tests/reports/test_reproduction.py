@@ -300,3 +300,4 @@ def test_arms_that_read_different_figures_of_one_stage(tmp_path):
     assert (result.arms[2].runs[0].state, result.arms[2].runs[0].reason) == ("skipped", "not here")
     assert "last minus dense, all: +50.00, 95 % interval" in to_markdown(result)
     assert "(6 pairs of problems, bootstrap over problems)" in to_markdown(result)
+    assert "last minus dense, fold0" not in to_markdown(result)

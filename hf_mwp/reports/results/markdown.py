@@ -62,9 +62,13 @@ def _differences(result: TableResult) -> list[str]:
     other = next((arm for arm in result.arms if arm.name == result.compare_with), None)
     if other is None:
         return []
+    # Of folds that are taken together, the whole is told.
+    columns = [
+        shown for shown, each in zip(result.shown_columns, result.columns, strict=True) if "part_of" not in each
+    ]
     lines = []
     for arm in result.arms:
-        for column in result.shown_columns:
+        for column in columns:
             interval = None if arm is other else paired_interval(arm, other, column)
             if interval is not None:
                 lines.append(f"- {arm.title} minus {other.title}, {column.title}: {interval}")

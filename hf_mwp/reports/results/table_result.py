@@ -29,7 +29,8 @@ class TableResult:
         title, paper, note (`str`): As in its file.
         budget (`str`): Budget of the recipe.
         seeds (`list[int]`): Seeds of each arm.
-        columns (`list[dict]`): `name`, `title`, `unit`, and `missing`: why a column is empty.
+        columns (`list[dict]`): `name`, `title`, `unit`, and `missing`: why a column is empty,
+            `part_of`: the column that it is pooled in.
         arms (`list[ArmResult]`): The rows.
         x (`str`): The variable of a sweep; empty if the table is none.
         compare_with (`str`): The arm that the others are compared with; empty if there is none.
