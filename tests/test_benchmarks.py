@@ -80,6 +80,7 @@ def test_sections_are_replaced(measuring, tmp_path):
     assert "| a  |  b |\n| -- | -: |\n| x  |  1 |" in text
 
 
+@pytest.mark.slow
 def test_distillation_is_measured_with_and_without_its_cache(measuring, tmp_path):
     import distillation
 
@@ -116,6 +117,7 @@ def test_solving_is_measured_in_four_ways(measuring, tmp_path):
     assert "| 20 beams, re-ranked, batch 2 |" in solving.report(figures, [1, 2])
 
 
+@pytest.mark.slow
 def test_memory_is_measured_by_size_of_data(measuring):
     import cache_memory
 

@@ -61,6 +61,9 @@ class MwpStudentConfig(PreTrainedConfig):
             If `True`, a forward pass with labels scores the vocabulary only at the labelled tokens: `logits` then has
             the shape `(labelled tokens, vocab_size)`. At 15 % masking that saves most of the work of pretraining. With
             labels of tagging alone, [`MwpStudentForPreTraining`] does not score the vocabulary at all.
+        cut_heads (`list[list[int]]`, *optional*):
+            By layer, the attention heads that were cut away, counted as in the encoder before the first of them went.
+            Only what compares heads with those of another model reads it.
 
     Raises:
         `ValueError`: if the head width cannot be derived.
@@ -108,6 +111,7 @@ class MwpStudentConfig(PreTrainedConfig):
     # "with a 1:5 ratio between the two" (Ming et al., pre-training: MLM loss to POS loss).
     pos_loss_weight: float | int = 5.0
     sparse_prediction: bool = False
+    cut_heads: list[list[int]] | None = None
 
     def __post_init__(self, **kwargs):
         if self.head_dim is None:

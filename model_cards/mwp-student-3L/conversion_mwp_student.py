@@ -228,6 +228,8 @@ def build_from_encoder(cls, encoder, layers=None, add_pooling_layer=None, **over
         )
     indices = select_layers(layers, len(stack.layer))
     states = layer_state_dict(states, indices)
+    if getattr(config, "cut_heads", None):
+        overrides["cut_heads"] = [config.cut_heads[index] for index in indices]
     model_kwargs = {} if add_pooling_layer is None else {"add_pooling_layer": add_pooling_layer}
     student = cls(student_config(source, states, len(indices), **overrides), **model_kwargs)
     student = student.to(encoder.device, encoder.dtype)

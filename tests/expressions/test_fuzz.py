@@ -63,9 +63,10 @@ def fuzz(count, seed):
     return parsed, slowest
 
 
-def test_200_000_random_strings():
-    parsed, slowest = fuzz(200_000, seed=0)
-    assert parsed > 40_000 and slowest < 1
+@pytest.mark.parametrize("count", [40_000, pytest.param(200_000, marks=pytest.mark.slow)])
+def test_random_strings(count):
+    parsed, slowest = fuzz(count, seed=0)
+    assert parsed > count / 5 and slowest < 1
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ TYPES = {
 
 
 # Recipes are several commands; tests/cli/test_recipe.py reads them.
-COMMANDS = [path for path in sorted(EXAMPLES.glob("*.yaml")) if not path.name.startswith("compact_")]
+RECIPES = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path.name.startswith(("compact_", "pruning_"))]
+COMMANDS = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path not in RECIPES]
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.name)
@@ -55,7 +56,11 @@ def check_data_dir(recipe):
 
 
 @pytest.mark.parametrize("changes", [{}, {"data_dir": "/my/data"}], ids=["default", "given"])
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("compact_*.yaml")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [each for kind in ("compact", "pruning") for each in sorted(EXAMPLES.glob(f"{kind}_*.yaml"))],
+    ids=lambda path: path.name,
+)
 def test_recipes_read_data_where_it_lies(path, changes, tmp_path):
     check_data_dir(Recipe.from_file(path, tmp_path, changes={"teacher.encoder": "a", **changes}))
 
