@@ -28,10 +28,12 @@ _MODULES = {
     "export_dense": "dense_export",
     "mask_teacher": "sparse_teacher",
     "measure_scores": "sparse_teacher",
+    "measure_weight_scores": "sparse_teacher",
     "prune_heads": "cutting",
     "prune_neurons": "cutting",
     "rows_of": "importance_heatmap",
     "scores_of": "importance_heatmap",
+    "zero_weights": "sparse_teacher",
 }
 
 __all__ = list(_MODULES)

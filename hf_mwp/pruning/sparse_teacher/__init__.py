@@ -4,6 +4,7 @@ from .density_drawing import draw_densities
 from .gate_gradients import measure_scores
 from .knowledgeable_scores import KnowledgeableScores
 from .score_density import ScoreDensity
+from .single_weights import measure_weight_scores, zero_weights
 from .sparsification import RemovedUnits, cut_teacher, mask_teacher
 from .unit_scores import UnitScores
 
@@ -17,4 +18,6 @@ __all__ = [
     "draw_densities",
     "mask_teacher",
     "measure_scores",
+    "measure_weight_scores",
+    "zero_weights",
 ]

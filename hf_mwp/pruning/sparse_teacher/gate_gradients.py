@@ -66,7 +66,7 @@ def measure_scores(
     distillation_loss = distillation_loss or partial(distillation_losses, temperature=temperature)
     sums: list[list[Tensor]] = []
     num_batches = num_examples = 0
-    with _unchanged(teacher, student), HeadGates(teacher) as heads, NeuronGates(teacher) as neurons:
+    with left_unchanged(teacher, student), HeadGates(teacher) as heads, NeuronGates(teacher) as neurons:
         dtype = torch.promote_types(teacher.dtype, torch.float32)
         ones = [[None if each is None else each.to(dtype) for each in kind.values] for kind in (heads, neurons)]
         for batch in batches:
@@ -76,7 +76,7 @@ def measure_scores(
             heads.values, neurons.values = gates
             present = [each for kind in gates for each in kind if each is not None]
             with torch.enable_grad():
-                losses = _losses(teacher, student, batch, task, distillation_loss)
+                losses = batch_losses(teacher, student, batch, task, distillation_loss)
             for index, loss in enumerate(losses):
                 # Times the rows, a mean over rows has each row's own gradient at the row's own gates.
                 gradients = torch.autograd.grad(
@@ -137,7 +137,7 @@ def distillation_losses(
     return losses.flatten(1).sum(1) if losses.dim() > 1 else losses
 
 
-def _losses(
+def batch_losses(
     teacher: nn.Module,
     student: nn.Module | None,
     batch: Mapping[str, Any],
@@ -196,7 +196,7 @@ def _as_scores(sums: list[Tensor], ones: list[list[Tensor | None]]) -> UnitScore
 
 
 @contextmanager
-def _unchanged(*models: nn.Module | None) -> Iterator[None]:
+def left_unchanged(*models: nn.Module | None) -> Iterator[None]:
     """While inside, models are in evaluation mode and their weights frozen, and random numbers are others."""
     models = [model for model in models if model is not None]
     modes = [(module, module.training) for model in models for module in model.modules()]
@@ -214,4 +214,4 @@ def _unchanged(*models: nn.Module | None) -> Iterator[None]:
                 parameter.requires_grad_(requires_grad)
 
 
-__all__ = ["distillation_losses", "measure_scores"]
+__all__ = ["batch_losses", "distillation_losses", "left_unchanged", "measure_scores"]

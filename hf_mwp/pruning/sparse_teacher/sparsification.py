@@ -52,8 +52,7 @@ class RemovedUnits:
         Raises:
             UsageError: a sparsity outside `[0, 1)`, or one that leaves no head or no neuron at all.
         """
-        if not 0 <= sparsity < 1:
-            raise UsageError(f"The sparsity of a teacher must be at least 0 and below 1, not {sparsity}.")
+        check_sparsity(sparsity)
         if round_to is not None and round_to < 1:
             raise UsageError(f"`round_to` must be at least 1, not {round_to}.")
         return cls(
@@ -131,6 +130,12 @@ def mask_teacher(teacher: nn.Module, removed: RemovedUnits, keep_biases: bool = 
     return masked
 
 
+def check_sparsity(sparsity: float) -> None:
+    """Raises [`UsageError`] unless a share of a teacher can be removed."""
+    if not 0 <= sparsity < 1:
+        raise UsageError(f"The sparsity of a teacher must be at least 0 and below 1, not {sparsity}.")
+
+
 def _lowest(name: str, scores: Tensor, sparsity: float, round_to: int | None, width: int = 1) -> dict[int, list[int]]:
     places = scores.isfinite().nonzero()
     total = len(places)
@@ -163,4 +168,4 @@ def _check_no_gates(teacher: nn.Module) -> None:
         raise UsageError("The teacher has gates, which a sparse one would not have: take them off, or cut it first.")
 
 
-__all__ = ["RemovedUnits", "cut_teacher", "mask_teacher"]
+__all__ = ["RemovedUnits", "check_sparsity", "cut_teacher", "mask_teacher"]
