@@ -77,6 +77,7 @@ bench: $(STAMPS)/package
 	$(BIN)/python examples/benchmarks/import_time.py --write
 	$(BIN)/python examples/benchmarks/solving.py --write
 	$(BIN)/python examples/benchmarks/pruning.py --write
+	$(BIN)/python examples/benchmarks/stark.py --write
 
 dist: $(STAMPS)/dev
 	$(BIN)/python -m build --outdir dist .

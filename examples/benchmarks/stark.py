@@ -1,0 +1,144 @@
+"""What STARK's stages cost: scoring beside an epoch of distillation, and sparse teachers cut beside masked ones.
+
+Classifiers of random weights, a teacher in MiniLM's shape (6 x 384) and a student of its first two layers; which heads
+and neurons go does not change the time. An epoch of distillation without cache is a pass of the teacher and a training
+step of the student on each row; scores are measured on a tenth of the rows. All figures are of one run of one process,
+calls in turns, CPU seconds, the least of the rounds.
+
+    python examples/benchmarks/stark.py [--rows 32] [--tokens 64] [--rounds 3] [--bf16] [--quick] [--write]
+"""
+
+import argparse
+import copy
+import os
+import sys
+from contextlib import nullcontext
+
+from measuring import table, write_section
+from pruning import QUICK, ROOT, SEED, SHAPES, least, new_batch, new_classifier
+
+
+SCORED = 0.1
+SPARSITIES = (0.1, 0.3, 0.5, 0.7, 0.9)
+
+
+def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Scoring and sparse teachers, beside distillation.")
+    parser.add_argument("--rows", type=int, default=32, help="of a batch")
+    parser.add_argument("--tokens", type=int, default=64, help="of a row; texts of RTE have about as many")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of all calls")
+    parser.add_argument("--bf16", action="store_true", help="with automatic mixed precision")
+    parser.add_argument("--quick", action="store_true", help="a tiny shape and one round: only to see it run")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--write", action="store_true", help="put the tables into RESULTS.md")
+    return parser.parse_args(argv)
+
+
+def measure(args: argparse.Namespace) -> dict:
+    """CPU seconds of one batch, by what is done with it, and floating point operations of the teachers."""
+    import torch
+
+    from hf_mwp.losses import LogitDistillationLoss
+    from hf_mwp.metrics.efficiency import count_flops
+    from hf_mwp.pruning import RemovedUnits, UnitScores, cut_teacher, mask_teacher, measure_scores
+
+    torch.set_num_threads(args.threads)
+    sizes, rows, tokens = (QUICK, 4, 8) if args.quick else (SHAPES["6x384"], args.rows, args.tokens)
+    teacher = new_classifier(sizes)
+    student = new_classifier(sizes | {"num_hidden_layers": min(2, sizes["num_hidden_layers"])})
+    trial = copy.deepcopy(student)
+    batch = new_batch(rows, tokens)
+    batch |= {"attention_mask": torch.ones_like(batch["input_ids"]), "labels": torch.arange(rows) % 2}
+    optimizer, soft = torch.optim.AdamW(student.train().parameters()), LogitDistillationLoss(2.0)
+
+    def precision():
+        return torch.autocast("cpu", torch.bfloat16) if args.bf16 else nullcontext()
+
+    def call(model):
+        with torch.no_grad(), precision():
+            return model(**batch).logits
+
+    taught = call(teacher)
+
+    def step():
+        with precision():
+            outputs = student(**batch)
+            loss = soft(outputs.logits, taught) + outputs.loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    def score(**options):
+        with precision():
+            measure_scores(teacher, [batch], trial, **options)
+
+    scores = UnitScores.random(teacher, SEED)
+    teachers = {"dense": teacher}
+    for sparsity in SPARSITIES:
+        removed = RemovedUnits.lowest(scores, sparsity, round_to=8)
+        teachers[f"cut, {sparsity:.0%}"] = cut_teacher(teacher, removed).eval()
+        teachers[f"masked, {sparsity:.0%}"] = mask_teacher(teacher, removed).eval()
+    calls = {
+        "student step": step,
+        "scores": score,
+        "scores per example": lambda: score(per_example=True),
+        **{name: lambda model=model: call(model) for name, model in teachers.items()},
+    }
+    meta = {"input_ids": batch["input_ids"].to("meta")}
+    models = {**teachers, "student": student}
+    flops = {name: count_flops(copy.deepcopy(model).to("meta"), meta) for name, model in models.items()}
+    # Backward takes two matrix products for each one forward.
+    flops["student step"] = 3 * flops.pop("student")
+    return {
+        "seconds": least(calls, 1 if args.quick else args.rounds, repeats=1),
+        "flops": flops,
+        "workload": (rows, tokens),
+    }
+
+
+def report(found: dict) -> str:
+    """Everything measured, as Markdown."""
+    seconds, flops, (rows, tokens) = found["seconds"], found["flops"], found["workload"]
+    step = seconds["student step"]
+    epoch = seconds["dense"] + step
+    costs = [
+        [name, f"{1000 * seconds[name]:.0f}", f"{seconds[name] / epoch:.2f}", f"{SCORED * seconds[name] / epoch:.3f}"]
+        for name in ("dense", "student step", "scores", "scores per example")
+    ]
+    sparse = []
+    for sparsity in SPARSITIES:
+        cut, masked = f"cut, {sparsity:.0%}", f"masked, {sparsity:.0%}"
+        row = [f"{sparsity:.0%}", f"{1000 * seconds[masked]:.0f}", f"{1000 * seconds[cut]:.0f}"]
+        for both in (0, 1):
+            measured, promised = (
+                (each[masked] + both * each["student step"]) / (each[cut] + both * each["student step"])
+                for each in (seconds, flops)
+            )
+            row.append(f"{measured:.2f} of {promised:.2f}, {measured / promised:.0%}")
+        sparse.append(row)
+    return "\n\n".join(
+        [
+            f"Batches of {rows} x {tokens}. Epochs are those of distillation without cache (mark for scores of both "
+            "kinds on a tenth of the rows: 0.3). Of sparse teachers: the speed-up by the cut over the masked, what "
+            "floating point operations promise, and which part of it is reached (mark, of distillation: 90 %).",
+            table(["", "ms a batch", "epochs", "epochs, a tenth of the rows"], costs),
+            table(["sparsity", "masked, ms", "cut, ms", "speed-up of the teacher", "of distillation"], sparse),
+        ]
+    )
+
+
+def main() -> None:
+    args = parse_arguments()
+    # Threads that wait should sleep: spinning counts as CPU seconds, and crawls where the cores are shared.
+    wanted = {"OMP_NUM_THREADS": str(args.threads), "OMP_WAIT_POLICY": "PASSIVE"}
+    if any(os.environ.get(name) != value for name, value in wanted.items()):
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **wanted})
+    sys.path.insert(0, str(ROOT))
+    body = report(measure(args))
+    print(body)
+    if args.write:
+        write_section("STARK", body)
+
+
+if __name__ == "__main__":
+    main()

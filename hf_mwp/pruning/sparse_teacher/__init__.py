@@ -1,0 +1,23 @@
+"""Which heads and neurons make a teacher hard to learn from (STARK), and the teacher without them."""
+
+from .density_drawing import draw_densities
+from .gate_gradients import measure_scores
+from .knowledgeable_scores import KnowledgeableScores
+from .score_density import ScoreDensity
+from .single_weights import measure_weight_scores, zero_weights
+from .sparsification import RemovedUnits, cut_teacher, mask_teacher
+from .unit_scores import UnitScores
+
+
+__all__ = [
+    "KnowledgeableScores",
+    "RemovedUnits",
+    "ScoreDensity",
+    "UnitScores",
+    "cut_teacher",
+    "draw_densities",
+    "mask_teacher",
+    "measure_scores",
+    "measure_weight_scores",
+    "zero_weights",
+]

@@ -1,0 +1,129 @@
+"""Sparse teachers without some single weights: unstructured pruning."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import torch
+from accelerate.utils import send_to_device
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from ...models.architecture import LayerParts, layer_parts
+from ...usage_error import UsageError
+from .gate_gradients import batch_losses, distillation_losses, left_unchanged
+from .knowledgeable_scores import KnowledgeableScores
+from .sparsification import check_sparsity
+from .unit_scores import UnitScores
+
+
+def measure_weight_scores(
+    teacher: nn.Module,
+    batches: Iterable[Mapping[str, Any]],
+    student: nn.Module | None = None,
+    *,
+    temperature: float = 2.0,
+    distillation_loss: Callable[[Tensor, Tensor, Tensor | None], Tensor] | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> KnowledgeableScores:
+    """
+    As [`measure_scores`], but of gates on the single weights of the encoder's linear layers: the absolute value of
+    weight times gradient of a batch's mean loss, summed over batches (Yang et al., section 4.4, table 6). There is no
+    rule per example, which would need a gradient of every weight for every example.
+
+    Args:
+        teacher, batches, student, temperature, distillation_loss, about: As in [`measure_scores`].
+
+    Returns:
+        [`KnowledgeableScores`] in fp32: `heads` has, in each layer's row, the weights of query, key, value and
+        attention output one after another, `neurons` those of the two feed-forward layers; both are normalised and
+        ranked as heads and neurons are.
+
+    Raises:
+        UsageError: as [`measure_scores`].
+        ValueError: an encoder of an unknown type.
+    """
+    distillation_loss = distillation_loss or partial(distillation_losses, temperature=temperature)
+    layers = [_weights(parts) for parts in layer_parts(teacher)]
+    weights = [weight for layer in layers for kind in layer for weight in kind]
+    sums: list[list[Tensor]] = []
+    num_batches = 0
+    with left_unchanged(teacher, student):
+        for weight in weights:
+            weight.requires_grad_()
+        for batch in batches:
+            batch = send_to_device(dict(batch), teacher.device)
+            with torch.enable_grad():
+                losses = batch_losses(teacher, student, batch, True, distillation_loss)
+            for index, loss in enumerate(losses):
+                more = index + 1 < len(losses)
+                gradients = torch.autograd.grad(loss, weights, retain_graph=more, materialize_grads=True)
+                found = [
+                    (each * weight.detach()).abs().float() for each, weight in zip(gradients, weights, strict=True)
+                ]
+                if num_batches:
+                    torch._foreach_add_(sums[index], found)
+                else:
+                    sums.append(found)
+            num_batches += 1
+    if not num_batches:
+        raise UsageError("Weights are scored on examples, and the split has none.")
+    return KnowledgeableScores(
+        *(_as_scores(each, layers) for each in sums),
+        about={**(about or {}), "weights": True, "temperature": temperature, "batches": num_batches},
+    )
+
+
+def zero_weights(teacher: nn.Module, scores: UnitScores, sparsity: float) -> nn.Module:
+    """
+    A copy of a teacher whose weights with the lowest scores are 0: of all layers' attention `round(sparsity · N)`, of
+    the feed-forward networks as large a share. Biases stay, and it is no smaller.
+
+    Args:
+        teacher (`nn.Module`): Stays as it is.
+        scores ([`UnitScores`]): Of its weights, as [`measure_weight_scores`] gives them, combined.
+        sparsity (`float`): Share to set to 0, at least 0 and below 1.
+
+    Raises:
+        UsageError: a sparsity outside `[0, 1)`, one that leaves no weight, or scores of another teacher.
+    """
+    check_sparsity(sparsity)
+    sparse = copy.deepcopy(teacher)
+    layers = [_weights(parts) for parts in layer_parts(sparse)]
+    for number, (name, array) in enumerate((("attention", scores.heads), ("feed-forward", scores.neurons))):
+        rows = [layer[number] for layer in layers]
+        counts = [sum(each.numel() for each in row) for row in rows]
+        if array.isfinite().sum(1).tolist() != counts:
+            raise UsageError(f"The scores are not those of this teacher's {name} weights: measure them on it.")
+        gone = round(sparsity * sum(counts))
+        if gone and gone == sum(counts):
+            raise UsageError(f"A sparsity of {sparsity} leaves no {name} weight of the teacher. Take a lower one.")
+        lowest = torch.zeros(array.numel(), dtype=torch.bool)
+        lowest[array.flatten().nan_to_num(torch.inf).argsort(stable=True)[:gone]] = True
+        for row, chosen, count in zip(rows, lowest.view_as(array), counts, strict=True):
+            for weight, each in zip(row, chosen[:count].split([one.numel() for one in row]), strict=True):
+                weight.data.masked_fill_(each.view_as(weight).to(weight.device), 0.0)
+    return sparse
+
+
+def _weights(parts: LayerParts) -> tuple[list[Tensor], list[Tensor]]:
+    attention = (parts.query, parts.key, parts.value, parts.attention_output)
+    feed_forward = (parts.intermediate, parts.output)
+    return tuple([each.weight for each in kind if each is not None] for kind in (attention, feed_forward))
+
+
+def _as_scores(sums: list[Tensor], layers: list[tuple[list[Tensor], list[Tensor]]]) -> UnitScores:
+    found, rows = iter(sums), ([], [])
+    for layer in layers:
+        for kind, target in zip(layer, rows, strict=True):
+            scores = [next(found).flatten().cpu() for _ in kind]
+            target.append(torch.cat(scores) if scores else torch.zeros(0))
+    if not all(row.isfinite().all() for kind in rows for row in kind):
+        raise UsageError("There are no finite scores for weights: weights or outputs of a model are not finite.")
+    return UnitScores(*(pad_sequence(kind, batch_first=True, padding_value=torch.nan) for kind in rows))
+
+
+__all__ = ["measure_weight_scores", "zero_weights"]

@@ -1,0 +1,171 @@
+"""Which heads and neurons a sparse teacher does without, and that teacher."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ...models.architecture import find_encoder, layer_parts
+from ...usage_error import UsageError
+from ..cutting import prune_heads, prune_neurons
+from ..gates import HeadGates, NeuronGates
+from .unit_scores import UnitScores, count_units
+
+
+@dataclass(frozen=True)
+class RemovedUnits:
+    """
+    The heads and neurons that a sparse teacher does without.
+
+    Args:
+        heads (`Mapping[int, list[int]]`): By layer, heads in ascending order; layers that keep all are left out.
+        neurons (`Mapping[int, list[int]]`): The same of feed-forward neurons.
+    """
+
+    heads: Mapping[int, list[int]]
+    neurons: Mapping[int, list[int]]
+
+    @classmethod
+    def lowest(
+        cls, scores: UnitScores, sparsity: float, round_to: int | None = None, head_dim: int | None = None
+    ) -> RemovedUnits:
+        """
+        The units with the lowest scores over all layers: `round(sparsity · N)` heads and as large a share of the
+        neurons, ranked apart (Yang et al., section 3.2). Of equal scores that of the lower layer, then of the lower
+        index goes first.
+
+        Args:
+            scores ([`UnitScores`]): Of all units of the teacher.
+            sparsity (`float`): Share to remove, at least 0 and below 1.
+            round_to (`int`, *optional*):
+                Round the number of neurons removed from a layer to a multiple of this, half to even, 8 in the
+                authors' program, so that the share is no longer exactly `sparsity`.
+            head_dim (`int`, *optional*):
+                Width of a head: with `round_to`, heads are rounded as so many columns of the output projection each,
+                then to whole heads. Nothing changes for widths that are multiples of `round_to`.
+
+        Raises:
+            UsageError: a sparsity outside `[0, 1)`, or one that leaves no head or no neuron at all.
+        """
+        check_sparsity(sparsity)
+        if round_to is not None and round_to < 1:
+            raise UsageError(f"`round_to` must be at least 1, not {round_to}.")
+        return cls(
+            _lowest("heads", scores.heads, sparsity, round_to if head_dim else None, head_dim or 1),
+            _lowest("neurons", scores.neurons, sparsity, round_to),
+        )
+
+    def shares(self, model: nn.Module) -> dict[str, float]:
+        """What is really removed of a model's heads and neurons, as shares from 0 to 1."""
+        return {
+            name: sum(map(len, removed.values())) / max(sum(counts), 1)
+            for name, removed, counts in zip(
+                ("heads", "neurons"), (self.heads, self.neurons), count_units(model), strict=True
+            )
+        }
+
+    def as_json(self) -> dict[str, Any]:
+        """In a form that JSON has and that is the same for the same units: for fingerprints and records."""
+        return {
+            name: [[layer, list(removed[layer])] for layer in sorted(removed)]
+            for name, removed in (("heads", self.heads), ("neurons", self.neurons))
+        }
+
+
+def cut_teacher(teacher: nn.Module, removed: RemovedUnits, keep_biases: bool = False) -> nn.Module:
+    """
+    A teacher without some heads and neurons, smaller and faster, which saves and loads as [`prune_heads`] says.
+
+    Args:
+        teacher (`nn.Module`): As [`prune_heads`] takes it; it stays as it is.
+        removed ([`RemovedUnits`]): What it is to do without.
+        keep_biases (`bool`, *optional*, defaults to `False`):
+            Leave the bias of the output projection to a layer that loses all heads, or all neurons. By default such a
+            sublayer adds nothing, as in the authors' program.
+
+    Raises:
+        UsageError: the teacher has gates.
+        ValueError: as [`prune_heads`].
+    """
+    _check_no_gates(teacher)
+    sparse = prune_neurons(prune_heads(teacher, removed.heads), removed.neurons)
+    if not keep_biases:
+        layers = find_encoder(sparse).encoder.layer
+        for layer in _emptied(removed.heads, count_units(teacher)[0]):
+            layers[layer].attention.output.dense.bias.data.zero_()
+        for layer in _emptied(removed.neurons, count_units(teacher)[1]):
+            layers[layer].output.dense.bias.data.zero_()
+    return sparse
+
+
+def mask_teacher(teacher: nn.Module, removed: RemovedUnits, keep_biases: bool = False) -> nn.Module:
+    """
+    A copy of a teacher with gates closed on some heads and neurons: the outputs of [`cut_teacher`] in the shapes of
+    the teacher. It is no smaller, and what it saves has no gates.
+
+    Args:
+        teacher, removed, keep_biases: As in [`cut_teacher`].
+
+    Raises:
+        UsageError: the teacher has gates.
+        ValueError: an encoder of an unknown type, or there is no such head or neuron.
+    """
+    _check_no_gates(teacher)
+    masked = copy.deepcopy(teacher)
+    HeadGates(masked).close(removed.heads)
+    NeuronGates(masked).close(removed.neurons)
+    if not keep_biases:
+        parts, (heads, neurons) = layer_parts(masked), count_units(masked)
+        for projection in (
+            *(parts[layer].attention_output for layer in _emptied(removed.heads, heads)),
+            *(parts[layer].output for layer in _emptied(removed.neurons, neurons)),
+        ):
+            if projection.bias is not None:
+                projection.bias.data.zero_()
+    return masked
+
+
+def check_sparsity(sparsity: float) -> None:
+    """Raises [`UsageError`] unless a share of a teacher can be removed."""
+    if not 0 <= sparsity < 1:
+        raise UsageError(f"The sparsity of a teacher must be at least 0 and below 1, not {sparsity}.")
+
+
+def _lowest(name: str, scores: Tensor, sparsity: float, round_to: int | None, width: int = 1) -> dict[int, list[int]]:
+    places = scores.isfinite().nonzero()
+    total = len(places)
+    order = scores[scores.isfinite()].argsort(stable=True)[: round(sparsity * total)]
+    gone = torch.bincount(places[order, 0], minlength=len(scores)).tolist()
+    if round_to is not None:
+        gone = [
+            min(round(round(count * width / round_to) * round_to / width), there)
+            for count, there in zip(gone, scores.isfinite().sum(1).tolist(), strict=True)
+        ]
+    if sum(gone) >= total:
+        raise UsageError(
+            f"A sparsity of {sparsity} leaves an empty teacher: of its {total} {name} none is left. Take a lower one."
+        )
+    # Within a layer the lowest go, whatever their number.
+    return {
+        layer: row.nan_to_num(torch.inf).argsort(stable=True)[:count].sort().values.tolist()
+        for layer, (row, count) in enumerate(zip(scores, gone, strict=True))
+        if count
+    }
+
+
+def _emptied(removed: Mapping[int, list[int]], counts: list[int]) -> list[int]:
+    """The layers that lose all they had."""
+    return [layer for layer, indices in removed.items() if indices and len(set(indices)) == counts[layer]]
+
+
+def _check_no_gates(teacher: nn.Module) -> None:
+    if HeadGates.found_on(teacher) or NeuronGates.found_on(teacher):
+        raise UsageError("The teacher has gates, which a sparse one would not have: take them off, or cut it first.")
+
+
+__all__ = ["RemovedUnits", "check_sparsity", "cut_teacher", "mask_teacher"]
