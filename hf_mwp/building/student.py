@@ -44,11 +44,11 @@ class TeacherArguments:
 
     _argument_group_name = "teacher"
 
-    teacher: str | list[str] | None = option(
+    teacher: list[str] | None = option(
         None,
         "Folder or Hub id of a trained solver (must be given). Of several the probabilities are averaged; hidden "
         "states, and the student's start, are the first one's.",
-        Role.SOLVER | Role.TEACHER | Role.COMMON,
+        Role.SOLVER | Role.TEACHER | Role.ONE_OR_MORE | Role.COMMON,
     )
 
     def __post_init__(self):

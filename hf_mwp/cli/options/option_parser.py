@@ -88,12 +88,12 @@ def _add_option(group: argparse._ActionsContainer, field: dataclasses.Field, hin
         options["type"] = to_bool
         if default is not None:
             options |= {"nargs": "?", "const": True}
-    elif "role" in field.metadata and {str, list[str]} <= {*get_args(hint)}:
-        options |= {"type": str, "nargs": "+", "action": OneOrMore}
     elif get_origin(kind) is list:
         # A text, such as the empty one that `TrainingArguments` has somewhere, is no default of a list.
         default = None if isinstance(default, str) else default
         options |= {"type": get_args(kind)[0], "nargs": "+", "default": default}
+        if role_of(field) & Role.ONE_OR_MORE:
+            options["action"] = OneOrMore
     group.add_argument(f"--{field.name}", **options)
     if kind is bool and default is True:
         group.add_argument(
