@@ -6,6 +6,13 @@ import math
 from typing import Any
 
 
+def as_list(value: Any) -> list:
+    """The values of an option that may be given one or several; none of one that is not given."""
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
 def check_given(options: Any, *names: str) -> None:
     """Raises `ValueError` if one of these options is not given."""
     for name in names:

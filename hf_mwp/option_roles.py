@@ -29,6 +29,8 @@ class Role(Flag):
     TEXTS = auto()  # besides one of the last two: only the texts are read
     NEAR = auto()  # the folder where data sets are looked for first
 
+    ONE_OR_MORE = auto()  # besides one of those above: of several values a list, of one the value itself
+
     # What layers the command's own model has.
     SHAPE = auto()  # the fields of one from random weights
     LAYERS = auto()  # those that it keeps of what it begins as

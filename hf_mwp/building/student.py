@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ..option_checks import check_at_least_one, check_share
+from ..option_checks import as_list, check_at_least_one, check_share
 from ..option_roles import Role, option
 from ..usage_error import UsageError
 from .encoder import SAMPLE_SIZE, load_encoder, parse_layers, project_on_problems
@@ -44,13 +44,21 @@ class TeacherArguments:
 
     _argument_group_name = "teacher"
 
-    teacher: str | None = option(
-        None, "Folder or Hub id of a trained solver (must be given).", Role.SOLVER | Role.TEACHER | Role.COMMON
+    teacher: list[str] | None = option(
+        None,
+        "Folder or Hub id of a trained solver (must be given). Of several the probabilities are averaged; hidden "
+        "states, and the student's start, are the first one's.",
+        Role.SOLVER | Role.TEACHER | Role.ONE_OR_MORE | Role.COMMON,
     )
 
     def __post_init__(self):
-        if self.teacher is None:
+        if not self.teachers:
             raise ValueError("a `teacher` must be given: the folder or Hub id of a trained solver.")
+
+    @property
+    def teachers(self) -> list[str]:
+        """All that are given."""
+        return as_list(self.teacher)
 
 
 @dataclass
@@ -175,11 +183,28 @@ def make_student(
     if options is not None and fields:
         raise TypeError(f"`options` say what student to make: put {', '.join(fields)} there.")
     options = StudentArguments(**fields) if options is None else options
+    student, own = make_student_and_processor(teacher, processor, rows, options)
+    if own is not processor:
+        raise UsageError(
+            f"{options.student} has another tokenizer than its teacher: load it with `load_solver`, whose processor "
+            "it needs."
+        )
+    return student
+
+
+def make_student_and_processor(
+    teacher: MwpSolver, processor: MwpProcessor, rows: Iterable[Mapping[str, Any]], options: StudentArguments
+) -> tuple[MwpSolver, MwpProcessor]:
+    """As [`make_student`], with how the student reads: as its teacher, unless it exists and has its own tokenizer."""
     if options.student is not None:
         student, own = load_solver(options.student)
-        if own.tokenizer.get_vocab() != processor.tokenizer.get_vocab():
-            raise UsageError(f"{options.student} has another tokenizer than its teacher; distillation needs the same.")
-        return student
+        return student, processor if own.tokenizer.get_vocab() == processor.tokenizer.get_vocab() else own
+    return _made_student(teacher, processor, rows, options), processor
+
+
+def _made_student(
+    teacher: MwpSolver, processor: MwpProcessor, rows: Iterable[Mapping[str, Any]], options: StudentArguments
+) -> MwpSolver:
     if options.student_encoder is not None:
         encoder = _load_encoder(options.student_encoder, processor, options.student_dropout)
         return _on_encoder(encoder, teacher, processor, options.student_dropout)

@@ -6,10 +6,12 @@ from .parameter_mixing import mix_parameters
 from .students.cut_student import cut_student
 from .students.project_student import project_student
 from .teachers.cache.teacher_cache import CacheError, TeacherCache
+from .teachers.ensemble_teacher import EnsembleTeacher
 
 
 __all__ = [
     "CacheError",
+    "EnsembleTeacher",
     "FeatureProjections",
     "TeacherCache",
     "cut_student",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from torch import nn
 
+from ..data.batches.mwp_processor import MwpProcessor
 from ..models import Solver
+from ..usage_error import UsageError
+from .objectives import Objective, PredictionObjective
 
 
 def check_frozen_teacher(student: nn.Module, teacher: nn.Module) -> None:
@@ -40,8 +44,11 @@ def _num_embeddings(model: nn.Module) -> int | None:
         return None  # no model of texts
 
 
-def check_solvers(student: Solver, teacher: nn.Module) -> None:
-    """Raises `ValueError` unless two solvers embed as many tokens and choose from the same symbols."""
+def check_solvers(student: Solver, teacher: nn.Module, teacher_processing: MwpProcessor | None = None) -> None:
+    """
+    Raises `ValueError` unless two solvers choose from the same symbols and embed as many tokens; a teacher that reads
+    by a processor of its own, as many as that has.
+    """
     if not isinstance(teacher, Solver):
         raise ValueError(f"The student is a solver, but the teacher, a `{type(teacher).__name__}`, is none.")
     ours, theirs = student.vocabulary, teacher.vocabulary
@@ -52,29 +59,60 @@ def check_solvers(student: Solver, teacher: nn.Module) -> None:
                 "probabilities can only be compared over the same symbols in the same order. Build the student with "
                 "the teacher's processor."
             )
+    if teacher_processing is not None:
+        teacher_processing.check_model(teacher)
+        return
     embedded = [_num_embeddings(each) for each in (student, teacher)]
     if embedded[0] != embedded[1]:
         raise ValueError(
             f"The student embeds {embedded[0]} tokens, the teacher {embedded[1]}: both must read the same tokenizer's "
-            "ids. Build the student with the teacher's processor."
+            "ids. Build the student with the teacher's processor; if the teacher has a tokenizer of its own and only "
+            "predictions are compared, give its processor (`teacher_processing_class`)."
         )
 
 
+def reads_other_tokens(processing: Any, teacher_processing: Any) -> bool:
+    """Whether two processors of math word problems make different tokens of a text."""
+    processors = [each for each in (processing, teacher_processing) if isinstance(each, MwpProcessor)]
+    if len(processors) < 2:
+        return False
+    ours, theirs = ((each.tokenizer.get_vocab(), each.number_tokens) for each in processors)
+    return ours != theirs
+
+
 def check_reading(processing: Any, teacher_processing: Any) -> None:
-    """Raises `ValueError` unless two processors or tokenizers turn a text into the same ids."""
+    """
+    Raises `ValueError` unless two processors or tokenizers turn a text into the same ids; processors of math word
+    problems may have other tokens if their numbers and symbols are the same.
+    """
     tokenizers = [getattr(each, "tokenizer", each) for each in (processing, teacher_processing)]
-    if tokenizers[0].get_vocab() != tokenizers[1].get_vocab():
+    if not reads_other_tokens(processing, teacher_processing) and (
+        tokenizers[0].get_vocab() != tokenizers[1].get_vocab()
+    ):
         raise ValueError(
             f"Student and teacher have different tokenizers (of {len(tokenizers[0])} and {len(tokenizers[1])} "
             "tokens): the same ids would be different words to them. Build the student with the teacher's tokenizer."
         )
-    for name in ("vocabulary", "numerals", "indexed_numbers", "num_index_tokens"):
+    for name in ("vocabulary", "numerals"):
         ours, theirs = getattr(processing, name, None), getattr(teacher_processing, name, None)
         if ours != theirs:
             raise ValueError(
                 f"The student's processor has {name}={ours}, the teacher's {theirs}: both must read problems in the "
                 "same way. Use the teacher's processor."
             )
+
+
+def check_only_predictions(objectives: Sequence[Objective], processing: Any, teacher_processing: Any) -> None:
+    """Raises `UsageError` if an objective compares more than predictions of models with different tokenizers."""
+    others = [each.name for each in objectives if not isinstance(each, PredictionObjective)]
+    if others:
+        sizes = [len(each.tokenizer) for each in (processing, teacher_processing)]
+        raise UsageError(
+            f"Student and teacher have different tokenizers (of {sizes[0]} and {sizes[1]} tokens), so only their "
+            f"predictions can be compared, and {', '.join(others)} compare what is inside: set `hidden_loss=None` "
+            "(`none`) and `embedding_weight=0`, give objectives on predictions, or build the student with the "
+            "teacher's tokenizer."
+        )
 
 
 def check_outputs(student: Any, teacher: Any) -> None:

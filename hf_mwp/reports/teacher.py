@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from ..option_checks import as_list
 from ..runs.recipes import Recipe, Stage
 from ..runs.recipes.layers import STUDENT_LAYERS, folder_layers, source_layers
 from ..store.files import without_folder
@@ -41,7 +42,7 @@ def count_layers(recipe: Recipe, stage: str, stages: Mapping[str, Stage]) -> int
 
 
 def _given_teacher(stages: Iterable[Stage]) -> Path | None:
-    return next((Path(stage.options["teacher"]) for stage in stages if "teacher" in stage.options), None)
+    return next((Path(as_list(stage.options["teacher"])[0]) for stage in stages if "teacher" in stage.options), None)
 
 
 def _record(path: Path) -> dict[str, Any]:

@@ -58,6 +58,18 @@ class OptionParser(argparse.ArgumentParser):
             _add_option(group, field, hints[field.name])
 
 
+class OneOrMore(argparse.Action):
+    """Takes one value or several: one is kept as it is, so that such an option's record says what was given."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        setattr(namespace, self.dest, self.joined(values))
+
+    @staticmethod
+    def joined(values: list) -> Any:
+        """One value as it is, several as a list."""
+        return values[0] if len(values) == 1 else values
+
+
 def to_bool(text: str) -> bool:
     """What a yes-or-no option is given."""
     if text.lower() in TRUE + FALSE:
@@ -80,6 +92,8 @@ def _add_option(group: argparse._ActionsContainer, field: dataclasses.Field, hin
         # A text, such as the empty one that `TrainingArguments` has somewhere, is no default of a list.
         default = None if isinstance(default, str) else default
         options |= {"type": get_args(kind)[0], "nargs": "+", "default": default}
+        if role_of(field) & Role.ONE_OR_MORE:
+            options["action"] = OneOrMore
     group.add_argument(f"--{field.name}", **options)
     if kind is bool and default is True:
         group.add_argument(

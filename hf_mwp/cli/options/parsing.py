@@ -12,7 +12,7 @@ from typing import Any, get_args, get_type_hints
 
 from ...usage_error import UsageError
 from .hints import hint
-from .option_parser import FALSE, TRUE, OptionParser, to_bool
+from .option_parser import FALSE, TRUE, OneOrMore, OptionParser, to_bool
 
 
 def parse(
@@ -141,7 +141,8 @@ def _checked(value: Any, action: argparse.Action, optional: bool) -> Any:
         raise ValueError("must have a value")
     if action.nargs == "+":
         items = value if isinstance(value, list) else [value]
-        return [_scalar(item, action) for item in items]
+        values = [_scalar(item, action) for item in items]
+        return OneOrMore.joined(values) if isinstance(action, OneOrMore) else values
     if isinstance(value, (list, dict)):
         if action.type is str:
             return value

@@ -24,6 +24,7 @@ from .cache.checks import OFF, check_collation, check_evaluating, check_rows, ch
 from .cache.fingerprint import describe_collator, fingerprint, hash_model, hash_processing, row_key
 from .cache.output_layout import OutputLayout
 from .cache.teacher_cache import TeacherCache
+from .ensemble_teacher import EnsembleTeacher, members_of
 from .live_teacher import LiveTeacher
 
 
@@ -111,8 +112,9 @@ class CachedTeacher:
 
     def _made_from(self, processing: Any, mixed_precision: str) -> dict[str, Any]:
         request = self.live.request
+        digests = [hash_model(each) for each in members_of(self.model)]
         return {
-            "teacher": hash_model(self.model),
+            "teacher": digests if isinstance(self.model, EnsembleTeacher) else digests[0],
             "teacher_class": type(self.model).__name__,
             "processing": hash_processing(processing),
             "collation": describe_collator(self.own_collator),
@@ -172,14 +174,14 @@ class CachedTeacher:
         features = self._read(checked)
         check_rows([keys[row] for row in checked], [row_key(feature) for feature in features])
         check_collation(self.own_collator(features), self.own_collator(features))
-        request = self.live.request
+        request, first = self.live.request, members_of(self.model)[0]
 
         def make_layout(output: Features) -> OutputLayout:
             return OutputLayout.of(
                 output,
                 request.states,
                 request.logits,
-                num_symbols=self.model.vocabulary.num_symbols if isinstance(self.model, Solver) else None,
+                num_symbols=first.vocabulary.num_symbols if isinstance(first, Solver) else None,
                 top_k=request.top_k,
                 temperature=request.temperature or 1.0,
                 offset=request.offset,

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...building.encoder import parse_layers
 from ...building.model_sources import check_folder, check_solver_folder, check_tokenizer, is_path
+from ...option_checks import as_list
 from ...option_roles import Role
 from ...tasks.pretraining_corpus import NO_TAGGER
 from ...usage_error import UsageError
@@ -35,13 +36,13 @@ def check_stage_options(stage: Stage, values: Mapping[str, Any]) -> None:
     inputs = [str(each.folder) for each in stage.inputs]
     for role, check in MODEL_CHECKS.items():
         for name in options_with(stage.command, role):
-            source = values.get(name)
-            if source is None or is_made(source, inputs):
-                continue
-            try:
-                check(source)
-            except UsageError as error:
-                raise _fault(stage, name, f"{error} Give a folder, a stage as ${{name}}, or a Hub id.") from None
+            for source in as_list(values.get(name)):
+                if is_made(source, inputs):
+                    continue
+                try:
+                    check(source)
+                except UsageError as error:
+                    raise _fault(stage, name, f"{error} Give a folder, a stage as ${{name}}, or a Hub id.") from None
     _check_data(stage, values, inputs)
     _check_layers(stage, values)
 
@@ -82,7 +83,7 @@ def _check_layers(stage: Stage, values: Mapping[str, Any]) -> None:
     for name in options_with(stage.command, Role.MAPPING) if {*compared} - {None, "none"} else ():
         from ...distillation.layer_mapping import map_layers
 
-        theirs = model_layers(stage, stage.option(Role.TEACHER))
+        theirs = model_layers(stage, as_list(stage.option(Role.TEACHER))[0])
         if ours is not None and theirs is not None:
             try:
                 map_layers(values[name], ours, theirs)

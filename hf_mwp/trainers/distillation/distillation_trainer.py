@@ -13,14 +13,19 @@ from torch import nn
 from ...distillation.compatibility import (
     check_embeddings,
     check_frozen_teacher,
+    check_only_predictions,
     check_outputs,
     check_reading,
     check_solvers,
+    reads_other_tokens,
 )
 from ...distillation.feature_projections import FeatureProjections
 from ...distillation.features import Features, read_features
 from ...distillation.objectives import Objective
-from ...distillation.teachers import CachedTeacher, LiveTeacher, TeacherRequest
+from ...distillation.teachers import CachedTeacher, EnsembleTeacher, LiveTeacher, TeacherRequest
+from ...distillation.teachers.ensemble_teacher import TEACHER_INPUTS, members_of
+from ...distillation.teachers.teacher_inputs import TeacherInputsCollator, add_teacher_inputs
+from ...usage_error import UsageError
 from ..solver.solver_trainer import SolverTrainer
 from .default_objectives import default_objectives
 from .distillation_config import DistillationConfig
@@ -51,14 +56,18 @@ class DistillationTrainer(SolverTrainer):
 
     Args:
         model (`nn.Module`, *optional*): The student.
-        teacher_model (`nn.Module`): The teacher: put into evaluation mode, frozen, moved to the device, never changed.
+        teacher_model (`nn.Module` or sequence of them):
+            The teacher: put into evaluation mode, frozen, moved to the device, never changed. Several are averaged,
+            see [`~distillation.EnsembleTeacher`]; hidden states and attention are those of the first one.
         args ([`DistillationConfig`], *optional*):
             Arguments.
         data_collator, train_dataset, eval_dataset, processing_class, callbacks, kwargs:
             As in [`SolverTrainer`] for solvers, as in `Trainer` otherwise.
-        teacher_processing_class ([`MwpProcessor`] or tokenizer, *optional*):
-            Only to check that the teacher reads texts as the student does. Without it, models that are no solvers
-            must embed equally many tokens.
+        teacher_processing_class ([`MwpProcessor`] or tokenizer, or sequence of them, *optional*):
+            How the teacher reads texts; of several teachers that of all, or a list with that of each (`None`: as the
+            student). It is checked that it reads as the student does. Only that of a solver may have another
+            tokenizer: the teacher then gets an encoding of its own of the same problems, and nothing but its
+            predictions can be compared. Without it, models that are no solvers must embed equally many tokens.
         objectives (`Sequence[Objective]`, *optional*):
             What the student is asked for, see [`~distillation.objectives.Objective`]; several of a kind may stand side
             by side under different names. The fields of `args` under "Prediction" and "Features" then do nothing, but
@@ -89,7 +98,7 @@ class DistillationTrainer(SolverTrainer):
     def __init__(
         self,
         model: nn.Module | None = None,
-        teacher_model: nn.Module | None = None,
+        teacher_model: nn.Module | Sequence[nn.Module] | None = None,
         args: DistillationConfig | None = None,
         data_collator: Any = None,
         train_dataset: Any = None,
@@ -100,38 +109,79 @@ class DistillationTrainer(SolverTrainer):
         objectives: Sequence[Objective] | None = None,
         **kwargs,
     ) -> None:
-        if not isinstance(teacher_model, nn.Module):
-            raise TypeError(f"`teacher_model` must be a model, got `{type(teacher_model).__name__}`.")
+        teachers = list(teacher_model) if isinstance(teacher_model, list | tuple) else [teacher_model]
+        odd = [type(each).__name__ for each in teachers if not isinstance(each, nn.Module)]
+        if odd or not teachers:
+            raise TypeError(f"`teacher_model` must be a model, or a list of models, got `{', '.join(odd) or '[]'}`.")
         if kwargs.get("compute_loss_func") is not None:
             raise ValueError("`compute_loss_func` is not used in distillation: give `objectives`.")
-        if teacher_processing_class is not None:
-            check_reading(processing_class, teacher_processing_class)
-        self.teacher_model = teacher_model
-        self._reads_alike = teacher_processing_class is not None
+        args = self._checked(args)
+        self.objectives = default_objectives(args) if objectives is None else list(objectives)
+        if not self.objectives:
+            raise ValueError("Nothing to learn from: all weights of the loss are 0.")
+        self._read_teachers(teachers, processing_class, teacher_processing_class)
         super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
         # The loss is a mean over a batch, whatever the student's `forward` could do with `num_items_in_batch`.
         self.model_accepts_loss_kwargs = False
-        self.objectives = default_objectives(self.args) if objectives is None else list(objectives)
-        if not self.objectives:
-            raise ValueError("Nothing to learn from: all weights of the loss are 0.")
+        if self._own_processors:
+            self.data_collator = TeacherInputsCollator(self.data_collator, self._own_processors)
         self.projections = FeatureProjections({})
-        self.teacher_model = self.accelerator.prepare_model(teacher_model, evaluation_mode=True)
+        self.teacher_model = self.accelerator.prepare_model(self.teacher_model, evaluation_mode=True)
         # Only the student counts as prepared: `Trainer` looks at that when it evaluates before training.
         self.accelerator.free_memory()
         self.teacher_model.requires_grad_(False).eval()
         if self.train_dataset is not None:
             self._plan()
 
+    def _read_teachers(self, teachers: list[nn.Module], processing: Any, given: Any) -> None:
+        """Makes one teacher of all, and finds out which of them read other tokens than the student."""
+        members = [member for each in teachers for member in members_of(each)]
+        self._processors = list(given) if isinstance(given, list | tuple) else [given] * len(members)
+        if len(self._processors) != len(members):
+            raise UsageError(
+                f"`teacher_processing_class` has {len(self._processors)} processors for {len(members)} teachers: give "
+                "one for all, or one for each."
+            )
+        self._own_processors: dict[int, Any] = {}
+        for number, each in enumerate(self._processors):
+            if each is not None:
+                check_reading(processing, each)
+                if reads_other_tokens(processing, each):
+                    self._own_processors[number] = each
+        if 0 in self._own_processors:
+            check_only_predictions(self.objectives, processing, self._own_processors[0])
+        is_plain = len(members) == 1 and not self._own_processors
+        self.teacher_model = teachers[0] if is_plain else EnsembleTeacher(members)
+
     def _check_models(self, model: nn.Module | None) -> None:
-        if model is not None:
-            check_frozen_teacher(model, self.teacher_model)
-            if self.is_solver:
-                check_solvers(model, self.teacher_model)
-            elif not self._reads_alike:
-                check_embeddings(model, self.teacher_model)
+        if model is None:
+            return
+        members = members_of(self.teacher_model)
+        for number, (teacher, processor) in enumerate(zip(members, self._processors, strict=True)):
+            try:
+                check_frozen_teacher(model, teacher)
+                if self.is_solver:
+                    check_solvers(model, teacher, self._own_processors.get(number))
+                elif processor is None:
+                    check_embeddings(model, teacher)
+            except ValueError as error:
+                if len(members) == 1:
+                    raise
+                raise UsageError(f"Teacher {number + 1} of {len(members)}: {error}") from error
 
     def _ancestors(self) -> list[nn.Module]:
-        return [*super()._ancestors(), self.teacher_model]
+        return [*super()._ancestors(), *members_of(self.teacher_model)]
+
+    def _prepare_datasets(self, train_dataset, eval_dataset, processor):
+        train_dataset, eval_dataset = super()._prepare_datasets(train_dataset, eval_dataset, processor)
+        if train_dataset is not None and self._own_processors:
+            train_dataset = add_teacher_inputs(train_dataset, self._own_processors)
+        return train_dataset, eval_dataset
+
+    def _set_signature_columns_if_needed(self) -> None:
+        super()._set_signature_columns_if_needed()
+        if self._own_processors and TEACHER_INPUTS not in self._signature_columns:
+            self._signature_columns.append(TEACHER_INPUTS)
 
     # Planning
 
@@ -158,10 +208,12 @@ class DistillationTrainer(SolverTrainer):
         self.model.eval()
         with torch.random.fork_rng(devices=[]):
             inputs = self._prepare_inputs(self._first_batch())
-            models = [self.model, self.teacher_model]
-            outputs = [model(**inputs, **self._options) for model in models]
+            theirs = self.teacher_model(**inputs, **self._options)
+            inputs.pop(TEACHER_INPUTS, None)
+            outputs = [self.model(**inputs, **self._options), theirs]
             check_outputs(*outputs)
-            models = [self.accelerator.unwrap_model(model) for model in models]
+            models = [self.accelerator.unwrap_model(model) for model in (self.model, self.teacher_model)]
+            models[1] = members_of(models[1])[0]
             student, teacher = (Features(o, model=model) for o, model in zip(outputs, models, strict=True))
             for objective in self.objectives:
                 objective.plan(student, teacher, inputs)
@@ -255,11 +307,17 @@ class DistillationTrainer(SolverTrainer):
             callback.on_teacher_cache(self.args, self.state, self.control, done=done, total=total)
         return bool(watching)
 
+    def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):
+        """As in [`SolverTrainer`]; the teacher is not asked."""
+        inputs.pop(TEACHER_INPUTS, None)
+        return super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
+
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         """The weighted sum of all parts while training, the student's own loss while evaluating."""
         if not model.training:
             return super().compute_loss(model, inputs, return_outputs=return_outputs)
         teacher = self.teacher_source.outputs(inputs)
+        inputs.pop(TEACHER_INPUTS, None)
         student = read_features(model, inputs, self._options, self._reads)
         student.projected = self.projections.read(student.output)
         parts: dict[str, torch.Tensor] = {}

@@ -66,6 +66,17 @@ def test_values_are_read():
     assert OptionParser("toy", "", [ToyArguments]).parse_args(["--no_tree"]).tree is False
 
 
+def test_one_value_or_several():
+    @dataclass
+    class Toys:
+        names: list[str] | None = option(None, "Names.", Role.ONE_OR_MORE)
+
+    parser = OptionParser("toy", "", [Toys])
+    assert parser.parse_args([]).names is None
+    assert parser.parse_args(["--names", "a"]).names == "a"
+    assert parser.parse_args(["--names", "a", "b"]).names == ["a", "b"]
+
+
 def test_help_says_what_a_flag_does():
     shown = " ".join(OptionParser("toy", "A toy.", [ToyArguments], epilog="The end.").format_help().split())
     assert shown == (

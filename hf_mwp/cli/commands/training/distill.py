@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ....building.student import StudentArguments, TeacherArguments, make_student
+from ....building.student import StudentArguments, TeacherArguments, make_student_and_processor
 from ....runs.run_arguments import RunArguments
 from ....runs.stage_arguments import types_of
 from ....tasks.data_options import DataArguments
@@ -36,8 +36,9 @@ def run(argv: list[str]) -> int:
         return run_stages(argv, "distill")
     (data_args, teacher_args, student_args, run_args, config), values = parse(
         "distill",
-        "Train a student solver after a frozen teacher solver: its predictions, hidden states and embeddings. With a "
-        "--config that has `stages`, run these one after another (--budget, --dry_run, --variable, --stage.option).",
+        "Train a student solver after a frozen teacher solver, or several: its predictions, hidden states and "
+        "embeddings. With a --config that has `stages`, run these one after another (--budget, --dry_run, --variable, "
+        "--stage.option).",
         argument_types,
         argv,
         common=COMMON,
@@ -47,13 +48,18 @@ def run(argv: list[str]) -> int:
         from ....trainers import DistillationTrainer
         from ....trainers.distillation.default_objectives import default_objectives
 
-        teacher, processor = data.load_model(teacher_args.teacher)
-        student = make_student(teacher, processor, data.train, student_args)
+        teachers, processors = zip(*map(data.load_model, teacher_args.teachers), strict=True)
+        student, processor = make_student_and_processor(teachers[0], processors[0], data.train, student_args)
         if any("output_attentions" in objective.options for objective in default_objectives(config)):
-            for model in (teacher, student):
+            for model in (teachers[0], student):
                 # No other attention gives matrices.
                 model.set_attn_implementation("eager")
-        return DistillationTrainer(teacher_model=teacher, args=config, **data.trainer_arguments(student, processor))
+        return DistillationTrainer(
+            teacher_model=teachers,
+            teacher_processing_class=processors,
+            args=config,
+            **data.trainer_arguments(student, processor),
+        )
 
     task = MathWordProblems(data_args)
     return TaskTraining(

@@ -158,6 +158,10 @@ def test_values_on_the_command_line_are_yaml_or_the_text_they_are(text, value):
         (["--student.student_layers", "3"], "stage student: key 'layer_mapping': The layer mapping \"uniform\" needs"),
         (["--teacher.encoder", "/no/such"], "stage teacher: key 'encoder': There is no folder /no/such."),
         (["--student.teacher", "./none"], "stage student: key 'teacher': There is no folder ./none."),
+        (
+            ["--student.teacher", "['${{teacher}}', ./none]"],
+            "stage student: key 'teacher': There is no folder ./none.",
+        ),
         (["--evaluate.model", "{encoder}"], "stage evaluate: key 'model': {encoder} holds a model of type 'bert'"),
         (
             ["--teacher.encoder_layers", "abc"],

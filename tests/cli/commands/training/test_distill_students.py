@@ -4,11 +4,14 @@ import json
 
 import pytest
 import torch
+import yaml
 from safetensors.torch import load_file
 
 from hf_mwp.building.student import StudentArguments
 from hf_mwp.cli.main import main
+from hf_mwp.data.batches.mwp_processor import MwpProcessor
 from hf_mwp.models import MwpSolver, MwpStudentForPreTraining
+from tests.other_tokens import in_other_tokens, other_processor
 from tests.tiny import tiny_processor, tiny_solver
 
 
@@ -75,6 +78,35 @@ def test_a_pretrained_encoder_with_another_tokenizer(teacher, problems, tmp_path
     processor.save_pretrained(tmp_path)
     assert distil(teacher, problems, tmp_path / "out", "--student_encoder", str(tmp_path)) == 1
     assert "another tokenizer than the teacher (1 tokens differ, for example '鸡')" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def in_its_own_tokens(teacher, tmp_path_factory):
+    """Another teacher, in a folder, with another tokenizer."""
+    folder, processor = tmp_path_factory.mktemp("other"), tiny_processor(max_length=64)
+    other = other_processor(processor, max_length=64)
+    in_other_tokens(tiny_solver(processor, seed=1), processor, other).save_pretrained(folder)
+    other.save_pretrained(folder)
+    return folder
+
+
+def test_several_teachers_one_with_a_tokenizer_of_its_own(teacher, in_its_own_tokens, problems, tmp_path):
+    options = ["--teacher", str(teacher), str(in_its_own_tokens), "--student_layers=2", "--learning_rate=0"]
+    assert distil(teacher, problems, tmp_path, *options) == 0
+    given = yaml.safe_load((tmp_path / "run_config.yaml").read_text())["teacher"]
+    assert given == [str(teacher), str(in_its_own_tokens)]
+    student, first = MwpSolver.from_pretrained(tmp_path).encoder, MwpSolver.from_pretrained(teacher).encoder
+    for name, value in student.state_dict().items():
+        torch.testing.assert_close(value, first.state_dict()[name])
+
+
+def test_a_student_with_a_tokenizer_of_its_own(teacher, in_its_own_tokens, problems, tmp_path, capsys):
+    options = ["--student", str(in_its_own_tokens), "--hidden_loss=none", "--embedding_weight=0"]
+    assert distil(teacher, problems, tmp_path / "student", *options) == 0
+    assert yaml.safe_load((tmp_path / "student" / "run_config.yaml").read_text())["teacher"] == str(teacher)
+    assert "鸡" in MwpProcessor.from_pretrained(tmp_path / "student").tokenizer.get_vocab()
+    assert distil(teacher, problems, tmp_path / "other", *options[:2]) == 1
+    assert "so only their predictions can be compared, and hidden, embedding" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

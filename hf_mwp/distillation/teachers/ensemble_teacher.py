@@ -1,0 +1,103 @@
+"""Several teachers as one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ...usage_error import UsageError
+from .cache.output_layout import FORBIDDEN
+
+
+TEACHER_INPUTS = "teacher_inputs"
+
+
+class EnsembleTeacher(nn.Module):
+    """
+    Models whose predictions are averaged, for the `teacher_model` of [`DistillationTrainer`], which makes one of a
+    list of teachers. Hidden states and attention are those of the first model.
+
+    Its logits are the logarithm of the mean of the members' probabilities. A class that all members forbid stays
+    forbidden (the smallest finite number); one that only some of them forbid does not. A temperature softens this
+    mean, not the members before they are averaged: so one set of logits, the same in a cache, serves objectives at
+    any temperature, and at temperature 1 both are the same. Scores of a single class (regression) are averaged as
+    they are.
+
+    Args:
+        members (`Sequence[nn.Module]`): One or more models with the same classes in the same order.
+
+    Raises:
+        UsageError: there is no member; in `forward`, one returns no logits, or logits of another shape.
+
+    Example:
+        >>> trainer = DistillationTrainer(model=student, teacher_model=EnsembleTeacher([first, second]), ...)
+    """
+
+    def __init__(self, members: Sequence[nn.Module]) -> None:
+        super().__init__()
+        if not members:
+            raise UsageError("An ensemble needs at least one teacher.")
+        self.members = nn.ModuleList(members)
+
+    def get_encoder(self) -> nn.Module:
+        """The encoder of the first member: what features are read of."""
+        first = self.members[0]
+        return first.get_encoder() if hasattr(first, "get_encoder") else first
+
+    def forward(self, teacher_inputs: Mapping[str, Mapping[str, Tensor]] | None = None, **inputs: Any) -> Any:
+        """
+        The first member's output with the mean in place of its logits, and without its loss.
+
+        Args:
+            teacher_inputs (`Mapping[str, Mapping[str, Tensor]]`, *optional*):
+                What members that read other tokens get in place of `inputs` of the same names, by the member's number
+                from `"0"` on, see [`TeacherInputsCollator`].
+            inputs: What all of them are called with; what makes a model show more than logits is for the first alone.
+        """
+        outputs = []
+        for number, member in enumerate(self.members):
+            asked = {name: value for name, value in inputs.items() if not (number and name.startswith("output_"))}
+            outputs.append(member(**{**asked, **(teacher_inputs or {}).get(str(number), {})}))
+        if not hasattr(outputs[0], "get"):
+            return outputs[0]
+        logits = [_logits_of(output, number) for number, output in enumerate(outputs, 1)]
+        shapes = [tuple(each.shape) for each in logits]
+        if len({*shapes}) > 1:
+            raise UsageError(
+                f"The teachers' logits have the shapes {', '.join(map(str, shapes))}: only predictions of the same "
+                "classes can be averaged."
+            )
+        scores = mean_scores(logits)
+        positions = inputs.get("number_positions")
+        if teacher_inputs and positions is not None:
+            # Another tokenizer may cut a long text later than the student's: what the student cannot see is forbidden.
+            missing = nn.functional.pad(positions < 0, (scores.shape[-1] - positions.shape[1], 0))
+            scores = scores.masked_fill(missing.unsqueeze(1), torch.finfo(scores.dtype).min)
+        output = outputs[0]
+        kept = {name: value for name, value in output.items() if name != "loss"}
+        return type(output)(**(kept | {"logits": scores}))
+
+
+def mean_scores(logits: Sequence[Tensor]) -> Tensor:
+    """fp32 logits of the mean of the probabilities of some logits `(..., classes)`, see [`EnsembleTeacher`]."""
+    stacked = torch.stack([each.float() for each in logits])
+    if stacked.shape[-1] == 1:
+        return stacked.mean(0)
+    mean = stacked.log_softmax(-1).logsumexp(0) - math.log(len(stacked))
+    return mean.masked_fill((stacked <= FORBIDDEN).all(0), torch.finfo(mean.dtype).min)
+
+
+def members_of(teacher: nn.Module) -> list[nn.Module]:
+    """The models that a teacher consists of: itself, if it is no ensemble."""
+    return list(teacher.members) if isinstance(teacher, EnsembleTeacher) else [teacher]
+
+
+def _logits_of(output: Any, number: int) -> Tensor:
+    logits = output.get("logits") if hasattr(output, "get") else None
+    if logits is None:
+        raise UsageError(f"Teacher {number} returns no logits: there is nothing of it to average. Leave it out.")
+    return logits

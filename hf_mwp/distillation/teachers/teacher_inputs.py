@@ -1,0 +1,78 @@
+"""Problems as teachers read them whose tokenizers are not the student's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...data.batches.mwp_processor import MwpProcessor
+from ...data.reading.schema import problem_from_row
+from ...usage_error import UsageError
+from .ensemble_teacher import TEACHER_INPUTS
+
+
+COLUMNS = ("input_ids", "number_positions")
+
+
+def add_teacher_inputs(dataset: Any, processors: Mapping[int, MwpProcessor]) -> Any:
+    """
+    Adds a column to encoded rows: the encodings of the same problems for some teachers, by their numbers.
+
+    Args:
+        dataset (`datasets.Dataset` or `list[dict]`): Rows with their texts.
+        processors (`Mapping[int, MwpProcessor]`): How these teachers read.
+
+    Raises:
+        UsageError: the rows have no texts.
+    """
+
+    def encode(rows: list[dict]) -> list[dict[str, dict[str, list]]]:
+        encoded: list[dict[str, dict[str, list]]] = [{} for _ in rows]
+        for number, processor in processors.items():
+            columns = processor.encode([problem_from_row(row, numerals=processor.numerals) for row in rows])
+            for row, values in zip(encoded, zip(*map(columns.get, COLUMNS), strict=True), strict=True):
+                row[str(number)] = dict(zip(COLUMNS, values, strict=True))
+        return encoded
+
+    is_list = isinstance(dataset, list)
+    if "text" not in (dataset[0] if is_list else dataset.column_names):
+        raise UsageError(
+            "A teacher with another tokenizer reads the texts of the training rows, which have none: keep the columns "
+            "of `load_mwp_dataset`."
+        )
+    if is_list:
+        return [row | {TEACHER_INPUTS: own} for row, own in zip(dataset, encode(dataset), strict=True)]
+
+    def add(columns: Mapping[str, list]) -> dict[str, list]:
+        rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        return {TEACHER_INPUTS: encode(rows)}
+
+    return dataset.map(add, batched=True, desc="Encoding problems for teachers", load_from_cache_file=False)
+
+
+class TeacherInputsCollator:
+    """
+    Wraps a collator so that rows of [`add_teacher_inputs`] give a batch with a further entry, what each of these
+    teachers reads in place of the student's tokens.
+
+    Args:
+        collator (`Callable`): Collates the rows without that column.
+        processors (`Mapping[int, MwpProcessor]`): How the teachers read, by their numbers.
+    """
+
+    def __init__(self, collator: Callable[[list], Mapping[str, Any]], processors: Mapping[int, MwpProcessor]) -> None:
+        self.collator, self.processors = collator, dict(processors)
+
+    def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
+        rows = [{name: value for name, value in row.items() if name != TEACHER_INPUTS} for row in features]
+        batch = dict(self.collator(rows))
+        if all(TEACHER_INPUTS in row for row in features):
+            batch[TEACHER_INPUTS] = {
+                str(number): self._read(processor, [row[TEACHER_INPUTS][str(number)] for row in features], rows)
+                for number, processor in self.processors.items()
+            }
+        return batch
+
+    def _read(self, processor: MwpProcessor, own: list[Mapping[str, list]], rows: list[dict]) -> dict[str, Any]:
+        columns = {name: [row[name] for row in own] for name in COLUMNS}
+        return dict(processor.pad(columns | {"number_groups": [row["number_groups"] for row in rows]}))

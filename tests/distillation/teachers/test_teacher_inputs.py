@@ -1,0 +1,43 @@
+"""Problems in a teacher's own tokens."""
+
+import pytest
+import torch
+from datasets import Dataset
+
+from hf_mwp.data.batches.mwp_collator import MwpCollator
+from hf_mwp.distillation.teachers.ensemble_teacher import TEACHER_INPUTS
+from hf_mwp.distillation.teachers.teacher_inputs import TeacherInputsCollator, add_teacher_inputs
+from tests.other_tokens import other_processor
+from tests.tiny import tiny_dataset, tiny_problems, tiny_processor
+
+
+@pytest.fixture(scope="module")
+def processors():
+    ours = tiny_processor()
+    return ours, other_processor(ours)
+
+
+def test_rows_and_batches(processors):
+    ours, theirs = processors
+    dataset = add_teacher_inputs(ours.prepare_dataset(tiny_dataset(6)), {1: theirs})
+    rows = list(dataset)
+    assert add_teacher_inputs(list(ours.prepare_dataset(tiny_dataset(6))), {1: theirs}) == rows
+    batch = TeacherInputsCollator(MwpCollator(ours), {1: theirs})(rows)
+    expected, own = theirs(tiny_problems(6)), batch[TEACHER_INPUTS]["1"]
+    assert set(own) == set(expected) and all(torch.equal(own[name], expected[name]) for name in expected)
+    assert torch.equal(batch["input_ids"], ours(tiny_problems(6))["input_ids"])
+    assert not torch.equal(batch["input_ids"], own["input_ids"])
+
+
+def test_rows_without_teacher_inputs_are_as_ever(processors):
+    ours, theirs = processors
+    rows = list(ours.prepare_dataset(tiny_dataset(2)))
+    batch = TeacherInputsCollator(MwpCollator(ours), {0: theirs})(rows)
+    assert set(batch) == set(MwpCollator(ours)(rows))
+
+
+@pytest.mark.parametrize("make", [list, Dataset.from_list])
+def test_rows_without_texts(processors, make):
+    rows = [{"input_ids": [2, 5, 3], "number_positions": [1], "number_groups": [0], "labels": [5]}]
+    with pytest.raises(ValueError, match="which have none: keep the columns"):
+        add_teacher_inputs(make(rows), {0: processors[1]})
