@@ -29,6 +29,7 @@ _LAZY = {
     "MwpCollator": "data",
     "MwpProcessor": "data",
     "OutputVocabulary": "data",
+    "load_glue": "data",
     "load_mwp_dataset": "data",
     "HeadPruningCallback": "pruning",
     "export_dense": "pruning",

@@ -24,6 +24,7 @@ class Role(Flag):
     TOKENIZER = auto()
     TAGGER = auto()
     DATASET = auto()  # problems with all their parts
+    TASK = auto()  # what is learned in place of problems, from the folder that data sets are looked for in
     SOURCES = auto()  # files, data sets, parts of data sets
     EXTRA = auto()  # the same, which lie beside the data set unless they are found elsewhere
     TEXTS = auto()  # besides one of the last two: only the texts are read

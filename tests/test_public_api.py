@@ -16,6 +16,7 @@ NAMES = [
     "MwpCollator",
     "MwpProcessor",
     "OutputVocabulary",
+    "load_glue",
     "load_mwp_dataset",
     # models
     "GTSConfig",

@@ -64,7 +64,7 @@ class ModelFigures:
         model (`str`): Whose figures: `"this model"`, `"teacher"`, `"solver built on it"`.
         dataset (`str`): Name of the data set.
         part (`str`): Which part of it.
-        num_beams (`int`): Beams of the search.
+        num_beams (`int`, *optional*): Beams of the search, `None` where nothing is searched.
         rule (`str`): What was a right answer, see [`metrics.answers_match`].
         reports (`Mapping[str, Mapping[str, float]]`): Results of [`metrics.accuracy_report`] by group of problems.
         remark (`str`): What has to be said beside them, see [`metrics.TrainingOverlap`].
@@ -74,7 +74,7 @@ class ModelFigures:
     model: str
     dataset: str
     part: str
-    num_beams: int
+    num_beams: int | None
     rule: str
     reports: Mapping[str, Mapping[str, float]]
     remark: str = ""
@@ -83,7 +83,7 @@ class ModelFigures:
     @property
     def search(self) -> str:
         """The search, in words."""
-        return "greedy" if self.num_beams == 1 else f"beam {self.num_beams}"
+        return {None: "-", 1: "greedy"}.get(self.num_beams, f"beam {self.num_beams}")
 
 
 def build_model_card(
@@ -125,6 +125,8 @@ def build_model_card(
     kind = "mwp_solver" if isinstance(model, Solver) else model.config.model_type
     is_encoder = isinstance(model, MwpStudentModel)
     tag = "feature-extraction" if is_encoder else task.get("pipeline_tag")
+    # Of a classifier only if it was distilled.
+    is_papers = task.get("pipeline_tag") is None or any(stage.command == "hf-mwp distill" for stage in stages)
     results = [] if is_encoder else [result for each in figures for result in _eval_results(each, task)]
     data = ModelCardData(
         language=language,
@@ -139,13 +141,13 @@ def build_model_card(
     sections = [
         f"# {data.model_name}",
         summary,
-        f"Architecture: {_architecture(model)}. Method: {PAPER}.",
-        usage_section(tag or TASK, model_id, language, indexed_numbers),
+        f"Architecture: {_architecture(model)}." + (f" Method: {PAPER}." if is_papers else ""),
+        usage_section(tag or TASK, model_id, language, indexed_numbers, task.get("example")),
         _figures_section(figures, task),
         _texts_section(training_texts),
         _stages_section(stages),
         notes,
-        f"## Citation\n\n```bibtex\n{HiddenMSELoss().citation}\n```",
+        f"## Citation\n\n```bibtex\n{HiddenMSELoss().citation}\n```" if is_papers else "",
     ]
     text = "\n\n".join(section.strip() for section in sections if section.strip())
     return ModelCard(f"---\n{data.to_yaml()}\n---\n\n{text}\n")
@@ -153,9 +155,11 @@ def build_model_card(
 
 def _architecture(model: PreTrainedModel) -> str:
     encoder = model.encoder.config if isinstance(model, Solver) else model.config
+    # DistilBERT's name is the second one.
+    neurons = getattr(encoder, "intermediate_size", None) or getattr(encoder, "hidden_dim", "-")
     text = (
         f"{encoder.num_hidden_layers} transformer layers of width {encoder.hidden_size}, feed-forward "
-        f"{encoder.intermediate_size}, {encoder.num_attention_heads} heads, {encoder.vocab_size:,} tokens"
+        f"{neurons}, {encoder.num_attention_heads} heads, {encoder.vocab_size:,} tokens"
     )
     if isinstance(model, Solver):
         text += f", {model.decoder_title}"
@@ -186,9 +190,9 @@ def _eval_results(figures: ModelFigures, task: Mapping[str, Any]) -> list[EvalRe
             dataset_name=figures.dataset,
             # Results of the same data set are told apart by this field alone.
             dataset_config=f"{figures.part}, {group}",
-            metric_type=f"{metric}, {figures.search}",
+            metric_type=metric if figures.num_beams is None else f"{metric}, {figures.search}",
             metric_value=round(100 * report[metric], 2),
-            metric_args={"problems": int(report[count])} if count in report else None,
+            metric_args={task.get("items", "problems"): int(report[count])} if count in report else None,
         )
         for group, report in figures.reports.items()
         for metric, count in task["metrics"].values()
@@ -199,11 +203,12 @@ def _eval_results(figures: ModelFigures, task: Mapping[str, Any]) -> list[EvalRe
 def _figures_section(figures: Sequence[ModelFigures], task: Mapping[str, Any]) -> str:
     if not figures:
         return ""
-    columns = ["model", "data", "problems", "search", *(f"{name} %" for name in task["metrics"])]
+    items = task.get("items", "problems")
+    columns = ["model", "data", items, "search", *(f"{name} %" for name in task["metrics"])]
     rows = [columns, ["---", "---", "---:", "---", *("---:" for _ in task["metrics"])]]
     for each in figures:
         for group, report in each.reports.items():
-            count, left_out = (int(report.get(name, 0)) for name in ("num_problems", "num_unjudged"))
+            count, left_out = (int(report.get(name, 0)) for name in (f"num_{items}", "num_unjudged"))
             problems = f"{count:,} ({left_out:,} left out)" if left_out else f"{count:,}"
             row = [each.model, f"{each.dataset}, {each.part}: {group}", problems, each.search]
             for metric, number in task["metrics"].values():

@@ -13,9 +13,12 @@ import torch
 from huggingface_hub import ModelCard
 from transformers import PreTrainedModel
 
+from ..building.classifier import is_classifier, load_classifier
 from ..building.solver import load_solver
+from ..data.batches.mwp_processor import MwpProcessor
 from ..data.batches.output_vocabulary import OutputVocabulary
 from ..data.training_lineage import training_texts_of, write_training_texts
+from ..models import Solver
 from ..models.mwp_student import MwpStudentModel, save_student_code
 from ..option_roles import CommandOption
 from ..solving.plausibility import PlausibilityReranker
@@ -44,11 +47,11 @@ def make_model_folder(
     commands: Mapping[str, Mapping[str, CommandOption]] | None = None,
 ) -> None:
     """
-    Makes the folder of a trained solver, or of its encoder alone: weights in half precision, configuration, processor,
-    and a card made of the records of the runs.
+    Makes the folder of a trained solver, of its encoder alone, or of a classifier of texts: weights in half precision,
+    configuration, processor, and a card made of the records of the runs.
 
     Args:
-        source (`str` or `PathLike`): Folder or Hub id of the solver.
+        source (`str` or `PathLike`): Folder or Hub id of the solver or classifier.
         folder (`str` or `PathLike`): Where to.
         encoder_only (`bool`, *optional*, defaults to `False`): Write its encoder, a student, with its code, a pooling
             layer ([`with_pooling_layer`]) and a processor that masks numbers as it learned them.
@@ -72,12 +75,15 @@ def make_model_folder(
     >>> make_model_folder("runs/student", "me/mwp-student", evaluations=["runs/evaluate"], license="apache-2.0")
     ```
     """
-    model, processor = load_solver(source)
+    model, processor = load_classifier(str(source)) if is_classifier(source) else load_solver(source)
     texts = training_texts_of(model)
     if encoder_only:
         model = _encoder_alone(model, source)
         # As `hf-mwp pretrain` leaves it: constants are collected by the solver that is built on the encoder.
         processor.vocabulary = OutputVocabulary()
+    reads = {}
+    if isinstance(processor, MwpProcessor):
+        reads = {"language": processor.language, "indexed_numbers": processor.indexed_numbers}
     if texts is not None:
         # Also of an encoder taken out of its solver.
         model.training_texts = texts
@@ -87,8 +93,7 @@ def make_model_folder(
         model_id=model_id or str(folder),
         figures=[read_figures(each, name) for name, folders in evaluated.items() for each in folders],
         stages=[read_stage(each, commands or {}) for each in stages],
-        language=processor.language,
-        indexed_numbers=processor.indexed_numbers,
+        **reads,
         license=license,
         summary=summary,
         notes=notes,
@@ -102,6 +107,8 @@ def make_model_folder(
 
 
 def _encoder_alone(solver: Any, source: str | PathLike) -> MwpStudentModel:
+    if not isinstance(solver, Solver):
+        raise UsageError(f"{source} is a classifier: only a solver's encoder is written alone.")
     if not isinstance(solver.encoder, MwpStudentModel):
         kind = solver.encoder.config.model_type
         raise UsageError(f"Students can be written alone, but the encoder of {source} is of type {kind!r}.")

@@ -30,7 +30,7 @@ def read_figures(folder: str | Path, model: str) -> ModelFigures:
         model,
         metrics["dataset"],
         f"{part} ({section['scheme']}{', re-ranked' if section.get('reranked') else ''})",
-        section.get("num_beams", 1),
+        section.get("num_beams"),
         section.get("rule", ""),
         section["reports"],
         section.get("training_texts", {}).get("remark", ""),
@@ -59,7 +59,8 @@ def read_stage(folder: str | Path, commands: Mapping[str, Mapping[str, CommandOp
     roles = [*ROLES.items(), *((name, option.role) for each in commands.values() for name, option in each.items())]
     hidden = {name for name, role in roles if role & NOT_SHOWN}
     shown = {name: without_place(value) for name, value in given.items() if name not in hidden}
-    if any(option.role & Role.LENGTH for option in options.values()):
+    has_task = any(options[name].role & Role.TASK for name in shown if name in options)
+    if not has_task and any(option.role & Role.LENGTH for option in options.values()):
         # What was trained on is told also where it is the default.
         defaults = {name: option.default for name, option in options.items() if option.role & Role.DATASET}
         shown = shown | {name: value for name, value in defaults.items() if name not in shown}

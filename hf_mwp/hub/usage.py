@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from ..problems import mask_numbers
 
 
@@ -40,7 +42,7 @@ import hf_mwp
 from transformers import pipeline
 
 model = pipeline("{task}", model="{model_id}")
-model("{example}")
+model({code})
 ```"""
 EXAMPLES = {
     "zh": "小明有4个苹果和2个梨，一共有多少个水果？",
@@ -48,13 +50,16 @@ EXAMPLES = {
 }
 
 
-def usage_section(task: str, model_id: str, language: str, indexed_numbers: bool) -> str:
+def usage_section(
+    task: str, model_id: str, language: str, indexed_numbers: bool, given: dict[str, str] | None = None
+) -> str:
     """
     The section for the name of the model's pipeline, with code that runs as it stands. Numbers are read as `[NUM0]`,
-    `[NUM1]`, ... if they are indexed, and not all as `[NUM]`.
+    `[NUM1]`, ... if they are indexed, and not all as `[NUM]`. A classifier's example is what is `given` to it.
     """
     language = language if language in EXAMPLES else "en"
     example = EXAMPLES[language]
     masked = mask_numbers(example, language).text(indexed=indexed_numbers)
-    text = USAGE.get(task, OTHER).format(task=task, model_id=model_id, example=example, masked=masked)
+    code = json.dumps(given or example, ensure_ascii=False)
+    text = USAGE.get(task, OTHER).format(task=task, model_id=model_id, example=example, masked=masked, code=code)
     return f"## How to use\n\n{text}"

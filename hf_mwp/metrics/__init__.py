@@ -1,4 +1,4 @@
-"""What a solver is worth: accuracy of its answers and equations, why it fails, and what it costs to run.
+"""What a model is worth: accuracy of answers and equations, why it fails, GLUE's figures, and what it costs to run.
 
 What a name needs is loaded when it is used: the `evaluate.Metric` classes alone need `evaluate` and `datasets`.
 """
@@ -21,13 +21,17 @@ _MODULES = {
     "count_flops": "efficiency",
     "count_parameters": "efficiency",
     "equations_match": "matching",
+    "f1_of_positive": "glue",
     "failure_reason": "failure_reasons",
+    "matthews_correlation": "glue",
     "measure_latency": "latency",
     "peak_memory": "efficiency",
     "pos_report": "pos_tagging",
     "reason_counts": "accuracy",
     "score_prediction": "accuracy",
     "score_predictions": "accuracy",
+    "share_right": "glue",
+    "spearman_correlation": "glue",
 }
 
 __all__ = list(_MODULES)

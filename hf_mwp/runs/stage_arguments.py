@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from ..building.model_sources import find_encoder
 from ..building.pretraining import PretrainingArguments
@@ -13,7 +15,7 @@ from ..building.student import StudentArguments, TeacherArguments
 from ..option_checks import check_at_least_one, check_given
 from ..option_roles import CommandOption, Role, option, options_in
 from ..solving.search_options import RankedSearchOptions, SearchOptions
-from ..tasks.data_options import DataArguments, MeasuredDataArguments
+from ..tasks.data_options import DataArguments, MeasuredTaskArguments, TaskArguments
 from ..tasks.pretraining_corpus import CorpusArguments
 from .run_arguments import ResumeArguments, RunArguments
 
@@ -159,7 +161,7 @@ class EvaluateArguments(RankedSearchOptions):
 class CardArguments:
     """Options of `hf-mwp card`."""
 
-    model: str | None = option(None, "Folder or Hub id of a solver (must be given).", Role.SOLVER)
+    model: str | None = option(None, "Folder or Hub id of a solver or classifier (must be given).", Role.SOLVER)
     output_dir: str | None = option(
         None, "Folder for weights (half precision), processor and card (must be given).", Role.PLACE
     )
@@ -193,13 +195,13 @@ class CardArguments:
 # The names are those of trainers' configurations, whose import takes seconds.
 STAGES: dict[str, tuple[type | str, ...]] = {
     "pretrain": (CorpusArguments, PretrainingArguments, ResumeArguments, "PreTrainingConfig"),
-    "train": (DataArguments, SolverArguments, RunArguments, "SolverConfig"),
-    "distill": (DataArguments, TeacherArguments, StudentArguments, RunArguments, "DistillationConfig"),
-    "prune": (DataArguments, PruneArguments, "RecursiveDistillationConfig"),
+    "train": (TaskArguments, SolverArguments, RunArguments, "SolverConfig"),
+    "distill": (TaskArguments, TeacherArguments, StudentArguments, RunArguments, "DistillationConfig"),
+    "prune": (TaskArguments, PruneArguments, "RecursiveDistillationConfig"),
     "mix": (MixArguments,),
     "label": (LabelArguments,),
     "rerank": (RerankArguments, DataArguments),
-    "evaluate": (EvaluateArguments, MeasuredDataArguments),
+    "evaluate": (EvaluateArguments, MeasuredTaskArguments),
     "card": (CardArguments,),
 }
 
@@ -224,6 +226,11 @@ def options_of(command: str) -> dict[str, CommandOption]:
 def options_with(command: str, role: Role) -> list[str]:
     """The options of a command that have one of some roles joined by `|`, as they are declared."""
     return [name for name, each in options_of(command).items() if each.role & role]
+
+
+def names_task(command: str, options: Mapping[str, Any]) -> bool:
+    """Whether options of a command name what is learned in place of math word problems."""
+    return any(options.get(name) for name in options_with(command, Role.TASK))
 
 
 def trains(command: str) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from ..data.datasets.sources import DEFAULT_DATASET
+from ..data.glue.glue_sources import GLUE_SOURCES
 from ..option_checks import check_at_least_one, check_not_negative, check_share
-from ..option_roles import Role, option
+from ..option_roles import Role, default_of, option
 
 
 @dataclass
@@ -63,9 +64,35 @@ class DataArguments:
         check_at_least_one(self, "max_train_samples", "max_eval_samples")
 
 
+# What of these says something about a task of GLUE.
+USED_BY_TASKS = ("task", "data_dir", "validation_fraction", "max_train_samples", "max_eval_samples")
+
+
 @dataclass
-class MeasuredDataArguments(DataArguments):
-    """[`DataArguments`] with a data set that must be given: a solver knows one language and one kind of problem."""
+class TaskArguments(DataArguments):
+    """[`DataArguments`], or another task with the folder of its files."""
+
+    task: str | None = option(
+        None,
+        "A task of GLUE to learn in place of math word problems, with its files in data_dir or else from the Hub.",
+        Role.TASK | Role.COMMON,
+        tuple(GLUE_SOURCES),
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        given = (each.name for each in fields(self) if getattr(self, each.name) != default_of(each))
+        unused = [name for name in given if name not in USED_BY_TASKS]
+        if self.task is not None and unused:
+            raise ValueError(f"`{unused[0]}` is for math word problems and does nothing with `task`: leave it out.")
+
+
+@dataclass
+class MeasuredTaskArguments(TaskArguments):
+    """
+    [`TaskArguments`] with a data set that must be given, unless there is a task: a solver knows one language and one
+    kind of problem.
+    """
 
     dataset: str | None = option(
         None, "Name of a data set, or a JSONL or CSV file (must be given).", Role.DATASET | Role.COMMON
@@ -73,7 +100,7 @@ class MeasuredDataArguments(DataArguments):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.dataset is None:
+        if self.dataset is None and self.task is None:
             raise ValueError(
                 "a `dataset` must be given: a JSONL or CSV file, or the name of a data set in the language of the "
                 "model, such as math23k (Chinese) or asdiv_a (English)."

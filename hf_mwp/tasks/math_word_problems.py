@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..building.solver import SolverArguments, build_solver, load_solver
+from ..building.student import StudentArguments, make_student_and_processor
 from ..usage_error import UsageError
 from .accuracy_cells import accuracy_cells
 from .data_options import DataArguments
@@ -38,6 +39,7 @@ class MathWordProblems(Task):
         DataError: on first use of the data, see [`load_mwp_dataset`].
     """
 
+    kind, metric = "solver", "answer_accuracy"
     recorded = ("num_beams", "rule")
 
     def __init__(self, options: DataArguments) -> None:
@@ -48,7 +50,7 @@ class MathWordProblems(Task):
         """The parts, and what was read, skipped and noticed."""
         from ..data import load_mwp_dataset
 
-        options = asdict(self.options)
+        options = {each.name: getattr(self.options, each.name) for each in fields(DataArguments)}
         limits = {"train": options.pop("max_train_samples")}
         limits["validation"] = limits["test"] = options.pop("max_eval_samples")
         name = options.pop("dataset")
@@ -92,8 +94,8 @@ class MathWordProblems(Task):
         """Language of the problems."""
         return next((rows[0]["language"] for rows in self.parts.values() if len(rows)), "zh")
 
-    def solvable_part(self, part: str, processor: MwpProcessor, model: str) -> Dataset:
-        """A part that has problems in the language of a solver; `UsageError` if there is none."""
+    def check_part(self, part, processor: MwpProcessor, model) -> None:
+        """Raises `UsageError` if a part has no problems, or none in the language of a solver."""
         rows = self.part(part)
         if rows is None:
             raise UsageError(f"{self.options.dataset} has no {part!r} part; it has {', '.join(self.parts)}.")
@@ -103,13 +105,22 @@ class MathWordProblems(Task):
                 f"{model} solves problems in {ours}, and those of {self.options.dataset} are in {theirs}: take a data "
                 "set in the model's language."
             )
-        return rows
 
     def build_model(self, options: SolverArguments) -> tuple[MwpSolver, MwpProcessor]:
         return build_solver(self.train, options, self.numerals)
 
     def load_model(self, name: str) -> tuple[MwpSolver, MwpProcessor]:
         return load_solver(name)
+
+    def make_student(
+        self, teacher: MwpSolver, processor: MwpProcessor, options: StudentArguments
+    ) -> tuple[MwpSolver, MwpProcessor]:
+        return make_student_and_processor(teacher, processor, self.train, options)
+
+    def make_trainer(self, config, model, processor):
+        from ..trainers import SolverTrainer
+
+        return SolverTrainer(args=config, **self.trainer_arguments(model, processor))
 
     def collator(self, model: MwpSolver, processor: MwpProcessor) -> Callable[[list], dict[str, Any]]:
         return model.make_collator(processor)
@@ -120,6 +131,16 @@ class MathWordProblems(Task):
             "max_decode_length": config.max_decode_length,
             "rule": config.answer_rule,
         }
+
+    def search_options(self, args, processor: MwpProcessor) -> dict[str, Any]:
+        options = {name: getattr(args, name) for name in ("max_decode_length", "rule")}
+        options["reranker"], options["num_beams"] = args.load_reranker(processor)
+        return super().search_options(args, processor) | options
+
+    def calibration(self, predictions: Sequence[SolverPrediction]) -> dict[str, Any] | None:
+        from ..solving.solver_prediction import measure_calibration
+
+        return measure_calibration(predictions)
 
     def predict(self, model, processor, rows, **options) -> list[SolverPrediction]:
         """As [`solve_problems`]."""

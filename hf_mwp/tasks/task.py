@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..option_roles import default_of
 from ..usage_error import UsageError
 
 
@@ -15,7 +17,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from transformers import PreTrainedModel
 
+    from ..building.student import StudentArguments
     from ..metrics import TrainingOverlap
+    from ..trainers.base_config import BaseConfig
+    from ..trainers.base_trainer import BaseTrainer
 
 
 class Task(ABC):
@@ -23,13 +28,17 @@ class Task(ABC):
     Data, model, collator, metric, and what a card says of them: a task is one class in a file of this room. The run
     around a trainer ([`~cli.commands.training.training_run.TaskTraining`]) and [`evaluate_part`] know no more of it than what stands here.
 
-    What the methods give for three tasks, the first of which is there ([`MathWordProblems`]):
+    What the methods give for three tasks, the first two of which are there ([`MathWordProblems`], [`GlueTask`]):
 
     | | math word problems | RTE of GLUE | paraphrases with BART |
     | --- | --- | --- | --- |
-    | `name`, `scheme` | `"math23k"`, its split | `"rte"`, `"GLUE's own"` | `"qqp"`, seed of the split |
-    | `read_parts` | rows of the common schema | `sentence1`, `sentence2`, `label`; `test` has no labels and is left out | `source`, `target` |
+    | `name`, `scheme` | `"math23k"`, its split | `"rte"`, what is held out | `"qqp"`, seed of the split |
+    | `kind`, `metric` | `"solver"`, `"answer_accuracy"` | `"classifier"`, `"accuracy"` | `"model"`, `"rouge_l"` |
+    | `read_parts` | rows of the common schema | `sentence1`, `sentence2`, `label`; the development part is `test` | `source`, `target` |
     | `build_model` | encoder and tree decoder, `MwpProcessor` | `AutoModelForSequenceClassification` of 2 labels, tokenizer | `BartForConditionalGeneration`, tokenizer |
+    | `make_student` | the teacher's first layers and decoder | its first layers, pooler and classifier | its first layers |
+    | `make_trainer` | `SolverTrainer` | `BaseTrainer` | `BaseTrainer` |
+    | `defaults` | the trainer's own | best by `accuracy` | best by `rouge_l` |
     | `prepare` | the rows: the trainer encodes | pairs tokenised, truncated | sources, and targets as `text_target`, tokenised |
     | `collator` | the solver's own | `DataCollatorWithPadding` | `DataCollatorForSeq2Seq`, which shifts the labels |
     | `options_of` | beams, longest tree, rule | none | beams, `max_new_tokens` |
@@ -45,6 +54,10 @@ class Task(ABC):
     """Name of the data set."""
     scheme: str
     """How it is split, in words."""
+    kind: str = "model"
+    """What its models are called in bars and tables."""
+    metric: str = "accuracy"
+    """The key of a report that says how good a model is, from 0 or -1 to 1."""
     recorded: Sequence[str] = ()
     """Options of [`~Task.predict`] that stand beside the figures."""
 
@@ -81,8 +94,36 @@ class Task(ABC):
     def card(self) -> dict[str, Any]:
         """
         What a card says of the task: `pipeline_tag`, `datasets`, `language`, `tags`; and `metrics`, for each column of
-        its figures the key of a report and that of how many items it is of, where these are not answers and equations.
+        its figures the key of a report and that of how many items it is of, where these are not answers and equations;
+        `items`, what is counted (`num_{items}`), where these are no problems; `example`, what a pipeline is given.
         """
+
+    def make_student(
+        self, teacher: PreTrainedModel, processor: Any, options: StudentArguments
+    ) -> tuple[PreTrainedModel, Any]:
+        """
+        The student of a distillation and its `processing_class`, made of its teacher or loaded, as the options of a
+        command want it.
+        """
+        raise NotImplementedError(f"{type(self).__name__} makes no students.")
+
+    def make_trainer(self, config: BaseConfig, model: PreTrainedModel, processor: Any) -> BaseTrainer:
+        """The trainer that fine-tunes a model."""
+        from ..trainers.base_trainer import BaseTrainer
+
+        return BaseTrainer(args=config, **self.trainer_arguments(model, processor))
+
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """Trainers' arguments whose default is another one for this task."""
+        return {}
+
+    def adapt(self, config: BaseConfig) -> None:
+        """Puts [`~Task.defaults`] into a trainer's arguments, where these stand as they are by default."""
+        standing = {field.name: default_of(field) for field in fields(config)}
+        for name, value in self.defaults.items():
+            if name in standing and getattr(config, name) == standing[name]:
+                setattr(config, name, value)
 
     def prepare(self, rows: Dataset, processor: Any) -> Dataset:
         """Rows as the trainer takes them; those of the part by default."""
@@ -91,6 +132,19 @@ class Task(ABC):
     def options_of(self, config: Any, num_beams: int | None = None) -> dict[str, Any]:
         """What [`~Task.predict`] takes from a trainer's arguments; `num_beams` overrides what they say."""
         return {}
+
+    def search_options(self, args: Any, processor: Any) -> dict[str, Any]:
+        """The same from the options of `hf-mwp evaluate`."""
+        return {"batch_size": args.batch_size}
+
+    def check_part(self, part: str, processor: Any, model: str) -> None:
+        """Raises `UsageError` if a part has no rows, or none for the named model."""
+        if self.part(part) is None:
+            raise UsageError(f"{self.name} has no {part!r} part; it has {', '.join(self.parts)}.")
+
+    def calibration(self, predictions: Sequence[Any]) -> dict[str, Any] | None:
+        """What the predictions' probabilities are worth, see [`metrics.calibration_report`]; `None` if not known."""
+        return None
 
     def describe(self, options: Mapping[str, Any]) -> str:
         """How was predicted, in a few words for a heading."""

@@ -21,6 +21,7 @@ from hf_mwp.distillation.objectives import (
     Objective,
     PatientStates,
     SoftLabels,
+    TeacherValues,
 )
 from hf_mwp.losses import NSTLoss, PKDLoss, RelationLoss
 from hf_mwp.trainers import DistillationConfig, DistillationTrainer
@@ -49,6 +50,7 @@ TABLE = {
     "KD": (SoftLabels, ["soft"]),
     "labels": (HardLabels, ["hard"]),
     "DKD": (DecoupledLabels, ["soft"]),
+    "values": (TeacherValues, ["soft"]),
     "hidden states": (HiddenStates, ["hidden_1", "hidden_2"]),
     "NST": (lambda: HiddenStates(NSTLoss()), ["hidden_1", "hidden_2"]),
     "embeddings": (EmbeddingOutputs, ["embedding"]),
@@ -279,3 +281,15 @@ def test_a_student_equal_to_its_teacher_has_nothing_to_learn():
         )
         for part, loss in objective.losses(ours, theirs, inputs).items():
             assert loss.item() == pytest.approx(0.0, abs=1e-6), part
+
+
+def test_values_of_a_regression_are_compared_by_their_squared_distance():
+    inputs, objective = pad(tiny_classifier_rows(4)), TeacherValues()
+    ours, theirs = planned(objective, tiny_classifier(num_labels=1), tiny_classifier(1, num_labels=1), inputs)
+    expected = (ours["logits"] - theirs["logits"]).square().mean()
+    torch.testing.assert_close(objective.losses(ours, theirs, inputs)["soft"], expected)
+    processor = tiny_processor()
+    columns = [processor.encode([problem], with_labels=True) for problem in tiny_problems(2)]
+    batch = MwpCollator(processor)([{name: values[0] for name, values in each.items()} for each in columns])
+    with pytest.raises(ValueError, match="a solver's forbidden symbols"):
+        planned(TeacherValues(), tiny_solver(processor), tiny_solver(processor, seed=1), batch)

@@ -12,10 +12,10 @@ from ...runs.run_folder import RunFolder
 from ...runs.stage_arguments import EvaluateArguments, types_of
 from ...solving.search_options import find_device
 from ...store.files import write_json_lines
-from ...tasks.data_options import MeasuredDataArguments
+from ...tasks.data_options import MeasuredTaskArguments
 from ...tasks.evaluation import evaluate_part
-from ...tasks.math_word_problems import MathWordProblems
 from ..options.parsing import parse
+from ..options.tasks import make_task
 from ..terminal.console import calibration_table, make_console, print_evaluation, side_by_side, solving_bar
 
 
@@ -28,13 +28,11 @@ def run(argv: list[str]) -> int:
         "evaluate",
         "Measure a solver on a data set: answer and equation accuracy, overall, per level of complexity, and with and "
         "without problems whose text, or whose text up to its numbers, the model was trained on. Every prediction "
-        "goes to a JSONL file with the reason of its failure.",
+        "goes to a JSONL file with the reason of its failure. With --task a classifier of texts, by its figures.",
         argument_types,
         argv,
     )
     device = find_device(args.device)
-    from ...solving.solver_prediction import measure_calibration
-
     console = make_console(stderr=args.json)
     place = args.output_dir
     with nullcontext() if place is None else RunFolder(place, "evaluate", values, begin=False) as folder:
@@ -44,20 +42,19 @@ def run(argv: list[str]) -> int:
         if args.split == "test":
             # All that may have been trained on counts when test problems are compared with training problems.
             data_args.validation_fraction = 0.0
-        task = MathWordProblems(data_args)
+        task = make_task(data_args)
         model, processor = task.load_model(args.model)
-        options = {name: getattr(args, name) for name in ("max_decode_length", "rule", "batch_size")}
-        options["reranker"], options["num_beams"] = args.load_reranker(processor)
+        options = task.search_options(args, processor)
         if args.half_precision:
             dtype = model.dtype
             model.half().to(dtype)
         task.tell(console)
-        task.solvable_part(args.split, processor, args.model)
+        task.check_part(args.split, processor, args.model)
         options["progress"] = solving_bar(console)
         evaluation = evaluate_part(task, model.to(device), processor, args.split, **options)
-        calibration, reports = measure_calibration(evaluation.predictions), evaluation.reports
+        calibration, reports = task.calibration(evaluation.predictions), evaluation.reports
         figures = evaluation.figures | {"calibration": calibration}
-        if options["reranker"] is not None:
+        if options.get("reranker") is not None:
             without = evaluation.reports_of([each.without_reranking() for each in evaluation.predictions])
             figures |= {"reranked": True, "reports_without_reranking": without}
             reports = side_by_side(without, reports)
@@ -71,18 +68,19 @@ def run(argv: list[str]) -> int:
     if args.json:
         print(json.dumps({"model": args.model, "split": args.split} | figures, ensure_ascii=False))
     else:
-        print_evaluation(console, evaluation, f"{args.model} on {data_args.dataset}", reports)
+        print_evaluation(console, evaluation, f"{args.model} on {data_args.task or data_args.dataset}", reports)
         if calibration is not None:
             console.print(calibration_table(calibration))
     console.print(f"Predictions: {path}")
     return 0
 
 
-def predictions_path(args: EvaluateArguments, data_args: MeasuredDataArguments) -> Path:
+def predictions_path(args: EvaluateArguments, data_args: MeasuredTaskArguments) -> Path:
     """Where the predictions go: where they are wanted, into the run's folder, or to `runs`."""
     if args.predictions is not None:
         return Path(args.predictions)
-    dataset, fold = Path(data_args.dataset).stem, "" if data_args.fold is None else f"_fold{data_args.fold}"
+    dataset = data_args.task or Path(data_args.dataset).stem
+    fold = "" if data_args.fold is None else f"_fold{data_args.fold}"
     if args.output_dir is not None:
         return Path(args.output_dir) / f"predictions_{dataset}_{args.split}.jsonl"
     return Path("runs") / f"predictions_{Path(args.model).resolve().name}_{dataset}{fold}_{args.split}.jsonl"

@@ -11,11 +11,12 @@ from ...option_checks import check_at_least_one
 from ...option_roles import Role, option
 from ...runs.stage_arguments import IMPORTANCE_HELP, IMPORTANCES
 from ...store.files import write_whole
-from ...tasks.data_options import MeasuredDataArguments
-from ...tasks.math_word_problems import MathWordProblems
+from ...tasks.data_options import MeasuredTaskArguments
+from ...tasks.task import Task
 from ...usage_error import UsageError
 from ..options.importance import make_importance
 from ..options.parsing import parse
+from ..options.tasks import make_task
 from ..terminal.console import make_console, make_table
 
 
@@ -48,7 +49,7 @@ class HeadsArguments:
 
 def argument_types() -> list[type]:
     """Dataclasses whose fields are the options."""
-    return [HeadsArguments, MeasuredDataArguments]
+    return [HeadsArguments, MeasuredTaskArguments]
 
 
 def run(argv: list[str]) -> int:
@@ -62,10 +63,12 @@ def run(argv: list[str]) -> int:
     )
     from ...pruning import draw_importance, rows_of
 
-    console, task = make_console(), MathWordProblems(data_args)
+    console, task = make_console(), make_task(data_args)
     rows = task.part(args.split)
     if rows is None:
-        raise UsageError(f"{data_args.dataset} has no {args.split!r} part; it has {', '.join(task.parts)}.")
+        raise UsageError(
+            f"{data_args.task or data_args.dataset} has no {args.split!r} part; it has {', '.join(task.parts)}."
+        )
     rows = rows.select(range(min(len(rows), args.num_batches * args.batch_size)))
     groups = [list(rows)[at : at + args.batch_size] for at in range(0, len(rows), args.batch_size)]
     model, batches = load_with_batches(task, args.model, groups)
@@ -86,7 +89,7 @@ def run(argv: list[str]) -> int:
     return 0
 
 
-def load_with_batches(task: MathWordProblems, name: str, groups: list) -> tuple[nn.Module, list[Mapping[str, Any]]]:
+def load_with_batches(task: Task, name: str, groups: list) -> tuple[nn.Module, list[Mapping[str, Any]]]:
     """A solver and batches as its collator makes them; of another model its encoder, and texts as it reads them."""
     from transformers import AutoModel, AutoTokenizer
 

@@ -43,7 +43,8 @@ def run(argv: list[str]) -> int:
         model, processor = load_solver(args.model)
         num_samples, data_args.max_train_samples = data_args.max_train_samples or args.num_samples, None
         task = MathWordProblems(data_args)
-        rows = list(task.solvable_part(args.split, processor, args.model))
+        task.check_part(args.split, processor, args.model)
+        rows = list(task.part(args.split))
         task.tell(console)
         random.Random(args.seed).shuffle(rows)
         parts = {args.split: rows[:num_samples]}

@@ -13,6 +13,7 @@ from .predictions.decoupled_labels import DecoupledLabels
 from .predictions.hard_labels import HardLabels
 from .predictions.prediction_objective import PredictionObjective
 from .predictions.soft_labels import SoftLabels
+from .predictions.teacher_values import TeacherValues
 
 
 __all__ = [
@@ -29,4 +30,5 @@ __all__ = [
     "PatientStates",
     "PredictionObjective",
     "SoftLabels",
+    "TeacherValues",
 ]

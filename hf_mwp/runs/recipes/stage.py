@@ -50,9 +50,14 @@ class StageResult:
             if not isinstance(section, Mapping):
                 continue
             if "reports" in section:
-                accuracy = section["reports"]["all problems"].get("answer_accuracy")
-                beams = "greedy" if section["num_beams"] == 1 else f"{section['num_beams']} beams"
-                shown.append(f"{part} {percent(accuracy)} % ({beams})")
+                report = section["reports"]["all problems"]
+                if "num_beams" in section:
+                    name = "answer_accuracy"
+                    how = "greedy" if section["num_beams"] == 1 else f"{section['num_beams']} beams"
+                else:
+                    # The first figure of other tasks is what counts most.
+                    name = how = next(iter(report))
+                shown.append(f"{part} {percent(report.get(name))} % ({how})")
             else:
                 figures = {name.removeprefix("eval_"): value for name, value in section.items()}
                 if "pos_f1" in figures:

@@ -12,7 +12,7 @@ from ...option_checks import as_list
 from ...option_roles import Role
 from ...tasks.pretraining_corpus import NO_TAGGER
 from ...usage_error import UsageError
-from ..stage_arguments import options_of, options_with
+from ..stage_arguments import names_task, options_of, options_with
 from .layers import made_layers, model_layers
 from .stage import Stage
 from .stage_fingerprint import SOURCES, is_made, locate_source
@@ -34,7 +34,9 @@ def check_stage_options(stage: Stage, values: Mapping[str, Any]) -> None:
         UsageError: names the stage and the option.
     """
     inputs = [str(each.folder) for each in stage.inputs]
-    for role, check in MODEL_CHECKS.items():
+    has_task = names_task(stage.command, values)
+    # A classifier is a model like any other; what its files are is checked when it is loaded.
+    for role, check in (MODEL_CHECKS | ({Role.SOLVER: check_folder} if has_task else {})).items():
         for name in options_with(stage.command, role):
             for source in as_list(values.get(name)):
                 if is_made(source, inputs):
@@ -43,7 +45,8 @@ def check_stage_options(stage: Stage, values: Mapping[str, Any]) -> None:
                     check(source)
                 except UsageError as error:
                     raise _fault(stage, name, f"{error} Give a folder, a stage as ${{name}}, or a Hub id.") from None
-    _check_data(stage, values, inputs)
+    if not has_task:
+        _check_data(stage, values, inputs)
     _check_layers(stage, values)
 
 

@@ -12,7 +12,7 @@ from ...data.datasets.sources import data_set_name, locate_dataset, locate_part
 from ...option_roles import Role
 from ...store.files import content_digest
 from ...store.finished_folder import digest_of
-from ..stage_arguments import options_of, options_with, trains
+from ..stage_arguments import names_task, options_of, options_with, trains
 
 
 # Options that name data sets and files of problems and texts.
@@ -67,7 +67,7 @@ def fingerprint(command: str, options: Mapping[str, Any], inputs: Mapping[str, s
 
     unused = options_with(command, Role.CACHE | Role.TOLD)
     content = {name: value for name, value in options.items() if name not in unused}
-    for name in options_with(command, Role.DATASET):
+    for name in () if names_task(command, options) else options_with(command, Role.DATASET):
         content.setdefault(name, options_of(command)[name].default)
     sources = [name for name in options_with(command, SOURCES) if name in content]
     found = {name: described_source(name, content.pop(name)) for name in sources}

@@ -18,13 +18,18 @@ from ...distillation.objectives import (
     LayerFlow,
     PatientStates,
     SoftLabels,
+    TeacherValues,
 )
 from ...losses import AttentionMSELoss, NSTLoss
 from ..base_config import BaseConfig, setting
 
 
 # Names that `prediction_loss` and `hidden_loss` may have; in Python, objectives may be given to the trainer instead.
-PREDICTION_LOSSES = {"kd": SoftLabels, "dkd": DecoupledLabels}
+PREDICTION_LOSSES = {
+    "kd": SoftLabels,
+    "dkd": DecoupledLabels,
+    "mse": lambda temperature, scale_by_square, weight: TeacherValues(weight),
+}
 HIDDEN_LOSSES = {
     "mse": HiddenStates,
     "attention": AttentionMaps,
@@ -57,7 +62,9 @@ class DistillationConfig(BaseConfig):
         scale_by_square (`bool`, *optional*, defaults to `True`):
             As Hinton et al. have it, so that the soft part's gradients keep their size. The paper's formula has no
             such factor; with its temperature of 4 the soft part then is 16 times smaller.
-        prediction_loss (`str`, *optional*, defaults to `"kd"`): `"dkd"` needs labels ([`DKDLoss`]).
+        prediction_loss (`str`, *optional*, defaults to `"kd"`):
+            `"dkd"` needs labels ([`DKDLoss`]); `"mse"` knows no temperature and is for regression
+            ([`~objectives.TeacherValues`]).
         prediction_weight (`float`, *optional*, defaults to 1.0): 0 trains on features alone.
         hidden_loss (`str`, *optional*, defaults to `"mse"`):
             `"mse"`, hidden states ([`HiddenMSELoss`]); `"attention"`, attention matrices head by head, or
@@ -104,7 +111,8 @@ class DistillationConfig(BaseConfig):
         True, "Multiply the loss on the teacher's probabilities by the squared temperature."
     )
     prediction_loss: str = setting(
-        "kd", "kd, the teacher's probabilities, or dkd, the right class apart from the others."
+        "kd",
+        "kd, the teacher's probabilities, dkd, the right class apart from the others, or mse, its outputs themselves.",
     )
     prediction_weight: float = setting(1.0, "Weight of the prediction loss, soft and hard labels together.")
 

@@ -75,6 +75,7 @@ def recursive_distillation(
     importance: HeadImportance | None = None,
     on_trainer: Callable[[DistillationTrainer, int], None] | None = None,
     measure: Callable[[DistillationTrainer], Mapping[str, Any]] | None = None,
+    compute_metrics: Callable[[Any], Mapping[str, float]] | None = None,
 ) -> list[Generation]:
     """
     Prunes attention heads in generations: a copy of the teacher is pruned while it learns from the teacher
@@ -99,6 +100,7 @@ def recursive_distillation(
             Called with a generation's trainer and its number before it trains.
         measure (`Callable`, *optional*):
             Called with a generation's trainer when it has trained; what it returns, as JSON has it, is kept.
+        compute_metrics (`Callable`, *optional*): As in `Trainer`, for models that are no solvers.
 
     Returns:
         `list[Generation]`: at least one, unless the first one is worse than `args.least_metric`; the last one is the
@@ -159,6 +161,7 @@ def recursive_distillation(
                 own,
                 objectives=_objectives(own, objectives, [student, teacher]),
                 callbacks=[callback],
+                compute_metrics=compute_metrics,
                 **data,
             )
             if on_trainer is not None:

@@ -134,7 +134,7 @@ class SolverTrainer(BaseTrainer):
 
     @property
     def _notes_texts(self) -> bool:
-        return self.is_solver
+        return self.is_solver or "text" in (getattr(self.train_dataset, "column_names", None) or ())
 
     @cached_property
     def _own_texts(self) -> TrainingTexts:

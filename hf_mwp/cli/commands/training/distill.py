@@ -5,12 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ....building.student import StudentArguments, TeacherArguments, make_student_and_processor
+from ....building.student import StudentArguments, TeacherArguments
 from ....runs.run_arguments import RunArguments
 from ....runs.stage_arguments import types_of
-from ....tasks.data_options import DataArguments
-from ....tasks.math_word_problems import MathWordProblems
+from ....tasks.data_options import TaskArguments
+from ....tasks.task import Task
 from ...options.parsing import parse
+from ...options.tasks import make_task
 from ...options.training_options import DistillationOptions
 from ..recipes.run import is_recipe
 from ..recipes.run import run as run_stages
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ....trainers import DistillationTrainer
 
 
-COMMON = (DataArguments, TeacherArguments, StudentArguments, DistillationOptions, RunArguments)
+COMMON = (TaskArguments, TeacherArguments, StudentArguments, DistillationOptions, RunArguments)
 
 
 argument_types = partial(types_of, "distill")
@@ -36,20 +37,20 @@ def run(argv: list[str]) -> int:
         return run_stages(argv, "distill")
     (data_args, teacher_args, student_args, run_args, config), values = parse(
         "distill",
-        "Train a student solver after a frozen teacher solver, or several: its predictions, hidden states and "
-        "embeddings. With a --config that has `stages`, run these one after another (--budget, --dry_run, --variable, "
-        "--stage.option).",
+        "Train a student solver, or with --task a classifier of texts, after a frozen teacher, or several: its "
+        "predictions, hidden states and embeddings. With a --config that has `stages`, run these one after another "
+        "(--budget, --dry_run, --variable, --stage.option).",
         argument_types,
         argv,
         common=COMMON,
     )
 
-    def make(data: MathWordProblems) -> DistillationTrainer:
+    def make(task: Task) -> DistillationTrainer:
         from ....trainers import DistillationTrainer
         from ....trainers.distillation.default_objectives import default_objectives
 
-        teachers, processors = zip(*map(data.load_model, teacher_args.teachers), strict=True)
-        student, processor = make_student_and_processor(teachers[0], processors[0], data.train, student_args)
+        teachers, processors = zip(*map(task.load_model, teacher_args.teachers), strict=True)
+        student, processor = task.make_student(teachers[0], processors[0], student_args)
         if any("output_attentions" in objective.options for objective in default_objectives(config)):
             for model in (teachers[0], student):
                 # No other attention gives matrices.
@@ -58,10 +59,10 @@ def run(argv: list[str]) -> int:
             teacher_model=teachers,
             teacher_processing_class=processors,
             args=config,
-            **data.trainer_arguments(student, processor),
+            **task.trainer_arguments(student, processor),
         )
 
-    task = MathWordProblems(data_args)
+    task = make_task(data_args)
     return TaskTraining(
         task, make, command="distill", name="student", values=values, config=config, args=run_args
     ).run()

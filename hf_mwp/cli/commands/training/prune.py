@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from ....runs.main_process import is_main_process
 from ....runs.run_folder import RunFolder, describe_contents
 from ....runs.stage_arguments import PruneArguments, types_of
-from ....tasks.data_options import DataArguments
+from ....tasks.accuracy_cells import percent
+from ....tasks.data_options import TaskArguments
 from ....tasks.evaluation import Evaluation, evaluate_part, evaluate_trained
-from ....tasks.math_word_problems import MathWordProblems
 from ....usage_error import UsageError
 from ...options.importance import make_importance
 from ...options.parsing import parse
+from ...options.tasks import make_task
 from ...options.training_options import PruningOptions
 from ...terminal.console import make_console, make_table, solving_bar
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 PICTURE = "accuracy_latency.png"
 
 
-COMMON = (DataArguments, PruneArguments, PruningOptions)
+COMMON = (TaskArguments, PruneArguments, PruningOptions)
 
 
 argument_types = partial(types_of, "prune")
@@ -40,8 +41,8 @@ def run(argv: list[str]) -> int:
     """Prunes; see `hf-mwp prune --help`. Also runs under `torchrun` and `accelerate launch`."""
     (data_args, args, config), values = parse(
         "prune",
-        "Prune attention heads of a trained solver in generations: each learns from the last one, which has more "
-        "heads. Started again, it goes on where it was.",
+        "Prune attention heads of a trained solver, or with --task a classifier, in generations: each learns from the "
+        "last one, which has more heads. Started again, it goes on where it was.",
         argument_types,
         argv,
         common=COMMON,
@@ -54,7 +55,8 @@ def run(argv: list[str]) -> int:
     with RunFolder(config.output_dir, "prune", values, begin=False) as folder:
         folder.check_record()
         folder.check_unused(args.overwrite)
-        task = MathWordProblems(data_args)
+        task = make_task(data_args)
+        task.adapt(config)
         model, processor = task.load_model(args.model)
         task.tell(console)
         folder.begin()
@@ -75,12 +77,8 @@ def run(argv: list[str]) -> int:
             return {part: figures_of(evaluation) for part, evaluation in found.items()}
 
         generations = recursive_distillation(
-            model,
-            config,
-            task.train,
-            task.validation,
-            processor,
-            task.collator(model, processor),
+            args=config,
+            **task.trainer_arguments(model, processor),
             importance=make_importance(args.importance, config.alpha, config.seed),
             on_trainer=on_trainer,
             measure=measure,
@@ -102,13 +100,12 @@ def run(argv: list[str]) -> int:
             dense = {part: figures_of(evaluation) for part, evaluation in found.items()}
             metrics = metrics_of(model, dense, generations)
             console.print(generation_table(task, metrics["models"], f"{args.model} on {task.name}"))
-            draw_accuracy_latency(metrics["models"], folder.path / PICTURE, f"{Path(args.model).name} on {task.name}")
+            title = f"{Path(args.model).name} on {task.name}"
+            draw_accuracy_latency(metrics["models"], folder.path / PICTURE, title, task.metric)
             for generation in generations:
-                scores, title = (
-                    scores_of(generation.metrics["events"][-1]["scores"]),
-                    f"generation {generation.number}",
-                )
-                draw_importance(scores, folder.path / f"heads_{generation.number}.png", f"{args.importance}, {title}")
+                scores, number = scores_of(generation.metrics["events"][-1]["scores"]), generation.number
+                heading = f"{args.importance} of heads, generation {number}"
+                draw_importance(scores, folder.path / f"heads_{number}.png", heading)
             folder.finish(metrics)
     console.print(describe_contents(folder.path, "model", "processor", PICTURE, "heads_*.png"))
     return 0
@@ -150,19 +147,19 @@ def generation_table(task: Task, models: Sequence[Mapping[str, Any]], title: str
     headings = ["heads pruned", "left, by layer", "M parameters", "M operations", "ms a text"]
     rows = []
     for model in models:
-        cells = [next(iter(task.cells(model[part]["reports"]["all problems"]).items())) for part in parts]
+        shares = [percent(model[part]["reports"]["all problems"].get(task.metric)) for part in parts]
         costs = (f"{model['parameters'] / 1e6:.2f}", f"{model['flops'] / 1e6:.1f}", f"{1e3 * model['seconds']:.2f}")
         heads = " ".join(map(str, model["heads"]))
-        rows.append((f"{model['ratio']:.0%}", heads, *costs, *(value for _, value in cells)))
-    headings += [f"{part}, {name}" for part, (name, _) in zip(parts, cells, strict=True)]
+        rows.append((f"{model['ratio']:.0%}", heads, *costs, *shares))
+    headings += [f"{part}, {task.metric.replace('_', ' ')} %" for part in parts]
     remark = "parameters, operations and time are the encoder's, for one text of 32 tokens"
     return make_table(
         f"{title}\n{remark}", headings, rows, right=[each for each in headings if each != "left, by layer"]
     )
 
 
-def draw_accuracy_latency(models: Sequence[Mapping[str, Any]], path: Path, title: str) -> None:
-    """Draws answer accuracy against the time that an encoder takes, as a share of that of the first model."""
+def draw_accuracy_latency(models: Sequence[Mapping[str, Any]], path: Path, title: str, metric: str) -> None:
+    """Draws a figure against the time that an encoder takes, as a share of that of the first model."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -171,11 +168,13 @@ def draw_accuracy_latency(models: Sequence[Mapping[str, Any]], path: Path, title
     panel = figure.subplots()
     times = [100 * model["seconds"] / models[0]["seconds"] for model in models]
     for part in (part for part in ("validation", "test") if part in models[0]):
-        accuracies = [100 * model[part]["reports"]["all problems"]["answer_accuracy"] for model in models]
+        accuracies = [100 * model[part]["reports"]["all problems"][metric] for model in models]
         panel.plot(times, accuracies, "o-", label=part)
         for model, place in zip(models, zip(times, accuracies, strict=True), strict=True):
             panel.annotate(f"{model['ratio']:.0%}", place, textcoords="offset points", xytext=(5, 5), fontsize="small")
-    panel.set(xlabel="time of the encoder, % of the first model's", ylabel="answers right, %", title=title)
+    panel.set(
+        xlabel="time of the encoder, % of the first model's", ylabel=f"{metric.replace('_', ' ')}, %", title=title
+    )
     panel.grid(alpha=0.3)
     if panel.lines:
         panel.legend()

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 from ....building.solver import SolverArguments
 from ....runs.run_arguments import RunArguments
 from ....runs.stage_arguments import types_of
-from ....tasks.data_options import DataArguments
-from ....tasks.math_word_problems import MathWordProblems
+from ....tasks.data_options import TaskArguments
+from ....tasks.task import Task
 from ...options.parsing import parse
+from ...options.tasks import make_task
 from ...options.training_options import SolverTrainingOptions
 from .training_run import TaskTraining
 
 
 if TYPE_CHECKING:
-    from ....trainers import SolverTrainer
+    from ....trainers.base_trainer import BaseTrainer
 
-COMMON = (DataArguments, SolverArguments, SolverTrainingOptions, RunArguments)
+COMMON = (TaskArguments, SolverArguments, SolverTrainingOptions, RunArguments)
 
 
 argument_types = partial(types_of, "train")
@@ -28,16 +29,15 @@ def run(argv: list[str]) -> int:
     """Trains a solver; see `hf-mwp train --help`. Also runs under `torchrun` and `accelerate launch`."""
     (data_args, solver_args, run_args, config), values = parse(
         "train",
-        "Fine-tune a solver of math word problems: an encoder, pretrained or from random weights, and a tree decoder.",
+        "Fine-tune a solver of math word problems: an encoder, pretrained or from random weights, and a tree decoder. "
+        "With --task a classifier of texts, for a task of GLUE.",
         argument_types,
         argv,
         common=COMMON,
     )
 
-    def make(data: MathWordProblems) -> SolverTrainer:
-        from ....trainers import SolverTrainer
+    def make(task: Task) -> BaseTrainer:
+        return task.make_trainer(config, *task.build_model(solver_args))
 
-        return SolverTrainer(args=config, **data.trainer_arguments(*data.build_model(solver_args)))
-
-    task = MathWordProblems(data_args)
-    return TaskTraining(task, make, command="train", name="solver", values=values, config=config, args=run_args).run()
+    task = make_task(data_args)
+    return TaskTraining(task, make, command="train", name=task.kind, values=values, config=config, args=run_args).run()

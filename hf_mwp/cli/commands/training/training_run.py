@@ -100,8 +100,10 @@ class TaskTraining(TrainingRun):
     def __init__(self, task: Task, make: Callable[[Any], BaseTrainer], **kwargs) -> None:
         super().__init__(**kwargs)
         self.task, self.make = task, make
+        self.panels = {"training loss": "loss", task.metric.replace("_", " "): f"eval_{task.metric}"}
 
     def make_trainer(self, folder):
+        self.task.adapt(self.config)
         self.task.tell(self.console)
         if self.task.part("validation") is None:
             self.turn_off_evaluation("No validation part")

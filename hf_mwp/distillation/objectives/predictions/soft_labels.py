@@ -53,8 +53,9 @@ class SoftLabels(PredictionObjective):
             )
         if self.uses_probabilities and ours[-1] < 2:
             raise ValueError(
-                "With a single class there are no probabilities to follow: give `SoftLabels(loss=...)` among the "
-                "`objectives` for regression, or set `soft_label_weight=0`."
+                "With a single class there are no probabilities to follow: for regression take `TeacherValues` "
+                '(`prediction_loss="mse"`), give `SoftLabels(loss=...)` among the `objectives`, or set '
+                "`soft_label_weight=0`."
             )
         super().plan(student, teacher, inputs)
         if self.uses_probabilities:

@@ -1,0 +1,190 @@
+"""Tasks of GLUE."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from ..building.classifier import build_classifier, load_classifier, make_student_classifier
+from ..building.encoder import SAMPLE_BATCH, SAMPLE_SIZE
+from ..data.glue.glue_sources import GLUE_SOURCES, HUB_ID
+from .accuracy_cells import percent
+from .task import Task
+
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from ..building.solver import SolverArguments
+    from ..building.student import StudentArguments
+    from .data_options import TaskArguments
+
+# Tasks whose first figure is another one than accuracy; that of STS-B is no accuracy at all.
+FIRST = {"mrpc": "f1", "qqp": "f1", "cola": "matthews"}
+# What a card's code reads.
+EXAMPLE = ("Tom has four apples.", "Tom has fruit.")
+
+
+@dataclass(frozen=True)
+class GluePrediction:
+    """
+    What a model made of a row.
+
+    Args:
+        row (`Mapping[str, Any]`): The row, see [`load_glue`].
+        value (`float`): The number of the class that it chose, or its value in a regression.
+        probability (`float`, *optional*): Of that class.
+    """
+
+    row: Mapping[str, Any]
+    value: float
+    probability: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        scores = {} if self.probability is None else {"score": self.probability}
+        return {**self.row, "prediction": self.value, **scores}
+
+
+class GlueTask(Task):
+    """
+    A task of GLUE, for a classifier or, of STS-B, a regressor: any model of `AutoModelForSequenceClassification`.
+
+    Args:
+        options ([`TaskArguments`]): Which task, where its files are, and what share of its training part is held out.
+
+    Raises:
+        DataError: on first use of the data, see [`load_glue`].
+    """
+
+    kind = "classifier"
+
+    def __init__(self, options: TaskArguments) -> None:
+        self.options, self.name = options, options.task
+        self.classes = GLUE_SOURCES[self.name].classes
+        self.metric = FIRST.get(self.name, "accuracy") if self.classes else "spearman"
+        share = f"{options.validation_fraction:.0%} of GLUE's training part held out as validation, "
+        self.scheme = (share if options.validation_fraction else "") + "GLUE's development part as test"
+
+    def read_parts(self) -> Mapping[str, Dataset]:
+        from ..data import load_glue
+
+        options = self.options
+        limits = {"train": options.max_train_samples}
+        limits["validation"] = limits["test"] = options.max_eval_samples
+        parts = load_glue(self.name, options.data_dir, options.validation_fraction)
+        limits = {part: len(rows) if limits[part] is None else limits[part] for part, rows in parts.items()}
+        return {part: rows.select(range(min(limits[part], len(rows)))) for part, rows in parts.items()}
+
+    def build_model(self, options: SolverArguments) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+        return build_classifier(self.classes, options)
+
+    def load_model(self, name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+        return load_classifier(name, self.classes)
+
+    def make_student(self, teacher, processor, options: StudentArguments) -> tuple[PreTrainedModel, Any]:
+        def batches() -> Iterator[Mapping[str, Any]]:
+            rows, collate = iter(self.train), self.collator(teacher, processor)
+            rows = [self._encode(row, processor) for row in islice(rows, SAMPLE_SIZE)]
+            for start in range(0, len(rows), SAMPLE_BATCH):
+                yield collate(rows[start : start + SAMPLE_BATCH])
+
+        return make_student_classifier(teacher, processor, batches, options), processor
+
+    def collator(self, model, processor) -> Callable[[list], dict[str, Any]]:
+        from transformers import DataCollatorWithPadding
+
+        return DataCollatorWithPadding(processor)
+
+    def prepare(self, rows, processor):
+        """Rows tokenised and cut to the tokenizer's length, with their texts, which the model's folder tells of."""
+
+        def encode(row: Mapping[str, Any]) -> dict[str, Any]:
+            (text,) = self.texts([row])
+            labels = {"labels": row["label"], "text": text, "dataset": f"{HUB_ID}, {self.name}"}
+            return {**self._encode(row, processor), **labels}
+
+        return rows.map(encode, remove_columns=["label"], keep_in_memory=True)
+
+    def _encode(self, row: Mapping[str, Any], processor: PreTrainedTokenizerBase) -> dict[str, Any]:
+        return dict(processor(row["sentence1"], row["sentence2"], truncation=True))
+
+    def trainer_arguments(self, model, processor):
+        return super().trainer_arguments(model, processor) | {"compute_metrics": self._figures_of_logits}
+
+    def _figures_of_logits(self, output: Any) -> dict[str, float]:
+        values = output.predictions.argmax(-1) if self.classes else output.predictions.reshape(-1)
+        return self._figures(values.tolist(), output.label_ids.tolist())
+
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """Of a regression the teacher's values are followed: it has no probabilities."""
+        own = {} if self.classes else {"prediction_loss": "mse"}
+        return {"metric_for_best_model": self.metric, **own}
+
+    def predict(self, model, processor, rows, batch_size=64, progress=None) -> list[GluePrediction]:
+        import torch
+
+        encoded = [self._encode(row, processor) for row in rows]
+        order = sorted(range(len(rows)), key=lambda index: len(encoded[index]["input_ids"]))
+        batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+        collate, found = self.collator(model, processor), {}
+        was_training = model.training
+        model.eval()
+        for batch in progress(batches) if progress else batches:
+            with torch.inference_mode():
+                inputs = collate([encoded[index] for index in batch]).to(model.device)
+                logits = model(**inputs).logits.float()
+            shares, chosen = logits.softmax(-1).max(-1) if self.classes else (logits, logits)
+            for index, share, value in zip(batch, shares.view(-1).tolist(), chosen.view(-1).tolist(), strict=True):
+                found[index] = GluePrediction(rows[index], value, share if self.classes else None)
+        model.train(was_training)
+        return [found[index] for index in range(len(rows))]
+
+    def report(self, predictions: Sequence[GluePrediction]) -> dict[str, float]:
+        """The task's figures, its first one before the others, and `num_examples`."""
+        values, labels = [each.value for each in predictions], [each.row["label"] for each in predictions]
+        return (self._figures(values, labels) if predictions else {}) | {"num_examples": len(predictions)}
+
+    def _figures(self, values: Sequence[float], labels: Sequence[float]) -> dict[str, float]:
+        from ..metrics import f1_of_positive, matthews_correlation, share_right, spearman_correlation
+
+        if not self.classes:
+            return {"spearman": spearman_correlation(values, labels)}
+        first = {"f1": f1_of_positive, "matthews": matthews_correlation, "accuracy": share_right}[self.metric]
+        return {self.metric: first(values, labels), "accuracy": share_right(values, labels)}
+
+    def cells(self, report: Mapping[str, float]) -> dict[str, str]:
+        counted = {"examples": f"{report['num_examples']:,}"}
+        return counted | {f"{name} %": percent(value) for name, value in report.items() if name != "num_examples"}
+
+    def failures(self, predictions: Sequence[GluePrediction]) -> dict[str, tuple[int, str]]:
+        wrong = Counter((each.row["label"], each.value) for each in predictions if self.is_right(each) is False)
+        names = {pair: [self.classes[number] for number in pair] for pair in wrong}
+        return {
+            f"{names[pair][1]} for {names[pair][0]}": (count, f"{names[pair][0]} was taken for {names[pair][1]}")
+            for pair, count in wrong.most_common()
+        }
+
+    def is_right(self, prediction: GluePrediction) -> bool | None:
+        return prediction.value == prediction.row["label"] if self.classes else None
+
+    def texts(self, rows):
+        return ["\n".join(filter(None, (row["sentence1"], row["sentence2"]))) for row in rows]
+
+    def card(self) -> dict[str, Any]:
+        source = GLUE_SOURCES[self.name]
+        figures = dict.fromkeys((self.metric, *(["accuracy"] if self.classes else ())))
+        return {
+            "pipeline_tag": "text-classification",
+            "datasets": [HUB_ID],
+            "language": "en",
+            "tags": ["hf_mwp", "glue", self.name],
+            "metrics": {name: [name, "num_examples"] for name in figures},
+            "items": "examples",
+            "example": dict(zip(("text", "text_pair"), EXAMPLE[: len(source.hub_columns)], strict=False)),
+        }

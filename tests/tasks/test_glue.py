@@ -1,0 +1,233 @@
+"""A task of GLUE from its folder to a card: trained, distilled, pruned and measured through the command line."""
+
+import json
+
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertForSequenceClassification
+
+from hf_mwp.building.classifier import build_classifier, load_classifier, make_student_classifier
+from hf_mwp.building.solver import SolverArguments
+from hf_mwp.building.student import StudentArguments
+from hf_mwp.cli.main import main
+from hf_mwp.models import MwpStudentForSequenceClassification
+from hf_mwp.tasks.data_options import TaskArguments
+from hf_mwp.tasks.evaluation import evaluate_part
+from hf_mwp.tasks.glue import GlueTask
+from hf_mwp.trainers import DistillationConfig, SolverConfig
+from hf_mwp.usage_error import UsageError
+from tests.tiny import TEMPLATES, tiny_classifier, tiny_tokenizer
+
+
+CLASSES = ("entailment", "not_entailment")
+QUICK = ["--use_cpu", "--per_device_train_batch_size=8", "--logging_steps=1"]
+
+
+@pytest.fixture(scope="module")
+def glue(tmp_path_factory):
+    """A GLUE folder: whether a text asks for a total, and to what degree."""
+    folder = tmp_path_factory.mktemp("glue")
+    texts = [text.format(a=index + 2, b=index + 3, c=index + 4) for index in range(10) for text, _ in TEMPLATES]
+    scores = [5.0 if "一共" in text else index % 3 / 2 for index, text in enumerate(texts)]
+    header = "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore"
+    files = {
+        "RTE": ("index\tsentence1\tsentence2\tlabel", "{0}\t{1}\t几个\t{2}"),
+        "STS-B": (header, "{0}\tg\tf\t2012\t1\tnone\tnone\t{1}\t几个\t{3}"),
+    }
+    for name, (first, line) in files.items():
+        (folder / name).mkdir()
+        lines = [
+            line.format(index, text, CLASSES["一共" not in text], score)
+            for index, (text, score) in enumerate(zip(texts, scores, strict=True))
+        ]
+        for part, rows in (("train", lines[12:]), ("dev", lines[:12])):
+            (folder / name / f"{part}.tsv").write_text("\n".join([first, *rows]) + "\n", encoding="utf-8")
+    return folder
+
+
+def run(command, glue, folder, *options, task="rte"):
+    return main([command, "--task", task, "--data_dir", str(glue), "--output_dir", str(folder), *map(str, options)])
+
+
+@pytest.fixture(scope="module")
+def trained(glue, encoder, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained")
+    rates = ["--learning_rate=1e-2", "--num_train_epochs=2", "--eval_strategy=epoch", "--save_strategy=epoch"]
+    assert run("train", glue, folder, "--encoder", encoder, *QUICK, *rates, "--load_best_model_at_end") == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def student(glue, trained, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("student")
+    options = ["--teacher", trained, "--student_layers=1", "--num_train_epochs=1", "--learning_rate=1e-3"]
+    assert run("distill", glue, folder, *options, *QUICK, "--cache_teacher_outputs") == 0
+    return folder
+
+
+def test_a_classifier_is_trained(trained):
+    metrics = json.loads((trained / "metrics.json").read_text())
+    assert [*metrics["test"]["reports"]["all problems"]] == ["accuracy", "num_examples"]
+    assert metrics["test"]["scheme"].startswith("10% of GLUE's training part held out as validation")
+    assert metrics["best_model_checkpoint"] and "num_beams" not in metrics["test"]
+    record = json.loads((trained / "data.json").read_text())
+    assert record["used"] == {"train": 44, "validation": 4, "test": 12}
+    model = BertForSequenceClassification.from_pretrained(trained)
+    assert model.config.id2label == dict(enumerate(CLASSES))
+    assert AutoTokenizer.from_pretrained(trained).model_max_length == 64
+    # Its folder tells what it was trained on.
+    texts = metrics["test"]["training_texts"]
+    assert texts["known"] and texts["sources"] == ["nyu-mll/glue, rte"] and texts["remark"].startswith("Not known")
+    history = json.loads((trained / "trainer_state.json").read_text())["log_history"]
+    assert any("eval_accuracy" in entry for entry in history)
+
+
+def test_a_student_of_its_first_layers(student, trained):
+    model = MwpStudentForSequenceClassification.from_pretrained(student)
+    assert model.config.num_hidden_layers == 1 and model.config.id2label == dict(enumerate(CLASSES))
+    history = json.loads((student / "trainer_state.json").read_text())["log_history"]
+    assert any({"loss_soft", "loss_hard", "loss_hidden_1", "loss_embedding"} <= set(entry) for entry in history)
+    assert json.loads((student / "metrics.json").read_text())["test"]["reports"]["all problems"]["num_examples"] == 12
+
+
+def test_it_is_evaluated_and_published(student, glue, tmp_path, capsys):
+    assert run("evaluate", glue, tmp_path / "run", "--model", student, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    report = found["reports"]["all problems"]
+    records = [json.loads(line) for line in (tmp_path / "run" / "predictions_rte_test.jsonl").open(encoding="utf-8")]
+    right = sum(record["prediction"] == record["label"] for record in records)
+    assert report == {"accuracy": right / 12, "num_examples": 12}
+    assert records[0]["id"] == "dev-2" and 0.5 <= records[0]["score"] <= 1
+    card = ["card", "--model", str(student), "--stages", str(student), "--evaluations", str(tmp_path / "run")]
+    assert main([*card, "--output_dir", str(tmp_path / "published"), "--model_id", "me/rte"]) == 0
+    text = (tmp_path / "published" / "README.md").read_text(encoding="utf-8")
+    for part in (
+        "pipeline_tag: text-classification",
+        "- nyu-mll/glue",
+        "language: en",
+        'pipeline("text-classification", model="me/rte")',
+        '"text_pair": ',
+        "| model | data | examples | search | accuracy % |",
+        f"| 12 | - | {100 * right / 12:.1f} |",
+    ):
+        assert part in text, text
+    assert "math23k" not in text
+    published, _ = load_classifier(str(tmp_path / "published"), CLASSES)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "published")
+    inputs = tokenizer("一共", "几个", return_tensors="pt")
+    before = MwpStudentForSequenceClassification.from_pretrained(student).eval()
+    torch.testing.assert_close(published(**inputs).logits, before(**inputs).logits, atol=2e-3, rtol=0)
+
+
+def test_heads_are_pruned(glue, trained, tmp_path):
+    small = ["--max_steps=2", "--events=1", "--calibration_batches=1", "--ratios", "0.25", "--eval_strategy=epoch"]
+    assert run("prune", glue, tmp_path, "--model", trained, *QUICK[:2], *small) == 0
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    assert [sum(each["heads"]) for each in metrics["models"]] == [4, 3]
+    assert len(metrics["models"][0]["test"]["outcomes"]) == 12
+    assert AutoModelForSequenceClassification.from_pretrained(tmp_path).num_labels == 2
+
+
+def test_a_regression(glue, encoder, tmp_path, capsys):
+    few = [*QUICK, "--max_steps=2", "--max_train_samples=16", "--eval_strategy=steps", "--eval_steps=2"]
+    assert run("train", glue, tmp_path / "teacher", "--encoder", encoder, *few, task="stsb") == 0
+    options = ["--teacher", tmp_path / "teacher", "--student_layers=1", "--hidden_loss=none", *few]
+    assert run("distill", glue, tmp_path / "student", *options, task="stsb") == 0
+    metrics = json.loads((tmp_path / "student" / "metrics.json").read_text())
+    report = metrics["test"]["reports"]["all problems"]
+    assert -1 <= report["spearman"] <= 1 and [*report] == ["spearman", "num_examples"]
+    history = json.loads((tmp_path / "student" / "trainer_state.json").read_text())["log_history"]
+    assert any("eval_spearman" in entry for entry in history) and any("loss_soft" in entry for entry in history)
+    capsys.readouterr()
+    assert run("evaluate", glue, tmp_path / "run", "--model", tmp_path / "student") == 1
+    assert "has 1 outputs, and the task needs 2 classes (entailment, not_entailment)" in capsys.readouterr().err
+
+
+def task_of(glue, name="rte", **fields):
+    return GlueTask(TaskArguments(task=name, data_dir=str(glue), **fields))
+
+
+def test_figures_do_not_depend_on_batches(glue):
+    task = task_of(glue, max_eval_samples=7)
+    model, tokenizer = tiny_classifier(num_labels=2, vocab_size=60, max_position_embeddings=64), tiny_tokenizer()
+    one, many = (evaluate_part(task, model, tokenizer, "test", batch_size=size) for size in (1, 5))
+    assert [each.value for each in one.predictions] == [each.value for each in many.predictions]
+    rows = [dict(row) for row in task.part("test")]
+    assert [dict(each.row) for each in many.predictions] == rows
+    with torch.no_grad():
+        logits = model.eval()(**tokenizer(rows[3]["sentence1"], rows[3]["sentence2"], return_tensors="pt")).logits[0]
+    assert many.predictions[3].value == logits.argmax() and model.training is False
+    assert many.predictions[3].probability == pytest.approx(logits.softmax(-1).max().item(), abs=1e-6)
+    wrong = sum(count for count, _ in task.failures(many.predictions).values())
+    assert many.outcomes.count("0") == wrong and task.report([]) == {"num_examples": 0}
+
+
+@pytest.mark.parametrize(
+    ("name", "figures"), [("cola", ["matthews", "accuracy"]), ("mrpc", ["f1", "accuracy"]), ("stsb", ["spearman"])]
+)
+def test_the_figures_of_a_task(glue, name, figures):
+    task = task_of(glue, name)
+    assert [*task.card()["metrics"]] == figures and [*task._figures([1, 0], [1, 0])] == figures
+    assert [*task.cells(task._figures([1, 0], [1, 0]) | {"num_examples": 2})][1:] == [f"{each} %" for each in figures]
+
+
+def test_defaults_are_the_tasks_unless_something_else_is_said(glue, tmp_path):
+    config = SolverConfig(str(tmp_path))
+    task_of(glue).adapt(config)
+    assert config.metric_for_best_model == "accuracy"
+    config = DistillationConfig(str(tmp_path), metric_for_best_model="loss")
+    task_of(glue, "stsb").adapt(config)
+    assert (config.metric_for_best_model, config.prediction_loss) == ("loss", "mse")
+
+
+@pytest.mark.parametrize("start", ["random", "project"])
+def test_students_of_other_widths(start):
+    teacher, tokenizer = tiny_classifier(num_labels=2, vocab_size=60, max_position_embeddings=64), tiny_tokenizer()
+    sizes = {"student_hidden_size": 8, "student_intermediate_size": 12, "student_heads": 2}
+    options = StudentArguments(student_start=start, student_layers="1", **sizes)
+    batch = tokenizer(["小明有4个苹果", "一共有几个"], padding=True, return_tensors="pt")
+    student = make_student_classifier(teacher, tokenizer, lambda: [batch], options)
+    assert (student.config.hidden_size, student.config.num_hidden_layers, student.num_labels) == (8, 1, 2)
+    assert student(**batch).logits.shape == (2, 2)
+
+
+def test_a_cut_student_answers_with_the_teachers_pooler_and_classifier():
+    teacher, tokenizer = tiny_classifier(num_labels=2, vocab_size=60), tiny_tokenizer()
+    student = make_student_classifier(teacher, tokenizer, list, StudentArguments(student_layers="2"))
+    batch = tokenizer(["小明有4个苹果", "一共有几个"], padding=True, return_tensors="pt")
+    torch.testing.assert_close(student.eval()(**batch).logits, teacher.eval()(**batch).logits)
+
+
+def test_random_weights_and_other_label_counts(tmp_path):
+    tiny_tokenizer().save_pretrained(tmp_path)
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 12}
+    options = SolverArguments(encoder_config=sizes, tokenizer=str(tmp_path), max_length=9)
+    model, tokenizer = build_classifier((), options)
+    assert (model.num_labels, model.config.problem_type, tokenizer.model_max_length) == (1, "regression", 9)
+    tiny_classifier(num_labels=3, vocab_size=60).save_pretrained(tmp_path)
+    with pytest.raises(UsageError, match="has 3 outputs, and the task needs one output, for a regression"):
+        load_classifier(str(tmp_path), ())
+    # An encoder may have had another head.
+    assert build_classifier(CLASSES, SolverArguments(encoder=str(tmp_path)))[0].classifier.out_features == 2
+    turned = tiny_classifier(num_labels=2, vocab_size=60, id2label=dict(enumerate(CLASSES[::-1])))
+    turned.save_pretrained(tmp_path)
+    with pytest.raises(UsageError, match="numbers its classes otherwise"):
+        load_classifier(str(tmp_path), CLASSES)
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["train", "--task=rtf", "--encoder=."], "argument --task: invalid choice: 'rtf'"),
+        (["train", "--task=rte", "--encoder=.", "--dataset=svamp"], "`dataset` is for math word problems and does"),
+        (["evaluate", "--task=rte", "--model=none", "--fold=1"], "`fold` is for math word problems and does nothing"),
+        (["train", "--task=rte", "--encoder={encoder}", "--constants", "1"], "`constants` is for solvers of math"),
+        (["distill", "--task=rte", "--teacher={encoder}"], "holds a BertModel, but a classifier of texts is needed"),
+        (["evaluate", "--task=rte", "--model={encoder}"], "holds a BertModel, but a classifier of texts is needed"),
+        (["train", "--task=wnli", "--encoder={encoder}"], "there is neither WNLI/train.tsv nor train.tsv"),
+    ],
+)
+def test_bad_input(argv, message, glue, encoder, tmp_path, capsys):
+    places = [] if "--encoder=." in argv else ["--data_dir", str(glue), "--output_dir", str(tmp_path / "run")]
+    assert main([word.format(encoder=encoder) for word in argv] + places) == 1
+    assert message in capsys.readouterr().err and not (tmp_path / "run" / "config.json").exists()
