@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from torch.utils.data import DataLoader
 from transformers import Pipeline
@@ -13,10 +14,12 @@ from transformers.pipelines.pt_utils import PipelineDataset, PipelineIterator
 from ..data.batches.mwp_processor import MwpProcessor
 from ..models import Solver
 from ..problems import MathWordProblem
-from ..solving.answer_records import answer_records, check_min_score
-from ..solving.plausibility import PlausibilityReranker
-from ..solving.solve_problems import solve_problems
-from ..solving.solver_prediction import SolverPrediction
+
+
+# Loaded when there is something to solve: importing the package registers this class.
+if TYPE_CHECKING:
+    from ..solving.plausibility import PlausibilityReranker
+    from ..solving.solver_prediction import SolverPrediction
 
 
 class MathWordProblemPipeline(Pipeline):
@@ -126,6 +129,8 @@ class MathWordProblemPipeline(Pipeline):
             if value is not None and (not isinstance(value, int) or value < 1):
                 raise ValueError(f"`{name}` must be a whole number of at least 1, not {value!r}.")
         if min_score is not None:
+            from ..solving.answer_records import check_min_score
+
             check_min_score(min_score)
         if rerank is not None:
             rerank = self._reranker(rerank)
@@ -139,6 +144,8 @@ class MathWordProblemPipeline(Pipeline):
 
     def _reranker(self, wanted: bool | str | PathLike | PlausibilityReranker) -> PlausibilityReranker | bool:
         """The re-ranker that is asked for, read once; `False` for none."""
+        from ..solving.plausibility import PlausibilityReranker
+
         if isinstance(wanted, PlausibilityReranker) or wanted is False:
             return wanted
         place = self.model.name_or_path if wanted is True else str(wanted)
@@ -178,6 +185,8 @@ class MathWordProblemPipeline(Pipeline):
         return problem
 
     def _forward(self, problems, num_beams=None, top_k=1, max_decode_length=None, min_score=None, rerank=False):
+        from ..solving.solve_problems import solve_problems
+
         if min_score is not None:
             # The candidates of an unsure answer are the equations of all beams.
             num_beams, top_k = max(num_beams or (rerank.num_beams if rerank else 1), top_k), None
@@ -195,6 +204,8 @@ class MathWordProblemPipeline(Pipeline):
     def postprocess(
         self, prediction: SolverPrediction, top_k: int | None = None, min_score: float | None = None
     ) -> dict | list[dict]:
+        from ..solving.answer_records import answer_records
+
         records = answer_records(prediction, top_k or 1, min_score)
         return records[0] if top_k is None else records
 
