@@ -23,6 +23,7 @@ from hf_mwp.distillation.objectives import (
     PatientStates,
     PredictionObjective,
     SoftLabels,
+    TeacherValues,
 )
 from hf_mwp.losses import NSTLoss
 from hf_mwp.models import (
@@ -157,8 +158,12 @@ OBJECTIVES = [
 ]
 
 
+# A solver's logits are no values to follow.
+NOT_OF_SOLVERS = [lambda: TeacherValues(name="values")]
+
+
 def test_no_objective_is_left_out():
-    kinds = {type(make()) for make in OBJECTIVES}
+    kinds = {type(make()) for make in [*OBJECTIVES, *NOT_OF_SOLVERS]}
     assert kinds == {getattr(objectives, name) for name in objectives.__all__} - ABSTRACT
 
 
@@ -172,12 +177,13 @@ def test_a_step_of_all_objectives(kind, tmp_path):
         student, teacher = tiny_masked_lm(), tiny_masked_lm(num_hidden_layers=4, hidden_size=24)
         features = [{"input_ids": [6] * 5, "attention_mask": [1] * 5, "labels": [-100, 6, 7, -100, 8]}] * 4
         rows = {"train_dataset": features}
+    makes = OBJECTIVES if kind == "solver" else [*OBJECTIVES, *NOT_OF_SOLVERS]
     for model in (student, teacher):
         model.set_attn_implementation("eager")
     # Attention is compared head by head, but for those that are closed.
     HeadGates(student).close({0: [1]})
     args = DistillationConfig(str(tmp_path), use_cpu=True, report_to="none")
-    trainer = DistillationTrainer(student, teacher, args, objectives=[make() for make in OBJECTIVES], **rows)
+    trainer = DistillationTrainer(student, teacher, args, objectives=[make() for make in makes], **rows)
     batch = moved(next(iter(trainer.get_train_dataloader())))
     trainer.projections.attach(student)
     student.to(META).train()
