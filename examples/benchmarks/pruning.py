@@ -10,13 +10,11 @@ least of the rounds.
 
 import argparse
 import copy
-import os
-import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
-from measuring import Clock, table, write_section
+from measuring import Clock, restart_with_threads, table, write_section
 
 
 ROOT = Path(__file__).parents[2]
@@ -260,11 +258,7 @@ def report(results: dict) -> str:
 
 def main() -> None:
     args = parse_arguments()
-    # Threads that wait should sleep: spinning counts as CPU seconds, and crawls where the cores are shared.
-    wanted = {"OMP_NUM_THREADS": str(args.threads), "OMP_WAIT_POLICY": "PASSIVE"}
-    if any(os.environ.get(name) != value for name, value in wanted.items()):
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **wanted})
-    sys.path.insert(0, str(ROOT))
+    restart_with_threads(args.threads)
     body = report(measure(args))
     print(body)
     if args.write:

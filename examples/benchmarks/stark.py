@@ -10,12 +10,10 @@ calls in turns, CPU seconds, the least of the rounds.
 
 import argparse
 import copy
-import os
-import sys
 from contextlib import nullcontext
 
-from measuring import table, write_section
-from pruning import QUICK, ROOT, SEED, SHAPES, least, new_batch, new_classifier
+from measuring import restart_with_threads, table, write_section
+from pruning import QUICK, SEED, SHAPES, least, new_batch, new_classifier
 
 
 SCORED = 0.1
@@ -129,11 +127,7 @@ def report(found: dict) -> str:
 
 def main() -> None:
     args = parse_arguments()
-    # Threads that wait should sleep: spinning counts as CPU seconds, and crawls where the cores are shared.
-    wanted = {"OMP_NUM_THREADS": str(args.threads), "OMP_WAIT_POLICY": "PASSIVE"}
-    if any(os.environ.get(name) != value for name, value in wanted.items()):
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **wanted})
-    sys.path.insert(0, str(ROOT))
+    restart_with_threads(args.threads)
     body = report(measure(args))
     print(body)
     if args.write:

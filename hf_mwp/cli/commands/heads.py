@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...building.model_sources import solver_class
 from ...option_checks import check_at_least_one
 from ...option_roles import Role, option
 from ...runs.stage_arguments import IMPORTANCE_HELP, IMPORTANCES
@@ -91,22 +92,22 @@ def run(argv: list[str]) -> int:
 
 def load_with_batches(task: Task, name: str, groups: list) -> tuple[nn.Module, list[Mapping[str, Any]]]:
     """A solver and batches as its collator makes them; of another model its encoder, and texts as it reads them."""
-    from transformers import AutoModel, AutoTokenizer
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-    from ...models.solver import Solver
     from ...trainers.solver.solver_dataset import prepare_training_rows
 
     try:
-        model = AutoModel.from_pretrained(name)
-        tokenizer = None if isinstance(model, Solver) else AutoTokenizer.from_pretrained(name)
+        if solver_class(AutoConfig.from_pretrained(name).model_type) is not None:
+            model, processor = task.load_model(name)
+            collator = task.collator(model, processor)
+            return model, [collator([*prepare_training_rows(group, processor)]) for group in groups]
+        model, tokenizer = AutoModel.from_pretrained(name), AutoTokenizer.from_pretrained(name)
+    except UsageError:
+        raise
     except (OSError, ValueError) as error:
         raise UsageError(f"{name} cannot be loaded with its tokenizer: {error}") from error
-    if tokenizer is not None:
-        if len(tokenizer) <= len(tokenizer.all_special_tokens):
-            # What Transformers makes where there are no files of one.
-            raise UsageError(f"{name} has no tokenizer: save the model's beside it.")
-        read = {"padding": True, "truncation": True, "return_tensors": "pt"}
-        return model, [tokenizer(task.texts(group), **read) for group in groups]
-    model, processor = task.load_model(name)
-    collator = task.collator(model, processor)
-    return model, [collator([*prepare_training_rows(group, processor)]) for group in groups]
+    if len(tokenizer) <= len(tokenizer.all_special_tokens):
+        # What Transformers makes where there are no files of one.
+        raise UsageError(f"{name} has no tokenizer: save the model's beside it.")
+    read = {"padding": True, "truncation": True, "return_tensors": "pt"}
+    return model, [tokenizer(task.texts(group), **read) for group in groups]

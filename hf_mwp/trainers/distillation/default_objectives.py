@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from transformers import PreTrainedModel
+
 from ...distillation.objectives import EmbeddingOutputs, HardLabels, Objective
 from .distillation_config import HIDDEN_LOSSES, PREDICTION_LOSSES, DistillationConfig
 
@@ -34,3 +38,10 @@ def default_objectives(config: DistillationConfig) -> list[Objective]:
     if config.embedding_weight:
         objectives.append(EmbeddingOutputs(weight=config.embedding_weight))
     return objectives
+
+
+def show_attention(objectives: Sequence[Objective], *models: PreTrainedModel) -> None:
+    """Switches models to eager attention if an objective reads attention matrices: no other gives them."""
+    if any("output_attentions" in objective.options for objective in objectives):
+        for model in models:
+            model.set_attn_implementation("eager")

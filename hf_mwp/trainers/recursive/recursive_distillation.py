@@ -19,12 +19,12 @@ from ...distillation.teachers.cache.fingerprint import describe_collator, hash_m
 from ...metrics import count_parameters
 from ...models.architecture import layer_parts
 from ...option_roles import ROLES, Role
-from ...pruning import HeadImportance, HeadPruningCallback
+from ...pruning import HeadImportance
 from ...pruning.cutting import pruned_class
 from ...store.checkpoints import remove_checkpoints
 from ...store.files import write_whole
 from ...store.finished_folder import FinishedFolder, digest_of
-from ..distillation.default_objectives import default_objectives
+from ..distillation.default_objectives import default_objectives, show_attention
 from ..distillation.distillation_trainer import DistillationTrainer
 from .recursive_distillation_config import RecursiveDistillationConfig
 
@@ -143,16 +143,7 @@ def recursive_distillation(
         folder = FinishedFolder.named(args.output_dir, f"generation_{number}", digest)
         own = copy.deepcopy(args)
         own.output_dir = str(folder.path)
-        callback = HeadPruningCallback(
-            max_ratio=1 - left / heads,
-            alpha=args.alpha,
-            power=args.power,
-            importance=importance,
-            events=args.events,
-            until=args.until,
-            calibration_batches=args.calibration_batches,
-            floor=args.floor,
-        )
+        callback = args.make_callback(1 - left / heads, importance)
 
         def train(teacher=teacher, number=number, ratio=ratio, folder=folder, own=own, callback=callback) -> None:
             trainer = DistillationTrainer(
@@ -203,10 +194,7 @@ def _objectives(
             layers = len(_heads(models[0]))
             args.hidden_weights = [args.soft_label_weight / layers] * layers
         given = default_objectives(args)
-    if any("output_attentions" in objective.options for objective in given):
-        for model in models:
-            # No other attention gives matrices.
-            model.set_attn_implementation("eager")
+    show_attention(given, *models)
     return copy.deepcopy(list(given))
 
 

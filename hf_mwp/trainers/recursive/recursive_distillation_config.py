@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from ...pruning import HeadImportance, HeadPruningCallback
 from ..distillation.distillation_config import DistillationConfig
 
 
@@ -68,14 +69,23 @@ class RecursiveDistillationConfig(DistillationConfig):
         ratios = self.ratios
         if not ratios or not all(0 <= ratio < 1 for ratio in ratios) or any(a > b for a, b in pairwise(ratios)):
             raise ValueError(f"`ratios` must be at least 0 and below 1, in ascending order, not {ratios}.")
-        if not 0 <= self.alpha <= 1:
-            raise ValueError(f"`alpha` weighs the norm against the entropy: it must be from 0 to 1, not {self.alpha}.")
-        if not (self.power > 0 and 0 < self.until <= 1):
-            raise ValueError(f"`power` ({self.power}) must be above 0, `until` ({self.until}) above 0, at most 1.")
-        if self.events < 1 or self.calibration_batches < 1 or self.floor < 0:
-            raise ValueError("`events` and `calibration_batches` must be at least 1, `floor` at least 0.")
+        # It checks what it is given.
+        self.make_callback(0.0)
         if self.max_parameters is not None and self.max_parameters < 1:
             raise ValueError(f"`max_parameters` must be at least 1, not {self.max_parameters}.")
+
+    def make_callback(self, max_ratio: float, importance: HeadImportance | None = None) -> HeadPruningCallback:
+        """What prunes a generation; `max_ratio` is the share of the heads that its teacher has."""
+        return HeadPruningCallback(
+            max_ratio=max_ratio,
+            alpha=self.alpha,
+            power=self.power,
+            importance=importance,
+            events=self.events,
+            until=self.until,
+            calibration_batches=self.calibration_batches,
+            floor=self.floor,
+        )
 
 
 __all__ = ["RecursiveDistillationConfig"]

@@ -47,14 +47,11 @@ def run(argv: list[str]) -> int:
 
     def make(task: Task) -> DistillationTrainer:
         from ....trainers import DistillationTrainer
-        from ....trainers.distillation.default_objectives import default_objectives
+        from ....trainers.distillation.default_objectives import default_objectives, show_attention
 
         teachers, processors = zip(*map(task.load_model, teacher_args.teachers), strict=True)
         student, processor = task.make_student(teachers[0], processors[0], student_args)
-        if any("output_attentions" in objective.options for objective in default_objectives(config)):
-            for model in (teachers[0], student):
-                # No other attention gives matrices.
-                model.set_attn_implementation("eager")
+        show_attention(default_objectives(config), teachers[0], student)
         return DistillationTrainer(
             teacher_model=teachers,
             teacher_processing_class=processors,
