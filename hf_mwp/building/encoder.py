@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -147,6 +148,38 @@ def load_encoder(source: str, dropout: float | None, with_heads: bool = False, *
     architecture = (config.architectures or [""])[0]
     auto_class = next((heads[name] for name in heads if architecture.endswith(name)), AutoModel)
     return auto_class.from_pretrained(source, config=config, **options)
+
+
+def keep_layers(encoder: PreTrainedModel, layers: int | list[int] | None) -> PreTrainedModel:
+    """
+    A student of some layers of a BERT-like encoder; of an encoder of another type the first layers, as a model of its
+    own class whose config counts fewer. `UsageError` if it has no such layers.
+    """
+    from ..data.training_lineage import inherit_training_texts
+    from ..models import MwpStudentModel
+    from ..models.mwp_student.conversion_mwp_student import SOURCES
+
+    if layers is None:
+        return encoder
+    if encoder.config.model_type in SOURCES:
+        kept = MwpStudentModel.from_encoder(encoder, layers=layers, add_pooling_layer=False)
+    else:
+        count, there = layers if isinstance(layers, int) else len(layers), encoder.config.num_hidden_layers
+        if count > there or (isinstance(layers, list) and layers != list(range(count))):
+            raise UsageError(
+                f"Of {type(encoder).__name__} the first layers can be kept, at most all {there}, and not {layers}: "
+                "say how many."
+            )
+        config = copy.deepcopy(encoder.config)
+        for name, value in config.to_dict().items():
+            if isinstance(value, list) and len(value) == there:
+                setattr(config, name, value[:count])
+        config.num_hidden_layers = count
+        kept = type(encoder)(config)
+        names = kept.state_dict().keys()
+        kept.load_state_dict({name: value for name, value in encoder.state_dict().items() if name in names})
+    inherit_training_texts(kept, encoder)
+    return kept
 
 
 def set_dropout(config: Any, dropout: float | None) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..option_checks import check_at_least_one, check_share
 from ..option_roles import Role, option
 from ..usage_error import UsageError
-from .encoder import EncoderArguments, parse_layers, parse_mapping, set_dropout
+from .encoder import EncoderArguments, keep_layers, parse_layers, parse_mapping, set_dropout
 from .model_sources import check_solver_folder, check_tokenizer, solver_class
 
 
@@ -160,18 +160,11 @@ def build_solver(
 
 
 def _build_encoder(options: SolverArguments, processor: MwpProcessor) -> PreTrainedModel:
-    from ..data.training_lineage import inherit_training_texts
     from ..models import MwpStudentModel
 
     if options.encoder is None:
         return MwpStudentModel(options.random_config(processor.tokenizer), add_pooling_layer=False)
-    encoder = options.load()
-    layers = parse_layers(options.encoder_layers)
-    if layers is None:
-        return encoder
-    student = MwpStudentModel.from_encoder(encoder, layers=layers, add_pooling_layer=False)
-    inherit_training_texts(student, encoder)
-    return student
+    return keep_layers(options.load(), parse_layers(options.encoder_layers))
 
 
 def _change_solver(options: SolverArguments) -> tuple[MwpSolver, MwpProcessor]:

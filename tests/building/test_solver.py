@@ -2,7 +2,14 @@
 
 import pytest
 import torch
-from transformers import DistilBertConfig, DistilBertModel, GPT2Config, GPT2Model
+from transformers import (
+    DistilBertConfig,
+    DistilBertModel,
+    Gemma3TextConfig,
+    Gemma3TextModel,
+    GPT2Config,
+    GPT2Model,
+)
 
 from hf_mwp.building import build_solver, load_solver, make_student
 from hf_mwp.building.solver import SolverArguments
@@ -67,3 +74,40 @@ def test_a_solver_gets_further_constants_and_another_dropout_of_its_decoder(tmp_
         part.save_pretrained(tmp_path / "again")
     saved, _ = load_solver(str(tmp_path / "again"))
     assert torch.equal(saved.decoder.constant_embedding, solver.decoder.constant_embedding)
+
+
+@pytest.fixture(scope="module")
+def gemma(tmp_path_factory):
+    """A folder with an encoder that is no BERT: four layers, whose kinds its config lists."""
+    folder, tokenizer = tmp_path_factory.mktemp("gemma"), tiny_tokenizer()
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 2, "num_key_value_heads": 1}
+    config = Gemma3TextConfig(
+        vocab_size=len(tokenizer), num_hidden_layers=4, head_dim=8, use_bidirectional_attention=True, **sizes
+    )
+    Gemma3TextModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def test_first_layers_of_an_encoder_that_is_no_bert(gemma, tmp_path):
+    options = {"bottleneck_layers": [1, 2], "bottleneck_size": 4, "dropout": 0.1}
+    solver, processor = build_solver(tiny_rows(), encoder=str(gemma), encoder_layers="2", **options)
+    encoder, whole = solver.encoder, Gemma3TextModel.from_pretrained(gemma)
+    assert (type(encoder), encoder.config.num_hidden_layers) == (Gemma3TextModel, 2)
+    assert encoder.config.layer_types == whole.config.layer_types[:2]
+    assert encoder.config.attention_dropout == 0.1
+    for kept, original in zip(encoder.layers, whole.layers, strict=False):
+        for name, value in kept.state_dict().items():
+            assert torch.equal(value, original.state_dict()[name])
+    solver.eval().save_pretrained(tmp_path)
+    processor.save_pretrained(tmp_path)
+    loaded, _ = load_solver(str(tmp_path))
+    batch = processor([row["text"] for row in tiny_rows(6)])
+    assert torch.equal(solver.solve(**batch).sequences, loaded.eval().solve(**batch).sequences)
+
+
+@pytest.mark.parametrize("layers", ["0,2", "5"])
+def test_layers_that_an_encoder_that_is_no_bert_does_not_keep(gemma, layers):
+    with pytest.raises(UsageError, match="Gemma3TextModel the first layers can be kept, at most all 4"):
+        build_solver(tiny_rows(), encoder=str(gemma), encoder_layers=layers)
