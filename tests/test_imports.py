@@ -15,6 +15,7 @@ PACKAGE = Path(__file__).parents[1] / "hf_mwp"
 # smaller does not know what carries knowledge over, and the ways out of the package do not know each other.
 LAYOUT = [
     "usage_error",
+    "lazy_names",
     "option_checks",
     "option_roles",
     "expressions",

@@ -3,7 +3,7 @@
 What a name needs is loaded when it is used: the `evaluate.Metric` classes alone need `evaluate` and `datasets`.
 """
 
-from importlib import import_module
+from ..lazy_names import lazy_names
 
 
 _MODULES = {
@@ -35,13 +35,4 @@ _MODULES = {
 }
 
 __all__ = list(_MODULES)
-
-
-def __getattr__(name: str):
-    if name in _MODULES:
-        return getattr(import_module(f".{_MODULES[name]}", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -3,6 +3,7 @@ Plausible answers: a beam often holds the right value, and the solver, which nev
 tell it from an absurd one. A linear re-ranker over named features can.
 """
 
+from ...lazy_names import lazy_names
 from .candidate_answer import CandidateAnswer, candidate_answers
 from .errors import PlausibilityError
 from .features import FEATURE_LIST, FEATURES, Feature
@@ -23,11 +24,5 @@ __all__ = [
     "fit_plausibility",
 ]
 
-
-def __getattr__(name: str):
-    # The fit alone needs torch.
-    if name == "fit_plausibility":
-        from .fitting import fit_plausibility
-
-        return fit_plausibility
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# The fit alone needs torch.
+__getattr__, _ = lazy_names(__name__, {"fit_plausibility": "fitting"})
