@@ -77,10 +77,11 @@ def run(argv: list[str]) -> int:
         if task.validation is None or rows is None:
             part = "validation" if task.validation is None else args.score_part
             raise UsageError(f"stark: {task.name} has no {part} part, on which sparse teachers are found.")
+        config.disable_tqdm = True
+        trainer = make_trainer(task, args, config, student, teacher, processor, rows)
         task.tell(console)
         folder.begin()
         folder.write_json("data.json", task.record())
-        config.disable_tqdm = True
 
         def on_trainer(trainer: DistillationTrainer, sparsity: float) -> None:
             from ...terminal.progress import RichProgressCallback
@@ -88,7 +89,6 @@ def run(argv: list[str]) -> int:
             name = f"teacher without {sparsity:.0%}" if sparsity else "trial student"
             RichProgressCallback.attach(trainer, console, name)
 
-        trainer = make_trainer(task, args, config, student, teacher, processor, rows)
         trainer.on_trainer, trainer.on_scores = on_trainer, solving_bar(console, "Scoring")
         trainer.train()
         trainer.save_model(folder.path)
