@@ -77,7 +77,8 @@ class StarkTrainer:
         scores ([`~pruning.UnitScores`], *optional*):
             Other scores of the teacher's heads and neurons, which then are not measured: `UnitScores.random(teacher)`
             is STARK-RAND.
-        objectives (`Sequence[Objective]`, *optional*): Another loss than that of [`StarkConfig`].
+        objectives (`Sequence[Objective]`, *optional*):
+            Another loss of the students than that of [`StarkConfig`]; units are scored by the same as without.
         compute_metrics (`Callable`, *optional*): As in `Trainer`, for models that are no solvers.
         on_trainer (`Callable`, *optional*):
             Called with the trainer of a student and the sparsity of its teacher, 0 for the trial student, before it
@@ -235,6 +236,10 @@ class StarkTrainer:
             evaluated = trainer.evaluate()
             if trainer.is_world_process_zero():
                 metric = (trainer.args.metric_for_best_model or "loss").removeprefix("eval_")
+                if f"eval_{metric}" not in evaluated:
+                    raise UsageError(
+                        f"`metric_for_best_model`: evaluations give no {metric!r}, but {', '.join(evaluated)}."
+                    )
                 told = {"heads": heads, "neurons": neurons, "teacher_parameters": count_parameters(teacher)}
                 compared = {"metric": f"eval_{metric}", "greater_is_better": not metric.endswith("loss")}
                 if trainer.args.greater_is_better is not None:

@@ -180,12 +180,16 @@ def test_a_regression(tmp_path):
     rows = [row | {"labels": row["labels"] / 2} for row in tiny_classifier_rows(10)]
     teacher = tiny_encoder("bert", "ForSequenceClassification", num_labels=1)
     student = MwpStudentForSequenceClassification.from_encoder(teacher, layers=1)
-    args = arguments(tmp_path, prediction_loss="mse", sparsities=[0.5], per_example=True, round_to=2)
+    fields = {"prediction_loss": "mse", "sparsities": [0.5], "per_example": True, "round_to": 2}
+    # Nothing is so much better: each student stops after its second epoch of five.
+    fields |= {"num_train_epochs": 5, "early_stopping_patience": 1, "early_stopping_threshold": 100.0}
+    args = arguments(tmp_path, **fields)
     trainer = StarkTrainer(student, teacher, args, pad, rows[:6], rows[6:])
     student = trainer.train()
     assert student.model_class is MwpStudentForSequenceClassification and student.load().num_labels == 1
     assert sum(student.heads) == 6 and all(count % 2 == 0 for count in student.neurons)
     assert trainer.knowledgeable.about["per_example"] and "eval_loss" in student.metrics
+    assert [each.load_state().global_step for each in (trainer.trial, student)] == [4, 4]
 
 
 def test_a_solver(tmp_path):

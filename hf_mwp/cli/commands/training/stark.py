@@ -90,7 +90,7 @@ def run(argv: list[str]) -> int:
         def on_trainer(trainer: DistillationTrainer, sparsity: float) -> None:
             from ...terminal.progress import RichProgressCallback
 
-            name = f"teacher without {sparsity:.0%}" if sparsity else "trial student"
+            name = f"student, sparsity {sparsity:.0%}" if sparsity else "trial student"
             RichProgressCallback.attach(trainer, console, name)
 
         trainer.on_trainer, trainer.on_scores = on_trainer, solving_bar(console, "Scoring")
