@@ -19,7 +19,8 @@ TYPES = {
 
 
 # Recipes are several commands; tests/cli/test_recipe.py reads them.
-RECIPES = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path.name.startswith(("compact_", "pruning_"))]
+KINDS = ("compact", "pruning", "stark")
+RECIPES = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path.name.startswith(KINDS)]
 COMMANDS = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path not in RECIPES]
 
 
@@ -50,7 +51,7 @@ def test_the_encoder_of_the_results_is_a_recipe_to_build_others_on(tmp_path):
 def check_data_dir(recipe):
     """Each stage that can read a data set by its name is told where it lies."""
     for stage in recipe.stages.values():
-        if stage.command in ("pretrain", "train", "distill", "evaluate", "label"):
+        if stage.command in ("pretrain", "train", "distill", "stark", "evaluate", "label"):
             expected = None if stage.options.get("dataset") == "ape_clean" else recipe.variables["data_dir"]
             assert stage.options.get("data_dir") == expected, stage.name
 
@@ -58,7 +59,7 @@ def check_data_dir(recipe):
 @pytest.mark.parametrize("changes", [{}, {"data_dir": "/my/data"}], ids=["default", "given"])
 @pytest.mark.parametrize(
     "path",
-    [each for kind in ("compact", "pruning") for each in sorted(EXAMPLES.glob(f"{kind}_*.yaml"))],
+    [each for kind in KINDS for each in sorted(EXAMPLES.glob(f"{kind}_*.yaml"))],
     ids=lambda path: path.name,
 )
 def test_recipes_read_data_where_it_lies(path, changes, tmp_path):
