@@ -8,6 +8,7 @@ from importlib import import_module
 
 _MODULES = {
     "FAILURE_REASONS": "failure_reasons",
+    "GLUE_FIGURES": "glue",
     "AnswerAccuracy": "answer_accuracy",
     "EquationAccuracy": "equation_accuracy",
     "Latency": "latency",

@@ -83,11 +83,8 @@ class Reproduction:
     def stages(self, arm: str, seed: int) -> list[Stage]:
         """The stages of an arm in the order in which they are run, those of all columns."""
         if (arm, seed) not in self._stages:
-            needed = [
-                stage
-                for column in self._measured()
-                for stage in self._recipe_of(column, arm, seed).wanted([column.stage])
-            ]
+            recipes = [(column, self._recipe_of(column, arm, seed)) for column in self._measured()]
+            needed = [each for column, recipe in recipes for each in recipe.wanted([self._stage_of(column, recipe)])]
             self._stages[arm, seed] = list({stage.folder: stage for stage in needed}.values())
         return self._stages[arm, seed]
 
@@ -137,6 +134,12 @@ class Reproduction:
         if key not in self._changed:
             self._changed[key] = self._recipe(self.table.arms[arm], seed, column)
         return self._changed[key]
+
+    def _stage_of(self, column: Column, recipe: Recipe) -> str:
+        """The stage that a column is read from."""
+        name = column.resolved(recipe.variables).stage
+        check_name(name, recipe.stages, "stage", f"{self.table.name}, column {column.name!r}")
+        return name
 
     def _obstacle(self, arm: Arm, seed: int) -> str | None:
         if arm.missing is not None:
@@ -217,14 +220,16 @@ class Reproduction:
         self._measure(arm, run)
         for column in self._measured():
             recipe = self._recipe_of(column, arm.name, run.seed)
-            stage, own = recipe.stages[column.stage], column.resolved(recipe.variables)
+            stage, own = recipe.stages[self._stage_of(column, recipe)], column.resolved(recipe.variables)
             if stage.is_done:
                 run.figures[column.name] = round(own.read(stage.metrics), 4)
-                count, outcomes = own.read_count(stage.metrics), own.read_outcomes(stage.metrics)
-                if count is not None:
-                    run.counts[column.name] = count
-                if outcomes is not None:
-                    run.outcomes[column.name] = outcomes
+                for kept, found in (
+                    (run.counts, own.read_count(stage.metrics)),
+                    (run.outcomes, own.read_outcomes(stage.metrics)),
+                    (run.examples, own.read_examples(stage.metrics)),
+                ):
+                    if found is not None:
+                        kept[column.name] = found
         every = self.stages(arm.name, run.seed)
         for stage in every:
             if stage.is_done:
@@ -271,6 +276,7 @@ class Reproduction:
                 {"name": each.name, "title": each.title, "unit": each.unit}
                 | ({"missing": self.missing[each.name]} if each.name in self.missing else {})
                 | ({"part_of": pooled[each.name]} if each.name in pooled else {})
+                | ({"metric": each.metric} if each.metric else {})
                 for each in table.columns.values()
             ],
             arms=[
@@ -279,7 +285,7 @@ class Reproduction:
             ],
             x=table.x or "",
             compare_with=table.compare_with or "",
-            data=f"{without_folder(self.variables.get('dataset'))}, {self._training_size()}",
+            data=f"{', '.join(self._data_sets())}, {self._training_size()}",
             changes=without_folder(self.changes | ({"launch": self.launch} if self.launch else {})),
             environment=self.environment,
         )
@@ -293,6 +299,13 @@ class Reproduction:
             return float(value)
         except (TypeError, ValueError):
             raise ReportError(f"arm {arm.name!r}: the variable {self.table.x!r} is no number: {value!r}.") from None
+
+    def _data_sets(self) -> list[str]:
+        """Names of the data sets or tasks of the columns."""
+        arm = next(iter(self.table.arms))
+        variables = [self._recipe_of(column, arm, self.seeds[0]).variables for column in self._measured()]
+        names = [each.get("dataset") or each.get("task") for each in variables or [self.variables]]
+        return list(dict.fromkeys(str(without_folder(name)) for name in names))
 
     def _training_size(self) -> str:
         """How many problems the stages of the arms learn from, in words."""

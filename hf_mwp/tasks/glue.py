@@ -151,12 +151,10 @@ class GlueTask(Task):
         return (self._figures(values, labels) if predictions else {}) | {"num_examples": len(predictions)}
 
     def _figures(self, values: Sequence[float], labels: Sequence[float]) -> dict[str, float]:
-        from ..metrics import f1_of_positive, matthews_correlation, share_right, spearman_correlation
+        from ..metrics import GLUE_FIGURES
 
-        if not self.classes:
-            return {"spearman": spearman_correlation(values, labels)}
-        first = {"f1": f1_of_positive, "matthews": matthews_correlation, "accuracy": share_right}[self.metric]
-        return {self.metric: first(values, labels), "accuracy": share_right(values, labels)}
+        names = dict.fromkeys((self.metric, *(["accuracy"] if self.classes else ())))
+        return {name: GLUE_FIGURES[name](values, labels) for name in names}
 
     def cells(self, report: Mapping[str, float]) -> dict[str, str]:
         counted = {"examples": f"{report['num_examples']:,}"}
@@ -172,6 +170,9 @@ class GlueTask(Task):
 
     def is_right(self, prediction: GluePrediction) -> bool | None:
         return prediction.value == prediction.row["label"] if self.classes else None
+
+    def numbers(self, prediction: GluePrediction) -> tuple[float, float]:
+        return prediction.value, prediction.row["label"]
 
     def texts(self, rows):
         return ["\n".join(filter(None, (row["sentence1"], row["sentence2"]))) for row in rows]

@@ -162,6 +162,10 @@ class Task(ABC):
         """Whether a prediction is right; `None` where there is more than right and wrong."""
         return None
 
+    def numbers(self, prediction: Any) -> tuple[float, float] | None:
+        """A prediction and its label as numbers, of which figures can be made anew; `None` if they are none."""
+        return None
+
     def texts(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
         """What of the rows is compared with what a model was trained on."""
         return [row["text"] for row in rows]

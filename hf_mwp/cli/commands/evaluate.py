@@ -64,7 +64,7 @@ def run(argv: list[str]) -> int:
             folder.write_json("data.json", task.record())
             if calibration is not None:
                 draw_reliability(calibration, folder.path / "reliability.png", f"{task.name}, {args.split} part")
-            folder.finish({"model": args.model, "dataset": task.name, args.split: figures})
+            folder.finish({"model": args.model, "dataset": task.name, args.split: evaluation.record | figures})
     if args.json:
         print(json.dumps({"model": args.model, "split": args.split} | figures, ensure_ascii=False))
     else:

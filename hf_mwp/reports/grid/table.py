@@ -161,7 +161,7 @@ class Table:
             check_name(self.compare_with, self.arms, "arm", source)
         for column in self.columns.values():
             place = f"{source}, column {column.name!r}"
-            if column.stage is not None:
+            if column.stage is not None and "$" not in column.stage:
                 check_name(column.stage, self.stage_names, "stage", place)
             if column.needs is not None:
                 check_name(column.needs, variables, "variable", place)

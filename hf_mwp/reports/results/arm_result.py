@@ -27,6 +27,7 @@ class ArmRun:
         teacher (`str`): What the teacher is.
         reason (`str`): Why it is not done.
         outcomes (`dict[str, str]`): By column, what became of each problem, 0 or 1.
+        examples (`dict[str, dict[str, str]]`): By column, `predictions` and `labels` of the examples.
     """
 
     seed: int
@@ -38,6 +39,7 @@ class ArmRun:
     teacher: str = ""
     reason: str = ""
     outcomes: dict[str, str] = field(default_factory=dict)
+    examples: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 @dataclass
