@@ -146,9 +146,20 @@ class GlueTask(Task):
         return [found[index] for index in range(len(rows))]
 
     def report(self, predictions: Sequence[GluePrediction]) -> dict[str, float]:
-        """The task's figures, its first one before the others, and `num_examples`."""
-        values, labels = [each.value for each in predictions], [each.row["label"] for each in predictions]
-        return (self._figures(values, labels) if predictions else {}) | {"num_examples": len(predictions)}
+        """
+        The task's figures, its first one before the others, and `num_examples`; of MNLI's matched and mismatched rows
+        also apart, such as `accuracy_matched`.
+        """
+        found = self._figures_of(predictions)
+        for part in GLUE_SOURCES[self.name].dev:
+            rows = [each for each in predictions if each.row["id"].startswith(f"{part}-")]
+            if len(rows) < len(predictions):
+                found |= {f"{name}{part.removeprefix('dev')}": value for name, value in self._figures_of(rows).items()}
+        return found | {"num_examples": len(predictions)}
+
+    def _figures_of(self, predictions: Sequence[GluePrediction]) -> dict[str, float]:
+        numbers = [self.numbers(each) for each in predictions]
+        return self._figures(*zip(*numbers, strict=True)) if numbers else {}
 
     def _figures(self, values: Sequence[float], labels: Sequence[float]) -> dict[str, float]:
         from ..metrics import GLUE_FIGURES
