@@ -51,6 +51,8 @@ _LAZY = {
     "recursive_distillation": "trainers",
     "SolverConfig": "trainers",
     "SolverTrainer": "trainers",
+    "StarkConfig": "trainers",
+    "StarkTrainer": "trainers",
 }
 
 # Packages reached as attributes.

@@ -56,7 +56,7 @@ TRAINER_OPTIONS = {
     Role.LAUNCH | Role.COMMON: ("resume", "overwrite"),
     Role.LAUNCH: ("resume_from_checkpoint", "hub_token"),
     Role.PLACE: ("output_dir",),
-    Role.CACHE: ("teacher_cache_dir", "beams_dir", "generations_dir"),
+    Role.CACHE: ("teacher_cache_dir", "beams_dir", "generations_dir", "stages_dir"),
     Role.TOLD: (
         *("disable_tqdm", "logging_first_step", "report_to", "run_name", "log_level", "log_level_replica"),
         *("log_on_each_node", "project", "trackio_space_id", "trackio_bucket_id", "trackio_static_space_id"),

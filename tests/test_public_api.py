@@ -52,6 +52,8 @@ NAMES = [
     "RecursiveDistillationConfig",
     "SolverConfig",
     "SolverTrainer",
+    "StarkConfig",
+    "StarkTrainer",
     "recursive_distillation",
     # packages reached as attributes
     "losses",

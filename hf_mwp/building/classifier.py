@@ -11,7 +11,7 @@ from ..usage_error import UsageError
 from .encoder import parse_layers, set_dropout
 from .model_sources import check_folder, check_tokenizer
 from .solver import SolverArguments
-from .student import StudentArguments
+from .student import StudentArguments, prune_student
 
 
 if TYPE_CHECKING:
@@ -108,7 +108,8 @@ def make_student_classifier(
     Args:
         teacher (`PreTrainedModel`), tokenizer (`PreTrainedTokenizerBase`):
             The teacher, whose tokens and classes are the student's. Neither is changed.
-        batches (`Callable`): Gives encoded batches of training texts, which a projected student is fitted to.
+        batches (`Callable`): Gives encoded batches of training texts, which a projected student is fitted to, with
+            labels, by which a pruned one is scored.
         options ([`StudentArguments`]): What to make.
 
     Raises:
@@ -132,6 +133,8 @@ def make_student_classifier(
         if own.get_vocab() != tokenizer.get_vocab():
             raise UsageError(f"{source} has another tokenizer than its teacher; distillation needs the same.")
         return student
+    if options.student_start == "prune":
+        return prune_student(teacher, batches(), options.sparsity)
     layers, fields = parse_layers(options.student_layers), options.sizes | options.dropouts
     starts: dict[str, Callable[[list[int]], PreTrainedModel]] = {
         "cut": lambda layers: _layers_of(teacher, layers, **options.dropouts),

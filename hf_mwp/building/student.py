@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..option_checks import as_list, check_at_least_one, check_share
 from ..option_roles import Role, option
 from ..usage_error import UsageError
-from .encoder import SAMPLE_SIZE, load_encoder, parse_layers, project_on_problems
+from .encoder import SAMPLE_BATCH, SAMPLE_SIZE, load_encoder, parse_layers, project_on_problems
 from .model_sources import find_encoder
 from .solver import load_solver
 
@@ -35,7 +35,10 @@ UNUSED = {
     "student_encoder": ("student_layers", "student_layer_choice", "new_decoder"),
     "student_start=project": ("new_decoder",),
     "student_start=random": ("student_layer_choice", "new_decoder"),
+    "student_start=prune": ("student_layers", "student_layer_choice", "new_decoder", "student_dropout"),
 }
+# Share of heads and neurons that a pruned student does without, that of Yang et al.
+SPARSITY = 0.7
 
 
 @dataclass
@@ -81,9 +84,13 @@ class StudentArguments:
     student_start: str = option(
         "cut",
         "Where else it comes from: layers of the teacher's encoder, and its decoder, as they are; such layers in "
-        "other widths, fitted to the teacher's on training problems, and a new decoder; or random weights.",
+        "other widths, fitted to the teacher's on training problems, and a new decoder; random weights; or the "
+        "teacher without the heads and neurons that its own loss on training problems needs least.",
         Role.COMMON,
-        ("cut", "project", "random"),
+        ("cut", "project", "random", "prune"),
+    )
+    student_sparsity: float | None = option(
+        None, f"Share of heads and neurons that a pruned student lacks; {SPARSITY} if not given."
     )
     student_hidden_size: int | None = option(None, "Width of a projected or random student; 312 if not given.")
     student_intermediate_size: int | None = option(None, "Its feed-forward neurons; 1200 if not given.")
@@ -106,7 +113,7 @@ class StudentArguments:
 
     def __post_init__(self):
         check_at_least_one(self, *SIZES)
-        check_share(self, "student_dropout")
+        check_share(self, "student_dropout", "student_sparsity")
         self.student_encoder = find_encoder(self.student_encoder)
         layers = parse_layers(self.student_layers, "student_layers")
         if self.student is not None and self.student_encoder is not None:
@@ -115,7 +122,7 @@ class StudentArguments:
             raise ValueError(f"`student_start` is one of {', '.join(STARTS)}, not {self.student_start!r}.")
         source = next((name for name in ("student", "student_encoder") if getattr(self, name) is not None), None)
         sizes = [name for name in SIZES if getattr(self, name) is not None]
-        if sizes and (self.student_start == "cut" or source is not None):
+        if sizes and (self.student_start in ("cut", "prune") or source is not None):
             raise ValueError(
                 f"`{sizes[0]}` is for a projected or random student (`student_start`); other students have sizes of "
                 "their own."
@@ -124,6 +131,8 @@ class StudentArguments:
             raise ValueError(
                 "`student` and `student_encoder` say where the student starts: leave out `student_start`."
             )
+        if self.student_sparsity is not None and self.student_start != "prune":
+            raise ValueError("`student_sparsity` is for a pruned student: set `student_start` to prune.")
         source = source or f"student_start={self.student_start}"
         for name in UNUSED.get(source, ()):
             # A dropout of 0 is given, a `False` is not.
@@ -138,6 +147,11 @@ class StudentArguments:
     def sizes(self) -> dict[str, int]:
         """Sizes of a projected or random student, by the names of [`MwpStudentConfig`]."""
         return {field: getattr(self, name) or default for name, (field, default) in SIZES.items()}
+
+    @property
+    def sparsity(self) -> float:
+        """Share of heads and neurons that a pruned student lacks."""
+        return SPARSITY if self.student_sparsity is None else self.student_sparsity
 
     @property
     def dropouts(self) -> dict[str, float]:
@@ -254,7 +268,28 @@ def _random(options: StudentArguments, teacher: MwpSolver, processor: MwpProcess
     return _on_encoder(encoder, teacher, processor, options.student_dropout)
 
 
-STARTS = {"cut": _cut, "project": _projected, "random": _random}
+def _pruned(options: StudentArguments, teacher: MwpSolver, processor: MwpProcessor, rows: Iterable) -> MwpSolver:
+    columns = processor.encode_rows(islice(rows, SAMPLE_SIZE))
+    encoded = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    labelled, collate = [row for row in encoded if row["labels"]], teacher.make_collator(processor)
+    starts = range(0, len(labelled), SAMPLE_BATCH)
+    return prune_student(teacher, (collate(labelled[at : at + SAMPLE_BATCH]) for at in starts), options.sparsity)
+
+
+def prune_student(
+    teacher: PreTrainedModel, batches: Iterable[Mapping[str, Any]], sparsity: float = SPARSITY
+) -> PreTrainedModel:
+    """
+    A copy of a teacher without the heads and neurons that are the least expressive on labelled batches: a
+    parameter-pruned student (Yang et al., section 4.1).
+    """
+    from ..pruning.sparse_teacher import RemovedUnits, cut_teacher, measure_scores
+
+    scores = measure_scores(teacher, batches).combined(1.0)
+    return cut_teacher(teacher, RemovedUnits.lowest(scores, sparsity))
+
+
+STARTS = {"cut": _cut, "project": _projected, "random": _random, "prune": _pruned}
 
 
 def _load_encoder(source: str, processor: MwpProcessor, dropout: float | None) -> PreTrainedModel:

@@ -18,6 +18,7 @@ COMMANDS = {
     "distill": "train a student solver after a teacher solver, or run a recipe with all stages around it",
     "heads": "score a model's attention heads, and draw the scores",
     "prune": "prune a solver's attention heads in generations, each distilled from the last one",
+    "stark": "find the sparse teacher that teaches a student best, by trial, scores and rewinding",
     "mix": "average a distilled solver's encoder with the pretrained one that it began as",
     "rerank": "fit weights by which a solver's beams are ranked anew: plausible answers before absurd ones",
     "evaluate": "measure a solver on a data set, and write each prediction with the reason of its failure",

@@ -74,6 +74,43 @@ class PruneArguments:
             raise ValueError("a `model` must be given: the folder or Hub id of a trained solver.")
 
 
+# What ranks the units of a teacher; the command line makes objects of them.
+SCORES = ("knowledgeable", "random")
+
+
+@dataclass
+class StarkArguments:
+    """Whom students learn from, how its heads and neurons are ranked, and what is measured."""
+
+    _argument_group_name = "sparse teachers"
+
+    teacher: str | None = option(
+        None,
+        "Folder or Hub id of a trained solver, or with task a classifier (must be given).",
+        Role.SOLVER | Role.TEACHER | Role.COMMON,
+    )
+    scores: str = option(
+        "knowledgeable",
+        "What ranks the teacher's heads and neurons: knowledgeable (gradients, weighed by tradeoff), or random "
+        "(STARK-RAND, by seed).",
+        Role.COMMON,
+        SCORES,
+    )
+    score_part: str = option(
+        "validation", "Part that heads and neurons are scored on.", choices=("validation", "test", "train")
+    )
+    test: bool = option(True, "Measure teacher and students on the test part at the end.", Role.SAVED)
+    test_num_beams: int | None = option(None, "Beams for the test part; num_beams if not given.", Role.SAVED)
+    overwrite: bool = option(
+        False, "Replace the model in the folder; stages that are there are gone on from.", Role.LAUNCH
+    )
+
+    def __post_init__(self):
+        check_at_least_one(self, "test_num_beams")
+        if self.teacher is None:
+            raise ValueError("a `teacher` must be given: the folder or Hub id of a trained solver or classifier.")
+
+
 @dataclass
 class LabelArguments(SearchOptions):
     """Options of `hf-mwp label`."""
@@ -198,6 +235,7 @@ STAGES: dict[str, tuple[type | str, ...]] = {
     "train": (TaskArguments, SolverArguments, RunArguments, "SolverConfig"),
     "distill": (TaskArguments, TeacherArguments, StudentArguments, RunArguments, "DistillationConfig"),
     "prune": (TaskArguments, PruneArguments, "RecursiveDistillationConfig"),
+    "stark": (TaskArguments, StarkArguments, StudentArguments, "StarkConfig"),
     "mix": (MixArguments,),
     "label": (LabelArguments,),
     "rerank": (RerankArguments, DataArguments),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..usage_error import UsageError
 from .files import write_whole
 from .process_lock import ProcessLock
 
@@ -73,6 +74,18 @@ class FinishedFolder:
     def is_begun(self) -> bool:
         """Whether a start that did not come to its end has left something."""
         return self.path.is_dir() and any(not each.name.startswith(OWN) for each in self.path.iterdir())
+
+    def check_own(self) -> None:
+        """Raises [`UsageError`] if the folder is filled with other work, which would be written over."""
+        try:
+            found = json.loads((self.path / RECORD).read_text(encoding="utf-8"))["fingerprint"]
+        except (OSError, ValueError, KeyError):
+            return
+        if found != self.fingerprint:
+            raise UsageError(
+                f"{self.path} holds finished work of another run (its fingerprint is {found}, not "
+                f"{self.fingerprint}): move it away, or choose another folder."
+            )
 
     def fill(self, work: Callable[[], Any], told: Mapping[str, Any] | None = None) -> bool:
         """

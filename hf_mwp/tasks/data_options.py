@@ -65,7 +65,7 @@ class DataArguments:
 
 
 # What of these says something about a task of GLUE.
-USED_BY_TASKS = ("task", "data_dir", "validation_fraction", "max_train_samples", "max_eval_samples")
+USED_BY_TASKS = ("task", "data_dir", "dev_for_all", "validation_fraction", "max_train_samples", "max_eval_samples")
 
 
 @dataclass
@@ -78,10 +78,19 @@ class TaskArguments(DataArguments):
         Role.TASK | Role.COMMON,
         tuple(GLUE_SOURCES),
     )
+    dev_for_all: bool = option(
+        False,
+        "With task: train on the whole training part, and validate and test on GLUE's development part, as most "
+        "papers do; what is chosen by it is then reported on it.",
+    )
 
     def __post_init__(self):
         super().__post_init__()
-        given = (each.name for each in fields(self) if getattr(self, each.name) != default_of(each))
+        if self.dev_for_all and self.task is None:
+            raise ValueError("`dev_for_all` is for tasks of GLUE: give a `task`, or leave it out.")
+        given = [each.name for each in fields(self) if getattr(self, each.name) != default_of(each)]
+        if self.dev_for_all and "validation_fraction" in given:
+            raise ValueError("`validation_fraction` does nothing with `dev_for_all`: leave one of them out.")
         unused = [name for name in given if name not in USED_BY_TASKS]
         if self.task is not None and unused:
             raise ValueError(f"`{unused[0]}` is for math word problems and does nothing with `task`: leave it out.")

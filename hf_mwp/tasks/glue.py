@@ -69,6 +69,8 @@ class GlueTask(Task):
         self.metric = FIRST.get(self.name, "accuracy") if self.classes else "spearman"
         share = f"{options.validation_fraction:.0%} of GLUE's training part held out as validation, "
         self.scheme = (share if options.validation_fraction else "") + "GLUE's development part as test"
+        if options.dev_for_all:
+            self.scheme = "GLUE's development part as validation and as test"
 
     def read_parts(self) -> Mapping[str, Dataset]:
         from ..data import load_glue
@@ -76,7 +78,10 @@ class GlueTask(Task):
         options = self.options
         limits = {"train": options.max_train_samples}
         limits["validation"] = limits["test"] = options.max_eval_samples
-        parts = load_glue(self.name, options.data_dir, options.validation_fraction)
+        held_out = 0.0 if options.dev_for_all else options.validation_fraction
+        parts = load_glue(self.name, options.data_dir, held_out)
+        if options.dev_for_all:
+            parts["validation"] = parts["test"]
         limits = {part: len(rows) if limits[part] is None else limits[part] for part, rows in parts.items()}
         return {part: rows.select(range(min(limits[part], len(rows)))) for part, rows in parts.items()}
 
@@ -89,7 +94,7 @@ class GlueTask(Task):
     def make_student(self, teacher, processor, options: StudentArguments) -> tuple[PreTrainedModel, Any]:
         def batches() -> Iterator[Mapping[str, Any]]:
             rows, collate = iter(self.train), self.collator(teacher, processor)
-            rows = [self._encode(row, processor) for row in islice(rows, SAMPLE_SIZE)]
+            rows = [{**self._encode(row, processor), "labels": row["label"]} for row in islice(rows, SAMPLE_SIZE)]
             for start in range(0, len(rows), SAMPLE_BATCH):
                 yield collate(rows[start : start + SAMPLE_BATCH])
 

@@ -9,6 +9,9 @@ from .recursive.recursive_distillation import Generation, recursive_distillation
 from .recursive.recursive_distillation_config import RecursiveDistillationConfig
 from .solver.solver_config import SolverConfig
 from .solver.solver_trainer import SolverTrainer
+from .stark.stark_config import StarkConfig
+from .stark.stark_student import StarkStudent
+from .stark.stark_trainer import StarkTrainer
 
 
 __all__ = [
@@ -21,5 +24,8 @@ __all__ = [
     "RecursiveDistillationConfig",
     "SolverConfig",
     "SolverTrainer",
+    "StarkConfig",
+    "StarkStudent",
+    "StarkTrainer",
     "recursive_distillation",
 ]

@@ -54,6 +54,24 @@ class PruningOptions(TrainingOptions):
 
 
 @dataclass
+class StarkOptions(TrainingOptions):
+    """Those of [`StarkConfig`]."""
+
+    num_train_epochs: float = option(10.0, "Times that each example is seen by a student.")
+    learning_rate: float = option(3e-5, "Learning rate of the encoder.")
+    eval_strategy: str = option("epoch", "When to evaluate on the way.", choices=("no", "steps", "epoch"))
+    save_strategy: str = option("epoch", "When to save a checkpoint.", choices=("no", "steps", "epoch", "best"))
+    sparsities: list[float] = option(
+        [number / 10 for number in range(1, 10)], "Shares of heads and neurons that teachers do without."
+    )
+    tradeoff: float = option(0.5, "Weight of expressiveness against student-friendliness; the paper's lambda.")
+    auto: bool = option(False, "Take the sparsity at the first peak of the scores' density.")
+    temperature: float = option(2.0, "Temperature of both models' predictions.")
+    cache_teacher_outputs: bool | None = option(None, "Run each teacher once and keep its outputs on disk.")
+    stages_dir: str | None = option(None, "Folder of trial student, scores and students, which runs may share.")
+
+
+@dataclass
 class PreTrainingOptions(TrainingOptions):
     """Those of [`PreTrainingConfig`]."""
 

@@ -36,9 +36,9 @@ def make_console(**kwargs) -> Console:
     return console
 
 
-def solving_bar(console: Console) -> Callable[[Sequence], Iterable]:
+def solving_bar(console: Console, name: str = "Solving") -> Callable[[Sequence], Iterable]:
     """A progress bar over batches, as [`solve_problems`] takes it."""
-    return partial(track, description="Solving", console=console, transient=True, disable=console.quiet)
+    return partial(track, description=name, console=console, transient=True, disable=console.quiet)
 
 
 def make_table(

@@ -92,7 +92,7 @@ def cut_teacher(teacher: nn.Module, removed: RemovedUnits, keep_biases: bool = F
         UsageError: the teacher has gates.
         ValueError: as [`prune_heads`].
     """
-    _check_no_gates(teacher)
+    check_no_gates(teacher)
     sparse = prune_neurons(prune_heads(teacher, removed.heads), removed.neurons)
     if not keep_biases:
         layers = find_encoder(sparse).encoder.layer
@@ -115,7 +115,7 @@ def mask_teacher(teacher: nn.Module, removed: RemovedUnits, keep_biases: bool = 
         UsageError: the teacher has gates.
         ValueError: an encoder of an unknown type, or there is no such head or neuron.
     """
-    _check_no_gates(teacher)
+    check_no_gates(teacher)
     masked = copy.deepcopy(teacher)
     HeadGates(masked).close(removed.heads)
     NeuronGates(masked).close(removed.neurons)
@@ -163,9 +163,10 @@ def _emptied(removed: Mapping[int, list[int]], counts: list[int]) -> list[int]:
     return [layer for layer, indices in removed.items() if indices and len(set(indices)) == counts[layer]]
 
 
-def _check_no_gates(teacher: nn.Module) -> None:
+def check_no_gates(teacher: nn.Module) -> None:
+    """Raises [`UsageError`] if a teacher has gates."""
     if HeadGates.found_on(teacher) or NeuronGates.found_on(teacher):
         raise UsageError("The teacher has gates, which a sparse one would not have: take them off, or cut it first.")
 
 
-__all__ = ["RemovedUnits", "check_sparsity", "cut_teacher", "mask_teacher"]
+__all__ = ["RemovedUnits", "check_no_gates", "check_sparsity", "cut_teacher", "mask_teacher"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -207,7 +207,7 @@ class DistillationTrainer(SolverTrainer):
         was_training = self.model.training
         self.model.eval()
         with torch.random.fork_rng(devices=[]):
-            inputs = self._prepare_inputs(self._first_batch())
+            inputs = next(self.batches_in_order(2))
             theirs = self.teacher_model(**inputs, **self._options)
             inputs.pop(TEACHER_INPUTS, None)
             outputs = [self.model(**inputs, **self._options), theirs]
@@ -228,9 +228,11 @@ class DistillationTrainer(SolverTrainer):
         request = TeacherRequest.of(self.objectives, self.args.cache_top_k)
         self._live_teacher = self.teacher_source = LiveTeacher(self.teacher_model, request)
 
-    def _first_batch(self) -> dict[str, Any]:
-        rows = list(islice(self.train_dataset, 2))
-        return self._get_collator_with_removed_columns(self.data_collator)(rows)
+    def batches_in_order(self, size: int) -> Iterator[dict[str, Any]]:
+        """Inputs of the models from the training rows, in their order, on the device; the same in each process."""
+        collate, rows = self._get_collator_with_removed_columns(self.data_collator), iter(self.train_dataset)
+        while batch := list(islice(rows, size)):
+            yield self._prepare_inputs(collate(batch))
 
     def create_optimizer(self, model=None):
         """As in [`SolverTrainer`]; from here on the projections are part of the student."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -15,22 +14,20 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from ...distillation.objectives import Objective
-from ...distillation.teachers.cache.fingerprint import describe_collator, hash_model, hash_processing, row_key
+from ...distillation.teachers.cache.fingerprint import hash_model
 from ...metrics import count_parameters
 from ...models.architecture import layer_parts
-from ...option_roles import ROLES, Role
 from ...pruning import HeadImportance
 from ...pruning.cutting import pruned_class
 from ...store.checkpoints import remove_checkpoints
 from ...store.files import write_whole
 from ...store.finished_folder import FinishedFolder, digest_of
-from ..distillation.default_objectives import default_objectives, show_attention
+from ..distillation.default_objectives import default_objectives
 from ..distillation.distillation_trainer import DistillationTrainer
+from ..stage_folders import describe_training, fill_together, own_objectives
 from .recursive_distillation_config import RecursiveDistillationConfig
 
 
-# No weight depends on these.
-FREE = Role.LAUNCH | Role.PLACE | Role.CACHE | Role.TOLD | Role.LOGGED | Role.SAVED | Role.DEVICE
 # What the loop does with generations that are there, which are the same whatever it is.
 OF_THE_LOOP = ("ratios", "max_parameters", "least_metric")
 
@@ -132,7 +129,8 @@ def recursive_distillation(
         "processing_class": processing_class,
         "data_collator": data_collator,
     }
-    model_class, depends_on = pruned_class(model), _describe(args, data, objectives, importance)
+    model_class = pruned_class(model)
+    depends_on = describe_training(args, data, [*(objectives or ()), importance], OF_THE_LOOP)
     total = sum(_heads(model))
     teacher, generations = copy.deepcopy(model), []
     for number, ratio in enumerate(args.ratios, start=1):
@@ -167,7 +165,7 @@ def recursive_distillation(
                 write_whole(folder.path / "metrics.json", json.dumps(metrics, indent=2, ensure_ascii=False) + "\n")
                 remove_checkpoints(folder.path)
 
-        _fill(folder, train, own)
+        fill_together(folder, train, own)
         student = model_class.from_pretrained(folder.path)
         generation = Generation(
             number, ratio, folder.path, _heads(student), count_parameters(student), folder.metrics, model_class
@@ -194,40 +192,7 @@ def _objectives(
             layers = len(_heads(models[0]))
             args.hidden_weights = [args.soft_label_weight / layers] * layers
         given = default_objectives(args)
-    show_attention(given, *models)
-    return copy.deepcopy(list(given))
-
-
-def _describe(
-    args: RecursiveDistillationConfig,
-    data: Mapping[str, Any],
-    objectives: Sequence[Objective] | None,
-    importance: HeadImportance | None,
-) -> str:
-    """A fingerprint of all that generations depend on but for their teachers."""
-    free = {name for name, role in ROLES.items() if role & FREE}.union(OF_THE_LOOP)
-    options = {name: value for name, value in args.to_dict().items() if name not in free}
-    rows = hashlib.blake2b(digest_size=16)
-    for part in ("train_dataset", "eval_dataset"):
-        rows.update(part.encode())
-        for row in data[part] if data[part] is not None else ():
-            rows.update(row_key(row))
-    collator, processing = describe_collator(data["data_collator"]), hash_processing(data["processing_class"])
-    methods = [describe_collator(each) for each in (*(objectives or ()), importance)]
-    return digest_of([options, rows.hexdigest(), collator, processing, methods])
-
-
-def _fill(folder: FinishedFolder, work: Callable[[], None], args: RecursiveDistillationConfig) -> None:
-    """Fills a folder in all processes of a training alike; the first one holds it."""
-    done, state = folder.is_done, args.distributed_state
-    if state is not None:
-        state.wait_for_everyone()
-    if state is None or state.is_main_process:
-        folder.fill(work)
-    elif not done:
-        work()
-    if state is not None:
-        state.wait_for_everyone()
+    return own_objectives(given, *models)
 
 
 def _is_worse(metrics: Mapping[str, Any], bound: float) -> bool:

@@ -2,13 +2,14 @@ from dataclasses import fields
 
 import pytest
 
-from hf_mwp.cli.commands.training import distill, pretrain, train
+from hf_mwp.cli.commands.training import distill, pretrain, stark, train
 from hf_mwp.option_roles import default_of
-from hf_mwp.trainers import DistillationConfig, PreTrainingConfig, SolverConfig
+from hf_mwp.trainers import DistillationConfig, PreTrainingConfig, SolverConfig, StarkConfig
 
 
 @pytest.mark.parametrize(
-    ("command", "config"), [(train, SolverConfig), (distill, DistillationConfig), (pretrain, PreTrainingConfig)]
+    ("command", "config"),
+    [(train, SolverConfig), (distill, DistillationConfig), (pretrain, PreTrainingConfig), (stark, StarkConfig)],
 )
 def test_what_the_short_help_shows_is_so(command, config):
     """Each option stands in one of the command's dataclasses, with this default."""

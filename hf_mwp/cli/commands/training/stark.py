@@ -1,0 +1,227 @@
+"""`hf-mwp stark`: a student of the sparse teacher that teaches best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ....building.student import StudentArguments
+from ....runs.main_process import is_main_process
+from ....runs.run_folder import RunFolder, describe_contents
+from ....runs.stage_arguments import StarkArguments, types_of
+from ....tasks.accuracy_cells import percent
+from ....tasks.data_options import TaskArguments
+from ....tasks.evaluation import evaluate_part
+from ....usage_error import UsageError
+from ...options.parsing import parse
+from ...options.tasks import make_task
+from ...options.training_options import StarkOptions
+from ...terminal.console import make_console, make_table, solving_bar
+from .prune import figures_of
+
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from transformers import PreTrainedModel
+
+    from ....pruning.sparse_teacher import UnitScores
+    from ....tasks.task import Task
+    from ....trainers import DistillationTrainer, StarkConfig, StarkStudent, StarkTrainer
+
+PICTURE, DENSITIES, CUMULATIVE = "sparsities.png", "densities.png", "cumulative_densities.png"
+
+
+COMMON = (TaskArguments, StarkArguments, StudentArguments, StarkOptions)
+
+
+argument_types = partial(types_of, "stark")
+
+
+def run(argv: list[str]) -> int:
+    """Finds a sparse teacher; see `hf-mwp stark --help`. Also runs under `torchrun` and `accelerate launch`."""
+    (data_args, args, student_args, config), values = parse(
+        "stark",
+        "Find the sparse teacher that teaches a student best (STARK): a trial student learns from the whole teacher, "
+        "the teacher's heads and neurons are scored and removed at each sparsity, and a student learns from each "
+        "sparse teacher, from the same start. The best on the validation part is kept. Started again, it goes on "
+        "where it was.",
+        argument_types,
+        argv,
+        common=COMMON,
+    )
+    if config.auto and args.scores == "random":
+        raise UsageError("stark: --auto reads the density of knowledgeable scores: leave out --scores random.")
+    console = make_console()
+    with RunFolder(config.output_dir, "stark", values, begin=False) as folder:
+        folder.check_record()
+        folder.check_unused(args.overwrite)
+        task = make_task(data_args)
+        task.adapt(config)
+        teacher, processor = task.load_model(args.teacher)
+        student, own = task.make_student(teacher, processor, student_args)
+        if own is not processor:
+            raise UsageError(
+                f"stark: {student_args.student} must have the tokenizer of its teacher to be scored with."
+            )
+        rows = task.part(args.score_part)
+        if task.validation is None or rows is None:
+            part = "validation" if task.validation is None else args.score_part
+            raise UsageError(f"stark: {task.name} has no {part} part, on which sparse teachers are found.")
+        task.tell(console)
+        folder.begin()
+        folder.write_json("data.json", task.record())
+        config.disable_tqdm = True
+
+        def on_trainer(trainer: DistillationTrainer, sparsity: float) -> None:
+            from ...terminal.progress import RichProgressCallback
+
+            name = f"teacher without {sparsity:.0%}" if sparsity else "trial student"
+            RichProgressCallback.attach(trainer, console, name)
+
+        trainer = make_trainer(task, args, config, student, teacher, processor, rows)
+        trainer.on_trainer, trainer.on_scores = on_trainer, solving_bar(console, "Scoring")
+        trainer.train()
+        trainer.save_model(folder.path)
+        if is_main_process():
+            parts = {"validation": None} | ({"test": args.test_num_beams} if args.test else {})
+            parts = {part: beams for part, beams in parts.items() if task.part(part) is not None}
+
+            def measure(model: PreTrainedModel) -> dict[str, Any]:
+                options = {"batch_size": config.per_device_eval_batch_size, "progress": solving_bar(console)}
+                model = model.to(config.device)
+                found = {
+                    part: evaluate_part(task, model, processor, part, **options, **task.options_of(config, beams))
+                    for part, beams in parts.items()
+                }
+                return {part: figures_of(evaluation) for part, evaluation in found.items()}
+
+            metrics = metrics_of(task, trainer, measure) | {"scores": args.scores, "score_part": args.score_part}
+            title = f"{Path(args.teacher).name} on {task.name}"
+            console.print(student_table(task, metrics, title))
+            draw_sparsities(metrics, folder.path / PICTURE, title, task.metric)
+            if trainer.knowledgeable is not None:
+                draw_scores(trainer.scores, folder.path, title)
+            folder.finish(metrics)
+    pictures = (name for name in (PICTURE, DENSITIES, CUMULATIVE) if (folder.path / name).is_file())
+    console.print(describe_contents(folder.path, "model", "processor", *pictures))
+    return 0
+
+
+def make_trainer(
+    task: Task,
+    args: StarkArguments,
+    config: StarkConfig,
+    student: PreTrainedModel,
+    teacher: PreTrainedModel,
+    processor: Any,
+    rows: Any,
+) -> StarkTrainer:
+    """The trainer, which scores on `rows` of the task."""
+    from ....pruning.sparse_teacher import UnitScores
+    from ....trainers import StarkTrainer
+
+    made: dict[str, UnitScores | None] = {
+        "knowledgeable": None,
+        "random": UnitScores.random(teacher, config.seed) if args.scores == "random" else None,
+    }
+    return StarkTrainer(
+        teacher_model=teacher,
+        args=config,
+        score_dataset=task.prepare(rows, processor),
+        scores=made[args.scores],
+        **task.trainer_arguments(student, processor),
+    )
+
+
+def metrics_of(
+    task: Task, trainer: StarkTrainer, measure: Callable[[PreTrainedModel], Mapping[str, Any]]
+) -> dict[str, Any]:
+    """
+    What `metrics.json` says: `models`, the trial student and those of the sparse teachers, with their teachers and
+    figures; the trial student and the chosen one again; the whole teacher; what the chosen one has over the trial.
+    """
+    students = {student.sparsity: student for student in (trainer.trial, *trainer.students)}
+    models = {sparsity: describe_student(each) | measure(each.load()) for sparsity, each in students.items()}
+    chosen, trial = models[trainer.chosen.sparsity], models[0.0]
+    found = {part: chosen[part] for part in ("validation", "test") if part in chosen}
+    gains = {part: figure(task, chosen, part) - figure(task, trial, part) for part in found}
+    measured = {} if trainer.knowledgeable is None else {"scored": dict(trainer.knowledgeable.about)}
+    return {
+        "models": list(models.values()),
+        "chosen": chosen,
+        "chosen_sparsity": trainer.chosen.sparsity,
+        "chosen_by": trainer.chosen.metric,
+        "trial": trial,
+        "teacher": dict(measure(trainer.teacher_model)),
+        "gain_over_trial": gains,
+        **measured,
+        **found,
+    }
+
+
+def describe_student(student: StarkStudent) -> dict[str, Any]:
+    """A student and its teacher as JSON has them."""
+    return {
+        "sparsity": student.sparsity,
+        "heads": list(student.heads),
+        "neurons": list(student.neurons),
+        "teacher_parameters": student.teacher_parameters,
+        "folder": student.folder.name,
+        student.metric: student.value,
+    }
+
+
+def figure(task: Task, model: Mapping[str, Any], part: str) -> float:
+    """The task's first figure of a model on a part."""
+    return model[part]["reports"]["all problems"].get(task.metric, float("nan"))
+
+
+def student_table(task: Task, metrics: Mapping[str, Any], title: str) -> Table:
+    """The whole teacher, the trial student and the students of sparse teachers, a line each."""
+    parts = [part for part in ("validation", "test") if part in metrics["trial"]]
+    named = {"the teacher itself": metrics["teacher"], "trial student (distillation)": metrics["trial"]}
+    rows = [
+        (name, "0%", "", "", *(percent(figure(task, model, part)) for part in parts)) for name, model in named.items()
+    ]
+    for model in metrics["models"]:
+        if model["sparsity"]:
+            name = "chosen student" if model["sparsity"] == metrics["chosen_sparsity"] else "student"
+            left = (" ".join(map(str, model["heads"])), f"{model['teacher_parameters'] / 1e6:.2f}")
+            shares = (percent(figure(task, model, part)) for part in parts)
+            rows.append((name, f"{model['sparsity']:.0%}", *left, *shares))
+    headings = ["", "of its teacher gone", "heads left, by layer", "M parameters left"]
+    headings += [f"{part}, {task.metric.replace('_', ' ')} %" for part in parts]
+    chosen = f"chosen by {metrics['chosen_by'].removeprefix('eval_').replace('_', ' ')} on the validation part"
+    right = [each for each in headings[1:] if each != "heads left, by layer"]
+    return make_table(f"{title}\n{chosen}", headings, rows, right=right)
+
+
+def draw_sparsities(metrics: Mapping[str, Any], path: Path, title: str, metric: str) -> None:
+    """Draws the students' figures over the sparsity of their teachers, beside that of the trial student."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    picture = Figure(figsize=(6.4, 4.2), layout="constrained")
+    FigureCanvasAgg(picture)
+    panel = picture.subplots()
+    shares = [100 * model["sparsity"] for model in metrics["models"]]
+    for number, part in enumerate(part for part in ("validation", "test") if part in metrics["trial"]):
+        figures = [100 * model[part]["reports"]["all problems"][metric] for model in metrics["models"]]
+        panel.plot(shares, figures, "o-", color=f"C{number}", label=part)
+        panel.axhline(figures[0], color=f"C{number}", linewidth=0.8, linestyle="--")
+    panel.axvline(100 * metrics["chosen_sparsity"], color="grey", linewidth=0.8, linestyle=":", label="chosen")
+    panel.set(xlabel="of the teacher gone, %", ylabel=f"{metric.replace('_', ' ')} of the student, %", title=title)
+    panel.grid(alpha=0.3)
+    panel.legend()
+    picture.savefig(path, dpi=120, metadata={"Software": None})
+
+
+def draw_scores(scores: UnitScores, folder: Path, title: str) -> None:
+    """Draws the densities of the scores of heads and of neurons."""
+    from ....pruning.sparse_teacher import ScoreDensity, draw_densities
+
+    densities = {"heads": ScoreDensity.of(scores.heads), "neurons": ScoreDensity.of(scores.neurons)}
+    draw_densities(densities, folder / DENSITIES, title=f"Scores, {title}")
+    draw_densities(densities, folder / CUMULATIVE, cumulative=True, title=f"Scores, {title}")

@@ -1,0 +1,99 @@
+"""Arguments of [`StarkTrainer`]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from transformers.trainer_utils import IntervalStrategy, SaveStrategy
+
+from ...pruning.sparse_teacher.sparsification import check_sparsity
+from ...usage_error import UsageError
+from ..base_config import setting
+from ..distillation.distillation_config import DistillationConfig
+
+
+@dataclass
+class StarkConfig(DistillationConfig):
+    r"""
+    Arguments of [`StarkTrainer`]: those of [`DistillationConfig`], with which each student is trained, and of the
+    teachers that they learn from.
+
+    The loss of a student is `(tau^2 * KL + CE) / 2`, as in the authors' program; the paper has neither the factor nor
+    the half (`scale_by_square=False`). A regression needs `prediction_loss="mse"`, and its loss is
+    `(MSE to the teacher + MSE to the label) / 2`.
+
+    Each field has its `help`; besides:
+
+    Args:
+        sparsities (`list[float]`, *optional*, defaults to `[0.1, ..., 0.9]`):
+            Ascending. At 0 the student is the trial student, which then may be the best one.
+        tradeoff (`float`, *optional*, defaults to 0.5): λ of section 3.2.
+        auto (`bool`, *optional*, defaults to `False`): STARK-AUTO, see [`~pruning.ScoreDensity.sparsity`].
+        per_example (`bool`, *optional*, defaults to `False`): See [`~pruning.measure_scores`].
+        round_to (`int`, *optional*): 8 in the authors' program, see [`~pruning.RemovedUnits.lowest`].
+        stages_dir (`str`, *optional*):
+            Trial student, scores and students have folders there, each named by a fingerprint of what it depends on.
+            Runs may share it: what another one has finished is not done again.
+        keep_caches (`bool`, *optional*, defaults to `False`):
+            Without it the teacher's outputs go when the student that learned from them is finished; from a
+            `teacher_cache_dir` those of the sparse teachers alone, as other runs have the dense one.
+
+    These defaults differ from [`DistillationConfig`], and are the paper's or its program's: `temperature=2.0`,
+    `hidden_loss=None`, `embedding_weight=0.0`, `learning_rate=3e-5` (of 1e-5, 2e-5 and 3e-5), `weight_decay=0.01`,
+    `num_train_epochs=10`, `early_stopping_patience=5`; `eval_strategy="epoch"` and `save_strategy="epoch"` with
+    `load_best_model_at_end=True` and `save_total_limit=1` (the program evaluates more often).
+    """
+
+    learning_rate: float = setting(3e-5, "Learning rate; of a solver, that of the encoder.")
+    weight_decay: float = setting(0.01, "Weight decay, but for biases and norms.")
+    num_train_epochs: float = setting(10.0, "Times that each example is seen by a student.")
+    eval_strategy: IntervalStrategy | str = setting("epoch", "When to evaluate on the way.")
+    save_strategy: SaveStrategy | str = setting("epoch", "When to save a checkpoint.")
+    save_total_limit: int | None = setting(1, "Checkpoints that are kept of a student while it is trained.")
+    load_best_model_at_end: bool = setting(True, "Keep the weights of the best evaluation, not the last ones.")
+    early_stopping_patience: int | None = setting(
+        5, "Stop a student after this many evaluations without an improvement; never if not given."
+    )
+
+    temperature: float = setting(2.0, "Softens the probabilities of teacher and student.")
+    hidden_loss: str | None = setting(None, "What layers learn, as for distill; nothing if not given.")
+    embedding_weight: float = setting(0.0, "Weight of the loss between embedding outputs; 0 for none.")
+
+    sparsities: list[float] = field(
+        default_factory=lambda: [number / 10 for number in range(1, 10)],
+        metadata={"help": "Shares of the heads and of the neurons that teachers do without."},
+    )
+    tradeoff: float = setting(
+        0.5, "Weight of a unit's expressiveness against its student-friendliness, from 0 to 1; lambda of the paper."
+    )
+    auto: bool = setting(
+        False, "Take the sparsity at the first peak of the density of the heads' scores, in place of sparsities."
+    )
+    per_example: bool = setting(
+        False, "Score by absolute gradients of examples, not of batches, which depend on size and order of batches."
+    )
+    score_batch_size: int = setting(32, "Examples of a batch while heads and neurons are scored.")
+    mask: bool = setting(False, "Mask heads and neurons in place of cutting them: the same outputs, slower.")
+    round_to: int | None = setting(None, "Round the neurons that a layer loses to a multiple of this.")
+    stages_dir: str | None = setting(
+        None, "Folder of trial student, scores and students, which runs may share; stages in output_dir if not given."
+    )
+    keep_caches: bool = setting(False, "Keep the outputs of teachers whose student is finished.")
+
+    def __post_init__(self):
+        super().__post_init__()
+        for sparsity in self.sparsities:
+            check_sparsity(sparsity)
+        if not self.sparsities or any(first >= second for first, second in pairwise(self.sparsities)):
+            raise UsageError(f"`sparsities` must be at least one, in ascending order, not {self.sparsities}.")
+        if not 0 <= self.tradeoff <= 1:
+            raise UsageError(f"`tradeoff` must be from 0 to 1, not {self.tradeoff}.")
+        for name in ("score_batch_size", "round_to"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise UsageError(f"`{name}` must be at least 1, not {value}.")
+        if self.keep_caches and not self.cache_teacher_outputs:
+            raise UsageError("`keep_caches` keeps caches of teachers: set `cache_teacher_outputs`, or leave it out.")
+
+
+__all__ = ["StarkConfig"]

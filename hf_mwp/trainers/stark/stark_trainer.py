@@ -1,0 +1,328 @@
+"""The sparse teacher that teaches best, and its student."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+from transformers import PreTrainedModel, TrainerState
+
+from ...data.training_lineage import inherit_training_texts, write_training_texts
+from ...distillation.objectives import Objective
+from ...distillation.teachers import CachedTeacher
+from ...distillation.teachers.cache.fingerprint import describe_collator, hash_model, hash_processing
+from ...metrics import count_parameters
+from ...models.architecture import layer_parts
+from ...pruning.gates import HeadGates, NeuronGates
+from ...pruning.sparse_teacher import (
+    KnowledgeableScores,
+    RemovedUnits,
+    ScoreDensity,
+    UnitScores,
+    cut_teacher,
+    mask_teacher,
+    measure_scores,
+)
+from ...pruning.sparse_teacher.sparsification import check_no_gates
+from ...pruning.sparse_teacher.unit_scores import count_units
+from ...store.checkpoints import remove_checkpoints
+from ...store.files import write_whole
+from ...store.finished_folder import FinishedFolder, digest_of
+from ...usage_error import UsageError
+from ..distillation.default_objectives import default_objectives
+from ..distillation.distillation_trainer import DistillationTrainer
+from ..stage_folders import describe_training, digest_of_rows, fill_together, own_objectives
+from .stark_config import StarkConfig
+from .stark_student import StarkStudent
+
+
+# What is done with stages that are there, which are the same whatever it is.
+OF_THE_LOOP = (
+    *("sparsities", "tradeoff", "auto", "per_example", "score_batch_size", "mask", "round_to"),
+    *("stages_dir", "keep_caches"),
+)
+# A run goes on with another patience, but another patience gives another student.
+COUNTED = ("early_stopping_patience",)
+
+
+class StarkTrainer:
+    """
+    Finds the sparse teacher that teaches a student best: a trial student learns from the whole teacher; the teacher's
+    heads and neurons are scored by what they know and by what the trial student has learned of it; the lowest are
+    removed, at each of some sparsities; and from each sparse teacher a student learns that begins as the trial student
+    did (rewinding). The student with the best `metric_for_best_model` on `eval_dataset` is the result.
+
+    Trial student, scores and students are folders in `args.stages_dir`, each named by a fingerprint of what it depends
+    on. What is there is not made again, whatever sparsities, trade-off or scores another run asked for; a training
+    that was interrupted goes on from its last checkpoint. In several processes the first one scores.
+
+    Args:
+        model (`PreTrainedModel`):
+            The student as it begins, of any class that the teacher can teach; it stays as it is.
+        teacher_model (`PreTrainedModel`):
+            The teacher, trained for its task: a classifier, regressor or solver on an encoder that
+            [`~models.architecture.find_encoder`] knows. It stays as it is.
+        args ([`StarkConfig`], *optional*): Sparsities, scores, loss, training.
+        data_collator, train_dataset, eval_dataset, processing_class:
+            As [`DistillationTrainer`] takes them; `eval_dataset` must be given, as students are compared on it.
+        score_dataset (`Dataset`, *optional*):
+            Labelled rows that heads and neurons are scored on, in this order; `eval_dataset` by default.
+        scores ([`~pruning.UnitScores`], *optional*):
+            Other scores of the teacher's heads and neurons, which then are not measured: `UnitScores.random(teacher)`
+            is STARK-RAND.
+        objectives (`Sequence[Objective]`, *optional*): Another loss than that of [`StarkConfig`].
+        compute_metrics (`Callable`, *optional*): As in `Trainer`, for models that are no solvers.
+        on_trainer (`Callable`, *optional*):
+            Called with the trainer of a student and the sparsity of its teacher, 0 for the trial student, before it
+            trains.
+        on_scores (`Callable`, *optional*): Called with the batches that are scored; gives them back, and may count.
+
+    Raises:
+        UsageError: no rows to compare or to score on, scores of another teacher, a teacher with gates, a sparsity that
+            leaves an empty one, a folder of another run.
+        ValueError: an unknown encoder; what [`DistillationTrainer`] raises. All before any training.
+
+    References:
+        Yang et al., "Sparse Teachers Can Be Dense with Knowledge" (EMNLP 2022), section 3.
+
+    Example:
+
+    ```python
+    >>> trainer = StarkTrainer(
+    ...     model=student, teacher_model=teacher, args=StarkConfig("rte", sparsities=[0.1, 0.5]),
+    ...     train_dataset=train, eval_dataset=valid, processing_class=tokenizer,
+    ... )
+    >>> trainer.train().sparsity
+    0.5
+    >>> [(student.sparsity, student.value) for student in (trainer.trial, *trainer.students)]
+    >>> trainer.save_model()
+    ```
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        teacher_model: PreTrainedModel,
+        args: StarkConfig | None = None,
+        data_collator: Any = None,
+        train_dataset: Any = None,
+        eval_dataset: Any = None,
+        processing_class: Any = None,
+        *,
+        score_dataset: Any = None,
+        scores: UnitScores | None = None,
+        objectives: Sequence[Objective] | None = None,
+        compute_metrics: Callable[[Any], Mapping[str, float]] | None = None,
+        on_trainer: Callable[[DistillationTrainer, float], None] | None = None,
+        on_scores: Callable[[Sequence[Any]], Iterable[Any]] | None = None,
+    ) -> None:
+        self.args = StarkConfig(output_dir="trainer_output") if args is None else args
+        self.model, self.teacher_model, self.scores = model, teacher_model, scores
+        self.processing_class, self.objectives = processing_class, objectives
+        self.on_trainer, self.on_scores = on_trainer, on_scores
+        self.score_dataset = eval_dataset if score_dataset is None else score_dataset
+        self.stages_dir = Path(self.args.stages_dir or Path(self.args.output_dir) / "stages")
+        self.state = TrainerState()
+        self.trial: StarkStudent | None = None
+        """The student of the whole teacher: knowledge distillation without STARK."""
+        self.students: list[StarkStudent] = []
+        """The students of sparse teachers, by sparsity."""
+        self.chosen: StarkStudent | None = None
+        self.knowledgeable: KnowledgeableScores | None = None
+        """What was measured, unless scores were given."""
+        self._data = {
+            "train_dataset": train_dataset,
+            "eval_dataset": eval_dataset,
+            "processing_class": processing_class,
+            "data_collator": data_collator,
+        }
+        self._trainer_options = {**self._data, "compute_metrics": compute_metrics}
+        self._student = copy.deepcopy(model)
+        self._check()
+        self._depends_on = describe_training(self.args, self._data, objectives or (), OF_THE_LOOP, COUNTED)
+
+    def train(self) -> StarkStudent:
+        """
+        Trains what is not there yet; `model` is the chosen student then.
+
+        Returns:
+            [`StarkStudent`]: the chosen one; of equals that of the lowest sparsity.
+        """
+        self.trial = self._teach(self.teacher_model, 0.0)
+        if self.scores is None:
+            self.knowledgeable = self._score(self.trial)
+            self.scores = self.knowledgeable.combined(self.args.tradeoff)
+        sparsities = [self.density.sparsity] if self.args.auto else self.args.sparsities
+        # Whether all of them leave a teacher is known before the first one teaches.
+        removed = {sparsity: self._removed(self.scores, sparsity) for sparsity in sparsities}
+        self.students = [
+            self._teach(self._sparse_teacher(units), sparsity) if sparsity else self.trial
+            for sparsity, units in removed.items()
+        ]
+        best = max if self.trial.greater_is_better else min
+        self.chosen = best(self.students, key=lambda student: student.value)
+        self.model, self.state = self.chosen.load(), self.chosen.load_state()
+        return self.chosen
+
+    def evaluate(self, eval_dataset: Any = None, metric_key_prefix: str = "eval") -> dict[str, float]:
+        """Figures of `model`, the chosen student once it is trained, on `eval_dataset` or other rows."""
+        models = self.model, copy.deepcopy(self.teacher_model)
+        trainer = self._make_trainer(*models, copy.deepcopy(self.args), train_dataset=None)
+        return trainer.evaluate(eval_dataset, metric_key_prefix=metric_key_prefix)
+
+    def save_model(self, output_dir: str | Path | None = None) -> None:
+        """Writes `model`, its processor and what it was trained on to a folder, by default `args.output_dir`."""
+        folder = Path(output_dir or self.args.output_dir)
+        if self.args.should_save:
+            self.model.save_pretrained(folder)
+            if self.processing_class is not None:
+                self.processing_class.save_pretrained(folder)
+            write_training_texts(self.model, folder)
+
+    @property
+    def density(self) -> ScoreDensity:
+        """The density of the heads' scores, once there are any."""
+        if self.scores is None:
+            raise UsageError("Heads and neurons are not scored yet: call `train`.")
+        return ScoreDensity.of(self.scores.heads)
+
+    def _check(self) -> None:
+        """Raises what can be known before the first training."""
+        train, held_out = self._data["train_dataset"], self._data["eval_dataset"]
+        if train is None:
+            raise UsageError("Students learn from a `train_dataset`, and there is none.")
+        if held_out is None or isinstance(held_out, dict):
+            raise UsageError("Students are compared on one `eval_dataset`: give one, of rows that are not trained on.")
+        if not len(self.score_dataset):
+            raise UsageError("Heads and neurons are scored on `score_dataset`, and it has no rows.")
+        check_no_gates(self.teacher_model)
+        if self.scores is not None:
+            self.scores.check_fits(self.teacher_model)
+        # How many go, rounding aside, does not depend on which.
+        known = UnitScores.random(self.teacher_model) if self.scores is None else self.scores
+        for sparsity in () if self.args.auto else self.args.sparsities:
+            if self.scores is None:
+                RemovedUnits.lowest(known, sparsity)
+            else:
+                self._removed(known, sparsity)
+
+    # Stages
+
+    def _teach(self, teacher: PreTrainedModel, sparsity: float) -> StarkStudent:
+        """The student of a teacher, which begins as all others do."""
+        heads, neurons = _units_left(teacher)
+        digest = digest_of([self._depends_on, hash_model(self._student), hash_model(teacher)])
+        folder = FinishedFolder.named(self.stages_dir, "sparse" if sparsity else "trial", digest)
+        args = copy.deepcopy(self.args)
+        args.output_dir = str(folder.path)
+
+        def train() -> None:
+            # Accelerate changes what it prepares, and of this teacher sparse ones are made.
+            trainer = self._make_trainer(copy.deepcopy(self._student), copy.deepcopy(teacher), args)
+            if self.on_trainer is not None:
+                self.on_trainer(trainer, sparsity)
+            trainer.train(resume_from_checkpoint=folder.checkpoint)
+            trainer.save_model()
+            trainer.save_state()
+            evaluated = trainer.evaluate()
+            if trainer.is_world_process_zero():
+                metric = (trainer.args.metric_for_best_model or "loss").removeprefix("eval_")
+                told = {"heads": heads, "neurons": neurons, "teacher_parameters": count_parameters(teacher)}
+                compared = {"metric": f"eval_{metric}", "greater_is_better": not metric.endswith("loss")}
+                if trainer.args.greater_is_better is not None:
+                    compared["greater_is_better"] = trainer.args.greater_is_better
+                content = json.dumps({**told, **compared, "eval": evaluated}, indent=2, ensure_ascii=False)
+                write_whole(folder.path / "metrics.json", content + "\n")
+                remove_checkpoints(folder.path)
+                if not args.keep_caches and (sparsity or args.teacher_cache_dir is None):
+                    _remove_cache(trainer)
+
+        fill_together(folder, train, args)
+        known = folder.metrics
+        return StarkStudent(
+            sparsity=sparsity,
+            heads=tuple(known["heads"]),
+            neurons=tuple(known["neurons"]),
+            teacher_parameters=known["teacher_parameters"],
+            folder=folder.path,
+            metrics=known["eval"],
+            metric=known["metric"],
+            greater_is_better=known["greater_is_better"],
+            model_class=type(self._student),
+        )
+
+    def _score(self, trial: StarkStudent) -> KnowledgeableScores:
+        """Scores of the teacher's heads and neurons, expressiveness and student-friendliness apart."""
+        args, student = self.args, trial.load()
+        settings = [args.temperature, args.per_example, args.score_batch_size, args.bf16]
+        reading = [describe_collator(self._data["data_collator"]), hash_processing(self.processing_class)]
+        models = [hash_model(self.teacher_model), hash_model(student)]
+        digest = digest_of([settings, reading, models, digest_of_rows({"score_dataset": self.score_dataset})])
+        folder = FinishedFolder.named(self.stages_dir, "scores", digest)
+
+        def measure() -> None:
+            own = copy.deepcopy(args)
+            own.eval_strategy, own.load_best_model_at_end, own.early_stopping_patience = "no", False, None
+            own.output_dir, own.cache_teacher_outputs = str(folder.path), False
+            given = {"train_dataset": self.score_dataset, "eval_dataset": None}
+            trainer = self._make_trainer(student, copy.deepcopy(self.teacher_model), own, **given)
+            if trainer.is_world_process_zero():
+                batches = list(trainer.batches_in_order(args.score_batch_size))
+                batches = batches if self.on_scores is None else self.on_scores(batches)
+                teacher = trainer.accelerator.unwrap_model(trainer.teacher_model, keep_fp32_wrapper=False)
+                # Gradients would vanish in fp16.
+                with trainer.accelerator.autocast() if args.bf16 else nullcontext():
+                    found = measure_scores(
+                        teacher,
+                        batches,
+                        trainer.model,
+                        per_example=args.per_example,
+                        temperature=args.temperature,
+                    )
+                found.save(folder.path)
+
+        fill_together(folder, measure, args)
+        return KnowledgeableScores.load(folder.path)
+
+    def _removed(self, scores: UnitScores, sparsity: float) -> RemovedUnits:
+        head_dim = layer_parts(self.teacher_model)[0].head_dim
+        return RemovedUnits.lowest(scores, sparsity, self.args.round_to, head_dim)
+
+    def _sparse_teacher(self, removed: RemovedUnits) -> PreTrainedModel:
+        sparse = (mask_teacher if self.args.mask else cut_teacher)(self.teacher_model, removed)
+        inherit_training_texts(sparse, self.teacher_model)
+        return sparse
+
+    def _make_trainer(
+        self, student: PreTrainedModel, teacher: PreTrainedModel, args: StarkConfig, **data
+    ) -> DistillationTrainer:
+        given = default_objectives(args) if self.objectives is None else self.objectives
+        objectives = own_objectives(given, student, teacher)
+        return DistillationTrainer(student, teacher, args, objectives=objectives, **(self._trainer_options | data))
+
+
+def _units_left(teacher: nn.Module) -> list[list[int]]:
+    """How many heads and how many neurons each layer has that are not masked."""
+    counts = []
+    found = (each.found_on(teacher) for each in (HeadGates, NeuronGates))
+    for kind, gates in zip(count_units(teacher), found, strict=True):
+        closed = {} if gates is None else gates.closed
+        counts.append([count - len(closed.get(layer, ())) for layer, count in enumerate(kind)])
+    return counts
+
+
+def _remove_cache(trainer: DistillationTrainer) -> None:
+    if isinstance(trainer.teacher_source, CachedTeacher):
+        folder = trainer.teacher_source.cache.folder
+        shutil.rmtree(folder)
+        if not any(folder.parent.iterdir()):
+            folder.parent.rmdir()
+
+
+__all__ = ["StarkTrainer"]
