@@ -31,7 +31,7 @@ class Reproduction:
         table ([`Table`]): The table.
         output_dir (`str` or `Path`): Folder of the stages.
         budget (`str`, *optional*): One of the recipe's budgets; the recipe's own by default.
-        seeds (`Sequence[int]`, *optional*): Seeds of each arm; that of the recipe by default.
+        seeds (`Sequence[int]`, *optional*): Seeds of each arm; those of the table, or that of the recipe, by default.
         arms (`Sequence[str]`, *optional*): Arms to run; of the others, those that are there already are read.
         changes (`Mapping[str, Any]`, *optional*): Changes of the recipe; the table's arms win over them.
         environment (`Mapping[str, Any]`, *optional*): Versions and machine, for the results.
@@ -60,7 +60,9 @@ class Reproduction:
         self.budget = str(budget or table.recipe.get("budget"))
         self.teacher_stage = table.content.get("teacher_stage", "teacher")
         self.variables = self._recipe(next(iter(table.arms.values())), None).variables
-        self.seeds = list(seeds or [self.variables.get("seed", 42)])
+        self.seeds = list(seeds or table.seeds(self.budget) or [self.variables.get("seed", 42)])
+        counts = {arm.name: None if seeds else arm.seeds.get(self.budget) for arm in table.arms.values()}
+        self._seeds_of = {arm: self.seeds[:count] for arm, count in counts.items()}
         self._failed: dict[str, str] = {}
         self._obstacles: dict[tuple[str, int], str | None] = {}
         self._stages: dict[tuple[str, int], list[Stage]] = {}
@@ -78,7 +80,13 @@ class Reproduction:
     @cached_property
     def recipes(self) -> dict[tuple[str, int], Recipe]:
         """The recipe of each arm with each seed, in the order in which they are run, without changes of columns."""
-        return {(arm.name, seed): self._recipe(arm, seed) for seed in self.seeds for arm in self.table.arms.values()}
+        arms = self.table.arms.values()
+        return {
+            (arm.name, seed): self._recipe(arm, seed)
+            for seed in self.seeds
+            for arm in arms
+            if seed in self._seeds_of[arm.name]
+        }
 
     def stages(self, arm: str, seed: int) -> list[Stage]:
         """The stages of an arm in the order in which they are run, those of all columns."""
@@ -156,7 +164,7 @@ class Reproduction:
         for other in self.table.arms:
             if other == arm.name:
                 break
-            if self._reads(other, seed) == self._reads(arm.name, seed):
+            if seed in self._seeds_of[other] and self._reads(other, seed) == self._reads(arm.name, seed):
                 return f"what it changes is not used, so that it is the same as {other!r}"
         return None
 
@@ -222,11 +230,12 @@ class Reproduction:
             recipe = self._recipe_of(column, arm.name, run.seed)
             stage, own = recipe.stages[self._stage_of(column, recipe)], column.resolved(recipe.variables)
             if stage.is_done:
-                run.figures[column.name] = round(own.read(stage.metrics), 4)
+                metrics = {**stage.metrics, "stage_seconds": stage.finished.record["seconds"]}
+                run.figures[column.name] = round(own.read(metrics), 4)
                 for kept, found in (
-                    (run.counts, own.read_count(stage.metrics)),
-                    (run.outcomes, own.read_outcomes(stage.metrics)),
-                    (run.examples, own.read_examples(stage.metrics)),
+                    (run.counts, own.read_count(metrics)),
+                    (run.outcomes, own.read_outcomes(metrics)),
+                    (run.examples, own.read_examples(metrics)),
                 ):
                     if found is not None:
                         kept[column.name] = found
@@ -280,7 +289,14 @@ class Reproduction:
                 for each in table.columns.values()
             ],
             arms=[
-                ArmResult(arm.name, arm.title, dict(arm.paper), arm.note, x=self._place(arm))
+                ArmResult(
+                    arm.name,
+                    arm.title,
+                    dict(arm.paper),
+                    arm.note,
+                    x=self._place(arm),
+                    compare_with=arm.compare_with or "",
+                )
                 for arm in table.arms.values()
             ],
             x=table.x or "",

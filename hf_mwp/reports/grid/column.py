@@ -32,6 +32,7 @@ class Column:
             stages of their own.
         figure (`str` or `list[str]`, *optional*):
             Its keys there, such as `"test/reports/all problems/answer_accuracy"`; of several, the first that is there.
+            `"stage_seconds"` is the time that the stage took.
             `${name}` in them is a variable of the recipe: arms may read different figures of one stage.
         count (`str` or `list[str]`, *optional*): Keys of the number of problems that the figure is a share of.
         outcomes (`str`, *optional*):

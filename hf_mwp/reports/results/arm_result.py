@@ -52,6 +52,7 @@ class ArmResult:
         paper (`dict[str, float]`): The paper's figures by column.
         runs (`list[ArmRun]`): One for each seed.
         x (`float`, *optional*): Where it stands in a sweep.
+        compare_with (`str`, *optional*): The arm that it is compared with.
     """
 
     name: str
@@ -60,6 +61,7 @@ class ArmResult:
     note: str = ""
     runs: list[ArmRun] = field(default_factory=list)
     x: float | None = None
+    compare_with: str = ""
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> ArmResult:
