@@ -19,7 +19,9 @@ TYPES = {
 
 
 # Recipes are several commands; tests/cli/test_recipe.py reads them.
-RECIPES = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path.name.startswith(("compact_", "pruning_"))]
+RECIPES = [
+    path for path in sorted(EXAMPLES.glob("*.yaml")) if path.name.startswith(("compact_", "pruning_", "stark_"))
+]
 COMMANDS = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path not in RECIPES]
 
 
@@ -58,7 +60,7 @@ def check_data_dir(recipe):
 @pytest.mark.parametrize("changes", [{}, {"data_dir": "/my/data"}], ids=["default", "given"])
 @pytest.mark.parametrize(
     "path",
-    [each for kind in ("compact", "pruning") for each in sorted(EXAMPLES.glob(f"{kind}_*.yaml"))],
+    [each for kind in KINDS for each in sorted(EXAMPLES.glob(f"{kind}_*.yaml"))],
     ids=lambda path: path.name,
 )
 def test_recipes_read_data_where_it_lies(path, changes, tmp_path):

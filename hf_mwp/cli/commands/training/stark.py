@@ -19,6 +19,8 @@ from ...options.parsing import parse
 from ...options.tasks import make_task
 from ...options.training_options import StarkOptions
 from ...terminal.console import make_console, make_table, solving_bar
+from ..recipes.run import is_recipe
+from ..recipes.run import run as run_stages
 from .prune import figures_of
 
 
@@ -40,13 +42,19 @@ argument_types = partial(types_of, "stark")
 
 
 def run(argv: list[str]) -> int:
-    """Finds a sparse teacher; see `hf-mwp stark --help`. Also runs under `torchrun` and `accelerate launch`."""
+    """
+    Finds a sparse teacher, or runs a recipe if the configuration file has `stages`; see `hf-mwp stark --help`. Also
+    runs under `torchrun` and `accelerate launch`.
+    """
+    if is_recipe(argv):
+        return run_stages(argv, "stark")
     (data_args, args, student_args, config), values = parse(
         "stark",
         "Find the sparse teacher that teaches a student best (STARK): a trial student learns from the whole teacher, "
         "the teacher's heads and neurons are scored and removed at each sparsity, and a student learns from each "
         "sparse teacher, from the same start. The best on the validation part is kept. Started again, it goes on "
-        "where it was.",
+        "where it was. With a --config that has `stages`, run these one after another (--budget, --dry_run, "
+        "--variable, --stage.option).",
         argument_types,
         argv,
         common=COMMON,
@@ -181,21 +189,22 @@ def figure(task: Task, model: Mapping[str, Any], part: str) -> float:
 def student_table(task: Task, metrics: Mapping[str, Any], title: str) -> Table:
     """The whole teacher, the trial student and the students of sparse teachers, a line each."""
     parts = [part for part in ("validation", "test") if part in metrics["trial"]]
-    named = {"the teacher itself": metrics["teacher"], "trial student (distillation)": metrics["trial"]}
-    rows = [
-        (name, "0%", "", "", *(percent(figure(task, model, part)) for part in parts)) for name, model in named.items()
-    ]
-    for model in metrics["models"]:
-        if model["sparsity"]:
-            name = "chosen student" if model["sparsity"] == metrics["chosen_sparsity"] else "student"
-            left = (" ".join(map(str, model["heads"])), f"{model['teacher_parameters'] / 1e6:.2f}")
-            shares = (percent(figure(task, model, part)) for part in parts)
-            rows.append((name, f"{model['sparsity']:.0%}", *left, *shares))
-    headings = ["", "of its teacher gone", "heads left, by layer", "M parameters left"]
-    headings += [f"{part}, {task.metric.replace('_', ' ')} %" for part in parts]
-    chosen = f"chosen by {metrics['chosen_by'].removeprefix('eval_').replace('_', ' ')} on the validation part"
-    right = [each for each in headings[1:] if each != "heads left, by layer"]
-    return make_table(f"{title}\n{chosen}", headings, rows, right=right)
+    models = [model for model in metrics["models"] if model["sparsity"]]
+    lines = [("teacher", {**metrics["trial"], **metrics["teacher"]}), ("trial student", metrics["trial"])]
+    lines += [("student", model) for model in models]
+    rows = []
+    for name, model in lines:
+        is_chosen = name != "teacher" and model["sparsity"] == metrics["chosen_sparsity"]
+        shares = (percent(figure(task, model, part)) for part in parts)
+        left = (" ".join(map(str, model["heads"])), f"{model['teacher_parameters'] / 1e6:.2f}")
+        rows.append((name + (", chosen" if is_chosen else ""), f"{model['sparsity']:.0%}", *left, *shares))
+    metric = task.metric.replace("_", " ")
+    headings = ["", "sparsity", "heads", "M parameters", *(f"{part} %" for part in parts)]
+    remark = (
+        f"sparsity, heads by layer and parameters are the teacher's; {metric} of the model; chosen by "
+        f"{metrics['chosen_by'].removeprefix('eval_').replace('_', ' ')} on the validation part"
+    )
+    return make_table(f"{title}\n{remark}", headings, rows, right=[each for each in headings[1:] if each != "heads"])
 
 
 def draw_sparsities(metrics: Mapping[str, Any], path: Path, title: str, metric: str) -> None:
