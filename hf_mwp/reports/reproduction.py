@@ -161,11 +161,12 @@ class Reproduction:
             layers = count_layers(recipe, self.teacher_stage, stages)
             if layers is not None and layers < arm.layers:
                 return f"the encoder has {layers} layers, {arm.layers} are needed"
-        for other in self.table.arms:
-            if other == arm.name:
+        for other in self.table.arms.values():
+            if other.name == arm.name:
                 break
-            if seed in self._seeds_of[other] and self._reads(other, seed) == self._reads(arm.name, seed):
-                return f"what it changes is not used, so that it is the same as {other!r}"
+            is_run = other.missing is None and seed in self._seeds_of[other.name]
+            if is_run and self._reads(other.name, seed) == self._reads(arm.name, seed):
+                return f"what it changes is not used, so that it is the same as {other.name!r}"
         return None
 
     def _reads(self, arm: str, seed: int) -> list[Any]:
@@ -231,8 +232,9 @@ class Reproduction:
             stage, own = recipe.stages[self._stage_of(column, recipe)], column.resolved(recipe.variables)
             if stage.is_done:
                 metrics = {**stage.metrics, "stage_seconds": stage.finished.record["seconds"]}
-                run.figures[column.name] = round(own.read(metrics), 4)
+                figure = own.read(metrics)
                 for kept, found in (
+                    (run.figures, None if figure is None else round(figure, 4)),
                     (run.counts, own.read_count(metrics)),
                     (run.outcomes, own.read_outcomes(metrics)),
                     (run.examples, own.read_examples(metrics)),

@@ -34,6 +34,7 @@ class Column:
             Its keys there, such as `"test/reports/all problems/answer_accuracy"`; of several, the first that is there.
             `"stage_seconds"` is the time that the stage took.
             `${name}` in them is a variable of the recipe: arms may read different figures of one stage.
+        optional (`bool`, *optional*, defaults to `False`): Arms without the figure leave it empty, and do not fail.
         count (`str` or `list[str]`, *optional*): Keys of the number of problems that the figure is a share of.
         outcomes (`str`, *optional*):
             Keys of a text of 0 and 1, what became of each problem, from which intervals are made.
@@ -54,6 +55,7 @@ class Column:
     unit: str = "%"
     stage: str | None = None
     figure: str | list[str] | None = None
+    optional: bool = False
     count: str | list[str] | None = None
     outcomes: str | None = None
     examples: str | None = None
@@ -102,9 +104,14 @@ class Column:
         filled = ("stage", "figure", "count", "outcomes", "examples")
         return replace(self, **{name: fill(getattr(self, name)) for name in filled})
 
-    def read(self, metrics: Mapping[str, Any]) -> float:
-        """The figure of a `metrics.json` in the column's unit; `ReportError` if it is not there."""
-        return UNITS[self.unit][0] * float(_at(metrics, self.figure))
+    def read(self, metrics: Mapping[str, Any]) -> float | None:
+        """The figure of a `metrics.json` in the column's unit; `ReportError` if it is not there and not optional."""
+        try:
+            return UNITS[self.unit][0] * float(_at(metrics, self.figure))
+        except ReportError:
+            if self.optional:
+                return None
+            raise
 
     def read_count(self, metrics: Mapping[str, Any]) -> int | None:
         """The number of problems that the figure is a share of, if the column says where to find it."""
