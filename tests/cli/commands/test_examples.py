@@ -19,9 +19,8 @@ TYPES = {
 
 
 # Recipes are several commands; tests/cli/test_recipe.py reads them.
-RECIPES = [
-    path for path in sorted(EXAMPLES.glob("*.yaml")) if path.name.startswith(("compact_", "pruning_", "stark_"))
-]
+KINDS = ("compact", "pruning", "stark")
+RECIPES = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path.name.startswith(KINDS)]
 COMMANDS = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path not in RECIPES]
 
 
