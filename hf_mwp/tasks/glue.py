@@ -38,11 +38,13 @@ class GluePrediction:
         row (`Mapping[str, Any]`): The row, see [`load_glue`].
         value (`float`): The number of the class that it chose, or its value in a regression.
         probability (`float`, *optional*): Of that class.
+        variance (`float`, *optional*): Of the probabilities of all classes.
     """
 
     row: Mapping[str, Any]
     value: float
     probability: float | None = None
+    variance: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -144,9 +146,13 @@ class GlueTask(Task):
             with torch.inference_mode():
                 inputs = collate([encoded[index] for index in batch]).to(model.device)
                 logits = model(**inputs).logits.float()
-            shares, chosen = logits.softmax(-1).max(-1) if self.classes else (logits, logits)
-            for index, share, value in zip(batch, shares.view(-1).tolist(), chosen.view(-1).tolist(), strict=True):
-                found[index] = GluePrediction(rows[index], value, share if self.classes else None)
+            if self.classes:
+                probabilities = logits.softmax(-1)
+                columns = (logits.argmax(-1), probabilities.amax(-1), probabilities.var(-1, correction=0))
+            else:
+                columns = (logits.view(-1),)
+            for index, *values in zip(batch, *(column.tolist() for column in columns), strict=True):
+                found[index] = GluePrediction(rows[index], *values)
         model.train(was_training)
         return [found[index] for index in range(len(rows))]
 
@@ -186,6 +192,10 @@ class GlueTask(Task):
 
     def is_right(self, prediction: GluePrediction) -> bool | None:
         return prediction.value == prediction.row["label"] if self.classes else None
+
+    def confidence(self, predictions: Sequence[GluePrediction]) -> float | None:
+        known = [each.variance for each in predictions if each.variance is not None]
+        return sum(known) / len(known) if known else None
 
     def numbers(self, prediction: GluePrediction) -> tuple[float, float]:
         return prediction.value, prediction.row["label"]

@@ -146,6 +146,10 @@ class Task(ABC):
         """What the predictions' probabilities are worth, see [`metrics.calibration_report`]; `None` if not known."""
         return None
 
+    def confidence(self, predictions: Sequence[Any]) -> float | None:
+        """Mean variance of the probabilities that each row's classes have; `None` where there are none."""
+        return None
+
     def describe(self, options: Mapping[str, Any]) -> str:
         """How was predicted, in a few words for a heading."""
         return ""
