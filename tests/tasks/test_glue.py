@@ -101,6 +101,10 @@ def test_it_is_evaluated_and_published(student, glue, tmp_path, capsys):
     right = sum(record["prediction"] == record["label"] for record in records)
     assert report == {"accuracy": right / 12, "num_examples": 12}
     assert records[0]["id"] == "dev-2" and 0.5 <= records[0]["score"] <= 1
+    # Of weights that are 0 nothing is left to be sure of.
+    assert 0 < found["confidence"] < 0.25
+    assert run("evaluate", glue, tmp_path / "sparse", "--model", student, "--random_sparsity=0.9", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["confidence"] != found["confidence"]
     card = ["card", "--model", str(student), "--stages", str(student), "--evaluations", str(tmp_path / "run")]
     assert main([*card, "--output_dir", str(tmp_path / "published"), "--model_id", "me/rte"]) == 0
     text = (tmp_path / "published" / "README.md").read_text(encoding="utf-8")
