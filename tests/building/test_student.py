@@ -6,6 +6,7 @@ import torch
 import hf_mwp
 from hf_mwp.building.solver import SolverArguments
 from hf_mwp.building.student import StudentArguments
+from hf_mwp.models.architecture import layer_parts
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
 
 
@@ -54,6 +55,12 @@ def test_students_of_a_teacher():
         student = hf_mwp.make_student(teacher, processor, tiny_rows(), student_start=start, **sizes)
         assert student.encoder.config.hidden_size == student.decoder.config.hidden_size == 8
         processor.check_model(student)
+    pruned = hf_mwp.make_student(teacher, processor, tiny_rows(), student_start="prune", student_sparsity=0.5)
+    assert sum(parts.num_heads for parts in layer_parts(pruned)) == 3
+    assert sum(parts.num_neurons for parts in layer_parts(pruned)) == 36
+    for fields in ({"student_sparsity": 0.5}, {"student_start": "prune", "student_layers": 1}):
+        with pytest.raises(ValueError, match="is for a pruned student|does nothing with `student_start=prune`"):
+            StudentArguments(**fields)
     assert all(torch.equal(value, before[name]) for name, value in teacher.state_dict().items())
 
 

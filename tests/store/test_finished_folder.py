@@ -26,6 +26,8 @@ def test_what_depends_on_something_else_has_another_folder(tmp_path):
     # Under the name of another one it is not done.
     one.path.rename(other.path)
     assert not other.is_done
+    with pytest.raises(ValueError, match="holds finished work of another run"):
+        other.check_own()
 
 
 def test_work_that_failed_goes_on_where_it_was(tmp_path):

@@ -135,6 +135,46 @@ def test_heads_are_pruned(glue, trained, tmp_path):
     assert AutoModelForSequenceClassification.from_pretrained(tmp_path).num_labels == 2
 
 
+def test_a_sparse_teacher_is_found(glue, trained, tmp_path, capsys):
+    options = [
+        "--teacher",
+        trained,
+        "--student_start=prune",
+        "--num_train_epochs=1",
+        "--sparsities",
+        "0.5",
+        *QUICK[:2],
+    ]
+    assert run("stark", glue, tmp_path, *options) == 0
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    trial, chosen = metrics["models"]
+    assert (metrics["trial"], metrics["chosen"]) == (trial, chosen) and metrics["chosen_sparsity"] == 0.5
+    assert (trial["heads"], chosen["heads"], chosen["neurons"]) == ([2, 2], [1, 1], [12, 12]) or sum(
+        chosen["heads"]
+    ) == 2
+    assert trial["teacher_parameters"] > chosen["teacher_parameters"]
+    right = [each["test"]["reports"]["all problems"]["accuracy"] for each in (chosen, trial, metrics["teacher"])]
+    assert metrics["gain_over_trial"]["test"] == right[0] - right[1] and metrics["test"] == chosen["test"]
+    # Of four heads and 48 neurons the student has three tenths.
+    student = AutoModelForSequenceClassification.from_pretrained(tmp_path)
+    assert sum(student.config.heads_per_layer) == 1 and student.config.id2label == dict(enumerate(CLASSES))
+    for picture in ("sparsities.png", "densities.png", "cumulative_densities.png"):
+        assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
+    assert "student, chosen" in capsys.readouterr().out
+    assert run("evaluate", glue, tmp_path / "run", "--model", tmp_path, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["reports"]["all problems"]["accuracy"] == right[0]
+
+
+def test_the_development_part_for_all(glue):
+    task = GlueTask(TaskArguments(task="rte", data_dir=str(glue), dev_for_all=True))
+    assert {part: len(rows) for part, rows in task.parts.items()} == {"train": 48, "validation": 12, "test": 12}
+    assert task.record()["scheme"] == "GLUE's development part as validation and as test"
+    with pytest.raises(ValueError, match="`validation_fraction` does nothing"):
+        TaskArguments(task="rte", dev_for_all=True, validation_fraction=0.2)
+    with pytest.raises(ValueError, match="give a `task`"):
+        TaskArguments(dev_for_all=True)
+
+
 def test_a_regression(glue, encoder, tmp_path, capsys):
     few = [*QUICK, "--max_steps=2", "--max_train_samples=16", "--eval_strategy=steps", "--eval_steps=2"]
     assert run("train", glue, tmp_path / "teacher", "--encoder", encoder, *few, task="stsb") == 0

@@ -19,11 +19,15 @@ from .console import of_equations, percent
 FIGURES = {
     "eval_answer_accuracy": "answers",
     "eval_equation_accuracy": "equations",
+    "eval_accuracy": "accuracy",
+    "eval_f1": "F1",
+    "eval_matthews": "Matthews",
+    "eval_spearman": "Spearman",
     "eval_mlm_loss": "masked words, loss",
     "eval_pos_f1": "tagging F1",
 }
 SECONDS_BETWEEN_LINES = 30.0  # while the teacher's outputs are cached
-SHARES = ("answers", "equations", "tagging F1")
+SHARES = ("answers", "equations", "accuracy", "F1", "Matthews", "Spearman", "tagging F1")
 
 
 class RichProgressCallback(TrainerCallback):

@@ -37,7 +37,7 @@ class StarkConfig(DistillationConfig):
             Runs may share it: what another one has finished is not done again.
         keep_caches (`bool`, *optional*, defaults to `False`):
             Without it the teacher's outputs go when the student that learned from them is finished; from a
-            `teacher_cache_dir` those of the sparse teachers alone, as other runs have the dense one.
+            `teacher_cache_dir` those of the sparse teachers alone, as other runs have the whole one.
 
     These defaults differ from [`DistillationConfig`], and are the paper's or its program's: `temperature=2.0`,
     `hidden_loss=None`, `embedding_weight=0.0`, `learning_rate=3e-5` (of 1e-5, 2e-5 and 3e-5), `weight_decay=0.01`,
@@ -92,6 +92,8 @@ class StarkConfig(DistillationConfig):
         for name in ("score_batch_size", "round_to"):
             if (value := getattr(self, name)) is not None and value < 1:
                 raise UsageError(f"`{name}` must be at least 1, not {value}.")
+        if self.push_to_hub:
+            raise UsageError("`push_to_hub` would push every student: push the chosen one, which `model` is then.")
         if self.keep_caches and not self.cache_teacher_outputs:
             raise UsageError("`keep_caches` keeps caches of teachers: set `cache_teacher_outputs`, or leave it out.")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -76,7 +77,8 @@ class StarkTrainer:
         scores ([`~pruning.UnitScores`], *optional*):
             Other scores of the teacher's heads and neurons, which then are not measured: `UnitScores.random(teacher)`
             is STARK-RAND.
-        objectives (`Sequence[Objective]`, *optional*): Another loss than that of [`StarkConfig`].
+        objectives (`Sequence[Objective]`, *optional*):
+            Another loss of the students than that of [`StarkConfig`]; units are scored by the same as without.
         compute_metrics (`Callable`, *optional*): As in `Trainer`, for models that are no solvers.
         on_trainer (`Callable`, *optional*):
             Called with the trainer of a student and the sparsity of its teacher, 0 for the trial student, before it
@@ -123,6 +125,8 @@ class StarkTrainer:
         on_scores: Callable[[Sequence[Any]], Iterable[Any]] | None = None,
     ) -> None:
         self.args = StarkConfig(output_dir="trainer_output") if args is None else args
+        if not isinstance(self.args, StarkConfig):
+            raise TypeError(f"`args` must be a `StarkConfig`, got `{type(args).__name__}`.")
         self.model, self.teacher_model, self.scores = model, teacher_model, scores
         self.processing_class, self.objectives = processing_class, objectives
         self.on_trainer, self.on_scores = on_trainer, on_scores
@@ -165,8 +169,7 @@ class StarkTrainer:
             self._teach(self._sparse_teacher(units), sparsity) if sparsity else self.trial
             for sparsity, units in removed.items()
         ]
-        best = max if self.trial.greater_is_better else min
-        self.chosen = best(self.students, key=lambda student: student.value)
+        self.chosen = max(self.students, key=_merit)
         self.model, self.state = self.chosen.load(), self.chosen.load_state()
         return self.chosen
 
@@ -233,6 +236,10 @@ class StarkTrainer:
             evaluated = trainer.evaluate()
             if trainer.is_world_process_zero():
                 metric = (trainer.args.metric_for_best_model or "loss").removeprefix("eval_")
+                if f"eval_{metric}" not in evaluated:
+                    raise UsageError(
+                        f"`metric_for_best_model`: evaluations give no {metric!r}, but {', '.join(evaluated)}."
+                    )
                 told = {"heads": heads, "neurons": neurons, "teacher_parameters": count_parameters(teacher)}
                 compared = {"metric": f"eval_{metric}", "greater_is_better": not metric.endswith("loss")}
                 if trainer.args.greater_is_better is not None:
@@ -305,6 +312,12 @@ class StarkTrainer:
         given = default_objectives(args) if self.objectives is None else self.objectives
         objectives = own_objectives(given, student, teacher)
         return DistillationTrainer(student, teacher, args, objectives=objectives, **(self._trainer_options | data))
+
+
+def _merit(student: StarkStudent) -> float:
+    """What is the higher the better; a figure that is no number is the worst."""
+    value = student.value if student.greater_is_better else -student.value
+    return -math.inf if math.isnan(value) else value
 
 
 def _units_left(teacher: nn.Module) -> list[list[int]]:

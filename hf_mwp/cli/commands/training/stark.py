@@ -59,6 +59,8 @@ def run(argv: list[str]) -> int:
         argv,
         common=COMMON,
     )
+    from transformers import set_seed
+
     if config.auto and args.scores == "random":
         raise UsageError("stark: --auto reads the density of knowledgeable scores: leave out --scores random.")
     console = make_console()
@@ -67,6 +69,8 @@ def run(argv: list[str]) -> int:
         folder.check_unused(args.overwrite)
         task = make_task(data_args)
         task.adapt(config)
+        # A student from random weights is the same one whenever it goes on.
+        set_seed(config.seed)
         teacher, processor = task.load_model(args.teacher)
         student, own = task.make_student(teacher, processor, student_args)
         if own is not processor:
@@ -77,18 +81,18 @@ def run(argv: list[str]) -> int:
         if task.validation is None or rows is None:
             part = "validation" if task.validation is None else args.score_part
             raise UsageError(f"stark: {task.name} has no {part} part, on which sparse teachers are found.")
+        config.disable_tqdm = True
+        trainer = make_trainer(task, args, config, student, teacher, processor, rows)
         task.tell(console)
         folder.begin()
         folder.write_json("data.json", task.record())
-        config.disable_tqdm = True
 
         def on_trainer(trainer: DistillationTrainer, sparsity: float) -> None:
             from ...terminal.progress import RichProgressCallback
 
-            name = f"teacher without {sparsity:.0%}" if sparsity else "trial student"
+            name = f"student, sparsity {sparsity:.0%}" if sparsity else "trial student"
             RichProgressCallback.attach(trainer, console, name)
 
-        trainer = make_trainer(task, args, config, student, teacher, processor, rows)
         trainer.on_trainer, trainer.on_scores = on_trainer, solving_bar(console, "Scoring")
         trainer.train()
         trainer.save_model(folder.path)
@@ -108,7 +112,7 @@ def run(argv: list[str]) -> int:
             metrics = metrics_of(task, trainer, measure) | {"scores": args.scores, "score_part": args.score_part}
             title = f"{Path(args.teacher).name} on {task.name}"
             console.print(student_table(task, metrics, title))
-            draw_sparsities(metrics, folder.path / PICTURE, title, task.metric)
+            draw_sparsities(task, metrics, folder.path / PICTURE, title)
             if trainer.knowledgeable is not None:
                 draw_scores(trainer.scores, folder.path, title)
             folder.finish(metrics)
@@ -207,7 +211,7 @@ def student_table(task: Task, metrics: Mapping[str, Any], title: str) -> Table:
     return make_table(f"{title}\n{remark}", headings, rows, right=[each for each in headings[1:] if each != "heads"])
 
 
-def draw_sparsities(metrics: Mapping[str, Any], path: Path, title: str, metric: str) -> None:
+def draw_sparsities(task: Task, metrics: Mapping[str, Any], path: Path, title: str) -> None:
     """Draws the students' figures over the sparsity of their teachers, beside that of the trial student."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -217,11 +221,12 @@ def draw_sparsities(metrics: Mapping[str, Any], path: Path, title: str, metric: 
     panel = picture.subplots()
     shares = [100 * model["sparsity"] for model in metrics["models"]]
     for number, part in enumerate(part for part in ("validation", "test") if part in metrics["trial"]):
-        figures = [100 * model[part]["reports"]["all problems"][metric] for model in metrics["models"]]
+        figures = [100 * figure(task, model, part) for model in metrics["models"]]
         panel.plot(shares, figures, "o-", color=f"C{number}", label=part)
         panel.axhline(figures[0], color=f"C{number}", linewidth=0.8, linestyle="--")
     panel.axvline(100 * metrics["chosen_sparsity"], color="grey", linewidth=0.8, linestyle=":", label="chosen")
-    panel.set(xlabel="of the teacher gone, %", ylabel=f"{metric.replace('_', ' ')} of the student, %", title=title)
+    panel.set(xlabel="of the teacher gone, %", ylabel=f"{task.metric.replace('_', ' ')} of the student, %")
+    panel.set_title(title)
     panel.grid(alpha=0.3)
     panel.legend()
     picture.savefig(path, dpi=120, metadata={"Software": None})

@@ -1,0 +1,268 @@
+import json
+
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification, TrainerCallback
+
+from hf_mwp import MwpSolver, StarkTrainer
+from hf_mwp.distillation import cut_student
+from hf_mwp.distillation.teachers.cache.fingerprint import hash_model
+from hf_mwp.models import MwpStudentForSequenceClassification
+from hf_mwp.pruning.gates import HeadGates
+from hf_mwp.pruning.sparse_teacher import (
+    KnowledgeableScores,
+    RemovedUnits,
+    UnitScores,
+    cut_teacher,
+    mask_teacher,
+    measure_scores,
+)
+from hf_mwp.trainers import DistillationTrainer
+from tests.pruning.encoders import tiny_encoder
+from tests.tiny import tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
+from tests.trainers.distilling import copy_of, pad, unchanged
+from tests.trainers.processes import launch
+from tests.trainers.stark.run_stark import FIELDS, arguments, of_classifier, teacher_and_student, train
+
+
+def batches(size=4):
+    rows = tiny_classifier_rows(10, seed=1)
+    return [pad(rows[start : start + size]) for start in range(0, len(rows), size)]
+
+
+def same(model, other):
+    return unchanged(model, copy_of(other))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A trainer of two sparsities that has trained, and the sparsities of the teachers, as they came."""
+    trained = []
+    folder = tmp_path_factory.mktemp("stark")
+    trainer = of_classifier(folder, on_trainer=lambda trainer, sparsity: trained.append(sparsity))
+    before = copy_of(trainer.teacher_model)
+    trainer.train()
+    assert unchanged(trainer.teacher_model, before)
+    assert all(each.requires_grad for each in trainer.teacher_model.parameters())
+    return trainer, trained
+
+
+def test_students_of_whole_and_sparse_teachers(whole):
+    trainer, trained = whole
+    assert trained == [0.0, 0.25, 0.5]
+    # Of twelve heads and sixty neurons a quarter and a half are gone.
+    students = [trainer.trial, *trainer.students]
+    assert [sum(each.heads) for each in students] == [12, 9, 6]
+    assert [sum(each.neurons) for each in students] == [60, 45, 30]
+    sizes = [each.teacher_parameters for each in students]
+    assert sizes[0] == sum(each.numel() for each in trainer.teacher_model.parameters()) > sizes[1] > sizes[2]
+    assert (
+        trainer.chosen.value == min(each.value for each in trainer.students) and trainer.chosen.metric == "eval_loss"
+    )
+    assert not [*trainer.stages_dir.glob("*/checkpoint-*")]
+
+
+def test_a_student_is_what_its_parts_make_of_it(whole, tmp_path):
+    trainer, _ = whole
+    teacher, student = teacher_and_student()
+    scores = measure_scores(teacher, batches(), trainer.trial.load()).combined(0.5)
+    for ours, theirs in zip(
+        (scores.heads, scores.neurons), (trainer.scores.heads, trainer.scores.neurons), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-7)
+    sparse = cut_teacher(teacher, RemovedUnits.lowest(scores, 0.5))
+    rows = {"train_dataset": tiny_classifier_rows(8), "eval_dataset": tiny_classifier_rows(10, seed=1)}
+    alone = DistillationTrainer(student, sparse, arguments(tmp_path), data_collator=pad, **rows)
+    alone.train()
+    assert same(trainer.students[1].load(), alone.model)
+
+
+def test_it_evaluates_and_saves_the_chosen_one(whole, tmp_path):
+    trainer, _ = whole
+    assert same(trainer.model, trainer.chosen.load())
+    assert trainer.evaluate()["eval_loss"] == pytest.approx(trainer.chosen.value)
+    assert trainer.state.global_step == 4 and any("loss_soft" in entry for entry in trainer.state.log_history)
+    trainer.save_model(tmp_path)
+    assert same(AutoModelForSequenceClassification.from_pretrained(tmp_path), trainer.model)
+
+
+def test_what_is_there_is_shared(whole):
+    before, _ = whole
+    names = {path.name for path in before.stages_dir.iterdir()}
+    teacher, _ = teacher_and_student()
+    random = UnitScores.random(teacher, seed=1)
+    runs = [
+        ({}, {}, []),
+        ({"sparsities": [0.0, 0.5]}, {}, []),
+        ({"tradeoff": 1.0, "sparsities": [0.25]}, {}, [0.25]),
+        ({"sparsities": [0.25]}, {"scores": random}, [0.25]),
+        ({"auto": True}, {}, [before.density.sparsity]),
+        ({"mask": True, "sparsities": [0.5]}, {}, [0.5]),
+    ]
+    for fields, kwargs, expected in runs:
+        trained = []
+        fields = {"stages_dir": str(before.stages_dir)} | fields
+        trainer = of_classifier("nowhere", fields, on_trainer=lambda _, s, t=trained: t.append(s), **kwargs)
+        trainer.train()
+        assert trained == expected and trainer.trial.folder == before.trial.folder
+        assert (trainer.knowledgeable is None) == bool(kwargs)
+    added = {path.name.split("-")[0] for path in before.stages_dir.iterdir() if path.name not in names}
+    assert added == {"sparse"}
+    # A masked teacher says what the cut one does, and is as large as the whole.
+    assert trainer.students[0].heads == before.students[1].heads
+    assert trainer.students[0].teacher_parameters == before.trial.teacher_parameters
+    assert trainer.students[0].value == pytest.approx(before.students[1].value, rel=1e-4)
+
+
+class Kill(TrainerCallback):
+    def on_step_begin(self, args, state, control, **kwargs):
+        if state.global_step == 3:
+            raise InterruptedError
+
+
+def test_killed_anywhere_it_goes_on_to_the_same_students(whole, tmp_path):
+    begun = []
+
+    def kill_at(stage):
+        def on_trainer(trainer, sparsity):
+            begun.append(sparsity)
+            if sparsity == stage:
+                trainer.add_callback(Kill())
+
+        return on_trainer
+
+    def no_scores(batches):
+        raise InterruptedError
+
+    for options in ({"on_trainer": kill_at(0.0)}, {"on_scores": no_scores}, {"on_trainer": kill_at(0.5)}):
+        with pytest.raises(InterruptedError):
+            of_classifier(tmp_path, **options).train()
+    # It had come to the end of the first of two epochs.
+    assert [len([*folder.glob("checkpoint-2")]) for folder in tmp_path.glob("stages/*")].count(1) == 1
+    trainer = of_classifier(tmp_path, on_trainer=lambda trainer, sparsity: begun.append(sparsity))
+    trainer.train()
+    assert begun == [0.0, 0.25, 0.5, 0.5]
+    for ours, theirs in zip((trainer.trial, *trainer.students), (whole[0].trial, *whole[0].students), strict=True):
+        assert ours.folder.name == theirs.folder.name and ours.value == theirs.value
+        assert same(ours.load(), theirs.load())
+
+
+def test_each_sparse_teacher_has_a_cache_of_its_own(whole, tmp_path):
+    fields = {"cache_teacher_outputs": True, "teacher_cache_dir": str(tmp_path / "caches")}
+
+    def cached():
+        manifests = (tmp_path / "caches").glob("*/manifest.json")
+        return {json.loads(path.read_text())["about"]["made_from"]["teacher"] for path in manifests}
+
+    # Random scores, so that it is known here what goes.
+    teacher, _ = teacher_and_student()
+    scores = UnitScores.random(teacher, seed=2)
+    removed = [RemovedUnits.lowest(scores, each) for each in FIELDS["sparsities"]]
+    trainer = of_classifier(tmp_path, {**fields, "keep_caches": True}, scores=scores)
+    trainer.train()
+    expected = {hash_model(each) for each in (teacher, *(cut_teacher(teacher, each) for each in removed))}
+    assert cached() == expected and len(expected) == 3
+    of_classifier(tmp_path, {**fields, "keep_caches": True, "mask": True, "sparsities": [0.5]}, scores=scores).train()
+    masked = hash_model(mask_teacher(teacher, removed[1]))
+    assert cached() == expected | {masked} and masked not in expected
+    # Not kept, that of the whole teacher is left, which other runs learn from.
+    other = {**fields, "seed": 1, "teacher_cache_dir": str(tmp_path / "others"), "sparsities": [0.5]}
+    of_classifier(tmp_path, other, scores=scores).train()
+    assert len([*(tmp_path / "others").glob("*/manifest.json")]) == 1
+    # In the student's own folder nothing is left.
+    del other["teacher_cache_dir"]
+    trainer = of_classifier(tmp_path, {**other, "seed": 2}, scores=scores)
+    trainer.train()
+    assert not [*trainer.stages_dir.glob("*/teacher_cache")]
+
+
+def test_a_regression(tmp_path):
+    rows = [row | {"labels": row["labels"] / 2} for row in tiny_classifier_rows(10)]
+    teacher = tiny_encoder("bert", "ForSequenceClassification", num_labels=1)
+    student = MwpStudentForSequenceClassification.from_encoder(teacher, layers=1)
+    fields = {"prediction_loss": "mse", "sparsities": [0.5], "per_example": True, "round_to": 2}
+    # Nothing is so much better: each student stops after its second epoch of five.
+    fields |= {"num_train_epochs": 5, "early_stopping_patience": 1, "early_stopping_threshold": 100.0}
+    args = arguments(tmp_path, **fields)
+    trainer = StarkTrainer(student, teacher, args, pad, rows[:6], rows[6:])
+    student = trainer.train()
+    assert student.model_class is MwpStudentForSequenceClassification and student.load().num_labels == 1
+    assert sum(student.heads) == 6 and all(count % 2 == 0 for count in student.neurons)
+    assert trainer.knowledgeable.about["per_example"] and "eval_loss" in student.metrics
+    assert [each.load_state().global_step for each in (trainer.trial, student)] == [4, 4]
+
+
+def test_a_solver(tmp_path):
+    processor, rows = tiny_processor(), tiny_rows(10)
+    teacher = tiny_solver(processor, layers=2)
+    trainer = StarkTrainer(
+        cut_student(teacher, 1), teacher, arguments(tmp_path, sparsities=[0.5]), None, rows[:8], rows[8:], processor
+    )
+    student = trainer.train()
+    assert student.metric == "eval_answer_accuracy" and student.greater_is_better
+    assert sum(student.heads) == 2 and isinstance(trainer.model, MwpSolver)
+    trainer.save_model()
+    assert same(MwpSolver.from_pretrained(tmp_path), student.load())
+
+
+def test_two_processes_score_as_one(tmp_path):
+    run = {"output_dir": str(tmp_path), "args": {"ddp_backend": "gloo", "sparsities": [0.5]}}
+    run["args"]["per_device_train_batch_size"] = 2
+    done = launch(train, [run], processes=2)
+    assert done.returncode == 0, done.stderr[-3000:]
+    ((trial,), (scores,), (_,)) = ([*tmp_path.glob(f"stages/{name}-*")] for name in ("trial", "scores", "sparse"))
+    teacher, _ = teacher_and_student()
+    found = KnowledgeableScores.load(scores)
+    alone = measure_scores(teacher, batches(), MwpStudentForSequenceClassification.from_pretrained(trial))
+    for ours, theirs in ((found.expressiveness, alone.expressiveness), (found.friendliness, alone.friendliness)):
+        assert torch.equal(ours.heads, theirs.heads) and torch.equal(ours.neurons, theirs.neurons)
+
+
+def gated():
+    teacher = teacher_and_student()[0]
+    HeadGates(teacher)
+    return teacher
+
+
+@pytest.mark.parametrize(
+    ("fields", "changes", "message"),
+    [
+        ({}, {"eval_dataset": None}, "Students are compared on one `eval_dataset`"),
+        ({}, {"eval_dataset": {"a": tiny_classifier_rows(2)}}, "Students are compared on one `eval_dataset`"),
+        ({}, {"train_dataset": None}, "from a `train_dataset`"),
+        ({}, {"score_dataset": []}, "scored on `score_dataset`, and it has no rows"),
+        ({"sparsities": [0.99]}, {}, "leaves an empty teacher"),
+        ({}, {"scores": UnitScores.random(tiny_encoder("bert", num_hidden_layers=2))}, "they are another teacher's"),
+        ({}, {"teacher_model": gated()}, "The teacher has gates"),
+        (
+            {},
+            {
+                "teacher_model": tiny_encoder("bert", "ForSequenceClassification", num_labels=2),
+                "train_dataset": [row | {"labels": row["labels"] % 2} for row in tiny_classifier_rows(8)],
+            },
+            "must have the same classes",
+        ),
+        ({}, {"teacher_model": tiny_encoder("bert", "ForSequenceClassification", vocab_size=50)}, "embeds 40 tokens"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_any_training(fields, changes, message, tmp_path):
+    def begin(trainer, sparsity):
+        raise AssertionError("a training has begun")
+
+    with pytest.raises(ValueError, match=message):
+        of_classifier(tmp_path, fields, on_trainer=begin, **changes).train()
+
+
+def test_other_arguments_and_folders_of_other_runs_are_refused(whole, tmp_path):
+    trainer, _ = whole
+    with pytest.raises(TypeError, match="must be a `StarkConfig`"):
+        StarkTrainer(trainer.model, trainer.teacher_model, object())
+    with pytest.raises(ValueError, match="call `train`"):
+        _ = of_classifier(tmp_path).density
+    fields = {"stages_dir": str(tmp_path)}
+    record = {"fingerprint": "another", "seconds": 1.0}
+    (tmp_path / trainer.trial.folder.name).mkdir()
+    (tmp_path / trainer.trial.folder.name / "stage.json").write_text(json.dumps(record))
+    with pytest.raises(ValueError, match=f"{trainer.trial.folder.name} holds finished work of another run"):
+        of_classifier(tmp_path, fields).train()
+    assert json.loads((tmp_path / trainer.trial.folder.name / "stage.json").read_text()) == record

@@ -1,0 +1,50 @@
+from types import SimpleNamespace
+
+import pytest
+
+from hf_mwp.distillation.objectives import HardLabels, SoftLabels
+from hf_mwp.store.finished_folder import FinishedFolder
+from hf_mwp.trainers import DistillationConfig
+from hf_mwp.trainers.stage_folders import describe_training, digest_of_rows, fill_together
+
+
+ROWS = [{"input_ids": [1, 2]}, {"input_ids": [3]}]
+
+
+def digest(folder, rows=ROWS, eval_rows=None, methods=(), free=(), counted=(), **fields):
+    args = DistillationConfig(output_dir=str(folder), use_cpu=True, report_to="none", **fields)
+    data = {"train_dataset": rows, "eval_dataset": eval_rows, "data_collator": None, "processing_class": None}
+    return describe_training(args, data, methods, free, counted)
+
+
+def test_what_a_training_depends_on(tmp_path):
+    before = digest(tmp_path)
+    # Places, logs and devices do not count, nor what only the loop reads.
+    assert digest(tmp_path / "other", logging_steps=3, per_device_eval_batch_size=2) == before
+    assert digest(tmp_path, temperature=3.0, free=["temperature"]) == digest(tmp_path, free=["temperature"])
+    others = [
+        digest(tmp_path, temperature=3.0),
+        digest(tmp_path, rows=ROWS[:1]),
+        digest(tmp_path, eval_rows=ROWS),
+        digest(tmp_path, methods=[SoftLabels()]),
+        digest(tmp_path, methods=[HardLabels()]),
+    ]
+    assert len({before, *others}) == 6
+    counted = {"counted": ["save_total_limit"]}
+    assert digest(tmp_path, save_total_limit=2) == before
+    assert digest(tmp_path, save_total_limit=2, **counted) != digest(tmp_path, **counted)
+
+
+def test_rows_of_one_part_are_not_those_of_another():
+    assert digest_of_rows({"a": ROWS, "b": None}) != digest_of_rows({"a": None, "b": ROWS})
+
+
+def test_filled_with_something_else_it_is_refused(tmp_path):
+    one_process, calls = SimpleNamespace(distributed_state=None), []
+    folder = FinishedFolder(tmp_path / "trial", "abc")
+    for _ in range(2):
+        fill_together(folder, lambda: calls.append(1), one_process)
+    assert calls == [1]
+    with pytest.raises(ValueError, match="holds finished work of another run"):
+        fill_together(FinishedFolder(tmp_path / "trial", "def"), lambda: calls.append(2), one_process)
+    assert calls == [1] and folder.is_done
