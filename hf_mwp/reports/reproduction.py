@@ -288,6 +288,7 @@ class Reproduction:
                 | ({"missing": self.missing[each.name]} if each.name in self.missing else {})
                 | ({"part_of": pooled[each.name]} if each.name in pooled else {})
                 | ({"metric": each.metric} if each.metric else {})
+                | ({"optional": True} if each.optional else {})
                 for each in table.columns.values()
             ],
             arms=[

@@ -343,6 +343,7 @@ def test_arms_read_stages_and_figures_of_their_own(tmp_path):
     # F1 of three found of which two are right, and of all: 80 % and 100 %.
     told = to_markdown(TableResult.load(tmp_path / "r.json"))
     assert "- near minus far, answer: -20.00, 95 % interval" in told and "(4 pairs of examples" in told
+    assert "near minus far, share" not in told
 
 
 def test_a_stage_that_there_is_not_is_named(tmp_path):

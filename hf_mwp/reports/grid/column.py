@@ -34,7 +34,8 @@ class Column:
             Its keys there, such as `"test/reports/all problems/answer_accuracy"`; of several, the first that is there.
             `"stage_seconds"` is the time that the stage took.
             `${name}` in them is a variable of the recipe: arms may read different figures of one stage.
-        optional (`bool`, *optional*, defaults to `False`): Arms without the figure leave it empty, and do not fail.
+        optional (`bool`, *optional*, defaults to `False`): Arms without the figure leave it empty, and it is
+            not compared.
         count (`str` or `list[str]`, *optional*): Keys of the number of problems that the figure is a share of.
         outcomes (`str`, *optional*):
             Keys of a text of 0 and 1, what became of each problem, from which intervals are made.

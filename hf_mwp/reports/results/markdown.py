@@ -61,7 +61,9 @@ def _differences(result: TableResult) -> list[str]:
     """A line on each arm and column that can be compared with those of another arm."""
     # Of folds that are taken together, the whole is told.
     columns = [
-        shown for shown, each in zip(result.shown_columns, result.columns, strict=True) if "part_of" not in each
+        shown
+        for shown, each in zip(result.shown_columns, result.columns, strict=True)
+        if not {"part_of", "optional"} & {*each}
     ]
     by_name, lines = {arm.name: arm for arm in result.arms}, []
     for arm in result.arms:
