@@ -205,15 +205,13 @@ class StarkTrainer:
         if not len(self.score_dataset):
             raise UsageError("Heads and neurons are scored on `score_dataset`, and it has no rows.")
         check_no_gates(self.teacher_model)
-        if self.scores is not None:
+        highest = 0.0 if self.args.auto else self.args.sparsities[-1]
+        if self.scores is None:
+            # How many go, rounding aside, does not depend on which.
+            RemovedUnits.lowest(UnitScores.random(self.teacher_model), highest)
+        else:
             self.scores.check_fits(self.teacher_model)
-        # How many go, rounding aside, does not depend on which.
-        known = UnitScores.random(self.teacher_model) if self.scores is None else self.scores
-        for sparsity in () if self.args.auto else self.args.sparsities:
-            if self.scores is None:
-                RemovedUnits.lowest(known, sparsity)
-            else:
-                self._removed(known, sparsity)
+            self._removed(self.scores, highest)
 
     # Stages
 
