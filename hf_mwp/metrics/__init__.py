@@ -8,6 +8,7 @@ from ..lazy_names import lazy_names
 
 _MODULES = {
     "FAILURE_REASONS": "failure_reasons",
+    "GLUE_FIGURES": "glue",
     "AnswerAccuracy": "answer_accuracy",
     "EquationAccuracy": "equation_accuracy",
     "Latency": "latency",

@@ -68,3 +68,12 @@ def _checked(predictions: Sequence, labels: Sequence) -> tuple[np.ndarray, np.nd
     if len(predictions) != len(labels) or not len(labels):
         raise ValueError(f"Predictions and labels must be equally many: got {len(predictions)} and {len(labels)}.")
     return np.asarray(predictions), np.asarray(labels)
+
+
+# By their names in reports.
+GLUE_FIGURES = {
+    "accuracy": share_right,
+    "f1": f1_of_positive,
+    "matthews": matthews_correlation,
+    "spearman": spearman_correlation,
+}

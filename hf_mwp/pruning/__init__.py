@@ -33,6 +33,7 @@ _MODULES = {
     "prune_neurons": "cutting",
     "rows_of": "importance_heatmap",
     "scores_of": "importance_heatmap",
+    "zero_random_weights": "sparse_teacher",
     "zero_weights": "sparse_teacher",
 }
 

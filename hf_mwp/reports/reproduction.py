@@ -31,7 +31,7 @@ class Reproduction:
         table ([`Table`]): The table.
         output_dir (`str` or `Path`): Folder of the stages.
         budget (`str`, *optional*): One of the recipe's budgets; the recipe's own by default.
-        seeds (`Sequence[int]`, *optional*): Seeds of each arm; that of the recipe by default.
+        seeds (`Sequence[int]`, *optional*): Seeds of each arm; those of the table, or that of the recipe, by default.
         arms (`Sequence[str]`, *optional*): Arms to run; of the others, those that are there already are read.
         changes (`Mapping[str, Any]`, *optional*): Changes of the recipe; the table's arms win over them.
         environment (`Mapping[str, Any]`, *optional*): Versions and machine, for the results.
@@ -60,7 +60,9 @@ class Reproduction:
         self.budget = str(budget or table.recipe.get("budget"))
         self.teacher_stage = table.content.get("teacher_stage", "teacher")
         self.variables = self._recipe(next(iter(table.arms.values())), None).variables
-        self.seeds = list(seeds or [self.variables.get("seed", 42)])
+        self.seeds = list(seeds or table.seeds(self.budget) or [self.variables.get("seed", 42)])
+        counts = {arm.name: None if seeds else arm.seeds.get(self.budget) for arm in table.arms.values()}
+        self._seeds_of = {arm: self.seeds[:count] for arm, count in counts.items()}
         self._failed: dict[str, str] = {}
         self._obstacles: dict[tuple[str, int], str | None] = {}
         self._stages: dict[tuple[str, int], list[Stage]] = {}
@@ -78,16 +80,19 @@ class Reproduction:
     @cached_property
     def recipes(self) -> dict[tuple[str, int], Recipe]:
         """The recipe of each arm with each seed, in the order in which they are run, without changes of columns."""
-        return {(arm.name, seed): self._recipe(arm, seed) for seed in self.seeds for arm in self.table.arms.values()}
+        arms = self.table.arms.values()
+        return {
+            (arm.name, seed): self._recipe(arm, seed)
+            for seed in self.seeds
+            for arm in arms
+            if seed in self._seeds_of[arm.name]
+        }
 
     def stages(self, arm: str, seed: int) -> list[Stage]:
         """The stages of an arm in the order in which they are run, those of all columns."""
         if (arm, seed) not in self._stages:
-            needed = [
-                stage
-                for column in self._measured()
-                for stage in self._recipe_of(column, arm, seed).wanted([column.stage])
-            ]
+            recipes = [(column, self._recipe_of(column, arm, seed)) for column in self._measured()]
+            needed = [each for column, recipe in recipes for each in recipe.wanted([self._stage_of(column, recipe)])]
             self._stages[arm, seed] = list({stage.folder: stage for stage in needed}.values())
         return self._stages[arm, seed]
 
@@ -138,6 +143,12 @@ class Reproduction:
             self._changed[key] = self._recipe(self.table.arms[arm], seed, column)
         return self._changed[key]
 
+    def _stage_of(self, column: Column, recipe: Recipe) -> str:
+        """The stage that a column is read from."""
+        name = column.resolved(recipe.variables).stage
+        check_name(name, recipe.stages, "stage", f"{self.table.name}, column {column.name!r}")
+        return name
+
     def _obstacle(self, arm: Arm, seed: int) -> str | None:
         if arm.missing is not None:
             return arm.missing
@@ -150,11 +161,12 @@ class Reproduction:
             layers = count_layers(recipe, self.teacher_stage, stages)
             if layers is not None and layers < arm.layers:
                 return f"the encoder has {layers} layers, {arm.layers} are needed"
-        for other in self.table.arms:
-            if other == arm.name:
+        for other in self.table.arms.values():
+            if other.name == arm.name:
                 break
-            if self._reads(other, seed) == self._reads(arm.name, seed):
-                return f"what it changes is not used, so that it is the same as {other!r}"
+            is_run = other.missing is None and seed in self._seeds_of[other.name]
+            if is_run and self._reads(other.name, seed) == self._reads(arm.name, seed):
+                return f"what it changes is not used, so that it is the same as {other.name!r}"
         return None
 
     def _reads(self, arm: str, seed: int) -> list[Any]:
@@ -217,14 +229,18 @@ class Reproduction:
         self._measure(arm, run)
         for column in self._measured():
             recipe = self._recipe_of(column, arm.name, run.seed)
-            stage, own = recipe.stages[column.stage], column.resolved(recipe.variables)
+            stage, own = recipe.stages[self._stage_of(column, recipe)], column.resolved(recipe.variables)
             if stage.is_done:
-                run.figures[column.name] = round(own.read(stage.metrics), 4)
-                count, outcomes = own.read_count(stage.metrics), own.read_outcomes(stage.metrics)
-                if count is not None:
-                    run.counts[column.name] = count
-                if outcomes is not None:
-                    run.outcomes[column.name] = outcomes
+                metrics = {**stage.metrics, "stage_seconds": stage.finished.record["seconds"]}
+                figure = own.read(metrics)
+                for kept, found in (
+                    (run.figures, None if figure is None else round(figure, 4)),
+                    (run.counts, own.read_count(metrics)),
+                    (run.outcomes, own.read_outcomes(metrics)),
+                    (run.examples, own.read_examples(metrics)),
+                ):
+                    if found is not None:
+                        kept[column.name] = found
         every = self.stages(arm.name, run.seed)
         for stage in every:
             if stage.is_done:
@@ -271,15 +287,24 @@ class Reproduction:
                 {"name": each.name, "title": each.title, "unit": each.unit}
                 | ({"missing": self.missing[each.name]} if each.name in self.missing else {})
                 | ({"part_of": pooled[each.name]} if each.name in pooled else {})
+                | ({"metric": each.metric} if each.metric else {})
+                | ({"optional": True} if each.optional else {})
                 for each in table.columns.values()
             ],
             arms=[
-                ArmResult(arm.name, arm.title, dict(arm.paper), arm.note, x=self._place(arm))
+                ArmResult(
+                    arm.name,
+                    arm.title,
+                    dict(arm.paper),
+                    arm.note,
+                    x=self._place(arm),
+                    compare_with=arm.compare_with or "",
+                )
                 for arm in table.arms.values()
             ],
             x=table.x or "",
             compare_with=table.compare_with or "",
-            data=f"{without_folder(self.variables.get('dataset'))}, {self._training_size()}",
+            data=f"{', '.join(self._data_sets())}, {self._training_size()}",
             changes=without_folder(self.changes | ({"launch": self.launch} if self.launch else {})),
             environment=self.environment,
         )
@@ -293,6 +318,13 @@ class Reproduction:
             return float(value)
         except (TypeError, ValueError):
             raise ReportError(f"arm {arm.name!r}: the variable {self.table.x!r} is no number: {value!r}.") from None
+
+    def _data_sets(self) -> list[str]:
+        """Names of the data sets or tasks of the columns."""
+        arm = next(iter(self.table.arms))
+        variables = [self._recipe_of(column, arm, self.seeds[0]).variables for column in self._measured()]
+        names = [each.get("dataset") or each.get("task") for each in variables or [self.variables]]
+        return list(dict.fromkeys(str(without_folder(name)) for name in names))
 
     def _training_size(self) -> str:
         """How many problems the stages of the arms learn from, in words."""

@@ -29,7 +29,7 @@ def describe_teacher(recipe: Recipe, stage: str, stages: Mapping[str, Stage]) ->
         encoder = folder.name if layers is None else f"{folder.name}, {layers} layers"
     steps, epochs = options.get("max_steps"), options.get("num_train_epochs", 3)
     length = f"{steps} steps" if steps and steps > 0 else f"{epochs} epoch{'' if epochs == 1 else 's'}"
-    data = without_folder(options.get("dataset", "pretraining"))
+    data = without_folder(options.get("dataset") or options.get("task") or "pretraining")
     return f"{encoder}, {data}, {length}"
 
 

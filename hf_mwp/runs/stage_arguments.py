@@ -12,7 +12,7 @@ from ..building.model_sources import find_encoder
 from ..building.pretraining import PretrainingArguments
 from ..building.solver import SolverArguments
 from ..building.student import StudentArguments, TeacherArguments
-from ..option_checks import check_at_least_one, check_given
+from ..option_checks import check_at_least_one, check_given, check_share
 from ..option_roles import CommandOption, Role, option, options_in
 from ..solving.search_options import RankedSearchOptions, SearchOptions
 from ..tasks.data_options import DataArguments, MeasuredTaskArguments, TaskArguments
@@ -180,11 +180,16 @@ class EvaluateArguments(RankedSearchOptions):
     output_dir: str | None = option(
         None, "Folder for the predictions, the figures (metrics.json) and a picture (reliability.png)."
     )
+    random_sparsity: float = option(
+        0.0, "Share of the weights of the encoder's layers to set to 0 at random first (the pilot study of STARK)."
+    )
+    seed: int = option(0, "Seed of the choice of these weights.")
     half_precision: bool = option(False, "Round the weights first, as `hf-mwp card` does for the published folder.")
     json: bool = option(False, "Print the figures as one JSON object instead of tables.", Role.TOLD)
 
     def __post_init__(self):
         check_at_least_one(self, "num_beams", "batch_size", "max_decode_length")
+        check_share(self, "random_sparsity")
         if self.model is None:
             raise ValueError(
                 "a `model` and a `dataset` must be given: what solves, and what it is measured on, for example "

@@ -60,6 +60,22 @@ class Evaluation:
         return "" if None in right else "".join("01"[each] for each in right)
 
     @property
+    def examples(self) -> dict[str, str]:
+        """`predictions` and `labels` of the rows, numbers in a line with six digits; empty for a task without any."""
+        numbers = [self.task.numbers(prediction) for prediction in self.predictions]
+        if not numbers or None in numbers:
+            return {}
+        return {
+            name: " ".join(f"{number:.6g}" for number in column)
+            for name, column in zip(("predictions", "labels"), zip(*numbers, strict=True), strict=True)
+        }
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The figures with what became of each row, from which models are compared row by row."""
+        return self.figures | {"outcomes": self.outcomes, "examples": self.examples}
+
+    @property
     def heading(self) -> str:
         """Part, split and options in words."""
         described = self.task.describe(self.options)

@@ -38,11 +38,13 @@ class GluePrediction:
         row (`Mapping[str, Any]`): The row, see [`load_glue`].
         value (`float`): The number of the class that it chose, or its value in a regression.
         probability (`float`, *optional*): Of that class.
+        variance (`float`, *optional*): Of the probabilities of all classes.
     """
 
     row: Mapping[str, Any]
     value: float
     probability: float | None = None
+    variance: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -144,24 +146,37 @@ class GlueTask(Task):
             with torch.inference_mode():
                 inputs = collate([encoded[index] for index in batch]).to(model.device)
                 logits = model(**inputs).logits.float()
-            shares, chosen = logits.softmax(-1).max(-1) if self.classes else (logits, logits)
-            for index, share, value in zip(batch, shares.view(-1).tolist(), chosen.view(-1).tolist(), strict=True):
-                found[index] = GluePrediction(rows[index], value, share if self.classes else None)
+            if self.classes:
+                probabilities = logits.softmax(-1)
+                columns = (logits.argmax(-1), probabilities.amax(-1), probabilities.var(-1, correction=0))
+            else:
+                columns = (logits.view(-1),)
+            for index, *values in zip(batch, *(column.tolist() for column in columns), strict=True):
+                found[index] = GluePrediction(rows[index], *values)
         model.train(was_training)
         return [found[index] for index in range(len(rows))]
 
     def report(self, predictions: Sequence[GluePrediction]) -> dict[str, float]:
-        """The task's figures, its first one before the others, and `num_examples`."""
-        values, labels = [each.value for each in predictions], [each.row["label"] for each in predictions]
-        return (self._figures(values, labels) if predictions else {}) | {"num_examples": len(predictions)}
+        """
+        The task's figures, its first one before the others, and `num_examples`; of MNLI's matched and mismatched rows
+        also apart, such as `accuracy_matched`.
+        """
+        found = self._figures_of(predictions)
+        for part in GLUE_SOURCES[self.name].dev:
+            rows = [each for each in predictions if each.row["id"].startswith(f"{part}-")]
+            if len(rows) < len(predictions):
+                found |= {f"{name}{part.removeprefix('dev')}": value for name, value in self._figures_of(rows).items()}
+        return found | {"num_examples": len(predictions)}
+
+    def _figures_of(self, predictions: Sequence[GluePrediction]) -> dict[str, float]:
+        numbers = [self.numbers(each) for each in predictions]
+        return self._figures(*zip(*numbers, strict=True)) if numbers else {}
 
     def _figures(self, values: Sequence[float], labels: Sequence[float]) -> dict[str, float]:
-        from ..metrics import f1_of_positive, matthews_correlation, share_right, spearman_correlation
+        from ..metrics import GLUE_FIGURES
 
-        if not self.classes:
-            return {"spearman": spearman_correlation(values, labels)}
-        first = {"f1": f1_of_positive, "matthews": matthews_correlation, "accuracy": share_right}[self.metric]
-        return {self.metric: first(values, labels), "accuracy": share_right(values, labels)}
+        names = dict.fromkeys((self.metric, *(["accuracy"] if self.classes else ())))
+        return {name: GLUE_FIGURES[name](values, labels) for name in names}
 
     def cells(self, report: Mapping[str, float]) -> dict[str, str]:
         counted = {"examples": f"{report['num_examples']:,}"}
@@ -177,6 +192,13 @@ class GlueTask(Task):
 
     def is_right(self, prediction: GluePrediction) -> bool | None:
         return prediction.value == prediction.row["label"] if self.classes else None
+
+    def confidence(self, predictions: Sequence[GluePrediction]) -> float | None:
+        known = [each.variance for each in predictions if each.variance is not None]
+        return sum(known) / len(known) if known else None
+
+    def numbers(self, prediction: GluePrediction) -> tuple[float, float]:
+        return prediction.value, prediction.row["label"]
 
     def texts(self, rows):
         return ["\n".join(filter(None, (row["sentence1"], row["sentence2"]))) for row in rows]

@@ -146,6 +146,10 @@ class Task(ABC):
         """What the predictions' probabilities are worth, see [`metrics.calibration_report`]; `None` if not known."""
         return None
 
+    def confidence(self, predictions: Sequence[Any]) -> float | None:
+        """Mean variance of the probabilities that each row's classes have; `None` where there are none."""
+        return None
+
     def describe(self, options: Mapping[str, Any]) -> str:
         """How was predicted, in a few words for a heading."""
         return ""
@@ -160,6 +164,10 @@ class Task(ABC):
 
     def is_right(self, prediction: Any) -> bool | None:
         """Whether a prediction is right; `None` where there is more than right and wrong."""
+        return None
+
+    def numbers(self, prediction: Any) -> tuple[float, float] | None:
+        """A prediction and its label as numbers, of which figures can be made anew; `None` if they are none."""
         return None
 
     def texts(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:

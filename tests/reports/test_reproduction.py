@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hf_mwp.reports import ReportError, Reproduction, Table
+from hf_mwp.reports import ReportError, Reproduction, Table, TableResult
 from hf_mwp.reports.results.markdown import to_markdown
 from tests.reports.grids import RECIPE, TABLE, Commands, write_table
 
@@ -301,3 +301,63 @@ def test_arms_that_read_different_figures_of_one_stage(tmp_path):
     assert "last minus dense, all: +50.00, 95 % interval" in to_markdown(result)
     assert "(6 pairs of problems, bootstrap over problems)" in to_markdown(result)
     assert "last minus dense, fold0" not in to_markdown(result)
+
+
+def test_arms_read_stages_and_figures_of_their_own(tmp_path):
+    column = {
+        "stage": "${reads}",
+        "figure": "${student}accuracy",
+        "examples": "${student}examples",
+        "metric": "f1",
+    }
+    table = {
+        "variables": {"reads": "evaluate", "student": "test/", "extra": None},
+        "columns": {
+            "answer": column,
+            "share": {"stage": "${reads}", "figure": "test/share", "optional": True},
+            "hours": {"stage": "${reads}", "figure": "stage_seconds", "unit": "h"},
+        },
+        "arms": {"far": {}, "near": {"changes": {"reads": "teacher", "student": ""}, "compare_with": "far"}},
+    }
+
+    class Both(Commands):
+        def train(self, argv):
+            options, folder = self.options(argv)
+            examples = {"predictions": "1 0 1 1", "labels": "1 0 0 1"}
+            (folder / "metrics.json").write_text(json.dumps({"accuracy": 0.25, "examples": examples}))
+
+        def evaluate(self, argv):
+            options, folder = self.options(argv)
+            examples = {"predictions": "1 0 0 1", "labels": "1 0 0 1"}
+            found = {"accuracy": 0.5, "share": 0.1, "examples": examples}
+            (folder / "metrics.json").write_text(json.dumps({"test": found}))
+
+    commands = Both()
+    result = reproduce(tmp_path, commands, table=table)
+    assert figures(result) == {"far": 50.0, "near": 25.0}
+    assert figures(result, "share") == {"far": 10.0, "near": None}
+    seconds = result.arms[0].runs[0].stages[-1]["seconds"]
+    assert figures(result, "hours")["far"] == round(seconds / 3600, 4)
+    assert commands.ran == ["base", "teacher", "evaluate"]
+    result.save(tmp_path / "r.json")
+    # F1 of three found of which two are right, and of all: 80 % and 100 %.
+    told = to_markdown(TableResult.load(tmp_path / "r.json"))
+    assert "- near minus far, answer: -20.00, 95 % interval" in told and "(4 pairs of examples" in told
+    assert "near minus far, share" not in told
+
+
+def test_a_stage_that_there_is_not_is_named(tmp_path):
+    columns = {"answer": {"stage": "${reads}", "figure": "a"}}
+    with pytest.raises(ReportError, match="column 'answer': unknown stage 'evalute'. Did you mean 'evaluate'"):
+        reproduce(tmp_path, Commands(), table={"columns": columns, "variables": {"reads": "evalute", "extra": None}})
+
+
+def test_a_table_may_have_seeds_and_arms_fewer_of_them(tmp_path):
+    table = {
+        "seeds": {"normal": [42, 43]},
+        "arms": {**TABLE["arms"], "one": {"changes": {"layers": 1}, "seeds": {"normal": 1}}},
+    }
+    result = reproduce(tmp_path, Commands(), table=table)
+    assert result.seeds == [42, 43] and [len(arm.runs) for arm in result.arms] == [1, 2, 2]
+    assert [len(arm.runs) for arm in reproduce(tmp_path, Commands(), table=table, budget="quick").arms] == [1, 1, 1]
+    assert [len(arm.runs) for arm in reproduce(tmp_path, Commands(), table=table, seeds=[1, 2]).arms] == [2, 2, 2]

@@ -13,7 +13,7 @@ from hf_mwp.cli.main import main
 from hf_mwp.models import MwpStudentForSequenceClassification
 from hf_mwp.tasks.data_options import TaskArguments
 from hf_mwp.tasks.evaluation import evaluate_part
-from hf_mwp.tasks.glue import GlueTask
+from hf_mwp.tasks.glue import GluePrediction, GlueTask
 from hf_mwp.trainers import DistillationConfig, SolverConfig
 from hf_mwp.usage_error import UsageError
 from tests.tiny import TEMPLATES, tiny_classifier, tiny_tokenizer
@@ -68,6 +68,9 @@ def student(glue, trained, tmp_path_factory):
 def test_a_classifier_is_trained(trained):
     metrics = json.loads((trained / "metrics.json").read_text())
     assert [*metrics["test"]["reports"]["all problems"]] == ["accuracy", "num_examples"]
+    # Each row is kept, so that models can be compared row by row.
+    kept = [text.split() for text in metrics["test"]["examples"].values()]
+    assert metrics["test"]["outcomes"] == "".join(str(int(ours == label)) for ours, label in zip(*kept, strict=True))
     assert metrics["test"]["scheme"].startswith("10% of GLUE's training part held out as validation")
     assert metrics["best_model_checkpoint"] and "num_beams" not in metrics["test"]
     record = json.loads((trained / "data.json").read_text())
@@ -98,6 +101,10 @@ def test_it_is_evaluated_and_published(student, glue, tmp_path, capsys):
     right = sum(record["prediction"] == record["label"] for record in records)
     assert report == {"accuracy": right / 12, "num_examples": 12}
     assert records[0]["id"] == "dev-2" and 0.5 <= records[0]["score"] <= 1
+    # Of weights that are 0 nothing is left to be sure of.
+    assert 0 < found["confidence"] < 0.25
+    assert run("evaluate", glue, tmp_path / "sparse", "--model", student, "--random_sparsity=0.9", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["confidence"] != found["confidence"]
     card = ["card", "--model", str(student), "--stages", str(student), "--evaluations", str(tmp_path / "run")]
     assert main([*card, "--output_dir", str(tmp_path / "published"), "--model_id", "me/rte"]) == 0
     text = (tmp_path / "published" / "README.md").read_text(encoding="utf-8")
@@ -209,6 +216,15 @@ def test_the_figures_of_a_task(glue, name, figures):
     task = task_of(glue, name)
     assert [*task.card()["metrics"]] == figures and [*task._figures([1, 0], [1, 0])] == figures
     assert [*task.cells(task._figures([1, 0], [1, 0]) | {"num_examples": 2})][1:] == [f"{each} %" for each in figures]
+
+
+def test_matched_and_mismatched_rows_have_figures_of_their_own(glue):
+    rows = [{"id": f"dev_{part}-2", "label": 1} for part in ("matched", "mismatched", "mismatched", "mismatched")]
+    predictions = [GluePrediction(row, value) for row, value in zip(rows, (1, 0, 1, 2), strict=True)]
+    task = task_of(glue, "mnli")
+    found = {"accuracy": 0.5, "accuracy_matched": 1.0, "accuracy_mismatched": pytest.approx(1 / 3)}
+    assert task.report(predictions) == {**found, "num_examples": 4}
+    assert task.report([GluePrediction({"id": "train-2", "label": 1}, 1)]) == {"accuracy": 1.0, "num_examples": 1}
 
 
 def test_defaults_are_the_tasks_unless_something_else_is_said(glue, tmp_path):

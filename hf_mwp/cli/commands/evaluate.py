@@ -44,6 +44,10 @@ def run(argv: list[str]) -> int:
             data_args.validation_fraction = 0.0
         task = make_task(data_args)
         model, processor = task.load_model(args.model)
+        if args.random_sparsity:
+            from ...pruning.sparse_teacher import zero_random_weights
+
+            model = zero_random_weights(model, args.random_sparsity, args.seed)
         options = task.search_options(args, processor)
         if args.half_precision:
             dtype = model.dtype
@@ -54,6 +58,8 @@ def run(argv: list[str]) -> int:
         evaluation = evaluate_part(task, model.to(device), processor, args.split, **options)
         calibration, reports = task.calibration(evaluation.predictions), evaluation.reports
         figures = evaluation.figures | {"calibration": calibration}
+        if (confidence := task.confidence(evaluation.predictions)) is not None:
+            figures["confidence"] = confidence
         if options.get("reranker") is not None:
             without = evaluation.reports_of([each.without_reranking() for each in evaluation.predictions])
             figures |= {"reranked": True, "reports_without_reranking": without}
@@ -64,7 +70,7 @@ def run(argv: list[str]) -> int:
             folder.write_json("data.json", task.record())
             if calibration is not None:
                 draw_reliability(calibration, folder.path / "reliability.png", f"{task.name}, {args.split} part")
-            folder.finish({"model": args.model, "dataset": task.name, args.split: figures})
+            folder.finish({"model": args.model, "dataset": task.name, args.split: evaluation.record | figures})
     if args.json:
         print(json.dumps({"model": args.model, "split": args.split} | figures, ensure_ascii=False))
     else:

@@ -17,26 +17,30 @@ class GlueSource:
     Args:
         hub_columns (`tuple[str, ...]`): Columns with its one or two texts on the Hub.
         classes (`tuple[str, ...]`): Names of the classes in the order of their numbers; none for a regression.
-        folder (`str`, *optional*): Its folder in a user's GLUE folder; `None` if it is read from the Hub alone.
+        folder (`str`): Its folder in a user's GLUE folder.
         columns (`tuple[str, ...]`): Columns of its files with the texts.
         label (`str`): Column of its files with the label.
         written (`tuple[str, ...]`): How its files write the classes.
         header (`tuple[str, ...]`): All columns of files without a header.
-        dev (`str`): The public development part on the Hub.
+        dev (`tuple[str, ...]`): Its public development parts as files; on the Hub `dev` is `validation`.
+        broken (`float`): The largest share of lines of its public files that hold no row, and are left out.
     """
 
     hub_columns: tuple[str, ...]
     classes: tuple[str, ...]
-    folder: str | None = None
-    columns: tuple[str, ...] = ()
+    folder: str
+    columns: tuple[str, ...]
     label: str = "label"
     written: tuple[str, ...] = ("0", "1")
     header: tuple[str, ...] = ()
-    dev: str = "validation"
+    dev: tuple[str, ...] = ("dev",)
+    broken: float = 0.0
 
 
 PAIR = ("sentence1", "sentence2")
+QUESTIONS = ("question1", "question2")
 ENTAILMENT = ("entailment", "not_entailment")
+INFERENCE = ("entailment", "neutral", "contradiction")
 
 GLUE_SOURCES: dict[str, GlueSource] = {
     "rte": GlueSource(PAIR, ENTAILMENT, "RTE", PAIR, written=ENTAILMENT),
@@ -51,9 +55,16 @@ GLUE_SOURCES: dict[str, GlueSource] = {
         header=("source", "label", "mark", "sentence"),
     ),
     "wnli": GlueSource(PAIR, ENTAILMENT[::-1], "WNLI", PAIR),
-    "qqp": GlueSource(("question1", "question2"), ("not_duplicate", "duplicate")),
-    "qnli": GlueSource(("question", "sentence"), ENTAILMENT),
+    # Texts with tabs or line ends break some twenty of its 404,301 lines.
+    "qqp": GlueSource(QUESTIONS, ("not_duplicate", "duplicate"), "QQP", QUESTIONS, "is_duplicate", broken=1e-3),
+    "qnli": GlueSource(("question", "sentence"), ENTAILMENT, "QNLI", ("question", "sentence"), written=ENTAILMENT),
     "mnli": GlueSource(
-        ("premise", "hypothesis"), ("entailment", "neutral", "contradiction"), dev="validation_matched"
+        ("premise", "hypothesis"),
+        INFERENCE,
+        "MNLI",
+        PAIR,
+        "gold_label",
+        written=INFERENCE,
+        dev=("dev_matched", "dev_mismatched"),
     ),
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
+from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,7 @@ from .glue_sources import GLUE_SOURCES, HUB_ID, SCORES, GlueSource
 if TYPE_CHECKING:
     from datasets import DatasetDict
 
-FILES = {"train": "train.tsv", "dev": "dev.tsv"}
+TRAIN = "train"
 
 
 def load_glue(
@@ -22,18 +24,20 @@ def load_glue(
 ) -> DatasetDict:
     """
     A task of GLUE. Its own test part has no labels, so its public development part is `"test"`, and `"validation"` is
-    a share of its training part, of each class alike, which `"train"` then lacks.
+    a share of its training part, of each class alike, which `"train"` then lacks. MNLI has two of them, matched and
+    mismatched, whose rows take turns.
 
     Args:
-        task (`str`): `"rte"`, `"mrpc"`, `"stsb"`, `"sst2"`, `"cola"`, `"wnli"`, or `"qqp"`, `"qnli"`, `"mnli"` (its
-            matched part), which are on the Hub alone.
+        task (`str`):
+            `"rte"`, `"mrpc"`, `"stsb"`, `"sst2"`, `"cola"`, `"wnli"`, `"qqp"`, `"qnli"` or `"mnli"`. Of QQP's files a
+            few lines are no rows; up to 1 in 1,000 are left out.
         data_dir (`str` or `Path`, *optional*): A GLUE folder (`RTE/train.tsv`, ...), or the task's own folder in it;
             the Hub (`nyu-mll/glue`) by default.
         validation_fraction (`float`, *optional*, defaults to 0.1): Share that is held out; at 0 no `"validation"`.
         seed (`int`, *optional*, defaults to 0): Seed of the choice.
 
     Returns:
-        `DatasetDict`: rows have `id` (part and line of the file, from 1, or row on the Hub, from 0), `sentence1`,
+        `DatasetDict`: rows have `id` (file and its line, from 1, or row on the Hub, from 0), `sentence1`,
         `sentence2` (`None` for tasks on one text) and `label`: the number of a class, or from 0 to 5 for `"stsb"`.
 
     Raises:
@@ -59,33 +63,33 @@ def load_glue(
     if data_dir is None:
         rows = _read_hub(task, source)
     else:
-        folder = _find_folder(task, source, Path(data_dir))
-        rows = {part: _read_file(folder / name, part, source) for part, name in FILES.items()}
-    held_out = _held_out([row["label"] for row in rows["train"]], validation_fraction, seed)
-    parts = {"train": [row for index, row in enumerate(rows["train"]) if index not in held_out]}
+        folder = _find_folder(source, Path(data_dir))
+        rows = {part: _read_file(folder / f"{part}.tsv", source) for part in (TRAIN, *source.dev)}
+    train = rows.pop(TRAIN)
+    held_out = _held_out([row["label"] for row in train], validation_fraction, seed)
+    parts = {"train": [row for index, row in enumerate(train) if index not in held_out]}
     if validation_fraction:
-        parts["validation"] = [rows["train"][index] for index in sorted(held_out)]
-    parts["test"] = rows["dev"]
+        parts["validation"] = [train[index] for index in sorted(held_out)]
+    parts["test"] = [row for together in zip_longest(*rows.values()) for row in together if row is not None]
     label = ClassLabel(names=list(source.classes)) if source.classes else Value("float64")
     features = Features({**dict.fromkeys(("id", "sentence1", "sentence2"), Value("string")), "label": label})
     return DatasetDict({part: Dataset.from_list(each, features=features) for part, each in parts.items()})
 
 
-def _find_folder(task: str, source: GlueSource, data_dir: Path) -> Path:
-    if source.folder is None:
-        raise DataError(f"{task} is read from the Hub: leave out `data_dir`", data_dir)
+def _find_folder(source: GlueSource, data_dir: Path) -> Path:
     for folder in (data_dir / source.folder, data_dir):
-        if (folder / FILES["train"]).is_file() or (folder / FILES["dev"]).is_file():
+        if any((folder / f"{part}.tsv").is_file() for part in (TRAIN, *source.dev)):
             return folder
     raise DataError(
-        f"there is neither {source.folder}/{FILES['train']} nor {FILES['train']}: `data_dir` is a GLUE folder with "
+        f"there is neither {source.folder}/{TRAIN}.tsv nor {TRAIN}.tsv: `data_dir` is a GLUE folder with "
         f"{source.folder} in it, or that folder itself",
         data_dir,
     )
 
 
-def _read_file(path: Path, part: str, source: GlueSource) -> list[dict[str, Any]]:
+def _read_file(path: Path, source: GlueSource) -> list[dict[str, Any]]:
     """The rows of a file: tab-separated, with quotes that mean nothing."""
+    part = path.stem
     try:
         lines = path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
     except FileNotFoundError:
@@ -99,29 +103,38 @@ def _read_file(path: Path, part: str, source: GlueSource) -> list[dict[str, Any]
     first = 0 if source.header else 1
     if len(lines) == first or not any(lines):  # an empty file is one empty line
         raise DataError("there are no rows", path)
-    rows = []
+    rows, broken = [], 0
     for number, line in enumerate(lines[first:], start=first + 1):
-        cells = line.rstrip("\r").split("\t")
-        if len(cells) != len(header):
-            missing = header[len(cells)] if len(cells) < len(header) else None
-            raise DataError(
-                f"there are {len(cells)} columns and should be {len(header)} ({', '.join(header)}), separated by "
-                "tabs, without quotes",
-                path,
-                number,
-                missing,
-            )
-        row = dict(zip(header, cells, strict=True))
-        texts = [row[column] for column in source.columns]
-        for column, text in zip(source.columns, texts, strict=True):
-            if not text.strip():
-                raise DataError("the text is empty", path, number, column)
-        label = _label_of(row[source.label], source)
-        if label is None:
-            wanted = " or ".join(source.written) if source.classes else f"a number from {SCORES[0]:g} to {SCORES[1]:g}"
-            raise DataError(f"the label must be {wanted}, not {row[source.label]!r}", path, number, source.label)
-        rows.append(_row(f"{part}-{number}", texts, label))
+        try:
+            rows.append(_read_row(line.rstrip("\r").split("\t"), header, path, number, source))
+        except DataError:
+            broken += 1
+            if broken > source.broken * len(lines):
+                raise
     return rows
+
+
+def _read_row(
+    cells: Sequence[str], header: Sequence[str], path: Path, number: int, source: GlueSource
+) -> dict[str, Any]:
+    if len(cells) != len(header):
+        raise DataError(
+            f"there are {len(cells)} columns and should be {len(header)} ({', '.join(header)}), separated by tabs, "
+            "without quotes",
+            path,
+            number,
+            header[len(cells)] if len(cells) < len(header) else None,
+        )
+    row = dict(zip(header, cells, strict=True))
+    texts = [row[column] for column in source.columns]
+    for column, text in zip(source.columns, texts, strict=True):
+        if not text.strip():
+            raise DataError("the text is empty", path, number, column)
+    label = _label_of(row[source.label], source)
+    if label is None:
+        wanted = " or ".join(source.written) if source.classes else f"a number from {SCORES[0]:g} to {SCORES[1]:g}"
+        raise DataError(f"the label must be {wanted}, not {row[source.label]!r}", path, number, source.label)
+    return _row(f"{path.stem}-{number}", texts, label)
 
 
 def _row(name: str, texts: list[str], label: float) -> dict[str, Any]:
@@ -146,10 +159,14 @@ def _read_hub(task: str, source: GlueSource) -> dict[str, list[dict[str, Any]]]:
     try:
         loaded = load_dataset(HUB_ID, task)
     except (OSError, ValueError) as error:  # what is raised offline is a `ConnectionError`
-        remedy = "" if source.folder is None else f", or give the folder that {source.folder} is in (`data_dir`)"
-        raise DataError(f"the Hub cannot be reached, or has no such data ({error}): connect{remedy}", place) from error
+        raise DataError(
+            f"the Hub cannot be reached, or has no such data ({error}): connect, or give the folder that "
+            f"{source.folder} is in (`data_dir`)",
+            place,
+        ) from error
     rows: dict[str, list[dict[str, Any]]] = {}
-    for part, name in (("train", "train"), ("dev", source.dev)):
+    for part in (TRAIN, *source.dev):
+        name = part.replace("dev", "validation")
         if name not in loaded:
             raise DataError(f"there is no part {name}, but {', '.join(loaded)}", place)
         rows[part] = []

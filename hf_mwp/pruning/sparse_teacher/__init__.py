@@ -4,7 +4,7 @@ from .density_drawing import draw_densities
 from .gate_gradients import measure_scores
 from .knowledgeable_scores import KnowledgeableScores
 from .score_density import ScoreDensity
-from .single_weights import measure_weight_scores, zero_weights
+from .single_weights import measure_weight_scores, zero_random_weights, zero_weights
 from .sparsification import RemovedUnits, cut_teacher, mask_teacher
 from .unit_scores import UnitScores
 
@@ -19,5 +19,6 @@ __all__ = [
     "mask_teacher",
     "measure_scores",
     "measure_weight_scores",
+    "zero_random_weights",
     "zero_weights",
 ]

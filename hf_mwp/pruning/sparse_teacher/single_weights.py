@@ -109,6 +109,28 @@ def zero_weights(teacher: nn.Module, scores: UnitScores, sparsity: float) -> nn.
     return sparse
 
 
+def zero_random_weights(teacher: nn.Module, sparsity: float, seed: int = 0) -> nn.Module:
+    """
+    A copy of a model in which a random share of each matrix of the encoder's attention and feed-forward networks is 0,
+    as in the pilot study of Yang et al. (section 1).
+
+    Args:
+        teacher (`nn.Module`): Stays as it is.
+        sparsity (`float`): Share to set to 0, at least 0 and below 1.
+        seed (`int`, *optional*, defaults to 0): Seed of the choice.
+
+    Raises:
+        UsageError: a sparsity outside `[0, 1)`.
+        ValueError: an encoder of an unknown type.
+    """
+    check_sparsity(sparsity)
+    sparse, generator = copy.deepcopy(teacher), torch.Generator().manual_seed(seed)
+    for weight in (weight for parts in layer_parts(sparse) for kind in _weights(parts) for weight in kind):
+        chosen = torch.randperm(weight.numel(), generator=generator)[: round(sparsity * weight.numel())]
+        weight.data.view(-1)[chosen.to(weight.device)] = 0.0
+    return sparse
+
+
 def _weights(parts: LayerParts) -> tuple[list[Tensor], list[Tensor]]:
     attention = (parts.query, parts.key, parts.value, parts.attention_output)
     feed_forward = (parts.intermediate, parts.output)
@@ -126,4 +148,4 @@ def _as_scores(sums: list[Tensor], layers: list[tuple[list[Tensor], list[Tensor]
     return UnitScores(*(pad_sequence(kind, batch_first=True, padding_value=torch.nan) for kind in rows))
 
 
-__all__ = ["measure_weight_scores", "zero_weights"]
+__all__ = ["measure_weight_scores", "zero_random_weights", "zero_weights"]

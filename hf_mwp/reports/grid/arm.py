@@ -24,6 +24,8 @@ class Arm:
         weights (`str`, *optional*):
             Variable that names pretrained weights, a folder or Hub id; where they cannot be had, nothing is trained.
         layers (`int`, *optional*): Layers that the teacher must have; the arm is left out where it has fewer.
+        seeds (`Mapping[str, int]`, *optional*): Under a budget, with how many of the table's seeds it is run.
+        compare_with (`str`, *optional*): The arm that it is compared with, in place of that of the table.
         missing (`str`, *optional*): Why it cannot be run at all; the paper's figures are shown.
         note (`str`, *optional*): What a reader should know.
     """
@@ -36,6 +38,8 @@ class Arm:
     shape: Mapping[str, Any] | None = None
     weights: str | None = None
     layers: int | None = None
+    seeds: Mapping[str, int] = field(default_factory=dict)
+    compare_with: str | None = None
     missing: str | None = None
     note: str = ""
 
@@ -48,7 +52,7 @@ class Arm:
             raise ReportError(f"{place} must be a mapping.")
         for key in content:
             check_name(key, [each for each in cls.__dataclass_fields__ if each != "name"], "key", place)
-        for key in ("changes", "budgets", "paper"):
+        for key in ("changes", "budgets", "paper", "seeds"):
             if not isinstance(content.get(key, {}), Mapping):
                 raise ReportError(f"{place}: `{key}` must be a mapping.")
         return cls(name=name, **{"title": name, **content})

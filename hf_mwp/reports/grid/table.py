@@ -16,7 +16,7 @@ from .column import Column
 
 KEYS = (
     *("table", "paper", "about", "note", "recipe", "teacher_stage", "x", "compare_with"),
-    *("variables", "stages", "changes", "budgets", "columns", "arms"),
+    *("seeds", "variables", "stages", "changes", "budgets", "columns", "arms"),
 )
 
 
@@ -34,6 +34,7 @@ class Table:
     teacher_stage: teacher                     # if there is one: the stage whose encoder results name as the teacher
     x: layers                                  # of a sweep, the variable on whose numbers the picture draws its lines
     compare_with: "1"                          # the arm from which differences are told, with their intervals
+    seeds: {cpu: [42, 1, 2]}                   # under a budget, if there is more than the recipe's
     variables: {layers: 12}                    # beside those of the recipe
     stages: {}                                 # beside those of the recipe
     changes: {teacher.encoder_layers: "${layers}"}
@@ -108,6 +109,10 @@ class Table:
         name = self.content.get("compare_with")
         return None if name is None else str(name)
 
+    def seeds(self, budget: str) -> list[int]:
+        """The seeds of the arms under a budget, if the table has any."""
+        return list((self.content.get("seeds") or {}).get(budget) or ())
+
     @property
     def recipe_name(self) -> str:
         """Name of the recipe's file without its ending; also that of the folder of its stages."""
@@ -161,7 +166,7 @@ class Table:
             check_name(self.compare_with, self.arms, "arm", source)
         for column in self.columns.values():
             place = f"{source}, column {column.name!r}"
-            if column.stage is not None:
+            if column.stage is not None and "$" not in column.stage:
                 check_name(column.stage, self.stage_names, "stage", place)
             if column.needs is not None:
                 check_name(column.needs, variables, "variable", place)
@@ -174,5 +179,7 @@ class Table:
             place = f"{source}, arm {arm.name!r}"
             for column in arm.paper:
                 check_name(column, self.columns, "column", place)
+            if arm.compare_with is not None:
+                check_name(arm.compare_with, self.arms, "arm", place)
             if arm.weights is not None:
                 check_name(arm.weights, variables, "variable", place)

@@ -27,6 +27,7 @@ class ArmRun:
         teacher (`str`): What the teacher is.
         reason (`str`): Why it is not done.
         outcomes (`dict[str, str]`): By column, what became of each problem, 0 or 1.
+        examples (`dict[str, dict[str, str]]`): By column, `predictions` and `labels` of the examples.
     """
 
     seed: int
@@ -38,6 +39,7 @@ class ArmRun:
     teacher: str = ""
     reason: str = ""
     outcomes: dict[str, str] = field(default_factory=dict)
+    examples: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 @dataclass
@@ -50,6 +52,7 @@ class ArmResult:
         paper (`dict[str, float]`): The paper's figures by column.
         runs (`list[ArmRun]`): One for each seed.
         x (`float`, *optional*): Where it stands in a sweep.
+        compare_with (`str`, *optional*): The arm that it is compared with.
     """
 
     name: str
@@ -58,6 +61,7 @@ class ArmResult:
     note: str = ""
     runs: list[ArmRun] = field(default_factory=list)
     x: float | None = None
+    compare_with: str = ""
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> ArmResult:

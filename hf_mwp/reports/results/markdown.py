@@ -59,15 +59,15 @@ def _grid(result: TableResult) -> list[str]:
 
 def _differences(result: TableResult) -> list[str]:
     """A line on each arm and column that can be compared with those of another arm."""
-    other = next((arm for arm in result.arms if arm.name == result.compare_with), None)
-    if other is None:
-        return []
     # Of folds that are taken together, the whole is told.
     columns = [
-        shown for shown, each in zip(result.shown_columns, result.columns, strict=True) if "part_of" not in each
+        shown
+        for shown, each in zip(result.shown_columns, result.columns, strict=True)
+        if not {"part_of", "optional"} & {*each}
     ]
-    lines = []
+    by_name, lines = {arm.name: arm for arm in result.arms}, []
     for arm in result.arms:
+        other = by_name.get(arm.compare_with or result.compare_with, arm)
         for column in columns:
             interval = None if arm is other else paired_interval(arm, other, column)
             if interval is not None:

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from ..grid.column import UNITS, Column
-from .arm_result import ArmResult
+from .arm_result import ArmResult, ArmRun
 
 
-RESAMPLES = 10_000
+if TYPE_CHECKING:
+    import numpy as np
+
+
+RESAMPLES = 2_000
 
 
 @dataclass(frozen=True)
 class PairedInterval:
     """
-    A difference of two arms, and the interval that holds 95 % of what it would be with other problems or, where it is
-    not known what became of each problem, with other seeds: percentiles of a bootstrap over the pairs.
+    A difference of two arms, and the interval that holds 95 % of what it would be with other examples or problems or,
+    where it is not known what became of each, with other seeds: percentiles of a bootstrap over the pairs, for which
+    the figures of both arms, whatever they are, are made anew of the same rows.
 
     Args:
         mean (`float`): Mean of the differences, in the column's unit.
         low (`float`), high (`float`): The interval.
-        num_pairs (`int`), over (`str`): Pairs, and what they are of: `"problems"` or `"seeds"`.
+        num_pairs (`int`), over (`str`): Pairs, and what they are of: `"examples"`, `"problems"` or `"seeds"`.
     """
 
     mean: float
@@ -36,8 +44,8 @@ class PairedInterval:
 
 def paired_interval(arm: ArmResult, other: ArmResult, column: Column) -> PairedInterval | None:
     """
-    An arm's figures minus another one's, paired by problem (the mean over seeds that both have) or else by seed;
-    `None` with fewer than two pairs.
+    An arm's figures minus another one's, paired by example or problem (the mean over seeds that both have) or else by
+    seed; `None` with fewer than two pairs.
 
     Args:
         arm ([`ArmResult`]), other ([`ArmResult`]): The arms.
@@ -47,19 +55,47 @@ def paired_interval(arm: ArmResult, other: ArmResult, column: Column) -> PairedI
 
     theirs = {run.seed: run for run in other.runs if column.name in run.figures}
     pairs = [(run, theirs[run.seed]) for run in arm.runs if column.name in run.figures and run.seed in theirs]
-    known = [[run.outcomes.get(column.name, "") for run in pair] for pair in pairs]
-    # Not the same problems, or in part not known: only their figures can be compared.
-    lengths = {len(outcomes) for pair in known for outcomes in pair}
-    over = "problems" if len(lengths) == 1 and lengths != {0} else "seeds"
-    if over == "problems":
-        ours, others = (np.array([[*map(int, pair[at])] for pair in known]).mean(axis=0) for at in (0, 1))
-        differences = UNITS[column.unit][0] * (ours - others)
+    rows = [[_rows(run, column) for run in pair] for pair in pairs]
+    # Not the same rows, or in part not known: only the figures can be compared.
+    kinds = {(over, labels) for pair in rows for over, _, _, labels in pair}
+    over, labels = kinds.pop() if len(kinds) == 1 else ("", "")
+    if labels:
+        ours, others = (np.mean([_drawn(*pair[at][1:]) for pair in rows], axis=0) for at in (0, 1))
+        count, drawn = len(labels.split()), UNITS[column.unit][0] * (ours - others)
     else:
         differences = np.array([ours.figures[column.name] - others.figures[column.name] for ours, others in pairs])
-    if len(differences) < 2:
+        over, count = "seeds", len(pairs)
+        drawn = _draw(count, lambda chosen: differences[chosen].mean()) if pairs else differences
+    if count < 2:
         return None
+    low, high = np.percentile(drawn[1:], [2.5, 97.5])
+    return PairedInterval(float(drawn[0]), float(low), float(high), count, over)
+
+
+def _rows(run: ArmRun, column: Column) -> tuple[str, str, str, str]:
+    """What a figure is made of: kind of rows, metric, predictions and labels; an outcome's label is 1."""
+    if column.name in run.examples:
+        examples = run.examples[column.name]
+        return "examples", column.metric, examples["predictions"], examples["labels"]
+    outcomes = run.outcomes.get(column.name, "")
+    return "problems", "accuracy", " ".join(outcomes), " ".join("1" * len(outcomes))
+
+
+@lru_cache(maxsize=1000)
+def _drawn(metric: str, predictions: str, labels: str) -> np.ndarray:
+    """A figure of all rows, then of each draw of them: the same draws for all arms, which share the cache."""
+    import numpy as np
+
+    from ...metrics import GLUE_FIGURES
+
+    found, true = (np.array(numbers.split(), dtype=float) for numbers in (predictions, labels))
+    return _draw(len(true), lambda chosen: GLUE_FIGURES[metric](found[chosen], true[chosen]))
+
+
+def _draw(count: int, figure: Callable[[np.ndarray], float]) -> np.ndarray:
+    import numpy as np
+
     # The same results give the same text.
     random = np.random.default_rng(0)
-    means = [random.choice(differences, size=(500, len(differences))).mean(axis=1) for _ in range(RESAMPLES // 500)]
-    low, high = np.percentile(np.concatenate(means), [2.5, 97.5])
-    return PairedInterval(float(differences.mean()), float(low), float(high), len(differences), over)
+    draws = (rows for _ in range(RESAMPLES // 500) for rows in random.integers(count, size=(500, count)))
+    return np.array([figure(np.arange(count)), *map(figure, draws)])

@@ -30,7 +30,8 @@ class TableResult:
         budget (`str`): Budget of the recipe.
         seeds (`list[int]`): Seeds of each arm.
         columns (`list[dict]`): `name`, `title`, `unit`, and `missing`: why a column is empty,
-            `part_of`: the column that it is pooled in.
+            `part_of`: the column that it is pooled in, `metric`: what is made of its examples,
+            `optional`: it is told, and not compared.
         arms (`list[ArmResult]`): The rows.
         x (`str`): The variable of a sweep; empty if the table is none.
         compare_with (`str`): The arm that the others are compared with; empty if there is none.
@@ -45,7 +46,7 @@ class TableResult:
     note: str
     budget: str
     seeds: list[int]
-    columns: list[dict[str, str]]
+    columns: list[dict[str, Any]]
     arms: list[ArmResult]
     data: str = ""
     x: str = ""
@@ -88,7 +89,7 @@ class TableResult:
     @property
     def shown_columns(self) -> list[Column]:
         """The columns, in order, as far as showing them needs."""
-        return [Column(each["name"], each["title"], each["unit"]) for each in self.columns]
+        return [Column(each["name"], each["title"], each["unit"], metric=each.get("metric")) for each in self.columns]
 
     @property
     def failed(self) -> list[str]:

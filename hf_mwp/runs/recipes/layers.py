@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ...building.student import UNUSED
+from ...option_checks import as_list
 from ...option_roles import Role
 from ..stage_arguments import options_with
 from .stage import Stage
@@ -38,6 +40,8 @@ def made_layers(stage: Stage, online: bool = False) -> int | None:
     if kept is None:
         # Without a start of its own it is cut from a teacher.
         is_cut = options_with(stage.command, Role.LAYERS) and stage.option(Role.START | Role.SHAPE) is None
+        if is_cut and "student_layers" in UNUSED.get(f"student_start={stage.options.get('student_start')}", ()):
+            return model_layers(stage, as_list(stage.option(Role.TEACHER))[0], online)
         if not is_cut and stage.option(Role.WIDTHS) is None:
             return source_layers(stage, online)
         kept = STUDENT_LAYERS

@@ -20,13 +20,21 @@ FILES = {
     "sst2": ("SST-2", "sentence\tlabel", "it 's charming \t1"),
     "cola": ("CoLA", None, "gj04\t0\t*\tThey drank the pub."),
     "wnli": ("WNLI", "index\tsentence1\tsentence2\tlabel", "0\tIt fell.\tThe cup fell.\t1"),
+    "qqp": ("QQP", "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate", '7\t1\t2\tWhat is "it?\tWhat is it?\t1'),
+    "qnli": ("QNLI", "index\tquestion\tsentence\tlabel", '0\tWho said "so"?\tAnn "did.\tnot_entailment'),
+    "mnli": (
+        "MNLI",
+        "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\t"
+        "sentence2_parse\tsentence1\tsentence2\tlabel1\tgold_label",
+        '0\t3\t3c\tfiction\t( "a )\t( b )\t(ROOT a)\t(ROOT b)\tHe said "yes.\tHe spoke.\tneutral\tneutral',
+    ),
 }
-LABELS = {"rte": 0, "mrpc": 1, "stsb": 3.8, "sst2": 1, "cola": 0, "wnli": 1}
+LABELS = {"rte": 0, "mrpc": 1, "stsb": 3.8, "sst2": 1, "cola": 0, "wnli": 1, "qqp": 1, "qnli": 1, "mnli": 1}
 
 
-def write(folder, header, *lines, dev=None):
+def write(folder, header, *lines, dev=("dev",)):
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in (("train", lines), ("dev", lines[:1] if dev is None else dev)):
+    for name, content in (("train", lines), *((each, lines[:1]) for each in dev)):
         text = "".join(f"{line}\n" for line in ([] if header is None else [header]) + list(content))
         (folder / f"{name}.tsv").write_text(text, encoding="utf-8")
 
@@ -34,14 +42,37 @@ def write(folder, header, *lines, dev=None):
 @pytest.mark.parametrize("task", FILES)
 def test_rows_of_one_schema(task, tmp_path):
     folder, header, line = FILES[task]
-    write(tmp_path / folder, header, *[line] * 20)
+    names = ("dev_matched", "dev_mismatched") if task == "mnli" else ("dev",)
+    write(tmp_path / folder, header, *[line] * 20, dev=names)
     data = load_glue(task, tmp_path)
-    assert {part: len(rows) for part, rows in data.items()} == {"train": 18, "validation": 2, "test": 1}
+    assert data.num_rows == {"train": 18, "validation": 2, "test": len(names)}
     row = data["test"][0]
     assert list(row) == ["id", "sentence1", "sentence2", "label"]
-    assert (row["id"], row["label"]) == ("dev-1" if header is None else "dev-2", LABELS[task])
+    assert data["test"]["id"] == [f"{name}-{1 if header is None else 2}" for name in names]
+    assert row["label"] == LABELS[task]
     assert row["sentence1"] in line and (row["sentence2"] is None) == (task in ("sst2", "cola"))
-    assert load_glue(task, tmp_path / folder, validation_fraction=0).num_rows == {"train": 20, "test": 1}
+    assert load_glue(task, tmp_path / folder, validation_fraction=0).num_rows == {"train": 20, "test": len(names)}
+
+
+def test_the_rows_of_both_parts_of_mnli_take_turns(tmp_path):
+    folder, header, line = FILES["mnli"]
+    write(tmp_path / folder, header, *[line] * 20, dev=("dev_matched", "dev_mismatched"))
+    with (tmp_path / folder / "dev_mismatched.tsv").open("a") as file:
+        file.write(f"{line}\n{line}\n")
+    rows = load_glue("mnli", tmp_path)["test"]["id"]
+    assert rows == ["dev_matched-2", "dev_mismatched-2", "dev_mismatched-3", "dev_mismatched-4"]
+    (tmp_path / folder / "dev_mismatched.tsv").unlink()
+    with pytest.raises(DataError, match="there is no such file, which has the dev_mismatched part"):
+        load_glue("mnli", tmp_path)
+
+
+def test_a_few_lines_of_qqp_hold_no_row(tmp_path):
+    folder, header, line = FILES["qqp"]
+    write(tmp_path / folder, header, *[line] * 1100, "8\t3\t4\tWhy?")
+    assert load_glue("qqp", tmp_path, 0).num_rows == {"train": 1100, "test": 1}
+    write(tmp_path / folder, header, *[line] * 1100, "8\t3\t4\tWhy?", "9\t3\t4\tWhy?\tHow?\t2")
+    with pytest.raises(DataError, match=r"line 1103.*the label must be 0 or 1, not '2'"):
+        load_glue("qqp", tmp_path, 0)
 
 
 def test_the_held_out_rows_are_the_same_share_of_each_class(tmp_path):
@@ -91,8 +122,6 @@ def test_what_is_not_there(tmp_path):
     with pytest.raises(DataError, match="neither RTE/train.tsv nor train.tsv"):
         load_glue("rte", tmp_path)
     write(tmp_path, FILES["rte"][1], FILES["rte"][2])
-    with pytest.raises(DataError, match="qnli is read from the Hub: leave out `data_dir`"):
-        load_glue("qnli", tmp_path)
     with pytest.raises(ValueError, match="`validation_fraction` must be at least 0 and below 1, not 1"):
         load_glue("rte", tmp_path, 1)
     (tmp_path / "dev.tsv").write_text("index\tsentence1\tsentence2\n0\ta\tb\n")
@@ -127,6 +156,14 @@ def test_the_hub(monkeypatch):
         load_glue("mnli")
     with pytest.raises(DataError, match="glue, qqp, line 0, field 'label': the label is -1, not from 0 to 1"):
         load_glue("qqp")
+
+
+def test_both_parts_of_mnli_on_the_hub(monkeypatch):
+    rows = [{"premise": f"{index}", "hypothesis": "b", "label": 2} for index in range(10)]
+    parts = {"train": rows, "validation_matched": rows[:1], "validation_mismatched": rows[1:2]}
+    monkeypatch.setattr("datasets.load_dataset", lambda name, task: parts)
+    test = load_glue("mnli")["test"]
+    assert test["id"] == ["dev_matched-0", "dev_mismatched-0"] and test["sentence1"] == ["0", "1"]
 
 
 @pytest.mark.shared_data

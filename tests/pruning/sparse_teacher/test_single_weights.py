@@ -3,7 +3,14 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from hf_mwp.models.architecture import layer_parts
-from hf_mwp.pruning import KnowledgeableScores, UnitScores, measure_weight_scores, prune_heads, zero_weights
+from hf_mwp.pruning import (
+    KnowledgeableScores,
+    UnitScores,
+    measure_weight_scores,
+    prune_heads,
+    zero_random_weights,
+    zero_weights,
+)
 from hf_mwp.usage_error import UsageError
 from tests.pruning.encoders import tiny_batch, tiny_encoder
 
@@ -73,3 +80,20 @@ def test_what_cannot_be_done():
     scores = measure_weight_scores(teacher, batches(teacher)).combined(1.0)
     with pytest.raises(UsageError, match="leaves no attention weight"):
         zero_weights(teacher, scores, 0.99999)
+
+
+def test_random_weights_are_zero():
+    teacher = tiny_encoder("bert", "ForSequenceClassification")
+    before = {name: weight.clone() for name, weight in teacher.state_dict().items()}
+    one, again, other = (zero_random_weights(teacher, 0.25, seed).state_dict() for seed in (1, 1, 2))
+    changed = {name for name, weight in one.items() if not torch.equal(weight, before[name])}
+    # Query, key, value, output and two feed-forward matrices of three layers; a quarter of each.
+    assert len(changed) == 18 and all(name.endswith("weight") and ".layer." in name for name in changed)
+    for name in changed:
+        assert int(one[name].eq(0).sum()) == round(0.25 * one[name].numel())
+        assert torch.equal(one[name][one[name] != 0], before[name][one[name] != 0])
+    assert all(torch.equal(one[name], again[name]) for name in one)
+    assert any(not torch.equal(one[name], other[name]) for name in changed)
+    assert all(torch.equal(weight, before[name]) for name, weight in teacher.state_dict().items())
+    with pytest.raises(UsageError):
+        zero_random_weights(teacher, 1.0)

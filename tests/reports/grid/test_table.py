@@ -63,6 +63,15 @@ def test_equal_stages_of_arms_have_one_folder(tmp_path):
             "`changes` must be a mapping, and needs `stage`",
         ),
         ({"columns": {"x": {"stage": "base", "figure": "a", "changes": 1}}}, "`changes` must be a mapping"),
+        (
+            {"columns": {"x": {"stage": "base", "figure": "a", "examples": "b"}}},
+            "must have both `examples` and `metric`",
+        ),
+        (
+            {"columns": {"x": {"stage": "base", "figure": "a", "examples": "b", "metric": "f2"}}},
+            "unknown metric 'f2'. There are: accuracy, f1",
+        ),
+        ({"arms": {"all": {"compare_with": "on"}}}, "arm 'all': unknown arm 'on'"),
         ({"x": "layer"}, "unknown variable 'layer'. Did you mean 'layers'"),
         ({"compare_with": "alle"}, "unknown arm 'alle'. Did you mean 'all'"),
         ({"teacher_stage": "theacher"}, "unknown stage 'theacher'"),

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
+from hf_mwp.metrics import GLUE_FIGURES
 from hf_mwp.reports.grid.column import Column
+from hf_mwp.reports.results import paired_interval as module
 from hf_mwp.reports.results.arm_result import ArmResult, ArmRun
 from hf_mwp.reports.results.paired_interval import paired_interval
 
@@ -55,3 +57,56 @@ def test_problems_are_the_pairs_where_their_outcomes_are_known():
     # Where one seed does not know them, its figures are compared.
     theirs.runs[1].outcomes = {}
     assert paired_interval(ours, theirs, X).over == "seeds"
+
+
+@pytest.mark.parametrize("metric", sorted(GLUE_FIGURES))
+def test_figures_that_are_no_shares_are_made_anew_of_the_same_rows(metric, monkeypatch):
+    monkeypatch.setattr(module, "RESAMPLES", 500)
+    random, count = np.random.default_rng(0), 20
+    labels = random.integers(0, 2, count) if metric != "spearman" else random.normal(size=count).round(1)
+    column = Column("x", "X", examples="x", metric=metric)
+
+    def run(seed):
+        predictions = np.where(random.random(count) < 0.4, random.permutation(labels), labels)
+        texts = (" ".join(f"{number:.6g}" for number in numbers) for numbers in (predictions, labels))
+        return ArmRun(
+            seed, "done", {"x": 0.0}, examples={"x": dict(zip(("predictions", "labels"), texts, strict=True))}
+        ), predictions
+
+    ours, theirs = [run(seed) for seed in (1, 2)], [run(seed) for seed in (1, 2)]
+    arms = [ArmResult("a", "a", runs=[each for each, _ in pairs]) for pairs in (ours, theirs)]
+    interval = paired_interval(*arms, column)
+
+    def difference(rows):
+        of = [
+            np.mean([naive(metric, found[rows].tolist(), labels[rows].tolist()) for _, found in pairs])
+            for pairs in (ours, theirs)
+        ]
+        return 100 * (of[0] - of[1])
+
+    draws = np.random.default_rng(0).integers(count, size=(500, count))
+    expected = np.percentile([difference(rows) for rows in draws], [2.5, 97.5])
+    assert interval.mean == pytest.approx(difference(np.arange(count)))
+    assert (interval.low, interval.high) == pytest.approx(tuple(expected))
+    assert str(interval).endswith("(20 pairs of examples, bootstrap over examples)")
+    # Other examples cannot be paired.
+    arms[1].runs[0].examples["x"]["labels"] = "1 0"
+    assert paired_interval(*arms, column).over == "seeds"
+
+
+def naive(metric, predictions, labels):
+    """As in a textbook, row by row."""
+    pairs = list(zip(predictions, labels, strict=True))
+    both, found, true = pairs.count((1, 1)), predictions.count(1), labels.count(1)
+    if metric == "accuracy":
+        return sum(p == y for p, y in pairs) / len(pairs)
+    if metric == "f1":
+        return 2 * both / (found + true) if found + true else 0.0
+    if metric == "matthews":
+        spread = found * (len(pairs) - found) * true * (len(pairs) - true)
+        return (both * len(pairs) - found * true) / spread**0.5 if spread else 0.0
+    ranks = [
+        np.array([sum(a < b for a in numbers) + (numbers.count(b) + 1) / 2 for b in numbers])
+        for numbers in (predictions, labels)
+    ]
+    return np.corrcoef(*ranks)[0, 1]

@@ -46,6 +46,7 @@ def test_layers_of_what_is_made_of_other_stages(layers):
     assert layers(first, {"command": "train", "solver": "${s0}"}) == 6
     assert layers(first, {"command": "distill", "teacher": "${s0}"}) == 3
     assert layers(first, {"command": "distill", "teacher": "${s0}", "student_layers": "0,5"}) == 2
+    assert layers(first, {"command": "distill", "teacher": "${s0}", "student_start": "prune"}) == 6
     assert layers(first, {"command": "distill", "teacher": "teacher", "student_encoder": "${s0}"}) == 6
     assert layers(first, {"command": "mix", "pretrained": "p", "distilled": "${s0}"}) == 6
     assert layers(first, {"command": "evaluate", "model": "${s0}"}) is None

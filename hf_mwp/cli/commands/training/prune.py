@@ -113,7 +113,7 @@ def run(argv: list[str]) -> int:
 
 def figures_of(evaluation: Evaluation) -> dict[str, Any]:
     """The figures of an evaluation, and what became of each problem, so that models can be compared by problem."""
-    return evaluation.figures | {"outcomes": evaluation.outcomes}
+    return evaluation.record
 
 
 def metrics_of(model: PreTrainedModel, dense: Mapping[str, Any], generations: Sequence[Generation]) -> dict[str, Any]:

@@ -123,6 +123,6 @@ class TaskTraining(TrainingRun):
             if self.task.part(part) is not None and (part == "validation" or self.args.test):
                 bar = solving_bar(self.console)
                 evaluation = evaluate_trained(self.task, trainer, part, num_beams, progress=bar)
-                metrics[part] = evaluation.figures
+                metrics[part] = evaluation.record
                 print_evaluation(self.console, evaluation, self.name, reasons=part == "test")
         return metrics
