@@ -51,7 +51,9 @@ class Evaluation:
         """What `metrics.json` says of the part."""
         options = {name: self.options[name] for name in self.task.recorded}
         texts = self.overlap.record(self.texts)
-        return {"scheme": self.task.scheme, **options, "reports": self.reports, "training_texts": texts}
+        figures = {"scheme": self.task.scheme, **options, "reports": self.reports, "training_texts": texts}
+        # So that models can be compared by problem.
+        return figures | {"outcomes": self.outcomes}
 
     @property
     def outcomes(self) -> str:
