@@ -132,6 +132,7 @@ def test_memory_is_measured_by_size_of_data(measuring):
 def test_pruning_is_measured_beside_its_peer(measuring):
     import pruning
 
+    assert pruning.parse_arguments([]).shapes == ["6x384", "12x768"]
     figures = pruning.measure(pruning.parse_arguments(["--quick"]))["2x16"]
     dense, cut = figures["models"]["dense"], figures["models"]["cut, 50% of heads"]
     # Half of the heads: of each of two layers half of four matrices of 16 x 16 and of three biases.
