@@ -21,6 +21,8 @@ _LAZY = {
     "MwpStudentForPreTraining": "models",
     "MwpStudentForSequenceClassification": "models",
     "MwpStudentModel": "models",
+    "add_lora": "models.lora",
+    "merge_lora": "models.lora",
     "Expression": "expressions",
     "ExpressionError": "expressions",
     "MathWordProblem": "problems",

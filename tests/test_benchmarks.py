@@ -97,7 +97,7 @@ def test_distillation_is_measured_with_and_without_its_cache(measuring, tmp_path
     assert "| cached " in text and "in passes of the teacher" in text
 
 
-def test_solving_is_measured_in_four_ways(measuring, tmp_path):
+def test_solving_is_measured_in_four_ways_by_two_encoders(measuring, tmp_path):
     import solving
     from transformers import pipeline
 
@@ -110,11 +110,16 @@ def test_solving_is_measured_in_four_ways(measuring, tmp_path):
     solver = pipeline("math-word-problem", model=str(tmp_path), device="cpu")
     reranker = solving.TimedReranker("zh", {feature.name: 0.0 for feature in FEATURES}, 20)
     texts = [row["text"] for row in tiny_rows(3)]
-    figures = solving.measure(solver, reranker, texts, [1, 2], rounds=1)
-    assert len(figures["seconds"]) == 8 and all(seconds > 0 for seconds in figures["seconds"].values())
-    # Six problems were ranked, those of the warm-up not counted.
-    assert solving.TimedReranker.clock.laps == 6
-    assert "| 20 beams, re-ranked, batch 2 |" in solving.report(figures, [1, 2])
+    sizes = {"num_hidden_layers": 3, "hidden_size": 24, "num_attention_heads": 2, "intermediate_size": 24}
+    large = solving.with_large_encoder(solver, texts, [2], sizes)
+    assert large(texts, batch_size=2, num_beams=5) == solver(texts, batch_size=2, num_beams=5)
+    assert large.model.encoder.large.config.num_hidden_layers == 3 and solver.model.config.num_hidden_layers == 2
+    figures = solving.measure(solver, reranker, texts, [1, 2], rounds=1, large=sizes)
+    assert len(figures["seconds"]) == 16 and all(seconds > 0 for seconds in figures["seconds"].values())
+    # Three problems by two batch sizes and two solvers were ranked, those of the warm-up not counted.
+    assert solving.TimedReranker.clock.laps == 12
+    text = solving.report(figures, [1, 2])
+    assert "| 20 beams, re-ranked, batch 2 |" in text and "| times the published |" in text
 
 
 @pytest.mark.slow
@@ -132,6 +137,7 @@ def test_memory_is_measured_by_size_of_data(measuring):
 def test_pruning_is_measured_beside_its_peer(measuring):
     import pruning
 
+    assert pruning.parse_arguments([]).shapes == ["6x384", "12x768"]
     figures = pruning.measure(pruning.parse_arguments(["--quick"]))["2x16"]
     dense, cut = figures["models"]["dense"], figures["models"]["cut, 50% of heads"]
     # Half of the heads: of each of two layers half of four matrices of 16 x 16 and of three biases.

@@ -33,6 +33,7 @@ from hf_mwp.models import (
     MwpStudentForSequenceClassification,
     MwpStudentModel,
 )
+from hf_mwp.models.lora import add_lora
 from hf_mwp.pruning import HeadGates, NeuronGates
 from hf_mwp.trainers import DistillationConfig, DistillationTrainer
 from hf_mwp.trainers.pretraining.tagging_loss import TaggingLoss
@@ -115,6 +116,7 @@ MODELS = {
     "BERT with gates": lambda: gated(tiny_classifier(), tokens(labels=torch.zeros(2, dtype=torch.long))),
     "solver with gates": lambda: gated(*solver_and_batch()),
     "solver with bottlenecks": lambda: solver_and_batch(bottleneck_layers=[1], bottleneck_size=4),
+    "solver with LoRA": lambda: adapted(*solver_and_batch()),
 }
 
 
@@ -128,6 +130,10 @@ def gated(model, batch):
     HeadGates(model).close({0: [1]})
     NeuronGates(model).close({1: [0, 3]})
     return model, batch
+
+
+def adapted(model, batch):
+    return add_lora(model, rank=2, dropout=0.1, tokens=[6, 7]), batch
 
 
 @pytest.mark.parametrize("name", MODELS)

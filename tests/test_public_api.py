@@ -28,6 +28,8 @@ NAMES = [
     "MwpStudentForPreTraining",
     "MwpStudentForSequenceClassification",
     "MwpStudentModel",
+    "add_lora",
+    "merge_lora",
     # pruning
     "HeadPruningCallback",
     "export_dense",

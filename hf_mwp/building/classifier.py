@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 # Options of a solver that say something about a classifier too.
-USED = ("encoder", "encoder_layers", "encoder_config", "tokenizer", "max_length", "dropout", "attn_implementation")
+USED = (
+    *("encoder", "encoder_layers", "encoder_config", "tokenizer", "max_length", "dropout", "attn_implementation"),
+    *("lora_rank", "lora_alpha", "lora_dropout", "lora_targets"),
+)
 
 
 def build_classifier(
@@ -49,6 +52,7 @@ def build_classifier(
         layers = parse_layers(options.encoder_layers)
         if layers is not None:
             model = _layers_of(model, layers)
+    options.add_lora(model)
     return model, _cut_to(tokenizer, model, options.max_length)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -56,6 +56,18 @@ class SolverArguments(EncoderArguments):
     bottleneck_size: int | None = option(
         None, "Width of the bottleneck networks; that of the student to come, as a rule."
     )
+    lora_rank: int | None = option(
+        None,
+        "Train LoRA adapters of this rank in place of the encoder's weights, and all that stands on it in full; they "
+        "are merged when the model is saved.",
+    )
+    lora_alpha: float | None = option(None, "What adapters add is scaled by this over their rank; twice the rank.")
+    lora_dropout: float = option(0.0, "Dropout of what adapters read.")
+    lora_targets: list[str] | None = option(
+        None,
+        "Linear layers with adapters, of query, key, value, attention_output, intermediate and output; query and "
+        "value if not given.",
+    )
 
     def __post_init__(self):
         super().__post_init__()
@@ -71,8 +83,21 @@ class SolverArguments(EncoderArguments):
             raise ValueError(
                 "`bottleneck_layers` need a `bottleneck_size`: the width of the student to come, as a rule."
             )
+        check_at_least_one(self, "lora_rank")
+        check_share(self, "lora_dropout")
+        if self.lora_alpha is not None and self.lora_alpha <= 0:
+            raise ValueError(f"`lora_alpha` must be more than 0, not {self.lora_alpha}.")
+        if self.lora_rank is None and (self.lora_alpha, self.lora_dropout, self.lora_targets) != (None, 0.0, None):
+            raise ValueError("`lora_alpha`, `lora_dropout` and `lora_targets` need a `lora_rank`, such as 8.")
         if self.bottleneck_size is not None and self.bottleneck_layers is None:
             raise ValueError("`bottleneck_size` needs `bottleneck_layers`: after which layers, for example 4,8,12.")
+
+    def add_lora(self, model: PreTrainedModel, tokens: Sequence[int] = ()) -> None:
+        """Puts the adapters on a model that are asked for, if any are; see [`~models.lora.add_lora`]."""
+        if self.lora_rank is not None:
+            from ..models.lora import add_lora
+
+            add_lora(model, self.lora_rank, self.lora_alpha, self.lora_dropout, self.lora_targets, tokens)
 
     @property
     def bottleneck_fields(self) -> dict[str, Any]:
@@ -103,8 +128,8 @@ def build_solver(
         fields:
             The options of `hf-mwp train` that say what solver it trains, by the same names. One of them says where to
             start: `encoder` (a folder or Hub id), `encoder_config` and `tokenizer` (random weights), `solver` (one
-            that exists). Of the others, `encoder_layers` says which layers are kept, and `bottleneck_layers` and
-            `bottleneck_size` add bottleneck networks.
+            that exists). Of the others, `encoder_layers` says which layers are kept, `bottleneck_layers` and
+            `bottleneck_size` add bottleneck networks, and `lora_rank` adapters ([`add_lora`]).
 
     Returns:
         `tuple[MwpSolver, MwpProcessor]`: in fp32, on the CPU.
@@ -125,9 +150,17 @@ def build_solver(
     if options is not None and fields:
         raise TypeError(f"`options` say what solver to build: put {', '.join(fields)} there.")
     options = SolverArguments(**fields) if options is None else options
-    if options.solver is not None:
-        return _change_solver(options)
+    if options.solver is None:
+        solver, processor = _make_solver(rows, options, numerals)
+    else:
+        solver, processor = _change_solver(options)
+    options.add_lora(solver, processor.number_token_ids)
+    return solver, processor
 
+
+def _make_solver(
+    rows: Iterable[Mapping[str, Any]], options: SolverArguments, numerals: bool | None
+) -> tuple[MwpSolver, MwpProcessor]:
     from ..data import problem_from_row
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models import MwpSolver

@@ -8,6 +8,9 @@ from torch import nn
 from transformers import PreTrainedModel
 
 
+PARTS = ("query", "key", "value", "attention_output", "intermediate", "output")
+
+
 @dataclass(frozen=True)
 class Architecture:
     """
@@ -19,6 +22,7 @@ class Architecture:
         attention_output (`str`): Projection of the heads' contexts, head after head, to the states.
         intermediate (`str`): First linear layer of the feed-forward network; a neuron is one of its outputs.
         output (`str`): Second linear layer of the feed-forward network.
+        lora_targets (`tuple[str, ...]`): Which of these linear layers get LoRA adapters unless others are named.
     """
 
     layers: str = "encoder.layer"
@@ -28,6 +32,14 @@ class Architecture:
     attention_output: str = "attention.output.dense"
     intermediate: str = "intermediate.dense"
     output: str = "output.dense"
+    lora_targets: tuple[str, ...] = ("query", "value")
+
+    def part_of(self, name: str) -> str | None:
+        """Which linear layer of a layer a module of the encoder is, by its name; `None` if it is none of them."""
+        if not name.startswith(f"{self.layers}."):
+            return None
+        _, _, inside = name.removeprefix(f"{self.layers}.").partition(".")
+        return next((part for part in PARTS if getattr(self, part) == inside), None)
 
 
 _BERT = Architecture()
@@ -124,10 +136,7 @@ def layer_parts(model: nn.Module) -> list[LayerParts]:
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     found = []
     for index, layer in enumerate(encoder.get_submodule(names.layers)):
-        parts = {
-            name: _linear(layer, getattr(names, name), index)
-            for name in ("query", "key", "value", "attention_output", "intermediate", "output")
-        }
+        parts = {name: _linear(layer, getattr(names, name), index) for name in PARTS}
         found.append(LayerParts(head_dim, **parts))
     return found
 
@@ -152,7 +161,7 @@ def _linear(layer: nn.Module, name: str, index: int) -> nn.Linear | None:
         return None
     raise ValueError(
         f"{name} of layer {index} is a {type(module).__name__}, not a plain linear layer: merge adapters "
-        "(`model.merge_and_unload()`) and undo quantisation first."
+        "(`hf_mwp.merge_lora(model)`, or `merge_and_unload()` of a model of peft) and undo quantisation first."
     )
 
 

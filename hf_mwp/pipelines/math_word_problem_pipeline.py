@@ -38,9 +38,10 @@ class MathWordProblemPipeline(Pipeline):
     - `unknown_share` (`float`): share of the text's tokens that the vocabulary lacks, only where the text was encoded;
     - `error` (`str`), only where `answer` is `None`: why there is no answer;
     - `plausibility` (`float`), only with `rerank`: share of the answer among those of the beams, all equations with
-      its value voting together; the answers of `top_k` then have different values;
+      its value voting together; the answers of `top_k` then have different values, and each its `complaints`
+      (`list[str]`: "negative length", "2.4 people"), what speaks against it beside the first one;
     - `instead_of` (`dict`), only where re-ranking put another answer first than the solver: `equation`, `answer` and
-      `complaints` (`list[str]`: "negative length", "2.4 people") of the one that the solver held for likelier;
+      `complaints` of the one that the solver held for likelier;
     - `status` (`"unsure"`) and `candidates` (`list[dict]`), only where `score`, or with `rerank` `plausibility`, is
       below `min_score`: the equations that were found, best first, each with `equation`, `answer`, `value` and
       `score`, the score of the best one being that of the result;

@@ -21,6 +21,9 @@ from .head_closing import CLOSINGS
 from .head_importance import CombinedImportance, HeadImportance
 
 
+CALIBRATION_BATCHES = 4
+
+
 class HeadPruningCallback(TrainerCallback, ExportableState):
     """
     Prunes attention heads while a model is trained, by any `Trainer`: every few steps the heads are scored, and those
@@ -80,7 +83,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         importance: HeadImportance | None = None,
         events: int = 10,
         until: float = 1.0,
-        calibration_batches: int = 4,
+        calibration_batches: int = CALIBRATION_BATCHES,
         floor: int = 1,
         cut: str = "end",
     ) -> None:

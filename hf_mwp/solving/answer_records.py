@@ -28,7 +28,7 @@ def answer_records(
     if prediction.ranked:
         records = [
             _described(answer.expression, problem, answer.log_probability)
-            | {"plausibility": round(answer.plausibility, 4)}
+            | {"plausibility": round(answer.plausibility, 4), "complaints": list(answer.complaints)}
             for answer in prediction.ranked[:count]
         ]
         if first := prediction.displaced:

@@ -16,6 +16,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, has_length
 
 from ..data.training_lineage import ancestry_of, texts_of_rows, write_training_texts
 from ..data.training_texts import TrainingTexts
+from ..models.lora import has_lora, load_adapters, merged_weights, save_adapters
 from ..store.checkpoints import forget_state, full_disk_named, last_complete_checkpoint
 from .base_config import BaseConfig
 from .early_stopping import ResumableEarlyStopping
@@ -111,10 +112,24 @@ class BaseTrainer(Trainer):
     def _save_checkpoint(self, model, trial):
         # What is written over, as by a run that was begun again at an older checkpoint, is not complete meanwhile.
         folder = Path(self._get_output_dir(trial=trial)) / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
-        if self.args.should_save:
-            forget_state(folder)
         with full_disk_named(folder, self.args.output_dir):
+            if self.args.should_save:
+                forget_state(folder)
+                save_adapters(self._own_model, folder)
             super()._save_checkpoint(model, trial)
+
+    def _load_from_checkpoint(self, resume_from_checkpoint, model=None):
+        super()._load_from_checkpoint(resume_from_checkpoint, model)
+        load_adapters(self._own_model if model is None else model, resume_from_checkpoint)
+
+    def _load_best_model(self):
+        super()._load_best_model()
+        load_adapters(self._own_model, self.state.best_model_checkpoint)
+
+    def _issue_warnings_after_load(self, load_result):
+        # Of a model with adapters other weights are saved than it has; those are read, and checked, afterwards.
+        if not has_lora(self._own_model):
+            super()._issue_warnings_after_load(load_result)
 
     def save_model(self, output_dir=None, _internal_call=False):
         with full_disk_named(output_dir or self.args.output_dir, self.args.output_dir):
@@ -170,6 +185,11 @@ class BaseTrainer(Trainer):
             first_epoch=lambda: int(self.state.epoch or 0),
         )
 
+    @property
+    def _own_model(self) -> nn.Module:
+        """The model that is trained, without what distributes it."""
+        return self.accelerator.unwrap_model(self.model)
+
     # What was trained on
 
     @property
@@ -179,7 +199,7 @@ class BaseTrainer(Trainer):
 
     def _ancestors(self) -> list[nn.Module]:
         """Models whose training texts are those of the trained model as well."""
-        return [] if self.model is None else [self.accelerator.unwrap_model(self.model)]
+        return [] if self.model is None else [self._own_model]
 
     @cached_property
     def _own_texts(self) -> TrainingTexts:
@@ -190,14 +210,16 @@ class BaseTrainer(Trainer):
     def _note_training_texts(self) -> None:
         """Notes in the model what it has been trained on, once it has been trained."""
         if self._notes_texts and self.state.global_step:
-            model = self.accelerator.unwrap_model(self.model)
+            model = self._own_model
             model.training_texts = ancestry_of(model) | self._ancestry | self._own_texts
 
     def _save(self, output_dir=None, state_dict=None) -> None:
         self._note_training_texts()
+        if has_lora(self._own_model):
+            state_dict = merged_weights(self._own_model)
         super()._save(output_dir, state_dict)
         if self._notes_texts and self.args.should_save:
-            write_training_texts(self.accelerator.unwrap_model(self.model), output_dir or self.args.output_dir)
+            write_training_texts(self._own_model, output_dir or self.args.output_dir)
 
     # Optimiser
 

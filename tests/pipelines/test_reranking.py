@@ -77,6 +77,7 @@ def test_the_best_values(solver):
     (results,) = [solver(TEXT, rerank=True, top_k=3)]
     assert [result["answer"] for result in results] == [3.0, -3.0, 2.5]
     assert ["instead_of" in result for result in results] == [True, False, False]
+    assert [result["complaints"] for result in results] == [[], ["negative count"], ["2.5 人"]]
     assert sum(result["plausibility"] for result in results) == pytest.approx(1, abs=1e-3)
 
 

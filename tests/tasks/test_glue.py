@@ -177,7 +177,13 @@ def test_the_development_part_for_all(glue):
 
 def test_a_regression(glue, encoder, tmp_path, capsys):
     few = [*QUICK, "--max_steps=2", "--max_train_samples=16", "--eval_strategy=steps", "--eval_steps=2"]
-    assert run("train", glue, tmp_path / "teacher", "--encoder", encoder, *few, task="stsb") == 0
+    lora = ["--lora_rank=2", "--lora_targets", "query", "intermediate"]
+    assert run("train", glue, tmp_path / "teacher", "--encoder", encoder, *few, *lora, task="stsb") == 0
+    # The pooler (16 x 16), the regressor, and adapters in two layers.
+    trained = 16 * 17 + 17 + 2 * (2 * (16 + 16) + 2 * (16 + 24))
+    teacher = json.loads((tmp_path / "teacher" / "metrics.json").read_text())
+    assert teacher["trained_parameters"] == trained < teacher["parameters"]
+    assert f"{trained:,} of {teacher['parameters'] + trained - 16 * 17 - 17:,} parameters" in capsys.readouterr().out
     options = ["--teacher", tmp_path / "teacher", "--student_layers=1", "--hidden_loss=none", *few]
     assert run("distill", glue, tmp_path / "student", *options, task="stsb") == 0
     metrics = json.loads((tmp_path / "student" / "metrics.json").read_text())

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from ...building.encoder import parse_layers
 from ...building.model_sources import find_encoder
-from ...building.solver import build_solver
+from ...building.solver import build_solver, load_solver
 from ...option_checks import check_at_least_one, check_not_negative, check_share
 from ...option_roles import option
 from ...runs.pictures import draw_learning_curve
@@ -30,10 +30,15 @@ from ..terminal.solution import print_solution
 
 if TYPE_CHECKING:
     from ...data.batches.mwp_processor import MwpProcessor
+    from ...expressions import Expression
     from ...models import MwpSolver
+    from ...problems import MathWordProblem
 
 NUM_SHOWN = 5
 NUM_TIMED = 20
+# Problems that are solved to find one whose answer re-ranking changes, and the solver that is re-ranked.
+NUM_RERANKED = 48
+PUBLISHED = Path(__file__).parents[3] / "model_cards" / "mwp-student-3L-gts-math23k"
 # Of a quickstart that is to be seen running: training and test problems.
 FAST = {"max_train_samples": 160, "max_eval_samples": 60}
 
@@ -111,6 +116,8 @@ def run(argv: list[str]) -> int:
         console.print(figures_table(figures, args, task))
         console.print(groups_table(figures))
         show_solutions(folder.path / "student", list(task.test), args.seed, console)
+        if PUBLISHED.is_dir():
+            show_reranking(PUBLISHED, args.seed, console)
         draw_learning_curve(logs, folder.path / "learning_curve.png", title=f"quickstart on ASDiv-A, fold {args.fold}")
         seconds = time.perf_counter() - started
         folder.finish({"data": task.record(), "test": figures, "seconds": round(seconds, 1), "logs": logs})
@@ -268,7 +275,6 @@ def show_solutions(folder: Path, rows: list[dict], seed: int, console: Console) 
 
     from ...data import problem_from_row
     from ...expressions import Expression
-    from ...metrics import score_prediction
 
     solver = pipeline("math-word-problem", model=str(folder), device="cpu")
     chosen = [problem_from_row(row) for row in random.Random(seed).sample(rows, min(NUM_SHOWN, len(rows)))]
@@ -276,6 +282,43 @@ def show_solutions(folder: Path, rows: list[dict], seed: int, console: Console) 
     for problem, result in zip(chosen, solver(chosen), strict=True):
         print_solution(console, problem.text, [result])
         found = None if result["prefix"] is None else Expression.from_prefix(result["prefix"])
-        score = score_prediction(problem, found)
-        verdict = "right" if score.answer_correct else f"wrong ({score.reason}; {problem.answer} is annotated)"
-        console.print(f"  {verdict}\n", style="green" if score.answer_correct else "red")
+        print_verdict(problem, found, console)
+
+
+def show_reranking(folder: Path, seed: int, console: Console) -> None:
+    """
+    Solves validation problems of Math23k, drawn by lot, with a published solver, and shows the first one whose answer
+    is another when those of the beams are ranked by how plausible they are: its best answers, and what speaks against
+    those behind the first.
+    """
+    from ...data.datasets.sources import read_part
+    from ...solving.answer_records import answer_records
+    from ...solving.plausibility import PlausibilityReranker
+    from ...solving.solve_problems import solve_problems
+
+    model, processor = load_solver(str(folder))
+    reranker = PlausibilityReranker.from_pretrained(folder)
+    rows = random.Random(seed).sample(read_part("math23k:validation")[0], NUM_RERANKED)
+    found = solve_problems(model, processor, rows, reranker=reranker, batch_size=16)
+    changed = [each for each in found if each.displaced]
+    before, after = (
+        sum(each.score.answer_correct for each in answers)
+        for answers in ([each.without_reranking() for each in found], found)
+    )
+    console.print(
+        f"{len(found)} validation problems of Math23k, drawn by lot, solved by {folder.name} with "
+        f"{reranker.num_beams} beams: {before} right. Ranked by plausibility: {len(changed)} answers are others, "
+        f"{after} right.{' The first of them:' if changed else ''}\n"
+    )
+    for each in changed[:1]:
+        print_solution(console, each.problem.text, answer_records(each, top_k=3), tree=False)
+        print_verdict(each.problem, each.expression, console)
+
+
+def print_verdict(problem: MathWordProblem, found: Expression | None, console: Console) -> None:
+    """Says whether an equation gives the annotated answer."""
+    from ...metrics import score_prediction
+
+    score = score_prediction(problem, found)
+    verdict = "right" if score.answer_correct else f"wrong ({score.reason}; {problem.answer} is annotated)"
+    console.print(f"  {verdict}\n", style="green" if score.answer_correct else "red")

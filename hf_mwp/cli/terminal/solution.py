@@ -34,7 +34,10 @@ def print_solution(console: Console, text: str, results: list[dict[str, Any]], t
             value = result["value"]
             rounded = "" if "/" not in value else f" = {result['answer']:.10g}"
             line = Text(f"  {result['equation']} = ").append(f"{value}{rounded}", style="bold green")
-            console.print(line.append(f"   (probability {result['score']:.2f})", style="dim"))
+            plausible = f", plausibility {result['plausibility']:.2f}" if "plausibility" in result else ""
+            console.print(line.append(f"   (probability {result['score']:.2f}{plausible})", style="dim"))
+        if result.get("complaints"):
+            console.print(Text(f"    against it: {', '.join(result['complaints'])}", style="dim"))
         if result.get("instead_of"):
             console.print(Text(f"  {told(result['instead_of'])}", style="dim"))
         if tree:

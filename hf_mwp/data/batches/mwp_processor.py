@@ -93,6 +93,11 @@ class MwpProcessor(PushToHubMixin):
         indexed = range(self.num_index_tokens) if self.indexed_numbers else ()
         return ["[NUM]", *(f"[NUM{index}]" for index in indexed)]
 
+    @property
+    def number_token_ids(self) -> list[int]:
+        """Their ids."""
+        return self.tokenizer.convert_tokens_to_ids(self.number_tokens)
+
     def problem(self, text: str | MathWordProblem) -> MathWordProblem:
         """A bare text as a problem of the processor's language."""
         if isinstance(text, MathWordProblem):
@@ -245,7 +250,7 @@ class MwpProcessor(PushToHubMixin):
             encoder.resize_token_embeddings(new, mean_resizing=False)
         weight = encoder.get_input_embeddings().weight
         generator = torch.Generator().manual_seed(0)
-        base, *indexed = self.tokenizer.convert_tokens_to_ids(self.number_tokens)
+        base, *indexed = self.number_token_ids
         for index in indexed:
             if index >= old:
                 noise = torch.randn(weight.shape[1], generator=generator) * weight[base].float().std().cpu()

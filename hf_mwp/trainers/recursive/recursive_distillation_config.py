@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ...pruning import HeadImportance, HeadPruningCallback
+from ...pruning.head_pruning_callback import CALIBRATION_BATCHES
 from ..distillation.distillation_config import DistillationConfig
 
 
@@ -53,7 +54,9 @@ class RecursiveDistillationConfig(DistillationConfig):
     until: float = field(
         default=0.5, metadata={"help": "Share of a generation's steps after which all are pruned; the rest recovers."}
     )
-    calibration_batches: int = field(default=8, metadata={"help": "Training batches that heads are scored on."})
+    calibration_batches: int = field(
+        default=CALIBRATION_BATCHES, metadata={"help": "Training batches that heads are scored on."}
+    )
     floor: int = field(default=1, metadata={"help": "Heads that each layer keeps."})
 
     max_parameters: int | None = field(

@@ -94,7 +94,8 @@ def test_solve_tells_what_was_rejected(model, tmp_path, capsys):
     PlausibilityReranker("zh", weights, 6).save_pretrained(tmp_path)
     text = "小明有5个苹果，吃了2个，还有几个？"
     assert main(["solve", "--model", str(model), "--reranker", str(tmp_path), text]) == 0
-    assert "instead of" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "instead of" in shown and ", plausibility " in shown
     assert main(["solve", "--model", str(model), "--reranker", str(tmp_path), "--json", text]) == 0
     result = json.loads(capsys.readouterr().out)
     assert set(result["instead_of"]) == {"equation", "answer", "complaints"} and 0 < result["plausibility"] <= 1

@@ -12,7 +12,7 @@ from ....runs.run_folder import RunFolder, describe_contents
 from ....runs.stage_arguments import PruneArguments, types_of
 from ....tasks.accuracy_cells import percent
 from ....tasks.data_options import TaskArguments
-from ....tasks.evaluation import Evaluation, evaluate_part, evaluate_trained
+from ....tasks.evaluation import evaluate_part, evaluate_trained
 from ....usage_error import UsageError
 from ...options.importance import make_importance
 from ...options.parsing import parse
@@ -74,7 +74,7 @@ def run(argv: list[str]) -> int:
         def measure(trainer: DistillationTrainer) -> dict[str, Any]:
             bar = solving_bar(console)
             found = {part: evaluate_trained(task, trainer, part, beams, progress=bar) for part, beams in parts.items()}
-            return {part: figures_of(evaluation) for part, evaluation in found.items()}
+            return {part: evaluation.record for part, evaluation in found.items()}
 
         generations = recursive_distillation(
             args=config,
@@ -97,7 +97,7 @@ def run(argv: list[str]) -> int:
                 part: evaluate_part(task, model, processor, part, **options, **task.options_of(config, beams))
                 for part, beams in parts.items()
             }
-            dense = {part: figures_of(evaluation) for part, evaluation in found.items()}
+            dense = {part: evaluation.record for part, evaluation in found.items()}
             metrics = metrics_of(model, dense, generations)
             console.print(generation_table(task, metrics["models"], f"{args.model} on {task.name}"))
             title = f"{Path(args.model).name} on {task.name}"
@@ -109,11 +109,6 @@ def run(argv: list[str]) -> int:
             folder.finish(metrics)
     console.print(describe_contents(folder.path, "model", "processor", PICTURE, "heads_*.png"))
     return 0
-
-
-def figures_of(evaluation: Evaluation) -> dict[str, Any]:
-    """The figures of an evaluation, and what became of each problem, so that models can be compared by problem."""
-    return evaluation.record
 
 
 def metrics_of(model: PreTrainedModel, dense: Mapping[str, Any], generations: Sequence[Generation]) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from ...options.training_options import StarkOptions
 from ...terminal.console import make_console, make_table, solving_bar
 from ..recipes.run import is_recipe
 from ..recipes.run import run as run_stages
-from .prune import figures_of
 
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ def run(argv: list[str]) -> int:
                     part: evaluate_part(task, model, processor, part, **options, **task.options_of(config, beams))
                     for part, beams in parts.items()
                 }
-                return {part: figures_of(evaluation) for part, evaluation in found.items()}
+                return {part: evaluation.record for part, evaluation in found.items()}
 
             metrics = metrics_of(task, trainer, measure) | {"scores": args.scores, "score_part": args.score_part}
             title = f"{Path(args.teacher).name} on {task.name}"

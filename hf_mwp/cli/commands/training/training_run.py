@@ -79,8 +79,12 @@ class TrainingRun:
 
     def _train(self, trainer: BaseTrainer, checkpoint: str | None) -> dict[str, Any]:
         from ....metrics import count_parameters
+        from ....models.lora import merge_lora
         from ...terminal.progress import RichProgressCallback
 
+        trained, there = (count_parameters(trainer.model, trainable_only=only) for only in (True, False))
+        if trained < there:
+            self.console.print(f"{trained:,} of {there:,} parameters are trained.")
         progress = RichProgressCallback.attach(trainer, self.console, self.name)
         try:
             result = trainer.train(resume_from_checkpoint=checkpoint)
@@ -88,7 +92,9 @@ class TrainingRun:
             progress.close()
         trainer.save_model()
         trainer.save_state()
-        return {"parameters": count_parameters(trainer.model), "train": dict(result.metrics)}
+        # What is measured is what was saved.
+        parameters = count_parameters(merge_lora(trainer.model))
+        return {"parameters": parameters, "trained_parameters": trained, "train": dict(result.metrics)}
 
 
 class TaskTraining(TrainingRun):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from ....losses import AttentionMSELoss
 from ...features import Features
-from ...surviving_heads import SurvivingHeads, keep_maps
+from ...surviving_heads import keep_maps
 from .head_objective import HeadObjective
 
 
@@ -25,6 +25,7 @@ class AttentionMaps(HeadObjective):
 
     options = {"output_hidden_states": True, "output_attentions": True}
     cacheable = False
+    _keep = staticmethod(keep_maps)
 
     def __init__(self, loss: nn.Module | None = None, name: str = "attention", **kwargs) -> None:
         super().__init__(AttentionMSELoss() if loss is None else loss, name=name, **kwargs)
@@ -47,13 +48,3 @@ class AttentionMaps(HeadObjective):
                 "attention matrices are counted from 1."
             )
         return tuple([f"attention_{layer}"] for layer in pair)
-
-    def _compare_heads(
-        self,
-        ours: list[Tensor],
-        theirs: list[Tensor],
-        mask: Tensor | None,
-        kept: SurvivingHeads,
-        kept_by_teacher: SurvivingHeads | None,
-    ) -> Tensor:
-        return self.loss(keep_maps(ours[0], kept), keep_maps(theirs[0], kept_by_teacher), mask)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ....losses import RelationLoss
 from ...features import KINDS, Features, attention_inputs, read_features
-from ...surviving_heads import SurvivingHeads, keep_vectors
+from ...surviving_heads import keep_vectors
 from .head_objective import HeadObjective
 
 
@@ -32,6 +32,8 @@ class AttentionRelations(HeadObjective):
         kinds (`Sequence[str]`, *optional*, defaults to `("query", "key", "value")`): Whose relations are added up.
         name (`str`, *optional*, defaults to `"relations"`), kwargs: See [`LayerObjective`].
     """
+
+    _keep = staticmethod(keep_vectors)
 
     def __init__(
         self, heads: int | None = None, kinds: Sequence[str] = KINDS, name: str = "relations", **kwargs
@@ -84,15 +86,6 @@ class AttentionRelations(HeadObjective):
     def _compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor | None) -> Tensor:
         return sum(self.loss(o, t, mask) for o, t in zip(ours, theirs, strict=True))
 
-    def _compare_heads(
-        self,
-        ours: list[Tensor],
-        theirs: list[Tensor],
-        mask: Tensor | None,
-        kept: SurvivingHeads,
-        kept_by_teacher: SurvivingHeads | None,
-    ) -> Tensor:
-        ours = [keep_vectors(each, kept) for each in ours]
-        theirs = [keep_vectors(each, kept_by_teacher) for each in theirs]
+    def _compare_kept(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor | None) -> Tensor:
         loss = RelationLoss(math.gcd(self.loss.heads, *(each.shape[-1] for each in (*ours, *theirs))))
         return sum(loss(o, t, mask) for o, t in zip(ours, theirs, strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from torch import Tensor
@@ -15,8 +15,11 @@ from .layer_objective import LayerObjective
 class HeadObjective(LayerObjective):
     """
     An objective on heads: those that are pruned while the student learns, or were before, take no part, and the others
-    are compared with their own counterparts in the teacher. A derived class says how (`_compare_heads`).
+    are compared with their own counterparts in the teacher. A derived class says how some heads are taken out of what
+    it reads (`_keep`).
     """
+
+    _keep: Callable[[Tensor, SurvivingHeads | None], Tensor]
 
     def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         """See [`Objective.plan`]."""
@@ -39,18 +42,16 @@ class HeadObjective(LayerObjective):
             elif not pruned[0].places:
                 parts[part] = sum(each.float().sum() for each in ours) * 0.0
             else:
-                parts[part] = self._compare_heads(ours, theirs, mask, *pruned)
+                kept = (
+                    [self._keep(each, heads) for each in side]
+                    for side, heads in zip((ours, theirs), pruned, strict=True)
+                )
+                parts[part] = self._compare_kept(*kept, mask)
         return parts
 
-    def _compare_heads(
-        self,
-        ours: list[Tensor],
-        theirs: list[Tensor],
-        mask: Tensor | None,
-        kept: SurvivingHeads,
-        kept_by_teacher: SurvivingHeads | None,
-    ) -> Tensor:
-        raise NotImplementedError
+    def _compare_kept(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor | None) -> Tensor:
+        """As `_compare`, of what some heads were taken out of."""
+        return self._compare(ours, theirs, mask)
 
 
 __all__ = ["HeadObjective"]

@@ -13,7 +13,7 @@ from hf_mwp.runs.recipes import RecipeError
 from hf_mwp.runs.stage_arguments import options_of
 
 
-NAMES = [f"compact-table{number}" for number in range(1, 9)]
+NAMES = [*(f"compact-table{number}" for number in range(1, 9)), "lora"]
 BUDGETS = ["quick", "cpu", "gpu", "paper"]
 
 

@@ -86,6 +86,27 @@ def test_a_finished_model_without_checkpoints_is_not_written_over(problems, solv
     assert (tmp_path / "model.safetensors").read_bytes() != before
 
 
+def test_adapters_are_trained_and_merged(problems, encoder, tmp_path, capsys):
+    options = {"encoder": str(encoder), "dataset": str(problems), "lora_rank": 4, "lora_alpha": 8, "save_steps": 1}
+    config = tmp_path / "lora.yaml"
+    config.write_text(yaml.safe_dump(options | {"lora_targets": ["query"], "test": False, "max_steps": 2}))
+    argv = ["train", "--config", str(config), "--output_dir", str(tmp_path / "run"), *SMALL]
+    assert main([*argv, "--lora_targets=quary"]) == 1
+    assert "has no 'quary'; its linear layers are query, key, value" in capsys.readouterr().err
+    assert main(argv) == 0
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert f"{metrics['trained_parameters']:,} of " in capsys.readouterr().out
+    solver = MwpSolver.from_pretrained(tmp_path / "run")
+    assert metrics["parameters"] == sum(each.numel() for each in solver.parameters()) > metrics["trained_parameters"]
+    weights = load_file(tmp_path / "run" / "model.safetensors")
+    shutil.rmtree(tmp_path / "run" / "checkpoint-2")
+    assert main([*argv, "--resume", "--lora_rank=2"]) == 1
+    assert "lora_rank: 4 -> 2" in capsys.readouterr().err
+    assert main([*argv, "--resume"]) == 0
+    again = load_file(tmp_path / "run" / "model.safetensors")
+    assert all(torch.equal(again[name], value) for name, value in weights.items())
+
+
 def test_a_full_disk_is_named_and_the_checkpoint_before_kept(problems, solver_folder, tmp_path, capsys, monkeypatch):
     save = torch.save
 

@@ -1,0 +1,184 @@
+"""LoRA: low-rank adapters that are trained in place of an encoder's weights, and merged into them."""
+
+from __future__ import annotations
+
+import copy
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from ..usage_error import UsageError
+from .architecture import ARCHITECTURES
+from .solver import Solver
+from .trained_tokens import TrainedTokens
+
+
+# Beside the merged weights of a checkpoint: the adapters, and the linear layers without them.
+ADAPTERS = "lora_adapters.safetensors"
+MARK = "_adapted_by_hf_mwp"
+
+
+def add_lora(
+    model: PreTrainedModel,
+    rank: int,
+    alpha: float | None = None,
+    dropout: float = 0.0,
+    targets: Sequence[str] | None = None,
+    tokens: Sequence[int] = (),
+) -> PreTrainedModel:
+    """
+    Adapts the encoder of a model with LoRA: its weights are frozen, and some of its linear layers get adapters
+    (`peft`), which are trained with all that stands on the encoder: decoder, bottleneck networks, pooler, classifier.
+
+    A trainer of this package saves the model with its adapters merged, as an ordinary one; its checkpoints are
+    ordinary ones, too, with the adapters beside them, from which it resumes exactly. Elsewhere call [`merge_lora`].
+
+    Args:
+        model (`PreTrainedModel`): A solver, a classifier, or an encoder alone. It is changed in place.
+        rank (`int`): Rank of the adapters.
+        alpha (`float`, *optional*): What they add is scaled by `alpha / rank`; twice the rank by default.
+        dropout (`float`, *optional*, defaults to 0.0): Dropout of what they read.
+        targets (`Sequence[str]`, *optional*):
+            Linear layers of each layer: `"query"`, `"key"`, `"value"`, `"attention_output"`, `"intermediate"`,
+            `"output"`, whatever the architecture calls them; by default those that
+            [`~models.architecture.ARCHITECTURES`] names. An encoder that it does not know has its own names.
+        tokens (`Sequence[int]`, *optional*): Rows of the embeddings to train as well, such as those of new tokens.
+
+    Returns:
+        `PreTrainedModel`: the model.
+
+    Raises:
+        UsageError: no rank, targets that the encoder does not have (the message says what there is), or adapters that
+            it has already.
+
+    References:
+        Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", ICLR 2022.
+
+    Example:
+
+    ```python
+    >>> solver, processor = hf_mwp.build_solver(data["train"], encoder="hfl/chinese-roberta-wwm-ext")
+    >>> solver = hf_mwp.add_lora(solver, rank=8, tokens=processor.number_token_ids)
+    ```
+    """
+    if rank < 1:
+        raise UsageError(f"the rank of LoRA must be at least 1, not {rank}.")
+    if not 0 <= dropout < 1 or (alpha is not None and alpha <= 0):
+        raise UsageError(
+            f"LoRA's dropout is at least 0 and below 1, its alpha more than 0, not {dropout} and {alpha}."
+        )
+    if any(hasattr(part, "peft_config") for part in model.modules()):
+        raise UsageError(f"this {type(model).__name__} has adapters already: merge them first (`hf_mwp.merge_lora`).")
+    encoder = model.encoder if isinstance(model, Solver) else model.base_model
+    modules = _targeted(encoder, targets)
+
+    from peft import LoraConfig, inject_adapter_in_model
+
+    alpha = 2 * rank if alpha is None else alpha
+    config = LoraConfig(r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules=modules)
+    inject_adapter_in_model(config, encoder)
+    setattr(encoder, MARK, True)
+    if getattr(encoder, "pooler", None) is not None:
+        encoder.pooler.requires_grad_(True)
+    if tokens:
+        TrainedTokens(encoder.get_input_embeddings(), tokens)
+    return model
+
+
+def has_lora(model: nn.Module) -> bool:
+    """Whether a model has the adapters of [`add_lora`]; those that users put on themselves are saved as peft does."""
+    return any(hasattr(part, MARK) for part in model.modules())
+
+
+def merge_lora(model: nn.Module) -> nn.Module:
+    """
+    Merges the adapters of [`add_lora`] into the weights, in place: afterwards the model is an ordinary one, all of
+    whose weights can be trained. One without adapters stays as it is.
+    """
+    if not has_lora(model):
+        return model
+    from peft.tuners.lora import LoraLayer
+
+    for name, module in list(model.named_modules()):
+        if isinstance(module, LoraLayer):
+            module.merge()
+            model.set_submodule(name, module.get_base_layer())
+        elif isinstance(module, TrainedTokens):
+            module.merge(model.get_submodule(name.rpartition(".")[0]))
+    for part in model.modules():
+        if hasattr(part, MARK):
+            delattr(part, MARK)
+            del part.peft_config
+            part.requires_grad_(True)
+    return model
+
+
+def merged_weights(model: nn.Module) -> dict[str, Tensor]:
+    """The weights of the ordinary model that a model with adapters will be; the model keeps its adapters."""
+    return merge_lora(copy.deepcopy(model)).state_dict()
+
+
+def save_adapters(model: nn.Module, folder: str | PathLike) -> None:
+    """Writes the adapters of a model, if it has any, into the folder of a checkpoint."""
+    path = Path(folder) / ADAPTERS
+    path.unlink(missing_ok=True)
+    if has_lora(model):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        state = {name: value.detach().cpu().contiguous() for name, value in _adapters(model).items()}
+        save_file(state, path)
+
+
+def load_adapters(model: nn.Module, folder: str | PathLike) -> None:
+    """Reads the adapters of a checkpoint; raises `UsageError` if its model had others, or only one of them has any."""
+    path = Path(folder) / ADAPTERS
+    found = load_file(path) if path.is_file() else {}
+    own = _adapters(model) if has_lora(model) else {}
+    if _shapes(found) != _shapes(own):
+        raise UsageError(
+            f"{folder} has {_told(found)} and the model {_told(own)}: go on with the LoRA options with which that "
+            "training began."
+        )
+    model.load_state_dict(found, strict=False)
+
+
+def _adapters(model: nn.Module) -> dict[str, Tensor]:
+    """The weights of a model with adapters that those of the merged one do not tell."""
+    from peft.tuners.lora import LoraLayer
+
+    kinds = (LoraLayer, TrainedTokens)
+    inside = tuple(f"{name}." for name, module in model.named_modules() if isinstance(module, kinds))
+    return {name: value for name, value in model.state_dict().items() if name.startswith(inside)}
+
+
+def _shapes(state: Mapping[str, Tensor]) -> dict[str, torch.Size]:
+    return {name: value.shape for name, value in state.items()}
+
+
+def _told(state: Mapping[str, Tensor]) -> str:
+    ranks = sorted({value.shape[0] for name, value in state.items() if ".lora_A." in name})
+    count = sum(".lora_A." in name for name in state)
+    return f"{count} adapters of rank {' and '.join(map(str, ranks))}" if count else "no adapters"
+
+
+def _targeted(encoder: PreTrainedModel, targets: Sequence[str] | None) -> list[str]:
+    """Names of the linear layers of an encoder that targets name."""
+    kind = encoder.config.model_type
+    architecture = ARCHITECTURES.get(kind)
+    there = defaultdict(list)
+    for name, module in encoder.named_modules():
+        if type(module) is nn.Linear:
+            there[name.rpartition(".")[2] if architecture is None else architecture.part_of(name)].append(name)
+    there.pop(None, None)
+    if targets is None and architecture is not None:
+        targets = [target for target in architecture.lora_targets if target in there]
+    unknown = [target for target in targets or () if target not in there]
+    if unknown or not targets:
+        fault = f"no {unknown[0]!r}" if unknown else "no targets of LoRA that are known"
+        raise UsageError(f"an encoder of type {kind!r} has {fault}; its linear layers are {', '.join(there)}.")
+    return [name for target in targets for name in there[target]]
