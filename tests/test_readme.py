@@ -58,6 +58,10 @@ def workspace(tmp_path_factory) -> Path:
     classifier = tiny_classifier(vocab_size=len(processor.tokenizer), num_hidden_layers=6)
     classifier.save_pretrained(folder / CLASSIFIER)
     processor.tokenizer.save_pretrained(folder / CLASSIFIER)
+    (folder / "GLUE" / "RTE").mkdir(parents=True)
+    for part in ("train", "dev"):
+        lines = ["index\tsentence1\tsentence2\tlabel", "0\tTom has two apples.\tTom has fruit.\tentailment"]
+        (folder / "GLUE" / "RTE" / f"{part}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder
 
 
@@ -79,7 +83,7 @@ def pipes(command: str) -> list[list[str]]:
 
 def smaller(arguments: list[str]) -> list[str]:
     """The flags that make a command of the README quick; recipes and tables are only planned here."""
-    planned = arguments[0] == "reproduce" or any(re.search("compact|pruning_", argument) for argument in arguments)
+    planned = arguments[0] == "reproduce" or any(re.search("compact|pruning_|stark_", argument) for argument in arguments)
     if planned:
         return [flag for flag in ["--dry_run"] if not {"--dry_run", "--list"} & set(arguments)]
     return SMALLER[arguments[0]]
