@@ -124,7 +124,7 @@ class Column:
 
     def read_examples(self, metrics: Mapping[str, Any]) -> dict[str, str] | None:
         """Predictions and labels of the examples, if the column says where to find them."""
-        return None if self.examples is None else dict(_at(metrics, self.examples))
+        return None if self.examples is None else dict(_at(metrics, self.examples)) or None
 
     def show(self, value: float | None, deviation: float | None = None) -> str:
         """A figure as the table prints it; a dash for none."""

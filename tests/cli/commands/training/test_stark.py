@@ -58,3 +58,10 @@ def test_what_cannot_be(options, message, stark, tmp_path, capsys):
 def test_a_teacher_must_be_given(capsys):
     assert main(["stark"]) == 1
     assert "a `teacher` must be given" in capsys.readouterr().err
+
+
+def test_a_recipe_is_run(tmp_path, repository, monkeypatch, capsys):
+    monkeypatch.chdir(repository)
+    argv = ["stark", "--config", "examples/stark_rte.yaml", "--task", "mrpc", "--budget", "quick", "--dry_run"]
+    assert main([*argv, "--output_dir", str(tmp_path)]) == 0
+    assert "hf-mwp stark" in capsys.readouterr().out and not any(tmp_path.iterdir())
