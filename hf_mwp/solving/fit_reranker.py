@@ -67,8 +67,10 @@ def fit_reranker(
         [`PlausibilityReranker`]: with what it was fitted on, and the shares of right answers of each part.
 
     Raises:
-        PlausibilityError: as [`fit_plausibility`], or the encoder has no dropout that `unsure_share` could use.
+        PlausibilityError: as [`fit_plausibility`]; `unsure_share` is no share, or the encoder has no dropout for it.
     """
+    if not 0 <= unsure_share < 1:
+        raise PlausibilityError(f"`unsure_share` must be at least 0 and below 1, not {unsure_share}")
     solver = {"model": hash_model(model), "processor": hash_processing(processor), "num_beams": num_beams}
     options = {"num_beams": num_beams, "top_k": num_beams, "batch_size": batch_size, "progress": progress}
 
@@ -89,7 +91,7 @@ def fit_reranker(
         beams = search(problems[:num_sure])
         if reranker is None:
             unsure = search(problems[num_sure:], UNSURE_DROPOUT) if num_sure < len(problems) else []
-            about = {**(fitted_on or {})} | ({"unsure_share": unsure_share} if unsure else {})
+            about = dict(fitted_on or {}) | ({"unsure_share": unsure_share} if unsure else {})
             reranker = fit_plausibility(problems, [*beams, *unsure], num_beams, regularization, about)
             if unsure:
                 measured[f"{part}, unsure"] = _measure(reranker, problems[num_sure:], unsure)

@@ -11,7 +11,7 @@ import yaml
 from hf_mwp import MathWordProblem, MwpProcessor, MwpSolver, load_mwp_dataset
 from hf_mwp.cli.main import main
 from hf_mwp.solving.fit_reranker import fit_reranker
-from hf_mwp.solving.plausibility import PlausibilityReranker, Question, candidate_answers
+from hf_mwp.solving.plausibility import PlausibilityError, PlausibilityReranker, Question, candidate_answers
 from hf_mwp.solving.solve_problems import solve_problems
 from tests.tiny import tiny_rows
 
@@ -85,6 +85,12 @@ def test_unsure_beams_are_fitted_to_beside_the_others(model, problems, tmp_path)
     assert fitted[0].weights != fit_reranker(solver, processor, parts, num_beams=6).weights
     assert [layer.p for layer in solver.modules() if isinstance(layer, torch.nn.Dropout)] == rates
     assert not any(module.training for module in solver.modules())
+    with pytest.raises(PlausibilityError, match="below 1, not 1"):
+        fit_reranker(solver, processor, parts, unsure_share=1)
+    for layer in [module for module in solver.encoder.modules() if hasattr(module, "dropout")]:
+        layer.dropout = torch.nn.Identity()
+    with pytest.raises(PlausibilityError, match="leave `unsure_share` at 0"):
+        fit_reranker(solver, processor, parts, num_beams=6, unsure_share=0.25)
 
 
 def test_evaluate_shows_both(model, problems, tmp_path, capsys):
