@@ -145,6 +145,10 @@ class RerankArguments(SearchOptions):
     num_samples: int = option(4000, "Problems to fit on, drawn at random; --max_train_samples may say it as well.")
     num_beams: int = option(20, "Beams of the search, the least that can be re-ranked later.")
     regularization: float = option(1.0, "How strongly weights are held to those of the solver's own probability.")
+    unsure_share: float = option(
+        0.0,
+        "Share of these problems solved with dropout in the encoder: a solver is too sure of what it learned from.",
+    )
     beams_dir: str | None = option(
         None, "Folder where the beams are kept: what is there already is not searched for again."
     )
@@ -156,6 +160,8 @@ class RerankArguments(SearchOptions):
             raise ValueError(f"`num_beams` must be at least 2, not {self.num_beams}: one leaves nothing to choose.")
         if self.regularization <= 0:
             raise ValueError(f"`regularization` must be more than 0, not {self.regularization}.")
+        if not 0 <= self.unsure_share < 1:
+            raise ValueError(f"`unsure_share` must be at least 0 and below 1, not {self.unsure_share}.")
 
 
 @dataclass

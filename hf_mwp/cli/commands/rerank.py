@@ -19,6 +19,8 @@ from ..options.parsing import parse
 from ..terminal.console import make_console, make_table, percent, solving_bar
 
 
+RERANKING = ("num_beams", "regularization", "unsure_share", "beams_dir", "batch_size")
+
 argument_types = partial(types_of, "rerank")
 
 
@@ -55,7 +57,7 @@ def run(argv: list[str]) -> int:
             model.to(device),
             processor,
             parts,
-            **{name: getattr(args, name) for name in ("num_beams", "regularization", "beams_dir", "batch_size")},
+            **{name: getattr(args, name) for name in RERANKING},
             fitted_on={**source, "part": args.split},
             progress=solving_bar(console),
         )

@@ -21,6 +21,9 @@ Step = tuple[str, Number, Number, Number]
 MOST_DECIMALS = 4
 """Decimals beyond which a number counts as not exact."""
 
+MOST_DIGITS = 8
+"""Significant digits that are counted."""
+
 
 @dataclass(frozen=True)
 class BeamTree:
@@ -118,6 +121,12 @@ def decimals(number: Number) -> int:
             if not 10**count % denominator:
                 return count
     return MOST_DECIMALS + 1
+
+
+def digits(number: Number) -> int:
+    """Significant digits that write a number, `MOST_DIGITS` at most: 2 of 1.5 and of 150, 8 of 1/3."""
+    mantissa, _ = f"{float(number):.{MOST_DIGITS - 1}e}".split("e")
+    return max(len(mantissa.replace(".", "").strip("-").rstrip("0")), 1)
 
 
 def candidate_answers(question: Question, trees: Sequence[tuple[Expression, float]]) -> list[CandidateAnswer]:

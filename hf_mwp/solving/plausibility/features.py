@@ -5,16 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
-from .candidate_answer import MOST_DECIMALS, CandidateAnswer, Step, decimals, is_whole
+from ...expressions.evaluation import Number
+from .candidate_answer import MOST_DECIMALS, CandidateAnswer, Step, decimals, digits, is_whole
 from .question import RATIO
 
 
-FEATURE_LIST = "1"
+FEATURE_LIST = "2"
 """
-Version of the list below and of the words it rests on. Weights of another one are refused: count it up with each
-change of what a feature measures, and fit the published weights again.
+Version of the list below and of the words it rests on: count it up with each change. Weights of another one are
+refused, unless features were only added to it: then those count for nothing.
 """
+
+ADDED_SINCE = {
+    "1": (
+        *("digits", "digits_above", "denominator", "numerator", "round"),
+        *("step_digits", "step_denominator", "step_numerator"),
+    )
+}
+"""What older lists lack, by their versions."""
 
 MEASURES = ("money", "length", "area", "volume", "weight", "time")
 
@@ -63,8 +73,22 @@ def _orders(larger: float, smaller: float) -> float:
     return min(math.log10(larger / smaller), 4.0) if larger > smaller > 0 else 0.0
 
 
+def _denominator(number: Number) -> float:
+    """Digits of the denominator, as a logarithm, 6 at most; so many of a rounded number."""
+    return min(math.log10(number.denominator), 6.0) if isinstance(number, Fraction) else 6.0
+
+
+def _numerator(number: Number) -> float:
+    """Digits of the numerator, as a logarithm, 12 at most; of a rounded number those before the point."""
+    return min(math.log10(1 + abs(number.numerator if isinstance(number, Fraction) else number)), 12.0)
+
+
 def _unused(answer: CandidateAnswer, ratio: bool) -> int:
     return sum((answer.question.units[index] == RATIO) == ratio for index in answer.unused)
+
+
+def _most(measure: Callable[[Number], float], answer: CandidateAnswer) -> float:
+    return max(map(measure, answer.inner_results), default=0)
 
 
 def _is_uneven(step: Step) -> bool:
@@ -206,6 +230,17 @@ FEATURES = (
         lambda a: _cued(a, "average") and _above_all(a),
         "{value} for each is too much",
     ),
+    # How it is written: what is asked at school comes out round.
+    F("digits", "Significant digits, 8 at most", lambda a: digits(a.value), "{value}, with many digits"),
+    F(
+        "digits_above",
+        "Significant digits beyond the most of a number of the text",
+        lambda a: max(digits(a.value) - max(map(digits, a.question.values), default=1), 0),
+        "{value} has more digits than the numbers of the text",
+    ),
+    F("denominator", "Logarithm of the denominator", lambda a: _denominator(a.value), "{value}, no simple fraction"),
+    F("numerator", "Logarithm of 1 plus the numerator", lambda a: _numerator(a.value)),
+    F("round", "A multiple of 10 but 0", lambda a: a.value != 0 and a.value % 10 == 0),
     # The way to it.
     F(
         "negative_step",
@@ -233,6 +268,9 @@ FEATURES = (
         lambda a: max(map(decimals, a.inner_results), default=0) / 4,
         "a step with many decimals",
     ),
+    F("step_digits", "Most significant digits of an intermediate result", lambda a: _most(digits, a)),
+    F("step_denominator", "The largest denominator of one, as above", lambda a: _most(_denominator, a)),
+    F("step_numerator", "The largest numerator of one, as above", lambda a: _most(_numerator, a)),
     F(
         "same_operands",
         "a - a or a / a",

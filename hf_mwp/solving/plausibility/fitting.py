@@ -33,7 +33,8 @@ def fit_plausibility(
     Fits the weights of a re-ranker: those under which the right values of the beams are most probable, with a softmax
     over the values of each beam. The loss is convex, so there is one best fit and no seed.
 
-    Beams of the problems that the solver was trained on do as well as others, though it has more of them right.
+    Beams of the problems that the solver was trained on will do, though it is too sure of them: with some that were
+    searched under dropout among them ([`fit_reranker`], `unsure_share`) the other features count for what they should.
 
     Args:
         problems (`Sequence[MathWordProblem]`): Training problems with answers or equations, all of one language.

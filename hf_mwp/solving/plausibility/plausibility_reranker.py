@@ -17,7 +17,7 @@ from ...store.files import write_whole
 from .candidate_answer import candidate_answers
 from .errors import PlausibilityError
 from .explanation import complaints
-from .features import FEATURE_LIST, FEATURES, feature_row
+from .features import ADDED_SINCE, FEATURE_LIST, FEATURES, feature_row
 from .question import Question
 
 
@@ -175,8 +175,11 @@ class PlausibilityReranker:
                 raise PlausibilityError(f"{name_or_path} has no {cls.file_name} ({error}): {remedy}") from error
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
+            if (added := ADDED_SINCE.get(content.get("feature_list"))) is not None:
+                weights = {**content["weights"], **dict.fromkeys(added, 0.0)}
+                content |= {"feature_list": FEATURE_LIST, "weights": weights}
             return cls(**content)
         except PlausibilityError as error:
             raise PlausibilityError(f"{path}: {error}") from error
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
             raise PlausibilityError(f"{path} is damaged, or no file of a re-ranker ({error}): {remedy}") from error

@@ -2,13 +2,16 @@
 
 import json
 import shutil
+import sys
 
 import pytest
+import torch
 import yaml
 
-from hf_mwp import MathWordProblem, MwpProcessor, MwpSolver
+from hf_mwp import MathWordProblem, MwpProcessor, MwpSolver, load_mwp_dataset
 from hf_mwp.cli.main import main
-from hf_mwp.solving.plausibility import PlausibilityReranker, Question, candidate_answers
+from hf_mwp.solving.fit_reranker import fit_reranker
+from hf_mwp.solving.plausibility import PlausibilityError, PlausibilityReranker, Question, candidate_answers
 from hf_mwp.solving.solve_problems import solve_problems
 from tests.tiny import tiny_rows
 
@@ -55,9 +58,7 @@ def test_the_file_beside_the_model(model):
 
 
 def test_beams_that_are_kept_are_not_searched_for_again(model, problems, tmp_path, monkeypatch, capsys):
-    from hf_mwp.solving import fit_reranker
-
-    monkeypatch.setattr(fit_reranker, "solve_problems", None)
+    monkeypatch.setattr(sys.modules[fit_reranker.__module__], "solve_problems", None)
     beams = str(model.parent / "beams")
     argv = ["rerank", "--model", str(model), "--dataset", str(problems), "--num_beams=6", "--beams_dir", beams]
     assert main([*argv, "--output_dir", str(tmp_path)]) == 0
@@ -65,6 +66,31 @@ def test_beams_that_are_kept_are_not_searched_for_again(model, problems, tmp_pat
     shown = " ".join(capsys.readouterr().out.split())
     assert "Re-ranking 6 beams" in shown and "log_mass" in shown
     assert json.loads((tmp_path / "metrics.json").read_text("utf-8"))["reranking"]["train"]["num_problems"] == 36
+
+
+def test_unsure_beams_are_fitted_to_beside_the_others(model, problems, tmp_path):
+    """A quarter of the problems is solved under dropout: the same in each run, and the solver is left as it was."""
+    solver, processor = MwpSolver.from_pretrained(model).eval(), MwpProcessor.from_pretrained(model)
+    rates = [layer.p for layer in solver.modules() if isinstance(layer, torch.nn.Dropout)]
+    rows = list(load_mwp_dataset(problems)["train"])
+    parts = {"train": rows[:12], "validation": rows[12:16]}
+    fitted = [
+        fit_reranker(solver, processor, parts, num_beams=6, unsure_share=0.25, beams_dir=folder)
+        for folder in (None, tmp_path)
+    ]
+    assert fitted[0] == fitted[1]
+    counts = {part: each["num_problems"] for part, each in fitted[0].measured.items()}
+    assert counts == {"train, unsure": 3, "train": 9, "validation": 4}
+    assert (fitted[0].fitted_on["num_problems"], fitted[0].fitted_on["unsure_share"]) == (12, 0.25)
+    assert fitted[0].weights != fit_reranker(solver, processor, parts, num_beams=6).weights
+    assert [layer.p for layer in solver.modules() if isinstance(layer, torch.nn.Dropout)] == rates
+    assert not any(module.training for module in solver.modules())
+    with pytest.raises(PlausibilityError, match="below 1, not 1"):
+        fit_reranker(solver, processor, parts, unsure_share=1)
+    for layer in [module for module in solver.encoder.modules() if hasattr(module, "dropout")]:
+        layer.dropout = torch.nn.Identity()
+    with pytest.raises(PlausibilityError, match="leave `unsure_share` at 0"):
+        fit_reranker(solver, processor, parts, num_beams=6, unsure_share=0.25)
 
 
 def test_evaluate_shows_both(model, problems, tmp_path, capsys):
@@ -114,7 +140,10 @@ def test_bad_rerankers_are_named(command, model, solver_folder, problems, tmp_pa
     assert "language 'en', not in 'zh'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("option", "fault"), [("--num_beams=1", "at least 2"), ("--regularization=0", "more than 0")])
+@pytest.mark.parametrize(
+    ("option", "fault"),
+    [("--num_beams=1", "at least 2"), ("--regularization=0", "more than 0"), ("--unsure_share=1", "below 1")],
+)
 def test_bad_options_are_named(option, fault, capsys):
     assert main(["rerank", option]) == 1
     assert fault in capsys.readouterr().err

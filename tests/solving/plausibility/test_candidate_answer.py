@@ -6,7 +6,7 @@ import pytest
 from hf_mwp.expressions import Expression
 from hf_mwp.problems import MathWordProblem
 from hf_mwp.solving.plausibility import Question, candidate_answers
-from hf_mwp.solving.plausibility.candidate_answer import decimals
+from hf_mwp.solving.plausibility.candidate_answer import decimals, digits
 from hf_mwp.solving.plausibility.dimensions import Dimensions
 from hf_mwp.solving.plausibility.question import RATIO
 
@@ -50,6 +50,14 @@ def test_the_way_to_a_value():
 def test_decimals(number, count):
     assert decimals(Fraction(number)) == count
     assert decimals(0.5) == 5  # rounded, so that nobody knows
+
+
+@pytest.mark.parametrize(
+    ("number", "count"), [("0", 1), ("150", 2), ("-3/8", 3), ("1/3", 8), ("123456789", 8), (f"{10**300}", 1)]
+)
+def test_digits(number, count):
+    assert digits(Fraction(number)) == count
+    assert digits(0.25) == 2
 
 
 @pytest.mark.parametrize(

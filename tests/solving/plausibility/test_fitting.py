@@ -6,7 +6,7 @@ import torch
 
 from hf_mwp.expressions import Expression
 from hf_mwp.problems import MathWordProblem
-from hf_mwp.solving.plausibility import PlausibilityError, fit_plausibility
+from hf_mwp.solving.plausibility import FEATURES, PlausibilityError, fit_plausibility
 from hf_mwp.solving.plausibility.fitting import _fit
 
 
@@ -41,10 +41,7 @@ def test_regularization_holds_the_weights_to_the_probability():
 
 def test_the_fit_is_where_the_gradient_is_zero():
     generator = torch.Generator().manual_seed(0)
-    rows = torch.randn(30, 61, generator=generator, dtype=torch.float64)
-    from hf_mwp.solving.plausibility import FEATURES
-
-    rows = rows[:, : len(FEATURES)]
+    rows = torch.randn(30, len(FEATURES), generator=generator, dtype=torch.float64)
     groups, right = torch.arange(30) // 3, torch.arange(30) % 3 == 1
     right[0] = True  # two right values in one beam
     weights = _fit(rows, right, groups, 0.7).requires_grad_()

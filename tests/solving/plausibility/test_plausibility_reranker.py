@@ -6,6 +6,7 @@ import pytest
 from hf_mwp.expressions import Expression
 from hf_mwp.problems import MathWordProblem
 from hf_mwp.solving.plausibility import FEATURES, PlausibilityError, PlausibilityReranker
+from hf_mwp.solving.plausibility.features import ADDED_SINCE
 
 
 def reranker(language="zh", num_beams=5, **weights):
@@ -93,6 +94,16 @@ def test_saved_and_read_again(tmp_path):
     assert (read.language, read.num_beams, read.fitted_on, read.measured) == ("zh", 7, {"dataset": "x"}, {"a": 1})
 
 
+def test_features_that_an_older_list_lacks_count_for_nothing(tmp_path):
+    def make_older(content):
+        content["feature_list"] = "1"
+        for name in ADDED_SINCE["1"]:
+            del content["weights"][name]
+
+    read = PlausibilityReranker.from_pretrained(damaged(tmp_path, make_older))
+    assert read == reranker()
+
+
 def test_beams_and_language_are_checked():
     assert reranker(num_beams=5).check("zh") == 5
     assert reranker(num_beams=5).check("zh", 20) == 20
@@ -115,6 +126,7 @@ def damaged(tmp_path, change):
     ("change", "fault"),
     [
         (lambda c: c.update(feature_list="0"), "for feature list '0'"),
+        (lambda c: c.update(feature_list="1", weights={"zero": 1.0}), "missing or unknown: average_large"),
         (lambda c: c["weights"].pop("zero"), "missing or unknown: zero"),
         (lambda c: c["weights"].update(colour=1.0), "missing or unknown: colour"),
         (lambda c: c["weights"].update(zero="much"), "weight of 'zero' must be a finite number"),
