@@ -83,7 +83,9 @@ def pipes(command: str) -> list[list[str]]:
 
 def smaller(arguments: list[str]) -> list[str]:
     """The flags that make a command of the README quick; recipes and tables are only planned here."""
-    planned = arguments[0] == "reproduce" or any(re.search("compact|pruning_|stark_", argument) for argument in arguments)
+    planned = arguments[0] == "reproduce" or any(
+        re.search("compact|pruning_|stark_", argument) for argument in arguments
+    )
     if planned:
         return [flag for flag in ["--dry_run"] if not {"--dry_run", "--list"} & set(arguments)]
     return SMALLER[arguments[0]]
