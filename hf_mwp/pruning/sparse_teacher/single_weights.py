@@ -90,23 +90,41 @@ def zero_weights(teacher: nn.Module, scores: UnitScores, sparsity: float) -> nn.
     Raises:
         UsageError: a sparsity outside `[0, 1)`, one that leaves no weight, or scores of another teacher.
     """
-    check_sparsity(sparsity)
+    check_weights(teacher, scores, sparsity)
     sparse = copy.deepcopy(teacher)
     layers = [_weights(parts) for parts in layer_parts(sparse)]
-    for number, (name, array) in enumerate((("attention", scores.heads), ("feed-forward", scores.neurons))):
-        rows = [layer[number] for layer in layers]
+    for kind, array in enumerate((scores.heads, scores.neurons)):
+        rows = [layer[kind] for layer in layers]
         counts = [sum(each.numel() for each in row) for row in rows]
-        if array.isfinite().sum(1).tolist() != counts:
-            raise UsageError(f"The scores are not those of this teacher's {name} weights: measure them on it.")
-        gone = round(sparsity * sum(counts))
-        if gone and gone == sum(counts):
-            raise UsageError(f"A sparsity of {sparsity} leaves no {name} weight of the teacher. Take a lower one.")
         lowest = torch.zeros(array.numel(), dtype=torch.bool)
-        lowest[array.flatten().nan_to_num(torch.inf).argsort(stable=True)[:gone]] = True
+        lowest[array.flatten().nan_to_num(torch.inf).argsort(stable=True)[: round(sparsity * sum(counts))]] = True
         for row, chosen, count in zip(rows, lowest.view_as(array), counts, strict=True):
             for weight, each in zip(row, chosen[:count].split([one.numel() for one in row]), strict=True):
                 weight.data.masked_fill_(each.view_as(weight).to(weight.device), 0.0)
     return sparse
+
+
+def check_weights(teacher: nn.Module, scores: UnitScores | None, sparsity: float) -> None:
+    """Raises what [`zero_weights`] would; without scores, what it would with any of this teacher's."""
+    check_sparsity(sparsity)
+    layers = [_weights(parts) for parts in layer_parts(teacher)]
+    arrays = (None, None) if scores is None else (scores.heads, scores.neurons)
+    for kind, (name, array) in enumerate(zip(("attention", "feed-forward"), arrays, strict=True)):
+        counts = [sum(each.numel() for each in layer[kind]) for layer in layers]
+        if array is not None and array.isfinite().sum(1).tolist() != counts:
+            raise UsageError(f"The scores are not those of this teacher's {name} weights: measure them on it.")
+        gone = round(sparsity * sum(counts))
+        if gone and gone == sum(counts):
+            raise UsageError(f"A sparsity of {sparsity} leaves no {name} weight of the teacher. Take a lower one.")
+
+
+def random_weight_scores(teacher: nn.Module, seed: int = 0) -> UnitScores:
+    """Scores by chance for the weights of a teacher, as [`measure_weight_scores`] orders them."""
+    generator = torch.Generator().manual_seed(seed)
+    layers = [_weights(parts) for parts in layer_parts(teacher)]
+    return _as_scores(
+        [torch.rand(one.shape, generator=generator) for layer in layers for kind in layer for one in kind], layers
+    )
 
 
 def zero_random_weights(teacher: nn.Module, sparsity: float, seed: int = 0) -> nn.Module:
@@ -148,4 +166,4 @@ def _as_scores(sums: list[Tensor], layers: list[tuple[list[Tensor], list[Tensor]
     return UnitScores(*(pad_sequence(kind, batch_first=True, padding_value=torch.nan) for kind in rows))
 
 
-__all__ = ["measure_weight_scores", "zero_random_weights", "zero_weights"]
+__all__ = ["check_weights", "measure_weight_scores", "random_weight_scores", "zero_random_weights", "zero_weights"]

@@ -8,6 +8,7 @@ from itertools import pairwise
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
 from ...pruning.sparse_teacher.sparsification import check_sparsity
+from ...pruning.sparse_teacher.sparsifiers import Sparsifier, UnitSparsifier, WeightSparsifier
 from ...usage_error import UsageError
 from ..base_config import setting
 from ..distillation.distillation_config import DistillationConfig
@@ -31,6 +32,9 @@ class StarkConfig(DistillationConfig):
         tradeoff (`float`, *optional*, defaults to 0.5): λ of section 3.2.
         auto (`bool`, *optional*, defaults to `False`): STARK-AUTO, see [`~pruning.ScoreDensity.sparsity`].
         per_example (`bool`, *optional*, defaults to `False`): See [`~pruning.measure_scores`].
+        single_weights (`bool`, *optional*, defaults to `False`):
+            Unstructured pruning (table 6): the teacher is no smaller. `auto`, `per_example`, `mask` and `round_to` are
+            of heads and neurons.
         round_to (`int`, *optional*): 8 in the authors' program, see [`~pruning.RemovedUnits.lowest`].
         stages_dir (`str`, *optional*):
             Trial student, scores and students have folders there, each named by a fingerprint of what it depends on.
@@ -74,6 +78,9 @@ class StarkConfig(DistillationConfig):
         False, "Score by absolute gradients of examples, not of batches, which depend on size and order of batches."
     )
     score_batch_size: int = setting(32, "Examples of a batch while heads and neurons are scored.")
+    single_weights: bool = setting(
+        False, "Score single weights and set the lowest to 0, in place of heads and neurons."
+    )
     mask: bool = setting(False, "Mask heads and neurons in place of cutting them: the same outputs, slower.")
     round_to: int | None = setting(None, "Round the neurons that a layer loses to a multiple of this.")
     stages_dir: str | None = setting(
@@ -94,8 +101,15 @@ class StarkConfig(DistillationConfig):
                 raise UsageError(f"`{name}` must be at least 1, not {value}.")
         if self.push_to_hub:
             raise UsageError("`push_to_hub` would push every student: push the chosen one, which `model` is then.")
+        of_units = [name for name in ("auto", "per_example", "mask", "round_to") if getattr(self, name)]
+        if self.single_weights and of_units:
+            raise UsageError(f"`{of_units[0]}` is of heads and neurons: leave it out, or `single_weights`.")
         if self.keep_caches and not self.cache_teacher_outputs:
             raise UsageError("`keep_caches` keeps caches of teachers: set `cache_teacher_outputs`, or leave it out.")
+
+    def make_sparsifier(self) -> Sparsifier:
+        """What goes of a teacher, and how."""
+        return WeightSparsifier() if self.single_weights else UnitSparsifier(self.mask, self.round_to)
 
 
 __all__ = ["StarkConfig"]

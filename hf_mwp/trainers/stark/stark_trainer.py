@@ -19,16 +19,11 @@ from ...distillation.objectives import Objective
 from ...distillation.teachers import CachedTeacher
 from ...distillation.teachers.cache.fingerprint import describe_collator, hash_model, hash_processing
 from ...metrics import count_parameters
-from ...models.architecture import layer_parts
 from ...pruning.gates import HeadGates, NeuronGates
 from ...pruning.sparse_teacher import (
     KnowledgeableScores,
-    RemovedUnits,
     ScoreDensity,
     UnitScores,
-    cut_teacher,
-    mask_teacher,
-    measure_scores,
 )
 from ...pruning.sparse_teacher.sparsification import check_no_gates
 from ...pruning.sparse_teacher.unit_scores import count_units
@@ -45,7 +40,7 @@ from .stark_student import StarkStudent
 
 # What is done with stages that are there, which are the same whatever it is.
 OF_THE_LOOP = (
-    *("sparsities", "tradeoff", "auto", "per_example", "score_batch_size", "mask", "round_to"),
+    *("sparsities", "tradeoff", "auto", "per_example", "score_batch_size", "single_weights", "mask", "round_to"),
     *("stages_dir", "keep_caches"),
 )
 # A run goes on with another patience, but another patience gives another student.
@@ -128,6 +123,7 @@ class StarkTrainer:
         if not isinstance(self.args, StarkConfig):
             raise TypeError(f"`args` must be a `StarkConfig`, got `{type(args).__name__}`.")
         self.model, self.teacher_model, self.scores = model, teacher_model, scores
+        self.sparsifier = self.args.make_sparsifier()
         self.processing_class, self.objectives = processing_class, objectives
         self.on_trainer, self.on_scores = on_trainer, on_scores
         self.score_dataset = eval_dataset if score_dataset is None else score_dataset
@@ -164,10 +160,11 @@ class StarkTrainer:
             self.scores = self.knowledgeable.combined(self.args.tradeoff)
         sparsities = [self.density.sparsity] if self.args.auto else self.args.sparsities
         # Whether all of them leave a teacher is known before the first one teaches.
-        removed = {sparsity: self._removed(self.scores, sparsity) for sparsity in sparsities}
+        for sparsity in sparsities:
+            self.sparsifier.check(self.teacher_model, self.scores, sparsity)
         self.students = [
-            self._teach(self._sparse_teacher(units), sparsity) if sparsity else self.trial
-            for sparsity, units in removed.items()
+            self._teach(self._sparse_teacher(sparsity), sparsity) if sparsity else self.trial
+            for sparsity in sparsities
         ]
         self.chosen = max(self.students, key=_merit)
         self.model, self.state = self.chosen.load(), self.chosen.load_state()
@@ -205,13 +202,7 @@ class StarkTrainer:
         if not len(self.score_dataset):
             raise UsageError("Heads and neurons are scored on `score_dataset`, and it has no rows.")
         check_no_gates(self.teacher_model)
-        highest = 0.0 if self.args.auto else self.args.sparsities[-1]
-        if self.scores is None:
-            # How many go, rounding aside, does not depend on which.
-            RemovedUnits.lowest(UnitScores.random(self.teacher_model), highest)
-        else:
-            self.scores.check_fits(self.teacher_model)
-            self._removed(self.scores, highest)
+        self.sparsifier.check(self.teacher_model, self.scores, 0.0 if self.args.auto else self.args.sparsities[-1])
 
     # Stages
 
@@ -265,7 +256,7 @@ class StarkTrainer:
     def _score(self, trial: StarkStudent) -> KnowledgeableScores:
         """Scores of the teacher's heads and neurons, expressiveness and student-friendliness apart."""
         args, student = self.args, trial.load()
-        settings = [args.temperature, args.per_example, args.score_batch_size, args.bf16]
+        settings = [args.temperature, args.per_example, args.single_weights, args.score_batch_size, args.bf16]
         reading = [describe_collator(self._data["data_collator"]), hash_processing(self.processing_class)]
         models = [hash_model(self.teacher_model), hash_model(student)]
         digest = digest_of([settings, reading, models, digest_of_rows({"score_dataset": self.score_dataset})])
@@ -283,24 +274,16 @@ class StarkTrainer:
                 teacher = trainer.accelerator.unwrap_model(trainer.teacher_model, keep_fp32_wrapper=False)
                 # Gradients would vanish in fp16.
                 with trainer.accelerator.autocast() if args.bf16 else nullcontext():
-                    found = measure_scores(
-                        teacher,
-                        batches,
-                        trainer.model,
-                        per_example=args.per_example,
-                        temperature=args.temperature,
+                    found = self.sparsifier.measure(
+                        teacher, batches, trainer.model, args.temperature, args.per_example
                     )
                 found.save(folder.path)
 
         fill_together(folder, measure, args)
         return KnowledgeableScores.load(folder.path)
 
-    def _removed(self, scores: UnitScores, sparsity: float) -> RemovedUnits:
-        head_dim = layer_parts(self.teacher_model)[0].head_dim
-        return RemovedUnits.lowest(scores, sparsity, self.args.round_to, head_dim)
-
-    def _sparse_teacher(self, removed: RemovedUnits) -> PreTrainedModel:
-        sparse = (mask_teacher if self.args.mask else cut_teacher)(self.teacher_model, removed)
+    def _sparse_teacher(self, sparsity: float) -> PreTrainedModel:
+        sparse = self.sparsifier.sparse(self.teacher_model, self.scores, sparsity)
         inherit_training_texts(sparse, self.teacher_model)
         return sparse
 

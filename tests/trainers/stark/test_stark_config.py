@@ -14,6 +14,7 @@ from hf_mwp import StarkConfig
         ({"tradeoff": 1.5}, "`tradeoff` must be from 0 to 1"),
         ({"round_to": 0}, "`round_to` must be at least 1"),
         ({"score_batch_size": 0}, "`score_batch_size` must be at least 1"),
+        ({"single_weights": True, "mask": True}, "`mask` is of heads and neurons"),
         ({"keep_caches": True}, "set `cache_teacher_outputs`"),
         ({"push_to_hub": True}, "push the chosen one"),
     ],

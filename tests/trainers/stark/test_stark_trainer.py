@@ -8,6 +8,7 @@ from hf_mwp import MwpSolver, StarkTrainer
 from hf_mwp.distillation import cut_student
 from hf_mwp.distillation.teachers.cache.fingerprint import hash_model
 from hf_mwp.models import MwpStudentForSequenceClassification
+from hf_mwp.models.architecture import layer_parts
 from hf_mwp.pruning.gates import HeadGates
 from hf_mwp.pruning.sparse_teacher import (
     KnowledgeableScores,
@@ -16,8 +17,11 @@ from hf_mwp.pruning.sparse_teacher import (
     cut_teacher,
     mask_teacher,
     measure_scores,
+    zero_weights,
 )
+from hf_mwp.pruning.sparse_teacher.sparsifiers import WeightSparsifier
 from hf_mwp.trainers import DistillationTrainer
+from hf_mwp.usage_error import UsageError
 from tests.pruning.encoders import tiny_encoder
 from tests.tiny import tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
 from tests.trainers.distilling import copy_of, pad, unchanged
@@ -174,6 +178,35 @@ def test_each_sparse_teacher_has_a_cache_of_its_own(whole, tmp_path):
     trainer = of_classifier(tmp_path, {**other, "seed": 2}, scores=scores)
     trainer.train()
     assert not [*trainer.stages_dir.glob("*/teacher_cache")]
+
+
+def test_single_weights_in_place_of_heads_and_neurons(whole, tmp_path):
+    trained, fields = [], {"single_weights": True, "sparsities": [0.5], "stages_dir": str(whole[0].stages_dir)}
+    trainer = of_classifier(tmp_path, fields, on_trainer=lambda trainer, sparsity: trained.append(sparsity))
+    student = trainer.train()
+    # The trial student is the one of heads and neurons.
+    assert trained == [0.5] and trainer.trial.folder == whole[0].trial.folder
+    assert (student.heads, student.teacher_parameters) == (trainer.trial.heads, trainer.trial.teacher_parameters)
+    assert trainer.knowledgeable.about["weights"]
+    sparse = zero_weights(trainer.teacher_model, trainer.knowledgeable.combined(0.5), 0.5)
+    query = sparse.base_model.encoder.layer[0].attention.self.query.weight
+    assert 0 < (query == 0).sum() < query.numel()
+    assert student.folder.name.startswith("sparse-") and student.folder != whole[0].students[1].folder
+
+
+def test_random_scores_of_single_weights(tmp_path):
+    teacher, _ = teacher_and_student()
+    scores = WeightSparsifier().random(teacher, 0)
+    sparse = WeightSparsifier().sparse(teacher, scores, 0.25)
+    parts = [
+        part for layer in layer_parts(sparse) for part in (layer.query, layer.key, layer.value, layer.attention_output)
+    ]
+    total = sum(part.weight.numel() for part in parts)
+    assert sum(int((part.weight == 0).sum()) for part in parts) == round(total / 4)
+    with pytest.raises(UsageError, match="not those of this teacher's attention weights"):
+        of_classifier(tmp_path, {"single_weights": True}, scores=UnitScores.random(teacher))
+    with pytest.raises(UsageError, match="leaves an empty teacher|leaves no"):
+        WeightSparsifier().check(teacher, None, 0.99999)
 
 
 def test_a_regression(tmp_path):

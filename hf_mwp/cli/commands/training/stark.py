@@ -112,7 +112,7 @@ def run(argv: list[str]) -> int:
             title = f"{Path(args.teacher).name} on {task.name}"
             console.print(student_table(task, metrics, title))
             draw_sparsities(task, metrics, folder.path / PICTURE, title)
-            if trainer.knowledgeable is not None:
+            if trainer.knowledgeable is not None and not config.single_weights:
                 draw_scores(trainer.scores, folder.path, title)
             folder.finish(metrics)
     pictures = (name for name in (PICTURE, DENSITIES, CUMULATIVE) if (folder.path / name).is_file())
@@ -130,18 +130,14 @@ def make_trainer(
     rows: Any,
 ) -> StarkTrainer:
     """The trainer, which scores on `rows` of the task."""
-    from ....pruning.sparse_teacher import UnitScores
     from ....trainers import StarkTrainer
 
-    made: dict[str, UnitScores | None] = {
-        "knowledgeable": None,
-        "random": UnitScores.random(teacher, config.seed) if args.scores == "random" else None,
-    }
+    random = args.scores == "random"
     return StarkTrainer(
         teacher_model=teacher,
         args=config,
         score_dataset=task.prepare(rows, processor),
-        scores=made[args.scores],
+        scores=config.make_sparsifier().random(teacher, config.seed) if random else None,
         **task.trainer_arguments(student, processor),
     )
 
