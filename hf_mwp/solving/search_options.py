@@ -42,7 +42,8 @@ class RankedSearchOptions(SearchOptions):
         "beside the model.",
     )
     reranker: str | None = option(
-        None, "Folder or Hub id of a re-ranker to use in its place (`hf-mwp rerank` makes one)."
+        None,
+        "Folder or Hub id of a re-ranker to use in its place (`hf-mwp rerank` makes one), or en, the package's own.",
     )
 
     def load_reranker(self, processor: MwpProcessor) -> tuple[PlausibilityReranker | None, int]:

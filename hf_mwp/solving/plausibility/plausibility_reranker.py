@@ -21,6 +21,10 @@ from .features import ADDED_SINCE, FEATURE_LIST, FEATURES, feature_row
 from .question import Question
 
 
+# By language, the folders of re-rankers that come with the package.
+GENERAL = {folder.name: folder for folder in (Path(__file__).parent / "general").iterdir()}
+
+
 @dataclass(frozen=True)
 class RankedAnswer:
     """
@@ -157,13 +161,16 @@ class PlausibilityReranker:
     def from_pretrained(cls, name_or_path: str | PathLike, **kwargs) -> PlausibilityReranker:
         """
         Reads a re-ranker from a model's folder or repository; `kwargs` (`revision`, `token`, ...) go to the download.
+        `"en"` is one that comes with the package, for English solvers that have none of their own.
 
         Raises:
             PlausibilityError: there is none, or its file is damaged or of another version.
         """
         from transformers.utils import cached_file
 
-        remedy = "fit one with `hf-mwp rerank --model FOLDER`"
+        remedy = "fit one with `hf-mwp rerank --model FOLDER`, or take the package's own for English, `en`"
+        if str(name_or_path) in GENERAL:
+            name_or_path = GENERAL[str(name_or_path)]
         if Path(name_or_path).is_dir():
             path = Path(name_or_path) / cls.file_name
             if not path.is_file():

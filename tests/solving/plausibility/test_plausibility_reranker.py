@@ -154,3 +154,14 @@ def test_what_is_no_file_of_a_reranker_is_named(tmp_path, text):
 def test_a_folder_without_one_says_how_to_make_it(tmp_path):
     with pytest.raises(PlausibilityError, match="has no plausibility.json: fit one with `hf-mwp rerank"):
         PlausibilityReranker.from_pretrained(tmp_path)
+
+
+def test_the_packages_own_for_english():
+    reranker = PlausibilityReranker.from_pretrained("en")
+    assert (reranker.language, reranker.num_beams) == ("en", 20)
+    # Nobody has a negative number of apples.
+    problem = MathWordProblem("Tom has 4 apples and Ann has 9 more than Tom. How many has Ann?", language="en")
+    trees = [
+        (Expression.from_prefix(prefix.split()), score) for prefix, score in (("- N0 N1", -0.5), ("+ N0 N1", -1.0))
+    ]
+    assert [int(answer.value) for answer in reranker.rerank(problem, trees)] == [13, -5]
