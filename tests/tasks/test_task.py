@@ -95,7 +95,7 @@ def test_it_trains_and_is_measured(tmp_path, console):
     run.console = console
     assert run.run() == 0
     figures = json.loads((tmp_path / "metrics.json").read_text())
-    assert list(figures["test"]) == ["scheme", "threshold", "reports", "training_texts"]
+    assert list(figures["test"]) == ["scheme", "threshold", "reports", "training_texts", "outcomes", "examples"]
     # Two words tell the classes apart.
     assert figures["test"]["reports"]["all problems"] == {"num_texts": 12, "accuracy": 1.0}
     assert figures["validation"]["threshold"] == 0.5
