@@ -22,7 +22,7 @@ from .question import Question
 
 
 # By language, the folders of re-rankers that come with the package.
-GENERAL = {folder.name: folder for folder in (Path(__file__).parent / "general").iterdir()}
+GENERAL = {"en": Path(__file__).parent / "general" / "en"}
 
 
 @dataclass(frozen=True)
@@ -169,8 +169,7 @@ class PlausibilityReranker:
         from transformers.utils import cached_file
 
         remedy = "fit one with `hf-mwp rerank --model FOLDER`, or take the package's own for English, `en`"
-        if str(name_or_path) in GENERAL:
-            name_or_path = GENERAL[str(name_or_path)]
+        name_or_path = GENERAL.get(str(name_or_path), name_or_path)
         if Path(name_or_path).is_dir():
             path = Path(name_or_path) / cls.file_name
             if not path.is_file():
