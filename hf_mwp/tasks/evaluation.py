@@ -108,3 +108,20 @@ def evaluate_trained(task: Task, trainer: Trainer, part: str, num_beams: int | N
     """The same for the model of a trainer, with the options of its arguments."""
     options |= {"batch_size": trainer.args.per_device_eval_batch_size, **task.options_of(trainer.args, num_beams)}
     return evaluate_part(task, trainer.model, trainer.processing_class, part, **options)
+
+
+def parts_at_end(task: Task, test: bool, test_num_beams: int | None) -> dict[str, int | None]:
+    """What a command measures at its end, with the beams: validation and, if `test`, test part, if they have rows."""
+    parts = {"validation": None} | ({"test": test_num_beams} if test else {})
+    return {part: beams for part, beams in parts.items() if task.part(part) is not None}
+
+
+def records_of(
+    task: Task, model: PreTrainedModel, processor: Any, args: Any, parts: Mapping[str, int | None], **options
+) -> dict[str, dict[str, Any]]:
+    """[`Evaluation.record`] of a model on parts, with their beams and the options of a trainer's arguments."""
+    options |= {"batch_size": args.per_device_eval_batch_size}
+    return {
+        part: evaluate_part(task, model, processor, part, **options, **task.options_of(args, beams)).record
+        for part, beams in parts.items()
+    }

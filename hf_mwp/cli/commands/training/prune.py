@@ -12,7 +12,7 @@ from ....runs.run_folder import RunFolder, describe_contents
 from ....runs.stage_arguments import PruneArguments, types_of
 from ....tasks.accuracy_cells import percent
 from ....tasks.data_options import TaskArguments
-from ....tasks.evaluation import evaluate_part, evaluate_trained
+from ....tasks.evaluation import parts_at_end, records_of
 from ....usage_error import UsageError
 from ...options.importance import make_importance
 from ...options.parsing import parse
@@ -68,13 +68,10 @@ def run(argv: list[str]) -> int:
             name = f"generation {number}, {config.ratios[number - 1]:.0%} of the heads pruned"
             RichProgressCallback.attach(trainer, console, name)
 
-        parts = {"validation": None} | ({"test": args.test_num_beams} if args.test else {})
-        parts = {part: beams for part, beams in parts.items() if task.part(part) is not None and is_main_process()}
+        parts = parts_at_end(task, args.test, args.test_num_beams) if is_main_process() else {}
 
         def measure(trainer: DistillationTrainer) -> dict[str, Any]:
-            bar = solving_bar(console)
-            found = {part: evaluate_trained(task, trainer, part, beams, progress=bar) for part, beams in parts.items()}
-            return {part: evaluation.record for part, evaluation in found.items()}
+            return records_of(task, trainer.model, processor, trainer.args, parts, progress=solving_bar(console))
 
         generations = recursive_distillation(
             args=config,
@@ -92,12 +89,7 @@ def run(argv: list[str]) -> int:
             result = generations[-1].load()
             result.save_pretrained(folder.path)
             processor.save_pretrained(folder.path)
-            options = {"batch_size": config.per_device_eval_batch_size, "progress": solving_bar(console)}
-            found = {
-                part: evaluate_part(task, model, processor, part, **options, **task.options_of(config, beams))
-                for part, beams in parts.items()
-            }
-            dense = {part: evaluation.record for part, evaluation in found.items()}
+            dense = records_of(task, model, processor, config, parts, progress=solving_bar(console))
             metrics = metrics_of(model, dense, generations)
             console.print(generation_table(task, metrics["models"], f"{args.model} on {task.name}"))
             title = f"{Path(args.model).name} on {task.name}"

@@ -13,7 +13,7 @@ from ....runs.run_folder import RunFolder, describe_contents
 from ....runs.stage_arguments import StarkArguments, types_of
 from ....tasks.accuracy_cells import percent
 from ....tasks.data_options import TaskArguments
-from ....tasks.evaluation import evaluate_part
+from ....tasks.evaluation import parts_at_end, records_of
 from ....usage_error import UsageError
 from ...options.parsing import parse
 from ...options.tasks import make_task
@@ -96,17 +96,11 @@ def run(argv: list[str]) -> int:
         trainer.train()
         trainer.save_model(folder.path)
         if is_main_process():
-            parts = {"validation": None} | ({"test": args.test_num_beams} if args.test else {})
-            parts = {part: beams for part, beams in parts.items() if task.part(part) is not None}
+            parts = parts_at_end(task, args.test, args.test_num_beams)
 
             def measure(model: PreTrainedModel) -> dict[str, Any]:
-                options = {"batch_size": config.per_device_eval_batch_size, "progress": solving_bar(console)}
-                model = model.to(config.device)
-                found = {
-                    part: evaluate_part(task, model, processor, part, **options, **task.options_of(config, beams))
-                    for part, beams in parts.items()
-                }
-                return {part: evaluation.record for part, evaluation in found.items()}
+                bar = solving_bar(console)
+                return records_of(task, model.to(config.device), processor, config, parts, progress=bar)
 
             metrics = metrics_of(task, trainer, measure) | {"scores": args.scores, "score_part": args.score_part}
             title = f"{Path(args.teacher).name} on {task.name}"

@@ -10,7 +10,7 @@ from ....runs.pictures import PANELS, draw_learning_curve
 from ....runs.resuming import begin_record, begin_run
 from ....runs.run_arguments import ResumeArguments
 from ....runs.run_folder import RunFolder, describe_contents
-from ....tasks.evaluation import evaluate_trained
+from ....tasks.evaluation import evaluate_trained, parts_at_end
 from ....tasks.task import Task
 from ...terminal.console import make_console, print_evaluation, solving_bar
 
@@ -125,10 +125,9 @@ class TaskTraining(TrainingRun):
         if not is_main_process():
             return {}
         metrics: dict[str, Any] = {"best_model_checkpoint": trainer.state.best_model_checkpoint}
-        for part, num_beams in {"validation": None, "test": self.args.test_num_beams}.items():
-            if self.task.part(part) is not None and (part == "validation" or self.args.test):
-                bar = solving_bar(self.console)
-                evaluation = evaluate_trained(self.task, trainer, part, num_beams, progress=bar)
-                metrics[part] = evaluation.record
-                print_evaluation(self.console, evaluation, self.name, reasons=part == "test")
+        for part, num_beams in parts_at_end(self.task, self.args.test, self.args.test_num_beams).items():
+            bar = solving_bar(self.console)
+            evaluation = evaluate_trained(self.task, trainer, part, num_beams, progress=bar)
+            metrics[part] = evaluation.record
+            print_evaluation(self.console, evaluation, self.name, reasons=part == "test")
         return metrics
