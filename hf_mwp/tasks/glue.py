@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..building.classifier import build_classifier, load_classifier, make_student_classifier
 from ..building.encoder import SAMPLE_BATCH, SAMPLE_SIZE
 from ..data.glue.glue_sources import GLUE_SOURCES, HUB_ID
+from ..usage_error import UsageError
 from .accuracy_cells import percent
 from .task import Task
 
@@ -128,6 +129,18 @@ class GlueTask(Task):
         return self._figures(values.tolist(), output.label_ids.tolist())
 
     @property
+    def figures(self) -> list[str]:
+        """Names of the task's figures, its first one before the others."""
+        return [*dict.fromkeys((self.metric, *(["accuracy"] if self.classes else ())))]
+
+    def adapt(self, config):
+        """As in [`Task`]; `UsageError` if models are to be compared by a figure that the task does not have."""
+        super().adapt(config)
+        known, chosen = ["loss", *self.figures], config.metric_for_best_model
+        if chosen is not None and chosen.removeprefix("eval_") not in known:
+            raise UsageError(f"`metric_for_best_model`: {self.name} has no {chosen!r}, but {', '.join(known)}.")
+
+    @property
     def defaults(self) -> Mapping[str, Any]:
         """Of a regression the teacher's values are followed: it has no probabilities."""
         own = {} if self.classes else {"prediction_loss": "mse"}
@@ -175,8 +188,7 @@ class GlueTask(Task):
     def _figures(self, values: Sequence[float], labels: Sequence[float]) -> dict[str, float]:
         from ..metrics import GLUE_FIGURES
 
-        names = dict.fromkeys((self.metric, *(["accuracy"] if self.classes else ())))
-        return {name: GLUE_FIGURES[name](values, labels) for name in names}
+        return {name: GLUE_FIGURES[name](values, labels) for name in self.figures}
 
     def cells(self, report: Mapping[str, float]) -> dict[str, str]:
         counted = {"examples": f"{report['num_examples']:,}"}
@@ -205,13 +217,12 @@ class GlueTask(Task):
 
     def card(self) -> dict[str, Any]:
         source = GLUE_SOURCES[self.name]
-        figures = dict.fromkeys((self.metric, *(["accuracy"] if self.classes else ())))
         return {
             "pipeline_tag": "text-classification",
             "datasets": [HUB_ID],
             "language": "en",
             "tags": ["hf_mwp", "glue", self.name],
-            "metrics": {name: [name, "num_examples"] for name in figures},
+            "metrics": {name: [name, "num_examples"] for name in self.figures},
             "items": "examples",
             "example": dict(zip(("text", "text_pair"), EXAMPLE[: len(source.hub_columns)], strict=False)),
         }

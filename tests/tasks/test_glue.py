@@ -286,6 +286,10 @@ def test_random_weights_and_other_label_counts(tmp_path):
         (["train", "--task=rte", "--encoder={encoder}", "--constants", "1"], "`constants` is for solvers of math"),
         (["distill", "--task=rte", "--teacher={encoder}"], "holds a BertModel, but a classifier of texts is needed"),
         (["evaluate", "--task=rte", "--model={encoder}"], "holds a BertModel, but a classifier of texts is needed"),
+        (
+            ["train", "--task=rte", "--encoder={encoder}", "--metric_for_best_model=f1", "--eval_strategy=epoch"],
+            "`metric_for_best_model`: rte has no 'f1', but loss, accuracy",
+        ),
         (["train", "--task=wnli", "--encoder={encoder}"], "there is neither WNLI/train.tsv nor train.tsv"),
     ],
 )

@@ -70,6 +70,13 @@ def load_glue(
     parts = {"train": [row for index, row in enumerate(train) if index not in held_out]}
     if validation_fraction:
         parts["validation"] = [train[index] for index in sorted(held_out)]
+        # Rounded, a small share of few rows is none, and a large one all.
+        if not all(parts.values()):
+            left = f"{len(parts['train'])} to train on and {len(held_out)} to validate on"
+            raise ValueError(
+                f"`validation_fraction` {validation_fraction} of {len(train)} training rows leaves {left}: "
+                "take another share, or 0 for no validation."
+            )
     parts["test"] = [row for together in zip_longest(*rows.values()) for row in together if row is not None]
     label = ClassLabel(names=list(source.classes)) if source.classes else Value("float64")
     features = Features({**dict.fromkeys(("id", "sentence1", "sentence2"), Value("string")), "label": label})
@@ -93,20 +100,23 @@ def _read_file(path: Path, source: GlueSource) -> list[dict[str, Any]]:
     try:
         lines = path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
     except FileNotFoundError:
-        raise DataError(f"there is no such file, which has the {part} part", path) from None
+        raise DataError(
+            f"there is no such file, which has the {part} part: put it there, or give another folder (`data_dir`)",
+            path,
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot be read: {error}", path) from error
-    header = source.header or tuple(lines[0].rstrip("\r").split("\t"))
+    first = 0 if source.header else 1
+    if len(lines) == first or not any(lines):  # an empty file is one empty line
+        raise DataError(f"there are no rows, of which the {part} part has some: get the file anew", path)
+    header = source.header or tuple(lines[0].split("\t"))
     for column in (*source.columns, source.label):
         if column not in header:
             raise DataError(f"there is no such column, but {', '.join(header)}", path, 1, column)
-    first = 0 if source.header else 1
-    if len(lines) == first or not any(lines):  # an empty file is one empty line
-        raise DataError("there are no rows", path)
     rows, broken = [], 0
     for number, line in enumerate(lines[first:], start=first + 1):
         try:
-            rows.append(_read_row(line.rstrip("\r").split("\t"), header, path, number, source))
+            rows.append(_read_row(line.split("\t"), header, path, number, source))
         except DataError:
             broken += 1
             if broken > source.broken * len(lines):

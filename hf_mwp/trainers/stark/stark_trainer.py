@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from torch import nn
@@ -203,6 +204,10 @@ class StarkTrainer:
             raise UsageError("Heads and neurons are scored on `score_dataset`, and it has no rows.")
         check_no_gates(self.teacher_model)
         self.sparsifier.check(self.teacher_model, self.scores, 0.0 if self.args.auto else self.args.sparsities[-1])
+        args = copy.deepcopy(self.args)
+        with TemporaryDirectory() as args.output_dir:
+            # A trainer runs both models on two examples.
+            self._make_trainer(copy.deepcopy(self._student), copy.deepcopy(self.teacher_model), args)
 
     # Stages
 

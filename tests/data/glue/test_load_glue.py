@@ -124,14 +124,19 @@ def test_what_is_not_there(tmp_path):
     write(tmp_path, FILES["rte"][1], FILES["rte"][2])
     with pytest.raises(ValueError, match="`validation_fraction` must be at least 0 and below 1, not 1"):
         load_glue("rte", tmp_path, 1)
+    write(tmp_path, FILES["rte"][1], *[FILES["rte"][2]] * 20)
+    for share, left in ((0.01, "leaves 20 to train on and 0 to validate on"), (0.99, "leaves 0 to train on and 20")):
+        with pytest.raises(ValueError, match=rf"`validation_fraction` {share} of 20 training rows {left}.*another"):
+            load_glue("rte", tmp_path, share)
     (tmp_path / "dev.tsv").write_text("index\tsentence1\tsentence2\n0\ta\tb\n")
     with pytest.raises(DataError, match="dev.tsv, line 1, field 'label': there is no such column"):
         load_glue("rte", tmp_path)
-    (tmp_path / "dev.tsv").write_text(FILES["rte"][1] + "\n")
-    with pytest.raises(DataError, match="dev.tsv: there are no rows"):
-        load_glue("rte", tmp_path)
+    for content in (FILES["rte"][1] + "\n", ""):
+        (tmp_path / "dev.tsv").write_text(content)
+        with pytest.raises(DataError, match="dev.tsv: there are no rows.*get the file anew"):
+            load_glue("rte", tmp_path)
     (tmp_path / "dev.tsv").unlink()
-    with pytest.raises(DataError, match="dev.tsv: there is no such file, which has the dev part"):
+    with pytest.raises(DataError, match="dev.tsv: there is no such file, which has the dev part: put it there"):
         load_glue("rte", tmp_path)
 
 

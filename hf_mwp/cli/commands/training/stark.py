@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....building.student import StudentArguments
 from ....runs.main_process import is_main_process
-from ....runs.run_folder import RunFolder, describe_contents
+from ....runs.run_folder import RunFolder, check_output_folder, describe_contents
 from ....runs.stage_arguments import StarkArguments, types_of
 from ....tasks.accuracy_cells import percent
 from ....tasks.data_options import TaskArguments
@@ -66,6 +66,8 @@ def run(argv: list[str]) -> int:
     with RunFolder(config.output_dir, "stark", values, begin=False) as folder:
         folder.check_record()
         folder.check_unused(args.overwrite)
+        for place in (config.stages_dir, config.teacher_cache_dir):
+            check_output_folder(place or config.output_dir)
         task = make_task(data_args)
         task.adapt(config)
         # A student from random weights is the same one whenever it goes on.
@@ -79,7 +81,9 @@ def run(argv: list[str]) -> int:
         rows = task.part(args.score_part)
         if task.validation is None or rows is None:
             part = "validation" if task.validation is None else args.score_part
-            raise UsageError(f"stark: {task.name} has no {part} part, on which sparse teachers are found.")
+            remedy = "hold out a share of the training part (--validation_fraction)"
+            remedy += "" if part == "validation" else ", or score on another part (--score_part)"
+            raise UsageError(f"stark: {task.name} has no {part} part, on which sparse teachers are found: {remedy}.")
         config.disable_tqdm = True
         trainer = make_trainer(task, args, config, student, teacher, processor, rows)
         task.tell(console)

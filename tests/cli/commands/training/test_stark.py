@@ -45,6 +45,8 @@ def test_started_again_it_trains_nothing(stark, capsys):
         (["--sparsities", "0.99"], "leaves an empty teacher"),
         (["--auto"], "leave out --scores random"),
         (["--student_sparsity", "0.5"], "is for a pruned student"),
+        (["--stages_dir", __file__], "is a file; choose another output folder"),
+        (["--cache_teacher_outputs", "--teacher_cache_dir", __file__], "is a file; choose another output folder"),
     ],
 )
 def test_what_cannot_be(options, message, stark, tmp_path, capsys):
