@@ -3,9 +3,9 @@
 from .density_drawing import draw_densities
 from .gate_gradients import measure_scores
 from .knowledgeable_scores import KnowledgeableScores
+from .removed_units import RemovedUnits, cut_teacher, mask_teacher
 from .score_density import ScoreDensity
 from .single_weights import measure_weight_scores, zero_random_weights, zero_weights
-from .sparsification import RemovedUnits, cut_teacher, mask_teacher
 from .unit_scores import UnitScores
 
 

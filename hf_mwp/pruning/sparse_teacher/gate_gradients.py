@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import torch
@@ -27,8 +26,6 @@ def measure_scores(
     task: bool = True,
     per_example: bool = False,
     temperature: float = 2.0,
-    distillation_loss: Callable[[Tensor, Tensor, Tensor | None], Tensor] | None = None,
-    about: Mapping[str, Any] | None = None,
 ) -> KnowledgeableScores:
     """
     Absolute gradients of the teacher's gates, all 1, on its heads and neurons (Yang et al., section 3.2): `P` by its
@@ -48,10 +45,6 @@ def measure_scores(
             one pass backward a loss. By default, as in the authors' program, sums over batches of the absolute value
             of the batch's mean: they depend on size and order of the batches, and a short one weighs as much as any.
         temperature (`float`, *optional*, defaults to 2.0): τ of the distillation loss; regressors have none.
-        distillation_loss (`Callable`, *optional*):
-            In place of [`distillation_losses`]: of student logits, teacher logits and the mask of the positions that
-            count, or `None`, the loss of each row.
-        about (`Mapping[str, Any]`, *optional*): What is to be kept with the scores, such as the name of the split.
 
     Returns:
         [`KnowledgeableScores`], before normalisation.
@@ -63,7 +56,6 @@ def measure_scores(
     """
     if not task and student is None:
         raise UsageError("Nothing is to be measured: student-friendliness needs a trial student.")
-    distillation_loss = distillation_loss or partial(distillation_losses, temperature=temperature)
     sums: list[list[Tensor]] = []
     num_batches = num_examples = 0
     with left_unchanged(teacher, student), HeadGates(teacher) as heads, NeuronGates(teacher) as neurons:
@@ -76,7 +68,7 @@ def measure_scores(
             heads.values, neurons.values = gates
             present = [each for kind in gates for each in kind if each is not None]
             with torch.enable_grad():
-                losses = batch_losses(teacher, student, batch, task, distillation_loss)
+                losses = batch_losses(teacher, student, batch, temperature, task)
             for index, loss in enumerate(losses):
                 # Times the rows, a mean over rows has each row's own gradient at the row's own gates.
                 gradients = torch.autograd.grad(
@@ -99,7 +91,6 @@ def measure_scores(
         expressiveness=found[0] if task else None,
         friendliness=None if student is None else found[-1],
         about={
-            **(about or {}),
             "per_example": per_example,
             "temperature": temperature,
             "batches": num_batches,
@@ -141,8 +132,8 @@ def batch_losses(
     teacher: nn.Module,
     student: nn.Module | None,
     batch: Mapping[str, Any],
-    task: bool,
-    distillation_loss: Callable[[Tensor, Tensor, Tensor | None], Tensor],
+    temperature: float,
+    task: bool = True,
 ) -> list[Tensor]:
     """Means over the rows of a batch: the teacher's own loss, the distillation loss."""
     outputs, losses = teacher(**batch), []
@@ -170,7 +161,7 @@ def batch_losses(
             raise UsageError(
                 f"Logits of the shape {ours} are not those of a classifier, regressor or solver of math word problems."
             )
-        losses.append(distillation_loss(logits, outputs["logits"], mask).mean())
+        losses.append(distillation_losses(logits, outputs["logits"], mask, temperature).mean())
     return losses
 
 

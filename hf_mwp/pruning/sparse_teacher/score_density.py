@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -87,17 +86,6 @@ class ScoreDensity:
         shows it for heads and removes as large a share of the neurons.
         """
         return self.cumulative[self.peak].item()
-
-    def as_json(self) -> dict[str, Any]:
-        """The curves and the first peak in a form that JSON has."""
-        return {
-            "points": self.points.tolist(),
-            "density": self.density.tolist(),
-            "cumulative": self.cumulative.tolist(),
-            "bandwidth": self.bandwidth,
-            "peak": self.points[self.peak].item(),
-            "sparsity": self.sparsity,
-        }
 
 
 __all__ = ["ScoreDensity"]

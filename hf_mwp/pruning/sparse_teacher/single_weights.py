@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -14,9 +13,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ...models.architecture import LayerParts, layer_parts
 from ...usage_error import UsageError
-from .gate_gradients import batch_losses, distillation_losses, left_unchanged
+from .gate_gradients import batch_losses, left_unchanged
 from .knowledgeable_scores import KnowledgeableScores
-from .sparsification import check_sparsity
+from .removed_units import check_sparsity
 from .unit_scores import UnitScores
 
 
@@ -26,8 +25,6 @@ def measure_weight_scores(
     student: nn.Module | None = None,
     *,
     temperature: float = 2.0,
-    distillation_loss: Callable[[Tensor, Tensor, Tensor | None], Tensor] | None = None,
-    about: Mapping[str, Any] | None = None,
 ) -> KnowledgeableScores:
     """
     As [`measure_scores`], but of gates on the single weights of the encoder's linear layers: the absolute value of
@@ -35,7 +32,7 @@ def measure_weight_scores(
     rule per example, which would need a gradient of every weight for every example.
 
     Args:
-        teacher, batches, student, temperature, distillation_loss, about: As in [`measure_scores`].
+        teacher, batches, student, temperature: As in [`measure_scores`].
 
     Returns:
         [`KnowledgeableScores`] in fp32: `heads` has, in each layer's row, the weights of query, key, value and
@@ -46,7 +43,6 @@ def measure_weight_scores(
         UsageError: as [`measure_scores`].
         ValueError: an encoder of an unknown type.
     """
-    distillation_loss = distillation_loss or partial(distillation_losses, temperature=temperature)
     layers = [_weights(parts) for parts in layer_parts(teacher)]
     weights = [weight for layer in layers for kind in layer for weight in kind]
     sums: list[list[Tensor]] = []
@@ -57,7 +53,7 @@ def measure_weight_scores(
         for batch in batches:
             batch = send_to_device(dict(batch), teacher.device)
             with torch.enable_grad():
-                losses = batch_losses(teacher, student, batch, True, distillation_loss)
+                losses = batch_losses(teacher, student, batch, temperature)
             for index, loss in enumerate(losses):
                 more = index + 1 < len(losses)
                 gradients = torch.autograd.grad(loss, weights, retain_graph=more, materialize_grads=True)
@@ -73,7 +69,7 @@ def measure_weight_scores(
         raise UsageError("Weights are scored on examples, and the split has none.")
     return KnowledgeableScores(
         *(_as_scores(each, layers) for each in sums),
-        about={**(about or {}), "weights": True, "temperature": temperature, "batches": num_batches},
+        about={"weights": True, "temperature": temperature, "batches": num_batches},
     )
 
 

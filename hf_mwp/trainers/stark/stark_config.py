@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
-from ...pruning.sparse_teacher.sparsification import check_sparsity
-from ...pruning.sparse_teacher.sparsifiers import Sparsifier, UnitSparsifier, WeightSparsifier
+from ...pruning.sparse_teacher.removed_units import check_sparsity
+from ...pruning.sparse_teacher.sparsifier import Sparsifier, UnitSparsifier, WeightSparsifier
 from ...usage_error import UsageError
 from ..base_config import setting
 from ..distillation.distillation_config import DistillationConfig

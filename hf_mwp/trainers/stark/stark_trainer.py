@@ -26,7 +26,7 @@ from ...pruning.sparse_teacher import (
     ScoreDensity,
     UnitScores,
 )
-from ...pruning.sparse_teacher.sparsification import check_no_gates
+from ...pruning.sparse_teacher.removed_units import check_no_gates
 from ...pruning.sparse_teacher.unit_scores import count_units
 from ...store.checkpoints import remove_checkpoints
 from ...store.files import write_whole

@@ -95,9 +95,9 @@ def test_both_scores_are_those_measured_apart_and_nothing_is_changed():
     before = [(each.training, len(each._forward_pre_hooks), len(each._buffers)) for each in teacher.modules()]
     wanted = [each.requires_grad for each in teacher.parameters()]
     weights, state = [each.clone() for each in teacher.parameters()], torch.random.get_rng_state()
-    both = measure_scores(teacher, given, student, about={"split": "held out"})
+    both = measure_scores(teacher, given, student)
     task, friendly = measure_scores(teacher, given), measure_scores(teacher, given, student, task=False)
-    assert task.friendliness is None and friendly.expressiveness is None and both.about["split"] == "held out"
+    assert task.friendliness is None and friendly.expressiveness is None and both.about["examples"] == 5
     for units in ("heads", "neurons"):
         assert torch.equal(getattr(both.expressiveness, units), getattr(task.expressiveness, units))
         assert torch.equal(getattr(both.friendliness, units), getattr(friendly.friendliness, units))

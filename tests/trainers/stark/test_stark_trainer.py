@@ -19,7 +19,7 @@ from hf_mwp.pruning.sparse_teacher import (
     measure_scores,
     zero_weights,
 )
-from hf_mwp.pruning.sparse_teacher.sparsifiers import WeightSparsifier
+from hf_mwp.pruning.sparse_teacher.sparsifier import WeightSparsifier
 from hf_mwp.trainers import DistillationTrainer
 from hf_mwp.usage_error import UsageError
 from tests.pruning.encoders import tiny_encoder

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -59,22 +58,6 @@ class RemovedUnits:
             _lowest("heads", scores.heads, sparsity, round_to if head_dim else None, head_dim or 1),
             _lowest("neurons", scores.neurons, sparsity, round_to),
         )
-
-    def shares(self, model: nn.Module) -> dict[str, float]:
-        """What is really removed of a model's heads and neurons, as shares from 0 to 1."""
-        return {
-            name: sum(map(len, removed.values())) / max(sum(counts), 1)
-            for name, removed, counts in zip(
-                ("heads", "neurons"), (self.heads, self.neurons), count_units(model), strict=True
-            )
-        }
-
-    def as_json(self) -> dict[str, Any]:
-        """In a form that JSON has and that is the same for the same units: for fingerprints and records."""
-        return {
-            name: [[layer, list(removed[layer])] for layer in sorted(removed)]
-            for name, removed in (("heads", self.heads), ("neurons", self.neurons))
-        }
 
 
 def cut_teacher(teacher: nn.Module, removed: RemovedUnits, keep_biases: bool = False) -> nn.Module:
