@@ -41,7 +41,7 @@ def load_glue(
         `sentence2` (`None` for tasks on one text) and `label`: the number of a class, or from 0 to 5 for `"stsb"`.
 
     Raises:
-        ValueError: an unknown task, or a share that is none.
+        ValueError: an unknown task, or a share that is none or leaves no rows.
         DataError: a missing file, wrong columns, an empty text or a wrong label (with file, line and field), or a task
             that cannot be had from the Hub.
 

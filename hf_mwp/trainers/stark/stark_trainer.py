@@ -147,6 +147,7 @@ class StarkTrainer:
         self._student = copy.deepcopy(model)
         self._check()
         self._depends_on = describe_training(self.args, self._data, objectives or (), OF_THE_LOOP, COUNTED)
+        self._student_folder(self.teacher_model, 0.0).check_own()
 
     def train(self) -> StarkStudent:
         """
@@ -214,8 +215,7 @@ class StarkTrainer:
     def _teach(self, teacher: PreTrainedModel, sparsity: float) -> StarkStudent:
         """The student of a teacher, which begins as all others do."""
         heads, neurons = _units_left(teacher)
-        digest = digest_of([self._depends_on, hash_model(self._student), hash_model(teacher)])
-        folder = FinishedFolder.named(self.stages_dir, "sparse" if sparsity else "trial", digest)
+        folder = self._student_folder(teacher, sparsity)
         args = copy.deepcopy(self.args)
         args.output_dir = str(folder.path)
 
@@ -257,6 +257,10 @@ class StarkTrainer:
             greater_is_better=known["greater_is_better"],
             model_class=type(self._student),
         )
+
+    def _student_folder(self, teacher: PreTrainedModel, sparsity: float) -> FinishedFolder:
+        digest = digest_of([self._depends_on, hash_model(self._student), hash_model(teacher)])
+        return FinishedFolder.named(self.stages_dir, "sparse" if sparsity else "trial", digest)
 
     def _score(self, trial: StarkStudent) -> KnowledgeableScores:
         """Scores of the teacher's heads and neurons, expressiveness and student-friendliness apart."""

@@ -302,5 +302,5 @@ def test_other_arguments_and_folders_of_other_runs_are_refused(whole, tmp_path):
     (tmp_path / trainer.trial.folder.name).mkdir()
     (tmp_path / trainer.trial.folder.name / "stage.json").write_text(json.dumps(record))
     with pytest.raises(ValueError, match=f"{trainer.trial.folder.name} holds finished work of another run"):
-        of_classifier(tmp_path, fields).train()
+        of_classifier(tmp_path, fields)
     assert json.loads((tmp_path / trainer.trial.folder.name / "stage.json").read_text()) == record
