@@ -4,6 +4,9 @@ from transformers import (
     AutoModel,
     AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
+    BertConfig,
+    BertForQuestionAnswering,
+    BertForSequenceClassification,
     GPT2Config,
     GPT2Model,
     T5Config,
@@ -84,9 +87,24 @@ def test_a_pruned_solver_keeps_its_decoder_and_bottlenecks(bottlenecks, tmp_path
             assert torch.equal(value, pruned.decoder.state_dict()[name])
 
 
+class WithAnotherPart(BertForSequenceClassification):
+    def __init__(self, config):
+        super().__init__(config)
+        self.scorer = torch.nn.Linear(config.hidden_size, 1)
+
+
+TINY = {"vocab_size": 8, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (
+            lambda: prune_heads(BertForQuestionAnswering(BertConfig(**TINY)), {}),
+            "BertForQuestionAnswering has no class",
+        ),
+        (lambda: prune_heads(WithAnotherPart(BertConfig(**TINY)), {}), r"Prune its encoder \(BertModel\)"),
+        (lambda: prune_heads(torch.nn.Sequential(tiny_encoder("bert")), {}), "Sequential has no class"),
         (lambda: prune_heads(tiny_encoder("bert"), {3: [0]}), "no layer 3: the encoder has layers 0 to 2"),
         (lambda: prune_heads(tiny_encoder("bert"), {0: [4]}), "Layer 0 has no 4: it has 4"),
         (lambda: prune_neurons(tiny_encoder("bert"), {0: [-1]}), "Layer 0 has no -1"),
