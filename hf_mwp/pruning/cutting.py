@@ -120,6 +120,8 @@ def to_student(model: nn.Module) -> nn.Module:
 def pruned_class(model: nn.Module) -> type[PreTrainedModel]:
     """The class of what [`prune_heads`] makes of a model, which loads it again; `ValueError` if there is none."""
     encoder = find_encoder(model)
+    # Of adapters it says what to do.
+    layer_parts(model)
     if isinstance(model, PreTrainedModel):
         if model.config.model_type == "mwp_solver" or encoder.config.model_type == "mwp_student":
             return type(model)

@@ -48,8 +48,8 @@ class Gates:
         found = [(self._projection(parts), self._count(parts)) for parts in layer_parts(model)]
         if any(module is not None and hasattr(module, self.buffer) for module, _ in found):
             raise ValueError(
-                f"The model has gates of this kind ({self.buffer}) already: take them off (`gates.remove()`); one that "
-                "`HeadPruningCallback` has trained goes on as `callback.pruned(model)`, which has none."
+                f"The model has gates of this kind ({self.buffer}) already: take them off (`gates.remove()`), or go "
+                "on with `callback.pruned(model)` where they are those of a `HeadPruningCallback`."
             )
         for module, count in found:
             self._modules.append(module)

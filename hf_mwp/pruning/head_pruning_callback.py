@@ -151,8 +151,9 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: nn.Module, **kwargs
     ) -> None:
-        has_fsdp = getattr(args, "fsdp", None) or parse_flag_from_env("ACCELERATE_USE_FSDP")
-        if has_fsdp or is_deepspeed_zero3_enabled():
+        # `accelerate launch` says it in the environment alone; one process has nothing to split.
+        has_fsdp = args.world_size > 1 and parse_flag_from_env("ACCELERATE_USE_FSDP")
+        if getattr(args, "fsdp", None) or has_fsdp or is_deepspeed_zero3_enabled():
             raise ValueError(
                 "FSDP splits weights over processes, and so does DeepSpeed's ZeRO-3: heads can be neither scored nor "
                 "cut, train with DDP."

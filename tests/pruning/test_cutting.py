@@ -16,6 +16,7 @@ from transformers import (
 from hf_mwp import MwpSolver
 from hf_mwp.models.architecture import find_encoder, layer_parts
 from hf_mwp.pruning import HeadGates, NeuronGates, prune_heads, prune_neurons
+from hf_mwp.pruning.cutting import pruned_class
 from tests.pruning.encoders import CLASSES, HEADS, tiny_batch, tiny_encoder
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 
@@ -125,8 +126,10 @@ def test_adapters_are_merged_first():
     peft = pytest.importorskip("peft")
     config = peft.LoraConfig(r=2, target_modules=["query", "value"], init_lora_weights=False)
     adapted = peft.get_peft_model(tiny_encoder("bert"), config)
-    with pytest.raises(ValueError, match="merge adapters"):
-        prune_heads(adapted, {0: [0]})
+    # What a callback asks for before the training says so as well.
+    for refuse in (lambda: prune_heads(adapted, {0: [0]}), lambda: pruned_class(adapted)):
+        with pytest.raises(ValueError, match="merge adapters"):
+            refuse()
     with HeadGates(adapted.merge_and_unload()) as gates:
         gates.close({0: [0]})
 

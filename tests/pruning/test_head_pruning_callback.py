@@ -321,7 +321,7 @@ def test_what_would_fail_later_fails_before_the_training(change, options, messag
     ("fields", "message"),
     [
         ({"fsdp": "full_shard"}, "FSDP splits weights"),
-        ({"ACCELERATE_USE_FSDP": "true"}, "FSDP splits weights"),
+        ({"ACCELERATE_USE_FSDP": "true", "world_size": 2}, "FSDP splits weights"),
         ({"world_size": 2}, r"Several processes \(DDP"),
     ],
 )

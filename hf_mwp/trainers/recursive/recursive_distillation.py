@@ -17,7 +17,7 @@ from ...distillation.objectives import Objective
 from ...distillation.teachers.cache.fingerprint import hash_model
 from ...metrics import count_parameters
 from ...models.architecture import layer_parts
-from ...pruning import HeadImportance, RandomImportance, choose_heads
+from ...pruning import HeadImportance
 from ...pruning.cutting import pruned_class
 from ...store.checkpoints import remove_checkpoints
 from ...store.files import write_whole
@@ -130,8 +130,7 @@ def recursive_distillation(
         "data_collator": data_collator,
     }
     model_class = pruned_class(model)
-    # Raises for more heads than can go, before the first generation is trained.
-    choose_heads(RandomImportance().scores(model), args.ratios[-1], args.floor)
+    args.check_model(model)
     depends_on = describe_training(args, data, [*(objectives or ()), importance], OF_THE_LOOP)
     total = sum(_heads(model))
     teacher, generations = copy.deepcopy(model), []
