@@ -19,7 +19,7 @@ from transformers.trainer_callback import ExportableState
 from transformers.utils import logging
 
 from .cutting import pruned_class
-from .head_choice import choose_heads
+from .head_choice import choose_heads, whole_heads
 from .head_closing import CLOSINGS
 from .head_importance import CombinedImportance, HeadImportance
 
@@ -203,7 +203,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             saved = json.loads(path.read_text(encoding="utf-8"))["stateful_callbacks"]
             self._read(saved[type(self).__name__]["attributes"])
             self._closing.restore(model, self.closed)
-        if not self._is_pruned(state):
+        if not self._is_pruned():
             logger.warning(
                 f"The training ended after {state.global_step} steps, before `max_ratio` was reached: "
                 f"{sum(map(len, self.closed.values()))} of {self._total} heads are pruned."
@@ -225,12 +225,12 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             if saves is not None:
                 model.save_pretrained = saves
 
-    def _is_pruned(self, state: TrainerState) -> bool:
-        return state.global_step >= self.event_steps(state.max_steps)[-1]
+    def _is_pruned(self) -> bool:
+        return sum(map(len, self.closed.values())) >= whole_heads(self.max_ratio, self._total)
 
     def _forget_best(self, state: TrainerState) -> None:
         """What has more heads than are wanted is no candidate for the best, however good it is."""
-        if not self._is_pruned(state):
+        if not self._is_pruned():
             state.best_metric = state.best_global_step = state.best_model_checkpoint = None
 
     def _rehearse(self, args: TrainingArguments, model: nn.Module, loader: Any) -> None:
