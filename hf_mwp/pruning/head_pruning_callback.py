@@ -22,6 +22,7 @@ from .cutting import pruned_class
 from .head_choice import choose_heads, whole_heads
 from .head_closing import CLOSINGS
 from .head_importance import CombinedImportance, HeadImportance
+from .importance_heatmap import rows_of
 
 
 logger = logging.get_logger(__name__)
@@ -262,9 +263,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
                 "step": state.global_step,
                 "ratio": ratio,
                 "heads": {str(layer): heads for layer, heads in self.closed.items()},
-                "scores": [
-                    [round(score, 6) if math.isfinite(score) else None for score in row] for row in scores.tolist()
-                ],
+                "scores": rows_of(scores.round(decimals=6)),
             }
         )
 
