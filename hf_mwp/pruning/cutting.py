@@ -6,7 +6,12 @@ import copy
 from collections.abc import Callable, Iterable, Mapping
 
 from torch import nn
-from transformers import PreTrainedModel
+from transformers import (
+    MODEL_FOR_MASKED_LM_MAPPING,
+    MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
+    MODEL_MAPPING,
+    PreTrainedModel,
+)
 
 from ..data.training_lineage import inherit_training_texts
 from ..models.architecture import LayerParts, find_encoder, layer_parts
@@ -21,11 +26,11 @@ from .gates import HeadGates, NeuronGates, check_indices
 from .slicing import note_cut_heads, slice_heads, slice_neurons
 
 
-# By the end of a model's class name.
+# With the classes that each takes the place of, by the class of their config.
 STUDENTS = {
-    "ForSequenceClassification": MwpStudentForSequenceClassification,
-    "ForMaskedLM": MwpStudentForMaskedLM,
-    "Model": MwpStudentModel,
+    MwpStudentModel: MODEL_MAPPING,
+    MwpStudentForSequenceClassification: MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
+    MwpStudentForMaskedLM: MODEL_FOR_MASKED_LM_MAPPING,
 }
 
 
@@ -47,8 +52,8 @@ def prune_heads(model: nn.Module, heads: Mapping[int, Iterable[int]]) -> nn.Modu
         networks, with such an encoder. It saves with `save_pretrained` and loads with plain `from_pretrained`.
 
     Raises:
-        ValueError: there is no such layer or head, an encoder of an unknown type, one with adapters, or a head on the
-            encoder that students do not have.
+        ValueError: there is no such layer or head, an encoder of an unknown type, one with adapters, or a class that
+            no student takes the place of: with another head, or derived from one of Transformers.
 
     Example:
 
@@ -100,30 +105,35 @@ def to_student(model: nn.Module) -> nn.Module:
     Raises:
         ValueError: as [`prune_heads`].
     """
-    encoder = find_encoder(model)
+    encoder, kind = find_encoder(model), pruned_class(model)
     if encoder.config.model_type == "mwp_student":
         update_student(encoder)
         return model
-    if getattr(model.config, "model_type", None) == "mwp_solver":
+    if kind not in STUDENTS:
         # They hang on the layers by hooks of the solver, which puts them onto the new encoder itself.
         detach_bottlenecks(encoder)
         student = MwpStudentModel.from_encoder(encoder, add_pooling_layer=False)
         return solver_on(model, student)
-    return pruned_class(model).from_encoder(model)
+    return kind.from_encoder(model)
 
 
 def pruned_class(model: nn.Module) -> type[PreTrainedModel]:
     """The class of what [`prune_heads`] makes of a model, which loads it again; `ValueError` if there is none."""
-    if getattr(model.config, "model_type", None) == "mwp_solver":
-        return type(model)
-    end = next((end for end in STUDENTS if type(model).__name__.endswith(end)), None)
-    if end is None:
-        heads = ", ".join(end for end in STUDENTS if end != "Model")
-        raise ValueError(
-            f"A pruned {type(model).__name__} has no class that loads it again: students have {heads} alone. "
-            f"Prune its encoder ({type(find_encoder(model)).__name__})."
-        )
-    return STUDENTS[end]
+    encoder = find_encoder(model)
+    # Of adapters it says what to do.
+    layer_parts(model)
+    if isinstance(model, PreTrainedModel):
+        if model.config.model_type == "mwp_solver" or encoder.config.model_type == "mwp_student":
+            return type(model)
+        for student, classes in STUDENTS.items():
+            # A class derived from it may have other parts, which a student would lose.
+            if type(model) is classes.get(type(model.config), None):
+                return student
+    raise ValueError(
+        f"A pruned {type(model).__name__} has no class that loads it again: students take the place of encoders of "
+        "Transformers alone, ...ForSequenceClassification and ...ForMaskedLM. Prune its encoder "
+        f"({type(encoder).__name__})."
+    )
 
 
 def update_student(student: MwpStudentModel) -> None:

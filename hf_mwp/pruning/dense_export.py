@@ -20,14 +20,14 @@ from transformers import (
 
 from ..models.architecture import find_encoder
 from ..models.mwp_student.conversion_mwp_student import COPIED, RENAMED
-from .cutting import STUDENTS, solver_on
+from .cutting import solver_on
 
 
-BERT = {"ForSequenceClassification": BertForSequenceClassification, "ForMaskedLM": BertForMaskedLM, "Model": BertModel}
-ROBERTA = {
-    "ForSequenceClassification": RobertaForSequenceClassification,
-    "ForMaskedLM": RobertaForMaskedLM,
-    "Model": RobertaModel,
+# What a student becomes, by the name of its class: a folder's own code (`trust_remote_code`) has classes of the name.
+DENSE = {
+    "MwpStudentModel": (BertModel, RobertaModel),
+    "MwpStudentForSequenceClassification": (BertForSequenceClassification, RobertaForSequenceClassification),
+    "MwpStudentForMaskedLM": (BertForMaskedLM, RobertaForMaskedLM),
 }
 
 
@@ -43,31 +43,40 @@ def export_dense(model: nn.Module) -> PreTrainedModel:
             which the encoder is replaced. It stays as it is.
 
     Returns:
-        A model of equal outputs, with the dtype, device and mode of the source.
+        A model of equal outputs, with the dtype, device and mode of the source. A pooler with another activation than
+        that of BERT and RoBERTa is left out.
 
     Raises:
-        ValueError: another model, heads of a width that does not divide that of the encoder, or a classifier whose
-            activation is not that of BERT and RoBERTa.
+        ValueError: another model, heads that do not fit into the width of the encoder, positions that are counted
+            neither as BERT's nor as RoBERTa's, or a classifier whose activation is not theirs.
     """
     encoder = find_encoder(model)
     if encoder.config.model_type != "mwp_student":
         raise ValueError(f"{type(model).__name__} is dense already: it is no student.")
     if getattr(model.config, "model_type", None) == "mwp_solver":
         return solver_on(model, export_dense(encoder))
-    config = encoder.config
-    end = next(end for end in STUDENTS if type(model).__name__.endswith(end))
-    if end == "ForSequenceClassification" and config.classifier_activation != "tanh":
+    config, kind = encoder.config, type(model).__name__
+    if kind not in DENSE:
+        raise ValueError(f"A {kind} has no stock form, as {', '.join(DENSE)} have: export its encoder.")
+    has_tanh = config.classifier_activation == "tanh"
+    if kind == "MwpStudentForSequenceClassification" and not has_tanh:
         raise ValueError(
             f"The classifier's activation is {config.classifier_activation}, BERT's is tanh: export the encoder "
             "(`model.mwp_student`) and train a classifier on it."
         )
-    if config.hidden_size % config.head_dim:
+    if config.hidden_size % config.head_dim or config.hidden_size < config.head_dim * max(config.heads_per_layer):
         raise ValueError(
-            f"Heads of width {config.head_dim} do not fill an encoder of width {config.hidden_size}, as BERT's must."
+            f"{max(config.heads_per_layer)} heads of width {config.head_dim} do not fit into an encoder of width "
+            f"{config.hidden_size}, which BERT's fill."
         )
     counts_as_roberta = config.position_offset > 0
-    dense_class = (ROBERTA if counts_as_roberta else BERT)[end]
-    options = {"add_pooling_layer": encoder.pooler is not None} if end == "Model" else {}
+    if counts_as_roberta and config.position_offset != config.pad_token_id + 1:
+        raise ValueError(
+            f"Positions begin at {config.position_offset} (`position_offset`), RoBERTa's at `pad_token_id` + 1, which "
+            f"is {config.pad_token_id + 1}: no stock model counts so."
+        )
+    dense_class = DENSE[kind][counts_as_roberta]
+    options = {"add_pooling_layer": encoder.pooler is not None and has_tanh} if model is encoder else {}
     dense = dense_class(_dense_config(config), **options).to(model.device, model.dtype)
     renamed = {new: old for old, new in RENAMED.items() if old.startswith(("lm_head.", "classifier."))}
     states = {}

@@ -47,7 +47,10 @@ class Gates:
         self._handles: list[torch.utils.hooks.RemovableHandle] = []
         found = [(self._projection(parts), self._count(parts)) for parts in layer_parts(model)]
         if any(module is not None and hasattr(module, self.buffer) for module, _ in found):
-            raise ValueError(f"The model has gates of this kind ({self.buffer}) already: take them off first.")
+            raise ValueError(
+                f"The model has gates of this kind ({self.buffer}) already: take them off (`gates.remove()`), or go "
+                "on with `callback.pruned(model)` where they are those of a `HeadPruningCallback`."
+            )
         for module, count in found:
             self._modules.append(module)
             if module is not None:

@@ -7,6 +7,12 @@ import math
 from torch import Tensor
 
 
+def whole_heads(ratio: float, total: int) -> int:
+    """A share of heads, rounded down (Algorithm 1, line 5)."""
+    # 0.3 * 10 is a little less than 3.
+    return math.floor(ratio * total + 1e-9)
+
+
 def choose_heads(
     scores: Tensor, ratio: float, floor: int = 1, total: int | None = None, gone: dict[int, list[int]] | None = None
 ) -> dict[int, list[int]]:
@@ -35,8 +41,7 @@ def choose_heads(
     if not 0 <= ratio < 1:
         raise ValueError(f"The ratio of heads to prune must be at least 0 and below 1, not {ratio}.")
     there = scores.isfinite()
-    # 0.3 * 10 is a little less than 3.
-    wanted = math.floor(ratio * (int(there.sum()) if total is None else total) + 1e-9)
+    wanted = whole_heads(ratio, int(there.sum()) if total is None else total)
     chosen = {(layer, head) for layer, heads in (gone or {}).items() for head in heads}
     left = there.sum(1).tolist()
     for layer, head in chosen:
@@ -58,4 +63,4 @@ def choose_heads(
     }
 
 
-__all__ = ["choose_heads"]
+__all__ = ["choose_heads", "whole_heads"]

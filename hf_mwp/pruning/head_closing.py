@@ -61,6 +61,7 @@ class CutClosing(GateClosing):
 
     def __init__(self) -> None:
         self._present: list[list[int]] = []
+        self._totals: list[int] = []
         self._cut_before: list[list[int]] | None = None
 
     def expect(self, model: nn.Module) -> None:
@@ -87,14 +88,12 @@ class CutClosing(GateClosing):
         if not closed or self._cut_before is None:
             self._cut_before = cut_heads(model)
         self.restore(model, closed)
-        return [len(heads) + len(closed.get(layer, ())) for layer, heads in enumerate(self._present)]
+        return self._totals
 
     def restore(self, model: nn.Module, closed: Mapping[int, Sequence[int]]) -> None:
         # The weights of the checkpoint have brought their shapes along, see `fit_heads`.
-        self._present = [
-            _without(parts.num_heads + len(closed.get(layer, ())), closed.get(layer, ()))
-            for layer, parts in enumerate(layer_parts(model))
-        ]
+        self._totals = [parts.num_heads + len(closed.get(layer, ())) for layer, parts in enumerate(layer_parts(model))]
+        self._present = [_without(total, closed.get(layer, ())) for layer, total in enumerate(self._totals)]
         find_encoder(model).config.cut_heads = self._cut_before
         self._note(model, closed)
 
@@ -116,8 +115,7 @@ class CutClosing(GateClosing):
             update_student(encoder)
 
     def all_heads(self, scores: Tensor) -> Tensor:
-        width = max(max(heads, default=-1) + 1 for heads in self._present)
-        array = scores.new_full((len(scores), width), torch.nan)
+        array = scores.new_full((len(scores), max(self._totals)), torch.nan)
         for layer, heads in enumerate(self._present):
             array[layer, heads] = scores[layer, : len(heads)]
         return array

@@ -41,14 +41,15 @@ class HeadImportance:
         batches = list(batches)
         if self.needs_batches and not batches:
             raise ValueError(f"{type(self).__name__} measures heads on examples: give calibration batches.")
-        training = model.training
+        modes = [(module, module.training) for module in model.modules()]
         devices = [model.device] if model.device.type == "cuda" else []
         with torch.random.fork_rng(devices):
             model.eval()
             try:
                 rows = self.measure(model, batches)
             finally:
-                model.train(training)
+                for module, training in modes:
+                    module.training = training
         closed = closed_heads(model)
         self._check(rows, closed)
         scores = as_array(rows)
@@ -251,12 +252,19 @@ def mean_over_queries(model: nn.Module, batches: list[Mapping[str, Any]], measur
                     "score heads by their weights (`alpha=1.0`, or `importance=WeightNorm()`)."
                 )
             mask = batch.get("attention_mask")
-            mask = attentions[0].new_ones(attentions[0].shape[::3]) if mask is None else mask.to(attentions[0].dtype)
+            mask = attentions[0].new_ones(attentions[0].shape[::3]) if mask is None else mask
             # Summed in double: the same for other sizes of batches.
-            rows = [(measure(maps.float()).double() * mask[:, None].double()).sum((0, 2)).cpu() for maps in attentions]
+            rows = [
+                (measure(_at_least_single(maps)).double() * mask[:, None].double()).sum((0, 2)).cpu()
+                for maps in attentions
+            ]
             sums = rows if sums is None else [a + b for a, b in zip(sums, rows, strict=True)]
-            count += int(mask.sum())
+            count += int(mask.sum(dtype=torch.float64))
     return [row / max(count, 1) for row in sums]
+
+
+def _at_least_single(values: Tensor) -> Tensor:
+    return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 @contextmanager

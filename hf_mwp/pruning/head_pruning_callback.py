@@ -7,19 +7,25 @@ import math
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
+from types import MethodType
 from typing import Any
 
 import torch
-from accelerate.utils import broadcast_object_list, send_to_device
+from accelerate.utils import broadcast_object_list, parse_flag_from_env, send_to_device
 from torch import nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.integrations import is_deepspeed_zero3_enabled
 from transformers.trainer_callback import ExportableState
+from transformers.utils import logging
 
-from ..models.architecture import find_encoder
-from .head_choice import choose_heads
+from .cutting import pruned_class
+from .head_choice import choose_heads, whole_heads
 from .head_closing import CLOSINGS
 from .head_importance import CombinedImportance, HeadImportance
+from .importance_heatmap import rows_of
 
+
+logger = logging.get_logger(__name__)
 
 CALIBRATION_BATCHES = 4
 
@@ -33,7 +39,9 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
 
     The closed heads and their log are saved with each checkpoint; a training that is resumed prunes as one that was
     never interrupted. With `load_best_model_at_end` only checkpoints whose heads are all pruned are taken for the
-    best, and the best one's own heads come with it. Scoring draws no random number of the training.
+    best, and the best one's own heads come with it. Scoring draws no random number of the training. Checkpoints, and
+    whatever else is saved before the training ends, hold the heads that are closed as well: `pruned(model)` is the
+    smaller model at any time.
 
     Args:
         max_ratio (`float`, *optional*, defaults to 0.3): Share of the heads that is pruned in the end.
@@ -56,9 +64,10 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
     Raises:
         ValueError:
             Ratios outside `[0, 1)`, `min_ratio` above `max_ratio`, a power or a share that is not positive. When the
-            training begins: an encoder of an unknown type, fewer steps than events, FSDP, scores that cannot be had
-            (no training examples, no attention matrices, weights that are no numbers), a `floor` that leaves fewer
-            heads to prune than `max_ratio` asks for; with `cut="event"` several processes or an unknown optimiser.
+            training begins: a model that [`prune_heads`] does not take, fewer steps than events, weights that are
+            split over processes (FSDP, ZeRO-3), scores that cannot be had (no training examples, no attention
+            matrices, weights that are no numbers), a `floor` that leaves fewer heads to prune than `max_ratio` asks
+            for; with `cut="event"` several processes or an unknown optimiser.
 
     References:
         Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation", equations
@@ -112,14 +121,17 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
 
     def ratio_at(self, step: int, max_steps: int) -> float:
         """Share of the heads that is to be pruned after `step` steps (equation 5)."""
-        progress = min(step / (self.until * max_steps), 1.0)
+        progress = min(step / self._last_step(max_steps), 1.0)
         return self.min_ratio + (self.max_ratio - self.min_ratio) * progress**self.power
 
     def event_steps(self, max_steps: int) -> list[int]:
         """The steps after which heads are pruned; the first is 0 if `min_ratio` is not."""
-        last = max(round(self.until * max_steps), 1)
+        last = self._last_step(max_steps)
         steps = sorted({math.ceil(last * event / self.num_events) for event in range(1, self.num_events + 1)})
         return [0, *steps] if self.min_ratio else steps
+
+    def _last_step(self, max_steps: int) -> int:
+        return max(round(self.until * max_steps), 1)
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps, in a form that JSON has."""
@@ -140,14 +152,24 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: nn.Module, **kwargs
     ) -> None:
-        if getattr(args, "fsdp", None):
-            raise ValueError("FSDP splits weights over processes, so that heads cannot be gated: train with DDP.")
+        # `accelerate launch` says it in the environment alone; one process has nothing to split.
+        has_fsdp = args.world_size > 1 and parse_flag_from_env("ACCELERATE_USE_FSDP")
+        if getattr(args, "fsdp", None) or has_fsdp or is_deepspeed_zero3_enabled():
+            raise ValueError(
+                "FSDP splits weights over processes, and so does DeepSpeed's ZeRO-3: heads can be neither scored nor "
+                "cut, train with DDP."
+            )
+        if getattr(args, "restore_callback_states_from_checkpoint", False):
+            raise ValueError(
+                "`restore_callback_states_from_checkpoint` would make a callback with other arguments; this one reads "
+                "its heads from the checkpoint itself: leave the option away."
+            )
         if state.max_steps < self.num_events:
             raise ValueError(
                 f"The training has {state.max_steps} steps, too few for {self.num_events} events of pruning: set "
                 "`events` to at most that."
             )
-        find_encoder(model)
+        pruned_class(model)
         self._closing.check(args, self.floor, kwargs["optimizer"])
         saved = state.stateful_callbacks.get(type(self).__name__) if state.global_step else None
         attributes = saved["attributes"] if saved else {"heads": [], "log": []}
@@ -156,31 +178,23 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
                 f"The checkpoint was pruned with `cut={attributes['cut']!r}`: go on so, not with {self.cut!r}."
             )
         self._read(attributes)
+        # Of a training before: this one's checkpoints are to be resumed from.
+        model.__dict__.pop("save_pretrained", None)
         self._total = sum(self._closing.begin(model, self.closed))
+        self._rehearse(args, model, kwargs["train_dataloader"])
         if not state.global_step:
-            self._rehearse(args, model, kwargs["train_dataloader"])
             self._prune(args, state, model, **kwargs)
+
+    def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs) -> None:
+        self._forget_best(state)
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: nn.Module, **kwargs
     ) -> None:
         self._prune(args, state, model, **kwargs)
 
-    def on_evaluate(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        metrics: dict[str, float] | None = None,
-        **kwargs,
-    ) -> None:
-        metric = args.metric_for_best_model
-        if metrics is None or metric is None or self._is_pruned(state):
-            return
-        # What has more heads than are wanted is no candidate for the best, however good it is.
-        name = metric if metric.startswith("eval_") else f"eval_{metric}"
-        if name in metrics:
-            metrics[name] = -math.inf if args.greater_is_better else math.inf
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs) -> None:
+        self._forget_best(state)
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: nn.Module, **kwargs
@@ -190,12 +204,18 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             saved = json.loads(path.read_text(encoding="utf-8"))["stateful_callbacks"]
             self._read(saved[type(self).__name__]["attributes"])
             self._closing.restore(model, self.closed)
+        if not self._is_pruned():
+            logger.warning(
+                f"The training ended after {state.global_step} steps, before `max_ratio` was reached: "
+                f"{sum(map(len, self.closed.values()))} of {self._total} heads are pruned."
+            )
 
-        def save_pretrained(*args, **kwargs) -> None:
+        def save_pretrained(model: nn.Module, *args, state_dict: Any = None, **kwargs) -> None:
+            # A state dict that is given has the weights of all heads.
             self.pruned(model).save_pretrained(*args, **kwargs)
 
-        # The trainer saves its model, whatever has become of it, by this method.
-        model.save_pretrained = save_pretrained
+        # The trainer saves its model, whatever has become of it, by this method; a copy of it saves itself.
+        model.save_pretrained = MethodType(save_pretrained, model)
 
     def pruned(self, model: nn.Module) -> nn.Module:
         """The model that was trained without the heads that are closed; see [`prune_heads`]."""
@@ -206,13 +226,19 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             if saves is not None:
                 model.save_pretrained = saves
 
-    def _is_pruned(self, state: TrainerState) -> bool:
-        return state.global_step >= self.event_steps(state.max_steps)[-1]
+    def _is_pruned(self) -> bool:
+        return sum(map(len, self.closed.values())) >= whole_heads(self.max_ratio, self._total)
+
+    def _forget_best(self, state: TrainerState) -> None:
+        """What has more heads than are wanted is no candidate for the best, however good it is."""
+        if not self._is_pruned():
+            state.best_metric = state.best_global_step = state.best_model_checkpoint = None
 
     def _rehearse(self, args: TrainingArguments, model: nn.Module, loader: Any) -> None:
         """What would fail at some event fails before the training."""
         batches = self._calibration(args, model, loader)[:1] if self.importance.needs_batches else []
-        choose_heads(self.importance.scores(model, batches), self.max_ratio, self.floor)
+        scores = self._closing.all_heads(self.importance.scores(model, batches))
+        choose_heads(scores, self.max_ratio, self.floor, self._total, self.closed)
 
     def _prune(
         self,
@@ -237,9 +263,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
                 "step": state.global_step,
                 "ratio": ratio,
                 "heads": {str(layer): heads for layer, heads in self.closed.items()},
-                "scores": [
-                    [round(score, 6) if math.isfinite(score) else None for score in row] for row in scores.tolist()
-                ],
+                "scores": rows_of(scores.round(decimals=6)),
             }
         )
 

@@ -4,6 +4,9 @@ from transformers import (
     AutoModel,
     AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
+    BertConfig,
+    BertForQuestionAnswering,
+    BertForSequenceClassification,
     GPT2Config,
     GPT2Model,
     T5Config,
@@ -13,6 +16,7 @@ from transformers import (
 from hf_mwp import MwpSolver
 from hf_mwp.models.architecture import find_encoder, layer_parts
 from hf_mwp.pruning import HeadGates, NeuronGates, prune_heads, prune_neurons
+from hf_mwp.pruning.cutting import pruned_class
 from tests.pruning.encoders import CLASSES, HEADS, tiny_batch, tiny_encoder
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 
@@ -84,9 +88,24 @@ def test_a_pruned_solver_keeps_its_decoder_and_bottlenecks(bottlenecks, tmp_path
             assert torch.equal(value, pruned.decoder.state_dict()[name])
 
 
+class WithAnotherPart(BertForSequenceClassification):
+    def __init__(self, config):
+        super().__init__(config)
+        self.scorer = torch.nn.Linear(config.hidden_size, 1)
+
+
+TINY = {"vocab_size": 8, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (
+            lambda: prune_heads(BertForQuestionAnswering(BertConfig(**TINY)), {}),
+            "BertForQuestionAnswering has no class",
+        ),
+        (lambda: prune_heads(WithAnotherPart(BertConfig(**TINY)), {}), r"Prune its encoder \(BertModel\)"),
+        (lambda: prune_heads(torch.nn.Sequential(tiny_encoder("bert")), {}), "Sequential has no class"),
         (lambda: prune_heads(tiny_encoder("bert"), {3: [0]}), "no layer 3: the encoder has layers 0 to 2"),
         (lambda: prune_heads(tiny_encoder("bert"), {0: [4]}), "Layer 0 has no 4: it has 4"),
         (lambda: prune_neurons(tiny_encoder("bert"), {0: [-1]}), "Layer 0 has no -1"),
@@ -107,8 +126,10 @@ def test_adapters_are_merged_first():
     peft = pytest.importorskip("peft")
     config = peft.LoraConfig(r=2, target_modules=["query", "value"], init_lora_weights=False)
     adapted = peft.get_peft_model(tiny_encoder("bert"), config)
-    with pytest.raises(ValueError, match="merge adapters"):
-        prune_heads(adapted, {0: [0]})
+    # What a callback asks for before the training says so as well.
+    for refuse in (lambda: prune_heads(adapted, {0: [0]}), lambda: pruned_class(adapted)):
+        with pytest.raises(ValueError, match="merge adapters"):
+            refuse()
     with HeadGates(adapted.merge_and_unload()) as gates:
         gates.close({0: [0]})
 

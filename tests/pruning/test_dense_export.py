@@ -3,6 +3,7 @@ import torch
 from transformers import BertModel, RobertaForMaskedLM
 
 from hf_mwp import MwpSolver
+from hf_mwp.models import MwpStudentForPreTraining
 from hf_mwp.pruning import export_dense, prune_heads, prune_neurons
 from tests.pruning.encoders import HEADS, tiny_batch, tiny_encoder
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
@@ -48,5 +49,21 @@ def test_what_has_no_stock_form():
         export_dense(tiny_encoder("bert"))
     with pytest.raises(ValueError, match="activation is relu"):
         export_dense(prune_heads(tiny_encoder("distilbert", "ForSequenceClassification"), {}))
-    with pytest.raises(ValueError, match="Heads of width 5 do not fill an encoder of width 24"):
+    with pytest.raises(ValueError, match="4 heads of width 5 do not fit into an encoder of width 24"):
         export_dense(tiny_encoder("mwp_student", head_dim=5))
+    with pytest.raises(ValueError, match="4 heads of width 12 do not fit into an encoder of width 24"):
+        export_dense(tiny_encoder("mwp_student", head_dim=12))
+    with pytest.raises(ValueError, match="begin at 5 .* which is 2: no stock model"):
+        export_dense(tiny_encoder("mwp_student", position_offset=5, pad_token_id=1))
+    with pytest.raises(ValueError, match="MwpStudentForPreTraining has no stock form"):
+        export_dense(MwpStudentForPreTraining(tiny_encoder("mwp_student", num_pos_tags=3).config))
+
+
+def test_a_pooler_that_no_stock_model_has_is_left_out():
+    # That of DistilBERT's classifier has ReLU.
+    encoder = prune_heads(tiny_encoder("distilbert", "ForSequenceClassification"), {0: [0]}).mwp_student
+    dense, batch = export_dense(encoder), tiny_batch(encoder)
+    with torch.no_grad():
+        found, expected = dense(**batch), encoder(**batch)
+    torch.testing.assert_close(found.last_hidden_state, expected.last_hidden_state, rtol=0, atol=1e-5)
+    assert found.pooler_output is None and expected.pooler_output is not None

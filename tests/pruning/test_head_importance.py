@@ -63,6 +63,21 @@ def test_the_mean_over_texts_does_not_depend_on_their_batches():
         torch.testing.assert_close(importance.scores(model, [whole]), importance.scores(model, apart))
 
 
+def test_a_model_in_double_is_scored_in_double():
+    model = tiny_encoder("roberta").double()
+    model.set_attn_implementation("eager")
+    batch = tiny_batch(model)
+    with torch.no_grad():
+        maps = model(**batch, output_attentions=True).attentions
+    mask = batch["attention_mask"].bool()
+    expected = [
+        [-torch.xlogy(each[:, head], each[:, head]).sum(-1)[mask].mean() for head in range(4)] for each in maps
+    ]
+    torch.testing.assert_close(
+        AttentionEntropy().scores(model, [batch]), torch.tensor(expected), rtol=0, atol=1e-12, check_dtype=False
+    )
+
+
 def test_gate_gradient_is_the_slope_of_the_loss():
     model = tiny_encoder("bert", "ForSequenceClassification")
     (batch,) = batches(model, labels=True)[:1]
@@ -105,13 +120,16 @@ def test_alpha_goes_from_entropy_to_norm(by_layer):
 
 def test_scores_of_an_uneven_model_end_early_and_nothing_is_changed():
     model = prune_heads(tiny_encoder("distilbert", "ForSequenceClassification"), {0: [0], 2: [0, 1, 2, 3]}).train()
+    # A part that is not trained.
+    model.base_model.embeddings.eval()
     given = batches(model, labels=True)
     state = torch.random.get_rng_state()
     for importance in (RandomImportance(3), WeightNorm(), AttentionEntropy(), GateGradient(), CombinedImportance()):
         scores = importance.scores(model, given)
         assert scores.isfinite().sum(1).tolist() == [3, 4, 0]
         assert torch.equal(scores.nan_to_num(), importance.scores(model, given).nan_to_num())
-    assert model.training and torch.equal(state, torch.random.get_rng_state())
+    assert model.training and not model.base_model.embeddings.training
+    assert torch.equal(state, torch.random.get_rng_state())
     assert model.config._attn_implementation == "sdpa"
 
 

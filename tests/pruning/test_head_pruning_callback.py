@@ -1,10 +1,19 @@
+import copy
+import functools
 import json
 from types import SimpleNamespace
 
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModelForSequenceClassification, Trainer, TrainerCallback, TrainingArguments
+from transformers import (
+    AutoModelForSequenceClassification,
+    BertForQuestionAnswering,
+    EarlyStoppingCallback,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+)
 
 from hf_mwp import DistillationConfig, DistillationTrainer, MwpSolver, SolverConfig, SolverTrainer
 from hf_mwp.distillation.objectives import AttentionMaps, AttentionRelations, SoftLabels
@@ -38,6 +47,13 @@ def test_the_schedule_by_hand():
     ratios = [callback.ratio_at(step, 40) for step in (0, 10, 20, 30)]
     assert ratios == pytest.approx([0.1, 0.1 + 0.4 * 0.25, 0.5, 0.5])
     assert HeadPruningCallback(events=3).event_steps(8) == [3, 6, 8]
+
+
+def test_the_last_event_reaches_the_ratio_whatever_share_of_the_steps_it_comes_after():
+    for until in (0.1, 0.3, 0.5, 0.75, 1.0):
+        callback = HeadPruningCallback(max_ratio=0.5, until=until, events=3)
+        for max_steps in range(3, 40):
+            assert callback.ratio_at(callback.event_steps(max_steps)[-1], max_steps) == 0.5
 
 
 @pytest.mark.parametrize("name", ["bert", "distilbert", "mwp_student"])
@@ -145,12 +161,28 @@ def losses(trainer):
     return [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
 
 
+class Falling(RandomImportance):
+    """The later head of a layer matters less."""
+
+    def measure(self, model, batches):
+        return [torch.arange(parts.num_heads, 0, -1.0) for parts in layer_parts(model)]
+
+
+def test_the_last_heads_of_all_layers_are_cut_at_once(tmp_path):
+    callback = HeadPruningCallback(max_ratio=0.5, events=2, importance=Falling(), cut="event")
+    classifier_trainer(tmp_path, callback, max_steps=2).train()
+    assert callback.closed == {0: [2, 3], 1: [2, 3], 2: [2, 3]}
+
+
 @pytest.mark.parametrize("cut", ["end", "event"])
 def test_the_best_checkpoint_has_all_heads_pruned_and_brings_its_own_gates(cut, tmp_path):
     callback = HeadPruningCallback(max_ratio=0.5, events=2, until=0.5, importance=RandomImportance(), cut=cut)
-    fields = {"save_strategy": "steps", "save_steps": 2, "eval_strategy": "steps", "eval_steps": 2}
+    fields = {"save_strategy": "steps", "save_steps": 1, "eval_strategy": "steps", "eval_steps": 1}
     fields |= {"load_best_model_at_end": True, "metric_for_best_model": "loss", "learning_rate": 0.5}
     trainer = classifier_trainer(tmp_path, callback, **fields)
+    # Evaluations before all heads are pruned are none without an improvement, and their figures are what they are.
+    trainer.add_callback(EarlyStoppingCallback(1))
+    assert trainer.evaluate()["eval_loss"] < 2
     trainer.train()
     # Learning at this rate ruins the model: without a rule the first checkpoint were the best.
     best = int(trainer.state.best_model_checkpoint.rsplit("-", 1)[1])
@@ -162,6 +194,22 @@ def test_the_best_checkpoint_has_all_heads_pruned_and_brings_its_own_gates(cut, 
     config = callback.pruned(trainer.model).config
     assert config.cut_heads == [sorted(callback.closed.get(layer, [])) for layer in range(3)]
     assert config.heads_per_layer == [4 - len(heads) for heads in config.cut_heads]
+
+
+def test_copies_save_themselves_and_a_second_training_its_checkpoints(tmp_path):
+    trainer = classifier_trainer(
+        tmp_path, HeadPruningCallback(events=1), max_steps=2, save_strategy="steps", save_steps=1
+    )
+    trainer.train()
+    copied = copy.deepcopy(trainer.model)
+    copied.classifier.bias.data.fill_(7.0)
+    # As trainers give it where weights are gathered.
+    copied.save_pretrained(tmp_path / "copy", state_dict=copied.state_dict())
+    again = AutoModelForSequenceClassification.from_pretrained(tmp_path / "copy")
+    assert again.classifier.bias.tolist() == [7.0] * 3 and sum(again.config.heads_per_layer) == 9
+    assert torch.equal(again.base_model.pooler.dense.weight, trainer.model.bert.pooler.dense.weight)
+    trainer.train()
+    assert json.loads((tmp_path / "checkpoint-1" / "config.json").read_text("utf-8"))["model_type"] == "bert"
 
 
 def test_solvers_are_pruned_while_they_learn_and_while_they_are_distilled(tmp_path):
@@ -222,15 +270,10 @@ def test_impossible_schedules(fields):
         HeadPruningCallback(**fields)
 
 
-class Mute(torch.nn.Module):
-    """A model that keeps its attention matrices to itself."""
-
-    def __init__(self, encoder):
-        super().__init__()
-        self.encoder, self.config, self.device = encoder, encoder.config, encoder.device
-
-    def forward(self, input_ids, attention_mask, labels, output_attentions=None):
-        return {"loss": self.encoder(input_ids, attention_mask, labels=labels).loss}
+def mute(model):
+    """The model keeps its attention matrices to itself."""
+    forward = model.forward
+    model.forward = functools.wraps(forward)(lambda **batch: {"loss": forward(**batch).loss})
 
 
 class Nothing(torch.utils.data.IterableDataset):
@@ -251,7 +294,17 @@ def break_weights(model):
         (lambda trainer: setattr(trainer, "train_dataset", Nothing()), {}, "scored on training examples, and there"),
         (lambda trainer: break_weights(trainer.model), {}, "WeightNorm gives no numbers for heads of layer 1"),
         (lambda trainer: None, {"max_ratio": 0.9}, "with at least 1 left in each layer only 9 can"),
-        (lambda trainer: setattr(trainer, "model", Mute(trainer.model)), {}, "returns no attention matrices"),
+        (lambda trainer: mute(trainer.model), {}, "returns no attention matrices"),
+        (
+            lambda trainer: setattr(trainer, "model", BertForQuestionAnswering(trainer.model.config)),
+            {},
+            "BertForQuestionAnswering has no class that loads it again",
+        ),
+        (
+            lambda trainer: setattr(trainer.args, "restore_callback_states_from_checkpoint", True),
+            {},
+            "leave the option away",
+        ),
         (lambda trainer: setattr(trainer.args, "optim", "adafactor"), {"cut": "event"}, "not that of Adafactor"),
         (lambda trainer: None, {"cut": "event", "floor": 0}, "needs a `floor` of 1"),
     ],
@@ -266,9 +319,15 @@ def test_what_would_fail_later_fails_before_the_training(change, options, messag
 
 @pytest.mark.parametrize(
     ("fields", "message"),
-    [({"fsdp": "full_shard"}, "FSDP splits weights"), ({"world_size": 2}, r"Several processes \(DDP")],
+    [
+        ({"fsdp": "full_shard"}, "FSDP splits weights"),
+        ({"ACCELERATE_USE_FSDP": "true", "world_size": 2}, "FSDP splits weights"),
+        ({"world_size": 2}, r"Several processes \(DDP"),
+    ],
 )
-def test_what_splits_or_copies_the_weights(fields, message):
+def test_what_splits_or_copies_the_weights(fields, message, monkeypatch):
+    for name in [name for name in fields if name.isupper()]:
+        monkeypatch.setenv(name, fields[name])
     callback = HeadPruningCallback(cut="event")
     args = SimpleNamespace(**({"fsdp": None, "world_size": 1} | fields))
     with pytest.raises(ValueError, match=message):

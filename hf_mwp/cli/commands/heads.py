@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...building.model_sources import solver_class
 from ...option_checks import check_at_least_one
 from ...option_roles import Role, option
+from ...runs.run_folder import check_output_folder
 from ...runs.stage_arguments import IMPORTANCE_HELP, IMPORTANCES
 from ...store.files import write_whole
 from ...tasks.data_options import MeasuredTaskArguments
@@ -64,6 +65,9 @@ def run(argv: list[str]) -> int:
     )
     from ...pruning import draw_importance, rows_of
 
+    importance = make_importance(args.importance, args.alpha, args.seed)
+    folder = Path(args.output_dir or Path("runs") / f"heads_{Path(args.model).resolve().name}")
+    check_output_folder(folder)
     console, task = make_console(), make_task(data_args)
     rows = task.part(args.split)
     if rows is None:
@@ -73,8 +77,7 @@ def run(argv: list[str]) -> int:
     rows = rows.select(range(min(len(rows), args.num_batches * args.batch_size)))
     groups = [list(rows)[at : at + args.batch_size] for at in range(0, len(rows), args.batch_size)]
     model, batches = load_with_batches(task, args.model, groups)
-    scores = make_importance(args.importance, args.alpha, args.seed).scores(model, batches)
-    folder = Path(args.output_dir or Path("runs") / f"heads_{Path(args.model).resolve().name}")
+    scores = importance.scores(model, batches)
     folder.mkdir(parents=True, exist_ok=True)
     title = f"{args.importance} of the heads of {Path(args.model).name}"
     known = {"model": args.model, "importance": args.importance, "dataset": task.name, "texts": len(rows)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from ...metrics import count_parameters
 from ...models.architecture import layer_parts
 from ...pruning import HeadImportance
 from ...pruning.cutting import pruned_class
+from ...pruning.head_choice import whole_heads
 from ...store.checkpoints import remove_checkpoints
 from ...store.files import write_whole
 from ...store.finished_folder import FinishedFolder, digest_of
@@ -130,13 +130,13 @@ def recursive_distillation(
         "data_collator": data_collator,
     }
     model_class = pruned_class(model)
+    args.check_model(model)
     depends_on = describe_training(args, data, [*(objectives or ()), importance], OF_THE_LOOP)
     total = sum(_heads(model))
     teacher, generations = copy.deepcopy(model), []
     for number, ratio in enumerate(args.ratios, start=1):
         heads = sum(_heads(teacher))
-        # 0.3 * 10 is a little less than 3.
-        left = total - math.floor(ratio * total + 1e-9)
+        left = total - whole_heads(ratio, total)
         digest = digest_of([depends_on, hash_model(teacher), left])
         folder = FinishedFolder.named(args.output_dir, f"generation_{number}", digest)
         own = copy.deepcopy(args)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from ...pruning import HeadImportance, HeadPruningCallback
+from transformers import PreTrainedModel
+
+from ...pruning import HeadImportance, HeadPruningCallback, RandomImportance, choose_heads
 from ...pruning.head_pruning_callback import CALIBRATION_BATCHES
 from ..distillation.distillation_config import DistillationConfig
 
@@ -76,6 +78,10 @@ class RecursiveDistillationConfig(DistillationConfig):
         self.make_callback(0.0)
         if self.max_parameters is not None and self.max_parameters < 1:
             raise ValueError(f"`max_parameters` must be at least 1, not {self.max_parameters}.")
+
+    def check_model(self, model: PreTrainedModel) -> None:
+        """Raises `ValueError` for a model of which fewer heads can go than the last ratio says."""
+        choose_heads(RandomImportance().scores(model), self.ratios[-1], self.floor)
 
     def make_callback(self, max_ratio: float, importance: HeadImportance | None = None) -> HeadPruningCallback:
         """What prunes a generation; `max_ratio` is the share of the heads that its teacher has."""

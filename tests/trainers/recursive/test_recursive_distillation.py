@@ -128,6 +128,9 @@ def test_stops_when_small_enough_or_too_bad(tmp_path):
     losses = [each.metrics["eval"]["eval_loss"] for each in both]
     bound = losses[0] - 1e-6
     assert of_classifier(tmp_path, fields={"least_metric": bound}) == []
+    with pytest.raises(ValueError, match="10 heads are to go, but with at least 1 left in each layer only 9 can"):
+        of_classifier(tmp_path / "none", fields={"ratios": [0.25, 0.85]})
+    assert not (tmp_path / "none").exists()
     with pytest.raises(ValueError, match="`least_metric` is measured on an `eval_dataset`"):
         recursive_distillation(tiny_encoder("bert"), arguments(tmp_path, least_metric=0.5), [])
 

@@ -58,6 +58,7 @@ def run(argv: list[str]) -> int:
         task = make_task(data_args)
         task.adapt(config)
         model, processor = task.load_model(args.model)
+        config.check_model(model)
         task.tell(console)
         folder.begin()
         folder.write_json("data.json", task.record())

@@ -64,5 +64,10 @@ def test_too_bad_and_wrong(pruned, tmp_path, capsys):
     assert "worse than --least_metric 1.1" in capsys.readouterr().err
     assert main([*argv, "--ratios", "0.5", "0.25"]) == 1
     assert "in ascending order" in capsys.readouterr().err
+    # The folder of a finished run stays as it is.
+    record = (folder / "run.json").read_bytes()
+    assert main([*pruned[1], "--ratios", "0.95", "--overwrite"]) == 1
+    assert "in each layer only" in capsys.readouterr().err
+    assert (folder / "run.json").read_bytes() == record
     assert main(["prune"]) == 1
     assert "a `model` must be given" in capsys.readouterr().err
