@@ -1,7 +1,6 @@
 """CM17K: Chinese problems of four kinds, from arithmetic to systems of equations (Qin et al., ACL 2021)."""
 
-from ..reading.dataset_reader import RecordReader
-from .mwp_loader import PARTS, MwpLoader, Rows
+from .mwp_loader import MwpLoader
 
 
 class Cm17kLoader(MwpLoader):
@@ -19,6 +18,3 @@ class Cm17kLoader(MwpLoader):
     split_schemes = {"public": "the published train, validation and test files, as far as they are there"}
     folders = ("cm17k",)
     origin = "The files are at https://github.com/QinJinghui/NS-Solver."
-
-    def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
-        return self.read_files(reader, {split: [f"{part}.jsonl"] for split, part in PARTS.items()})
