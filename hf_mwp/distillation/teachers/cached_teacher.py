@@ -1,7 +1,5 @@
 """A teacher whose answers are on disk, asked only about rows that are not there."""
 
-from __future__ import annotations
-
 import secrets
 import tempfile
 import time
@@ -17,11 +15,12 @@ from transformers.utils import logging
 
 from ...models import Solver
 from ...store.files import write_whole
+from ...store.finished_folder import digest_of
 from ...store.row_store import FORMAT
 from ..features import Features
 from .cache.building import build_cache, check_space
 from .cache.checks import OFF, check_collation, check_evaluating, check_rows, check_teacher, random_state_kept
-from .cache.fingerprint import describe_collator, fingerprint, hash_model, hash_processing, row_key
+from .cache.fingerprint import describe_collator, hash_model, hash_processing, row_key
 from .cache.output_layout import OutputLayout
 from .cache.teacher_cache import TeacherCache
 from .ensemble_teacher import EnsembleTeacher, members_of
@@ -49,16 +48,14 @@ class CachedTeacher:
         dataset: The rows, with a length and with random access.
         collator (`Callable`): From rows to a batch.
         folder (`Path`): Where caches are, each in a folder of its own.
-        trim (`Callable`, *optional*): From rows as the data set gives them to rows as the collator receives them.
-        prepare (`Callable`, *optional*): From a batch to one on the teacher's device, in its precision.
-        context (`Callable`, *optional*): Makes the context in which it is asked (mixed precision).
-        length (`Callable`, *optional*): The length of a row; rows are asked about by falling length.
-        batch_size (`int`, *optional*, defaults to 8): Rows to ask about at once.
-        processing (processor or tokenizer, *optional*), mixed_precision (`str`, *optional*):
-            Further things that make the answers what they are.
-        dtype (`torch.dtype`, *optional*, defaults to `torch.float32`): The student's, in which the answers are given.
-        progress (`Callable`, *optional*):
-            Called with the rows done and their total; returns whether anybody was told. If not, it is logged.
+        trim (`Callable`): From rows as the data set gives them to rows as the collator receives them.
+        prepare (`Callable`): From a batch to one on the teacher's device, in its precision.
+        context (`Callable`): Makes the context in which it is asked (mixed precision).
+        length (`Callable`): The length of a row; rows are asked about by falling length, `batch_size` at once.
+        processing (processor or tokenizer), mixed_precision (`str`): Make the answers what they are, too.
+        dtype (`torch.dtype`): The student's, in which the answers are given.
+        progress (`Callable`): Called with the rows done and their total; returns whether anybody was told. If not, it
+            is logged.
 
     Raises:
         CacheError: the folder holds something else.
@@ -97,7 +94,7 @@ class CachedTeacher:
         check_evaluating(self.model)
         with random_state_kept():
             made_from = self._made_from(processing, mixed_precision)
-            digest = fingerprint(made_from)
+            digest = digest_of(made_from)
             keys, order = self._scan()
             complete = self._complete if PartialState().num_processes == 1 else self._complete_together
             complete(folder / digest, digest, made_from, keys, order)
@@ -255,13 +252,7 @@ class CachedTeacher:
 
 
 class CachingCollator:
-    """
-    Wraps a collator so that batches bring the teacher's outputs along.
-
-    Args:
-        collator (`Callable`): Collates the rows.
-        cache ([`TeacherCache`]): Has the outputs of all of them.
-    """
+    """Wraps a collator so that batches bring the teacher's outputs along, which the cache has for all rows."""
 
     def __init__(self, collator: Callable, cache: TeacherCache) -> None:
         self.collator, self.cache = collator, cache

@@ -1,11 +1,9 @@
 """What is kept of a teacher's output, row by row, and how a batch is made of it again."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -34,24 +32,16 @@ class OutputLayout:
     With `top_k`, a position keeps the scores of the `k` likeliest classes and one more number for all others, which
     share the rest of the probability evenly: at `temperature` the probabilities of the `k` classes, and that of the
     others together, are the teacher's own.
-
-    Args:
-        states (`dict[str, int]`): Width by name, see [`~distillation.features.Features`].
-        logits (`str`, *optional*):
-            `"classes"`: one vector per row; `"positions"`: one per labelled position; `"nodes"`: as `"positions"`,
-            with columns for the row's own numbers; `None`: no logits.
-        columns (`int`): Classes; of a solver, its operators and constants.
-        top_k (`int`, *optional*): Classes kept per position; all if `None`.
-        temperature (`float`): At which `top_k` is exact.
-        offset (`int`): How many positions before its label a prediction stands, see [`label_offset`].
     """
 
-    states: Mapping[str, int] = field(default_factory=dict)
+    states: Mapping[str, int] = field(default_factory=dict)  # width by name, see [`~distillation.features.Features`]
+    # CLASSES: a vector per row; POSITIONS: one per labelled position; NODES: as these, with columns for the row's own
+    # numbers; `None`: no logits.
     logits: str | None = None
-    columns: int = 0
-    top_k: int | None = None
-    temperature: float = 1.0
-    offset: int = 0
+    columns: int = 0  # classes; of a solver, its operators and constants
+    top_k: int | None = None  # classes kept per position; all if `None`
+    temperature: float = 1.0  # at which `top_k` is exact
+    offset: int = 0  # how many positions before its label a prediction stands, see [`label_offset`]
 
     @classmethod
     def of(
@@ -63,7 +53,7 @@ class OutputLayout:
         top_k: int | None = None,
         temperature: float = 1.0,
         offset: int = 0,
-    ) -> OutputLayout:
+    ) -> Self:
         """
         The layout for outputs like a given one: states by their names, and logits; `num_symbols` are the operators and
         constants of a solver. Raises `ValueError` if logits are not scores of a row or of its positions.
