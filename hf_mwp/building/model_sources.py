@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,8 @@ from ..usage_error import UsageError
 
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedTokenizerBase
+
     from ..models import Solver
 
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
@@ -60,11 +64,6 @@ def solver_class(model_type: str | None) -> type[Solver] | None:
     except KeyError:
         return None
     return found if isinstance(found, type) and issubclass(found, Solver) else None
-
-
-def check_solver_folder(name: str) -> None:
-    """As [`check_folder`]; the model must be a solver."""
-    check_folder(name, solver=True)
 
 
 def check_folder(name: str, solver: bool = False) -> None:
@@ -119,6 +118,35 @@ def check_tokenizer(source: str) -> None:
         raise UsageError(f"{source} has no tokenizer (tokenizer.json or vocab.txt); give one with --tokenizer.")
     if not path.exists() and source.startswith((".", "/", "~")):
         raise UsageError(f"There is no folder {source}.")
+
+
+@contextmanager
+def loading(what: str) -> Iterator[None]:
+    """Within it, a model or tokenizer that cannot be had or read is a `UsageError`."""
+    try:
+        yield
+    except UsageError:
+        raise
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{what} cannot be loaded: {error}") from error
+
+
+def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
+    """The tokenizer in a folder or on the Hub; `UsageError` if there is none or it cannot be loaded."""
+    from ..data.batches import processor_file
+
+    check_tokenizer(source)
+    with loading(f"The tokenizer {source}"):
+        return processor_file.load_tokenizer(source)
+
+
+def load_config(source: str, **fields) -> PreTrainedConfig:
+    """The configuration of a model, with other `fields`; `UsageError` if there is none."""
+    from transformers import AutoConfig
+
+    check_folder(source)
+    with loading(source):
+        return AutoConfig.from_pretrained(source, **fields)
 
 
 def _hint(path: Path, solver: bool) -> str:
