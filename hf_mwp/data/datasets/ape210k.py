@@ -5,8 +5,6 @@ from .mwp_loader import PARTS, MwpLoader
 
 class Ape210kLoader(MwpLoader):
     """
-    Ape210k.
-
     Files, each optional: `train.jsonl`, `valid.jsonl`, `test.jsonl`, or `train.ape.json`, `valid.ape.json`,
     `test.ape.json` as published (200,488, 5,000 and 5,000 records of `id`, `original_text`, `equation`, `ans`).
     """

@@ -5,8 +5,6 @@ from .mwp_loader import MwpLoader
 
 class Cm17kLoader(MwpLoader):
     """
-    CM17K.
-
     Files, each optional: `train.jsonl`, `valid.jsonl`, `test.jsonl` (`id`, `original_text`, `equation`, `ans`). The
     text taken is `original_text`, which is segmented and has its numerals in digits, as the equations count on, and
     not `raw_text`. Only the arithmetic kind (`type` 0) has equations that are solved for their unknown.

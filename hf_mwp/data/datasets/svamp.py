@@ -5,8 +5,6 @@ from .mwp_loader import MwpLoader
 
 class SvampLoader(MwpLoader):
     """
-    SVAMP.
-
     File: `SVAMP.json`, as published: an array of `ID`, `Body`, `Question`, `Equation` (`"( 8.0 - 3.0 )"`), `Answer`
     and `Type`. A test set alone; the papers train on MAWPS and ASDiv-A.
     """
