@@ -21,8 +21,9 @@ def problem_batches(texts: list[str], file: str | None, size: int) -> Iterator[l
     for a line that is not UTF-8 text.
 
     Standard input gives what lines are waiting: one by one to who answers before the next is written, whole batches of
-    what comes faster. So do the texts `["-"]`, and neither texts nor a file. `UsageError` for both of them, a file
-    that is none or damaged, and nothing to solve.
+    what comes faster. It is read for `["-"]` as texts, `"-"` as the file, and where neither is given. A file has a
+    problem, or a JSON object, a line. `UsageError` for both of them, a file that is none or damaged, and nothing to
+    solve.
     """
     if texts and file is not None:
         raise UsageError("Give problems as arguments or a --file, not both.")
