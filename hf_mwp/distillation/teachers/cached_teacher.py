@@ -4,6 +4,7 @@ import secrets
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -171,19 +172,9 @@ class CachedTeacher:
         features = self._read(checked)
         check_rows([keys[row] for row in checked], [row_key(feature) for feature in features])
         check_collation(self.own_collator(features), self.own_collator(features))
-        request, first = self.live.request, members_of(self.model)[0]
-
-        def make_layout(output: Features) -> OutputLayout:
-            return OutputLayout.of(
-                output,
-                request.states,
-                request.logits,
-                num_symbols=first.vocabulary.num_symbols if isinstance(first, Solver) else None,
-                top_k=request.top_k,
-                temperature=request.temperature or 1.0,
-                offset=request.offset,
-            )
-
+        first = members_of(self.model)[0]
+        symbols = first.vocabulary.num_symbols if isinstance(first, Solver) else None
+        make_layout = partial(OutputLayout.of, request=self.live.request, num_symbols=symbols)
         layout, sizes = check_teacher(make_layout, self._ask, self._collate, checked)
         needed = sum(sizes) * len(rows) // len(sizes)
         check_space(self.cache, needed)

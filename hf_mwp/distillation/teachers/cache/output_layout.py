@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ...features import Features
 from ...label_positions import label_mask, token_mask
+from ..teacher_request import TeacherRequest
 
 
 # Lower scores mean classes that the model forbids; kept as -inf, which fp16 has, and read as `finfo.min`.
@@ -44,22 +45,13 @@ class OutputLayout:
     offset: int = 0  # how many positions before its label a prediction stands, see [`label_offset`]
 
     @classmethod
-    def of(
-        cls,
-        output: Features,
-        names: Sequence[str],
-        uses_logits: bool,
-        num_symbols: int | None = None,
-        top_k: int | None = None,
-        temperature: float = 1.0,
-        offset: int = 0,
-    ) -> Self:
+    def of(cls, output: Features, request: TeacherRequest, num_symbols: int | None = None) -> Self:
         """
-        The layout for outputs like a given one: states by their names, and logits; `num_symbols` are the operators and
-        constants of a solver. Raises `ValueError` if logits are not scores of a row or of its positions.
+        The layout for what is asked of outputs like a given one; `num_symbols` are the operators and constants of a
+        solver. Raises `ValueError` if logits are not scores of a row or of its positions.
         """
-        layout = cls(states={name: output[name].shape[-1] for name in names})
-        if not uses_logits:
+        layout = cls(states={name: output[name].shape[-1] for name in request.states})
+        if not request.logits:
             return layout
         logits = output["logits"]
         if logits.dim() not in (2, 3):
@@ -70,9 +62,10 @@ class OutputLayout:
         if num_symbols is not None:
             return replace(layout, logits=NODES, columns=num_symbols)
         kind = CLASSES if logits.dim() == 2 else POSITIONS
-        layout = replace(layout, logits=kind, columns=logits.shape[-1], offset=offset)
-        keeps_all = top_k is None or top_k >= layout.columns
-        return layout if keeps_all else replace(layout, top_k=top_k, temperature=temperature)
+        layout = replace(layout, logits=kind, columns=logits.shape[-1], offset=request.offset)
+        if request.top_k is None or request.top_k >= layout.columns:
+            return layout
+        return replace(layout, top_k=request.top_k, temperature=request.temperature or 1.0)
 
     @property
     def names(self) -> list[str]:
