@@ -86,7 +86,9 @@ def check_folder(name: str, solver: bool = False) -> None:
         raise UsageError(f"{name} is a file; give the folder of the model.")
     config = path / "config.json"
     if not config.exists():
-        hint = _hint(path, solver)
+        inside = sorted(folder.parent for folder in path.glob("*/config.json"))
+        hint = " `hf-mwp train` and `hf-mwp quickstart` write such folders." if solver else ""
+        hint = f" Did you mean {inside[0]}?" if inside else hint
         raise UsageError(f"{name} is no model folder: it has no config.json.{hint}")
     try:
         found = json.loads(config.read_text(encoding="utf-8")).get("model_type")
@@ -147,10 +149,3 @@ def load_config(source: str, **fields) -> PreTrainedConfig:
     check_folder(source)
     with loading(source):
         return AutoConfig.from_pretrained(source, **fields)
-
-
-def _hint(path: Path, solver: bool) -> str:
-    inside = sorted(folder.parent for folder in path.glob("*/config.json"))
-    if inside:
-        return f" Did you mean {inside[0]}?"
-    return " `hf-mwp train` and `hf-mwp quickstart` write such folders." if solver else ""
