@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -253,13 +254,10 @@ STAGES: dict[str, tuple[type | str, ...]] = {
 
 def types_of(command: str) -> list[type]:
     """The dataclasses whose fields are the options of a command; none of one that is no stage."""
-
-    def load(name: str) -> type:
-        from .. import trainers
-
-        return getattr(trainers, name)
-
-    return [load(each) if isinstance(each, str) else each for each in STAGES.get(command, ())]
+    return [
+        getattr(import_module("..trainers", __package__), each) if isinstance(each, str) else each
+        for each in STAGES.get(command, ())
+    ]
 
 
 @cache

@@ -96,9 +96,11 @@ class CachedTeacher:
         with random_state_kept():
             made_from = self._made_from(processing, mixed_precision)
             digest = digest_of(made_from)
-            keys, order = self._scan()
-            complete = self._complete if PartialState().num_processes == 1 else self._complete_together
-            complete(folder / digest, digest, made_from, keys, order)
+            complete = partial(self._complete, folder / digest, digest, made_from, *self._scan())
+            if PartialState().num_processes == 1:
+                complete()
+            else:
+                self._complete_together(complete, folder / digest, digest)
         size = self.cache.nbytes / 1e6
         logger.info(f"The teacher's outputs for {len(self.cache)} rows are in {folder / digest} ({size:.0f} MB).")
         self.collator = CachingCollator(collator, self.cache)
@@ -209,13 +211,11 @@ class CachedTeacher:
 
     # Several processes
 
-    def _complete_together(
-        self, folder: Path, digest: str, made_from: dict, keys: list[bytes], order: np.ndarray
-    ) -> None:
+    def _complete_together(self, complete: Callable[[], None], folder: Path, digest: str) -> None:
         """
-        As `_complete`, on the main process of each machine; the others wait for a file that says it is done, or what
-        went wrong. A barrier of the process group would break off after its time limit, long before a large cache is
-        built.
+        Completes the cache on the main process of each machine; the others wait for a file that says it is done, or
+        what went wrong. A barrier of the process group would break off after its time limit, long before a large cache
+        is built.
         """
         processes = PartialState()
         token = broadcast_object_list([secrets.token_hex(8)])[0]
@@ -224,7 +224,7 @@ class CachedTeacher:
         if processes.is_local_main_process:
             fault = ""
             try:
-                self._complete(folder, digest, made_from, keys, order)
+                complete()
             except BaseException as error:
                 fault = str(error) or type(error).__name__
                 raise
