@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..usage_error import UsageError
 from .encoder import parse_layers, set_dropout
-from .model_sources import check_folder, check_tokenizer
+from .model_sources import load_config, load_tokenizer, loading
 from .solver import SolverArguments
 from .student import StudentArguments, prune_student
 
@@ -30,13 +30,9 @@ def build_classifier(
     """
     Makes a classifier to train, and its tokenizer, which cuts texts to what is asked for or the model has room for.
 
-    Args:
-        classes (`Sequence[str]`): Names of the classes; none for a regression.
-        options ([`SolverArguments`]): What to make: `encoder` with a new head, `encoder_config` and `tokenizer` (a
-            student from random weights), or `solver`, a classifier to go on training.
-
-    Raises:
-        UsageError: options that say nothing about a classifier, or a model that cannot be loaded or is none.
+    The options say what: `encoder` with a new head, `encoder_config` and `tokenizer` (a student from random weights),
+    or `solver`, a classifier to go on training; a regression has no classes. `UsageError` for options that say nothing
+    about a classifier, and a model that cannot be loaded or is none.
     """
     from ..models import MwpStudentForSequenceClassification
 
@@ -44,10 +40,10 @@ def build_classifier(
     if options.solver is not None:
         model, tokenizer = load_classifier(options.solver, classes, options.dropout)
     elif options.encoder_config is not None:
-        tokenizer = _load_tokenizer(options.tokenizer)
+        tokenizer = load_tokenizer(options.tokenizer)
         model = MwpStudentForSequenceClassification(options.random_config(tokenizer, **head_fields(classes)))
     else:
-        tokenizer = _load_tokenizer(options.tokenizer or options.encoder)
+        tokenizer = load_tokenizer(options.tokenizer or options.encoder)
         model = _on_encoder(options.encoder, classes, options.dropout, options.attn_implementation)
         layers = parse_layers(options.encoder_layers)
         if layers is not None:
@@ -60,23 +56,11 @@ def load_classifier(
     name: str, classes: Sequence[str] | None = None, dropout: float | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """
-    Loads a classifier or regressor of texts, of any class of `AutoModelForSequenceClassification`, and its tokenizer.
-
-    Args:
-        name (`str`): Folder or Hub id.
-        classes (`Sequence[str]`, *optional*): Those that it must have, in this order; none for a regression.
-        dropout (`float`, *optional*): Another dropout.
-
-    Raises:
-        UsageError: there is no such model, it is no classifier, or it has other classes.
+    Loads a classifier or regressor of texts, of any class of `AutoModelForSequenceClassification`, and its tokenizer,
+    from a folder or the Hub. `UsageError` if there is no such model, it is no classifier, or it does not have these
+    `classes` in this order (none for a regression).
     """
-    from transformers import AutoConfig
-
-    check_folder(name)
-    try:
-        config = AutoConfig.from_pretrained(name)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{name} cannot be loaded: {error}") from error
+    config = load_config(name)
     if not _classifies(config):
         found = " and ".join(config.architectures or ()) or config.model_type
         raise UsageError(
@@ -87,7 +71,7 @@ def load_classifier(
         _check_classes(name, config, classes)
     set_dropout(config, dropout)
     model = _load(name, config)
-    return model, _cut_to(_load_tokenizer(name), model)
+    return model, _cut_to(load_tokenizer(name), model)
 
 
 def is_classifier(name: str | PathLike) -> bool:
@@ -107,21 +91,14 @@ def make_student_classifier(
     options: StudentArguments,
 ) -> PreTrainedModel:
     """
-    Makes the student of a distillation: by default the teacher's first layers, with its pooler and classifier.
+    Makes the student of a distillation: by default the teacher's first layers, with its pooler and classifier. Its
+    tokens and classes are the teacher's, and neither of both is changed.
 
-    Args:
-        teacher (`PreTrainedModel`), tokenizer (`PreTrainedTokenizerBase`):
-            The teacher, whose tokens and classes are the student's. Neither is changed.
-        batches (`Callable`): Gives encoded batches of training texts, which a projected student is fitted to, with
-            labels, by which a pruned one is scored.
-        options ([`StudentArguments`]): What to make.
-
-    Raises:
-        UsageError: a student with other tokens or classes, or that cannot be loaded.
-        ValueError: sizes or layers that the teacher does not have.
+    `batches` gives encoded training texts, which a projected student is fitted to, with labels, by which a pruned one
+    is scored. `UsageError` for a student with other tokens or classes, or that cannot be loaded; `ValueError` for
+    sizes or layers that the teacher does not have.
     """
     from ..distillation import project_student
-    from ..distillation.students.cut_student import choose_layers
     from ..models import MwpStudentForSequenceClassification
 
     if options.new_decoder:
@@ -133,27 +110,24 @@ def make_student_classifier(
         if options.student is not None:
             student, own = load_classifier(source, classes)
         else:
-            student, own = _on_encoder(source, classes, options.student_dropout), _load_tokenizer(source)
+            student, own = _on_encoder(source, classes, options.student_dropout), load_tokenizer(source)
         if own.get_vocab() != tokenizer.get_vocab():
             raise UsageError(f"{source} has another tokenizer than its teacher; distillation needs the same.")
         return student
-    if options.student_start == "prune":
-        return prune_student(teacher, batches(), options.sparsity)
-    layers, fields = parse_layers(options.student_layers), options.sizes | options.dropouts
-    starts: dict[str, Callable[[list[int]], PreTrainedModel]] = {
-        "cut": lambda layers: _layers_of(teacher, layers, **options.dropouts),
-        "project": lambda layers: _layers_of(
-            project_student(teacher, layers=layers, sample=batches(), **fields), None, **head_fields(classes)
+
+    def project() -> PreTrainedModel:
+        fields = {"layers": options.layers_of(teacher), **options.sizes, **options.dropouts}
+        return _layers_of(project_student(teacher, sample=batches(), **fields), None, **head_fields(classes))
+
+    starts: dict[str, Callable[[], PreTrainedModel]] = {
+        "cut": lambda: _layers_of(teacher, options.layers_of(teacher), **options.dropouts),
+        "project": project,
+        "random": lambda: MwpStudentForSequenceClassification(
+            options.random_config(teacher, tokenizer, **head_fields(classes))
         ),
-        "random": lambda layers: MwpStudentForSequenceClassification(
-            _random_config(teacher, tokenizer, len(layers), head_fields(classes) | fields)
-        ),
+        "prune": lambda: prune_student(teacher, batches(), options.sparsity),
     }
-    if isinstance(layers, int) and options.student_start == "random":
-        layers = list(range(layers))
-    elif isinstance(layers, int):
-        layers = choose_layers(layers, teacher.config.num_hidden_layers, options.student_layer_choice)
-    return starts[options.student_start](layers)
+    return starts[options.student_start]()
 
 
 def head_fields(classes: Sequence[str]) -> dict[str, Any]:
@@ -165,32 +139,11 @@ def head_fields(classes: Sequence[str]) -> dict[str, Any]:
     return {"id2label": numbered, "label2id": {name: number for number, name in numbered.items()}, **problem}
 
 
-def _random_config(
-    teacher: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, layers: int, fields: Mapping[str, Any]
-) -> Any:
-    from ..models import MwpStudentConfig
-    from ..models.positions import count_positions
-
-    return MwpStudentConfig(
-        vocab_size=teacher.config.vocab_size,
-        num_hidden_layers=layers,
-        pad_token_id=tokenizer.pad_token_id or 0,
-        max_position_embeddings=count_positions(teacher.config),
-        **fields,
-    )
-
-
 def _on_encoder(
     name: str, classes: Sequence[str], dropout: float | None, attention: str | None = None
 ) -> PreTrainedModel:
     """A pretrained encoder with a head for these classes: a new one, unless it has one of this shape."""
-    from transformers import AutoConfig
-
-    check_folder(name)
-    try:
-        config = AutoConfig.from_pretrained(name, **head_fields(classes))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{name} cannot be loaded: {error}") from error
+    config = load_config(name, **head_fields(classes))
     set_dropout(config, dropout)
     options = {} if attention is None else {"attn_implementation": attention}
     return _load(name, config, ignore_mismatched_sizes=True, **options)
@@ -204,20 +157,8 @@ def _load(name: str, config: Any, **options) -> PreTrainedModel:
     from transformers import AutoModelForSequenceClassification
 
     options |= {"config": config, "dtype": "float32", "use_safetensors": True}
-    try:
+    with loading(f"The classifier {name}"):
         return AutoModelForSequenceClassification.from_pretrained(name, **options)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{name} cannot be loaded as a classifier of texts: {error}") from error
-
-
-def _load_tokenizer(name: str) -> PreTrainedTokenizerBase:
-    from transformers import AutoTokenizer
-
-    check_tokenizer(name)
-    try:
-        return AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"The tokenizer {name} cannot be loaded: {error}") from error
 
 
 def _layers_of(model: PreTrainedModel, layers: int | list[int] | None, **fields) -> PreTrainedModel:

@@ -6,13 +6,12 @@ import copy
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..option_checks import check_share
 from ..option_roles import Role, option
 from ..usage_error import UsageError
-from .model_sources import check_folder, find_encoder
+from .model_sources import find_encoder, load_config, loading
 
 
 if TYPE_CHECKING:
@@ -99,10 +98,7 @@ class EncoderArguments:
     def load(self, with_heads: bool = False) -> PreTrainedModel:
         """The pretrained encoder with all its layers; see [`load_encoder`]."""
         options = {} if self.attn_implementation is None else {"attn_implementation": self.attn_implementation}
-        try:
-            return load_encoder(self.encoder, self.dropout, with_heads, **options)
-        except OSError as error:
-            raise UsageError(f"The encoder {self.encoder} cannot be loaded: {error}") from error
+        return load_encoder(self.encoder, self.dropout, with_heads, **options)
 
     def numbers_have_tokens(self) -> bool:
         """Whether numbers have a token each: as said, or else as the processor beside the encoder has it."""
@@ -111,33 +107,29 @@ class EncoderArguments:
         from transformers.utils import cached_file
 
         from ..data.batches.mwp_processor import MwpProcessor
+        from ..data.batches.processor_file import read_fields
 
         # In a folder or on the Hub, where most encoders have no such file.
         path = cached_file(self.encoder, MwpProcessor.file_name, _raise_exceptions_for_missing_entries=False)
-        if path is None:
-            return False
-        try:
-            return bool(json.loads(Path(path).read_text(encoding="utf-8"))["indexed_numbers"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise UsageError(f"{path} is no file of a processor: {error}.") from error
+        return path is not None and read_fields(path).get("indexed_numbers", False)
 
 
 def load_encoder(source: str, dropout: float | None, with_heads: bool = False, **options) -> PreTrainedModel:
     """
     An encoder from a folder or the Hub; with its heads for masked words and tagging if these are wanted, and then of a
-    solver the encoder. `options` are those of `AutoModel.from_pretrained`; `OSError` if it cannot be loaded.
+    solver the encoder. `options` are those of `AutoModel.from_pretrained`; `UsageError` if it cannot be loaded.
     """
-    from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoModelForPreTraining
+    from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForPreTraining
 
     from ..data.training_lineage import inherit_training_texts
     from ..models import MwpSolverConfig
 
-    check_folder(source)
-    config = AutoConfig.from_pretrained(source)
+    config = load_config(source)
     options |= {"dtype": "float32", "use_safetensors": True}
     if with_heads and isinstance(config, MwpSolverConfig):
         attention = options.pop("attn_implementation", None)
-        solver = AutoModel.from_pretrained(source, **options)
+        with loading(f"The encoder {source}"):
+            solver = AutoModel.from_pretrained(source, **options)
         inherit_training_texts(solver.encoder, solver)
         set_dropout(solver.encoder.config, dropout)
         if attention is not None:
@@ -147,7 +139,8 @@ def load_encoder(source: str, dropout: float | None, with_heads: bool = False, *
     heads = {"ForPreTraining": AutoModelForPreTraining, "ForMaskedLM": AutoModelForMaskedLM} if with_heads else {}
     architecture = (config.architectures or [""])[0]
     auto_class = next((heads[name] for name in heads if architecture.endswith(name)), AutoModel)
-    return auto_class.from_pretrained(source, config=config, **options)
+    with loading(f"The encoder {source}"):
+        return auto_class.from_pretrained(source, config=config, **options)
 
 
 def keep_layers(encoder: PreTrainedModel, layers: int | list[int] | None) -> PreTrainedModel:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,8 @@ from ..usage_error import UsageError
 
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedTokenizerBase
+
     from ..models import Solver
 
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
@@ -62,11 +66,6 @@ def solver_class(model_type: str | None) -> type[Solver] | None:
     return found if isinstance(found, type) and issubclass(found, Solver) else None
 
 
-def check_solver_folder(name: str) -> None:
-    """As [`check_folder`]; the model must be a solver."""
-    check_folder(name, solver=True)
-
-
 def check_folder(name: str, solver: bool = False) -> None:
     """
     Raises `UsageError` for a path that does not exist or is no folder, for a folder without configuration or weights,
@@ -87,7 +86,9 @@ def check_folder(name: str, solver: bool = False) -> None:
         raise UsageError(f"{name} is a file; give the folder of the model.")
     config = path / "config.json"
     if not config.exists():
-        hint = _hint(path, solver)
+        inside = sorted(folder.parent for folder in path.glob("*/config.json"))
+        hint = " `hf-mwp train` and `hf-mwp quickstart` write such folders." if solver else ""
+        hint = f" Did you mean {inside[0]}?" if inside else hint
         raise UsageError(f"{name} is no model folder: it has no config.json.{hint}")
     try:
         found = json.loads(config.read_text(encoding="utf-8")).get("model_type")
@@ -121,8 +122,30 @@ def check_tokenizer(source: str) -> None:
         raise UsageError(f"There is no folder {source}.")
 
 
-def _hint(path: Path, solver: bool) -> str:
-    inside = sorted(folder.parent for folder in path.glob("*/config.json"))
-    if inside:
-        return f" Did you mean {inside[0]}?"
-    return " `hf-mwp train` and `hf-mwp quickstart` write such folders." if solver else ""
+@contextmanager
+def loading(what: str) -> Iterator[None]:
+    """Within it, a model or tokenizer that cannot be had or read is a `UsageError`."""
+    try:
+        yield
+    except UsageError:
+        raise
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{what} cannot be loaded: {error}") from error
+
+
+def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
+    """The tokenizer in a folder or on the Hub; `UsageError` if there is none or it cannot be loaded."""
+    from ..data.batches import processor_file
+
+    check_tokenizer(source)
+    with loading(f"The tokenizer {source}"):
+        return processor_file.load_tokenizer(source)
+
+
+def load_config(source: str, **fields) -> PreTrainedConfig:
+    """The configuration of a model, with other `fields`; `UsageError` if there is none."""
+    from transformers import AutoConfig
+
+    check_folder(source)
+    with loading(source):
+        return AutoConfig.from_pretrained(source, **fields)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..option_roles import Role, option
 from ..usage_error import UsageError
 from .encoder import EncoderArguments, parse_layers, parse_mapping, project_on_problems
-from .model_sources import check_folder, check_tokenizer, has_tokenizer
+from .model_sources import check_folder, has_tokenizer, load_tokenizer
 
 
 if TYPE_CHECKING:
@@ -57,34 +57,24 @@ class PretrainingBuilder:
     The processor has no constants, since texts without equations show none: a solver that is built on the pretrained
     encoder collects them from its own training problems, and takes over the tokens.
 
-    Args:
-        args ([`PretrainingArguments`]): The options.
-        tagger (`str`, *optional*): Name of the tagger; `None` without tagging.
-
-    Raises:
-        UsageError: a folder that is no model or tokenizer, or a tokenizer that is not the encoder's.
-        ValueError: an encoder that was pretrained with another tagger.
+    Without a `tagger` there is no tagging. `UsageError` for a folder that is no model or tokenizer, and a tokenizer
+    that is not the encoder's; `ValueError` for an encoder that was pretrained with another tagger.
     """
 
     def __init__(self, args: PretrainingArguments, tagger: str | None) -> None:
-        from transformers import AutoTokenizer
-
         from ..data.batches.mwp_processor import MwpProcessor
+        from ..data.corpus.pretraining_dataset import check_tagger
         from ..models.positions import count_positions
 
         self.args, self.tagger = args, tagger
         if args.encoder is not None:
             check_folder(args.encoder)
-        source = args.tokenizer or args.encoder
-        check_tokenizer(source)
-        try:
-            tokenizer = AutoTokenizer.from_pretrained(source)
-        except OSError as error:
-            raise UsageError(f"The tokenizer {source} cannot be loaded: {error}") from error
+        tokenizer = load_tokenizer(args.tokenizer or args.encoder)
         self.encoder = None if args.encoder is None else args.load(with_heads=True)
         if self.encoder is not None:
             self._check_vocabulary(tokenizer)
-            self._check_tagger()
+            if self._keeps_head:
+                check_tagger(self.encoder.config, self.tagger)
         self.processor: MwpProcessor = MwpProcessor(
             tokenizer,
             language=args.language,
@@ -97,11 +87,8 @@ class PretrainingBuilder:
 
     def build(self, tags: Sequence[str] | None, texts: Iterable[str] = ()) -> PreTrainedModel:
         """
-        The model.
-
-        Args:
-            tags (`Sequence[str]`, *optional*): The corpus's tags; without them the model has no tagging head.
-            texts (`Iterable[str]`, *optional*): A sample of the corpus, on which a projected student is fitted.
+        The model, with a tagging head for the tags of the corpus if there are such; `texts` are a sample of the
+        corpus, on which a projected student is fitted.
         """
         from ..data import pos_label_list
         from ..models import MwpStudentForMaskedLM, MwpStudentForPreTraining
@@ -155,8 +142,6 @@ class PretrainingBuilder:
         return self.encoder.config.pos_labels is not None
 
     def _check_vocabulary(self, tokenizer: Any) -> None:
-        from transformers import AutoTokenizer
-
         source, encoder = self.args.tokenizer, self.args.encoder
         size = self.encoder.get_input_embeddings().num_embeddings
         if len(tokenizer) > size:
@@ -166,16 +151,10 @@ class PretrainingBuilder:
             )
         if source is None or not has_tokenizer(encoder):
             return
-        own = {index: token for token, index in AutoTokenizer.from_pretrained(encoder).get_vocab().items()}
+        own = {index: token for token, index in load_tokenizer(encoder).get_vocab().items()}
         other = next(((i, token) for token, i in tokenizer.get_vocab().items() if own.get(i, token) != token), None)
         if other is not None:
             raise UsageError(
                 f"The tokenizer {source} is not that of {encoder}: the id {other[0]} is {other[1]!r} in one and "
                 f"{own[other[0]]!r} in the other. Leave --tokenizer away."
             )
-
-    def _check_tagger(self) -> None:
-        from ..data.corpus.pretraining_dataset import check_tagger
-
-        if self._keeps_head:
-            check_tagger(self.encoder.config, self.tagger)

@@ -12,7 +12,7 @@ from ..option_checks import check_at_least_one, check_share
 from ..option_roles import Role, option
 from ..usage_error import UsageError
 from .encoder import EncoderArguments, keep_layers, parse_layers, parse_mapping, set_dropout
-from .model_sources import check_solver_folder, check_tokenizer, solver_class
+from .model_sources import check_folder, load_tokenizer, solver_class
 
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ class SolverArguments(EncoderArguments):
     def __post_init__(self):
         super().__post_init__()
         self.decoder_config = parse_mapping("decoder_config", self.decoder_config)
-        check_share(self, "decoder_dropout")
-        check_at_least_one(self, "min_constant_count", "bottleneck_size")
+        check_share(self, "decoder_dropout", "lora_dropout")
+        check_at_least_one(self, "min_constant_count", "bottleneck_size", "lora_rank")
         unused = [name for name in OF_NEW_SOLVERS if self.solver is not None and getattr(self, name) is not None]
         if unused:
             raise ValueError(f"`{unused[0]}` does nothing with `solver`: leave one of them out.")
@@ -83,8 +83,6 @@ class SolverArguments(EncoderArguments):
             raise ValueError(
                 "`bottleneck_layers` need a `bottleneck_size`: the width of the student to come, as a rule."
             )
-        check_at_least_one(self, "lora_rank")
-        check_share(self, "lora_dropout")
         if self.lora_alpha is not None and self.lora_alpha <= 0:
             raise ValueError(f"`lora_alpha` must be more than 0, not {self.lora_alpha}.")
         if self.lora_rank is None and (self.lora_alpha, self.lora_dropout, self.lora_targets) != (None, 0.0, None):
@@ -163,63 +161,50 @@ def _make_solver(
 ) -> tuple[MwpSolver, MwpProcessor]:
     from ..data import problem_from_row
     from ..data.batches.mwp_processor import MwpProcessor
-    from ..models import MwpSolver
+    from ..models import MwpSolver, MwpStudentModel
 
     problems = (problem_from_row(row, numerals=numerals) for row in rows)
     first = list(islice(problems, 1))
-    source = options.tokenizer or options.encoder
-    check_tokenizer(source)
-    try:
-        processor = MwpProcessor.build(
-            source,
-            chain(first, problems),
-            min_constant_count=options.min_constant_count,
-            language=options.language or (first[0].language if first else "zh"),
-            numerals=numerals,
-            indexed_numbers=options.numbers_have_tokens(),
-            max_length=options.max_length,
-        )
-    except OSError as error:
-        raise UsageError(f"The tokenizer {source} cannot be loaded: {error}") from error
+    processor = MwpProcessor.build(
+        load_tokenizer(options.tokenizer or options.encoder),
+        chain(first, problems),
+        min_constant_count=options.min_constant_count,
+        language=options.language or (first[0].language if first else "zh"),
+        numerals=numerals,
+        indexed_numbers=options.numbers_have_tokens(),
+        max_length=options.max_length,
+    )
     processor.vocabulary = processor.vocabulary.with_constants(options.constants or ())
     decoder_fields = dict(options.decoder_config or {})
     dropout = options.dropout if options.decoder_dropout is None else options.decoder_dropout
     if dropout is not None:
         decoder_fields.setdefault("dropout", dropout)
+    if options.encoder is None:
+        encoder = MwpStudentModel(options.random_config(processor.tokenizer), add_pooling_layer=False)
+    else:
+        encoder = keep_layers(options.load(), parse_layers(options.encoder_layers))
     solver = MwpSolver.from_encoder_decoder_pretrained(
-        _build_encoder(options, processor), processor, decoder_kwargs=decoder_fields, **options.bottleneck_fields
+        encoder, processor, decoder_kwargs=decoder_fields, **options.bottleneck_fields
     )
     return solver, processor
 
 
-def _build_encoder(options: SolverArguments, processor: MwpProcessor) -> PreTrainedModel:
-    from ..models import MwpStudentModel
-
-    if options.encoder is None:
-        return MwpStudentModel(options.random_config(processor.tokenizer), add_pooling_layer=False)
-    return keep_layers(options.load(), parse_layers(options.encoder_layers))
-
-
 def _change_solver(options: SolverArguments) -> tuple[MwpSolver, MwpProcessor]:
+    from torch import nn
+
     model, processor = load_solver(options.solver, **options.bottleneck_fields)
     set_dropout(model.encoder.config, options.dropout)
+    # Modules of a loaded model have read their dropout from its configuration already.
     for part, dropout in ((model, options.dropout), (model.decoder, options.decoder_dropout)):
         if dropout is not None:
             model.decoder.config.dropout = dropout
-            _apply_dropout(part, dropout)
+            for module in part.modules():
+                if isinstance(module, nn.Dropout):
+                    module.p = dropout
     if options.constants:
         processor.vocabulary = processor.vocabulary.with_constants(options.constants)
         model.decoder.set_constants(processor.vocabulary.constants)
     return model, processor
-
-
-def _apply_dropout(model: PreTrainedModel, dropout: float) -> None:
-    """Gives a loaded model's modules another dropout; those that read it from their config have it already."""
-    from torch import nn
-
-    for module in model.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = dropout
 
 
 def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:
@@ -241,7 +226,7 @@ def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:
     ```
     """
     name = str(name)
-    check_solver_folder(name)
+    check_folder(name, solver=True)
     from transformers import AutoConfig
 
     from ..data.batches.mwp_processor import MwpProcessor

@@ -12,15 +12,15 @@ from ..option_checks import as_list, check_at_least_one, check_share
 from ..option_roles import Role, option
 from ..usage_error import UsageError
 from .encoder import SAMPLE_BATCH, SAMPLE_SIZE, load_encoder, parse_layers, project_on_problems
-from .model_sources import find_encoder
+from .model_sources import find_encoder, load_tokenizer
 from .solver import load_solver
 
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from ..data.batches.mwp_processor import MwpProcessor
-    from ..models import MwpSolver
+    from ..models import MwpSolver, MwpStudentConfig
 
 # Option -> field of the student's config and its default, the sizes of Ming et al.
 SIZES = {
@@ -159,6 +159,31 @@ class StudentArguments:
         names = () if self.student_dropout is None else ("hidden_dropout_prob", "attention_probs_dropout_prob")
         return dict.fromkeys(names, self.student_dropout)
 
+    def layers_of(self, teacher: PreTrainedModel) -> list[int]:
+        """The teacher's layers that the student starts from, from 0."""
+        from ..distillation.students.cut_student import choose_layers
+
+        layers = parse_layers(self.student_layers)
+        if isinstance(layers, list):
+            return layers
+        return choose_layers(layers, teacher.config.num_hidden_layers, self.student_layer_choice)
+
+    def random_config(
+        self, teacher: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, **fields
+    ) -> MwpStudentConfig:
+        """The configuration of a random student, which has room for all that the encoder of its teacher reads."""
+        from ..models import MwpStudentConfig
+        from ..models.positions import count_positions
+
+        layers = parse_layers(self.student_layers)
+        return MwpStudentConfig(
+            vocab_size=teacher.config.vocab_size,
+            num_hidden_layers=layers if isinstance(layers, int) else len(layers),
+            pad_token_id=tokenizer.pad_token_id or 0,
+            max_position_embeddings=count_positions(teacher.config),
+            **(fields | self.sizes | self.dropouts),
+        )
+
 
 def make_student(
     teacher: MwpSolver,
@@ -213,16 +238,10 @@ def make_student_and_processor(
     if options.student is not None:
         student, own = load_solver(options.student)
         return student, processor if own.tokenizer.get_vocab() == processor.tokenizer.get_vocab() else own
-    return _made_student(teacher, processor, rows, options), processor
-
-
-def _made_student(
-    teacher: MwpSolver, processor: MwpProcessor, rows: Iterable[Mapping[str, Any]], options: StudentArguments
-) -> MwpSolver:
     if options.student_encoder is not None:
         encoder = _load_encoder(options.student_encoder, processor, options.student_dropout)
-        return _on_encoder(encoder, teacher, processor, options.student_dropout)
-    return STARTS[options.student_start](options, teacher, processor, rows)
+        return _on_encoder(encoder, teacher, processor, options.student_dropout), processor
+    return STARTS[options.student_start](options, teacher, processor, rows), processor
 
 
 def _cut(options: StudentArguments, teacher: MwpSolver, processor: MwpProcessor, rows: Iterable) -> MwpSolver:
@@ -230,8 +249,7 @@ def _cut(options: StudentArguments, teacher: MwpSolver, processor: MwpProcessor,
 
     return cut_student(
         teacher,
-        parse_layers(options.student_layers),
-        choice=options.student_layer_choice,
+        options.layers_of(teacher),
         new_decoder=options.new_decoder,
         decoder_dropout=options.student_dropout,
         **options.dropouts,
@@ -240,30 +258,17 @@ def _cut(options: StudentArguments, teacher: MwpSolver, processor: MwpProcessor,
 
 def _projected(options: StudentArguments, teacher: MwpSolver, processor: MwpProcessor, rows: Iterable) -> MwpSolver:
     from ..data import problem_from_row
-    from ..distillation.students.cut_student import choose_layers
 
-    layers = parse_layers(options.student_layers)
-    if isinstance(layers, int):
-        layers = choose_layers(layers, teacher.config.num_hidden_layers, options.student_layer_choice)
     problems = [problem_from_row(row, numerals=processor.numerals) for row in islice(rows, SAMPLE_SIZE)]
-    fields = options.sizes | options.dropouts
+    layers, fields = options.layers_of(teacher), options.sizes | options.dropouts
     encoder = project_on_problems(teacher.encoder, processor, problems, layers, fields)
     return _on_encoder(encoder, teacher, processor, options.student_dropout)
 
 
 def _random(options: StudentArguments, teacher: MwpSolver, processor: MwpProcessor, rows: Iterable) -> MwpSolver:
-    from ..models import MwpStudentConfig, MwpStudentModel
-    from ..models.positions import count_positions
+    from ..models import MwpStudentModel
 
-    layers = parse_layers(options.student_layers)
-    config = MwpStudentConfig(
-        vocab_size=teacher.config.vocab_size,
-        num_hidden_layers=layers if isinstance(layers, int) else len(layers),
-        pad_token_id=processor.tokenizer.pad_token_id or 0,
-        max_position_embeddings=count_positions(teacher.encoder.config),
-        **options.sizes,
-        **options.dropouts,
-    )
+    config = options.random_config(teacher.encoder, processor.tokenizer)
     encoder = MwpStudentModel(config, add_pooling_layer=False)
     return _on_encoder(encoder, teacher, processor, options.student_dropout)
 
@@ -293,13 +298,7 @@ STARTS = {"cut": _cut, "project": _projected, "random": _random, "prune": _prune
 
 
 def _load_encoder(source: str, processor: MwpProcessor, dropout: float | None) -> PreTrainedModel:
-    from transformers import AutoTokenizer
-
-    try:
-        encoder = load_encoder(source, dropout)
-        own = AutoTokenizer.from_pretrained(source).get_vocab()
-    except (OSError, KeyError) as error:
-        raise UsageError(f"The encoder {source} cannot be loaded with its tokenizer: {error}") from error
+    encoder, own = load_encoder(source, dropout), load_tokenizer(source).get_vocab()
     ours = processor.tokenizer.get_vocab()
     different = [token for token, index in own.items() if ours.get(token) != index]
     if different:

@@ -1,5 +1,7 @@
 """The error of everything that reads data files, or writes what it makes of them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -34,10 +36,21 @@ class DataError(ValueError):
         return type(self), (self.reason, self.file, self.line, self.field)
 
 
-def cannot_write(what: str, kept: str, error: OSError, place: str | Path) -> DataError:
-    """What to raise when a disk is full or does not let one write `what`, with what is `kept` of it."""
-    return DataError(
-        f"{what} cannot be written: {error.strerror or error}. {kept}: make room, or name another folder that can be "
-        "written, and run the same again",
-        error.filename or place,
-    )
+@contextmanager
+def storing(what: str, kept: str, place: str | Path) -> Iterator[None]:
+    """
+    Within it, a store that is damaged or another one's, and a disk that is full or does not let one write `what`, are
+    `DataError`s, which name what is `kept`.
+    """
+    from ..store.row_store import StoreError
+
+    try:
+        yield
+    except StoreError as error:
+        raise DataError(error.fault, error.path) from error
+    except OSError as error:
+        raise DataError(
+            f"{what} cannot be written: {error.strerror or error}. {kept}: make room, or name another folder that can "
+            "be written, and run the same again",
+            error.filename or place,
+        ) from error

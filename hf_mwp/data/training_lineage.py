@@ -1,7 +1,5 @@
 """What models were trained on, from one to the next: starts, teachers, labellers."""
 
-from __future__ import annotations
-
 import os
 from functools import reduce
 from operator import or_

@@ -1,14 +1,12 @@
 """Digests of the texts that a model was trained on."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -53,7 +51,7 @@ class TrainingTexts:
     file_name = "training_texts.safetensors"
 
     @classmethod
-    def from_texts(cls, texts: Iterable[str], sources: Iterable[str] = ()) -> TrainingTexts:
+    def from_texts(cls, texts: Iterable[str], sources: Iterable[str] = ()) -> Self:
         """Digests of `texts`, of which `sources` says where they are from."""
         keys = {keys for keys in map(TextKeys.of, texts) if keys.exact}
         columns = (sorted({digest(key) for key in column}) for column in zip(*keys, strict=True))
@@ -61,9 +59,7 @@ class TrainingTexts:
         return cls(exact, masked, tuple(dict.fromkeys(sources)))
 
     @classmethod
-    def from_sources(
-        cls, sources: Iterable[str | Path] | str | Path, data_dir: str | Path | None = None
-    ) -> TrainingTexts:
+    def from_sources(cls, sources: Iterable[str | Path] | str | Path, data_dir: str | Path | None = None) -> Self:
         """
         Digests of all texts of files and data sets, for a folder whose model was trained before digests were written,
         or elsewhere.
@@ -89,7 +85,7 @@ class TrainingTexts:
     def __len__(self) -> int:
         return len(self.exact)
 
-    def __or__(self, other: TrainingTexts) -> TrainingTexts:
+    def __or__(self, other: Self) -> Self:
         return TrainingTexts(
             np.union1d(self.exact, other.exact),
             np.union1d(self.masked, other.masked),
@@ -127,7 +123,7 @@ class TrainingTexts:
         unfinished.replace(path)
 
     @classmethod
-    def load(cls, name_or_path: str | PathLike, **kwargs) -> TrainingTexts | None:
+    def load(cls, name_or_path: str | PathLike, **kwargs) -> Self | None:
         """
         What the folder or Hub repository of a model says, `None` if it says nothing; `kwargs` (`revision`, `token`,
         ...) go to the download.
@@ -151,7 +147,7 @@ class TrainingTexts:
         return None if found is None else cls._read(Path(found))
 
     @classmethod
-    def _read(cls, path: Path) -> TrainingTexts:
+    def _read(cls, path: Path) -> Self:
         from safetensors import SafetensorError, safe_open
 
         remedy = "train the model again, or write it anew with `TrainingTexts.from_sources(...).save(folder)`"

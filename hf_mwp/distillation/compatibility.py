@@ -1,7 +1,5 @@
 """Checks that a student can learn from a teacher, before any training."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,8 +30,9 @@ def check_embeddings(student: nn.Module, teacher: nn.Module) -> None:
     if ours is not None and theirs is not None and ours != theirs:
         raise ValueError(
             f"The student embeds {ours} tokens, the teacher {theirs}: both must read the same tokenizer's ids. Make "
-            "the student with the teacher's tokenizer; if one of them only has spare rows, say so by giving the "
-            "teacher's tokenizer as well (`teacher_processing_class`)."
+            "the student with the teacher's tokenizer or processor; if one of them only has spare rows, or reads by a "
+            "tokenizer of its own and only predictions are compared, give the teacher's as well "
+            "(`teacher_processing_class`)."
         )
 
 
@@ -61,14 +60,8 @@ def check_solvers(student: Solver, teacher: nn.Module, teacher_processing: MwpPr
             )
     if teacher_processing is not None:
         teacher_processing.check_model(teacher)
-        return
-    embedded = [_num_embeddings(each) for each in (student, teacher)]
-    if embedded[0] != embedded[1]:
-        raise ValueError(
-            f"The student embeds {embedded[0]} tokens, the teacher {embedded[1]}: both must read the same tokenizer's "
-            "ids. Build the student with the teacher's processor; if the teacher has a tokenizer of its own and only "
-            "predictions are compared, give its processor (`teacher_processing_class`)."
-        )
+    else:
+        check_embeddings(student, teacher)
 
 
 def reads_other_tokens(processing: Any, teacher_processing: Any) -> bool:

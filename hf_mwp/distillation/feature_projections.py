@@ -1,7 +1,5 @@
 """Linear maps between the widths of student and teacher, part of the student while it is trained."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import make_dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """What a model says to a batch, by name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -19,18 +17,17 @@ CROSS = ("cross", "encoder_attn", "EncDec")
 
 def hidden_states(output: Any) -> tuple[Tensor, ...] | None:
     """Hidden states of a model's output, embedding output first; those of the encoder if it has a decoder as well."""
-    return output.get(states_key(output)) if hasattr(output, "get") else None
-
-
-def states_key(output: Any) -> str:
-    """Under which name an output has what [`hidden_states`] returns."""
-    return "encoder_hidden_states" if output.get("hidden_states") is None else "hidden_states"
+    return _of_encoder(output, "hidden_states") if hasattr(output, "get") else None
 
 
 def attention_maps(output: Any) -> tuple[Tensor, ...] | None:
     """Attention matrices of a model's output, one per layer; those of the encoder if it has a decoder as well."""
-    maps = output.get("attentions")
-    return output.get("encoder_attentions") if maps is None else maps
+    return _of_encoder(output, "attentions")
+
+
+def _of_encoder(output: Any, name: str) -> tuple[Tensor, ...] | None:
+    found = output.get(name)
+    return output.get(f"encoder_{name}") if found is None else found
 
 
 # Layers are counted from 1; before them there is the embedding output, which has no attention.
@@ -50,19 +47,17 @@ class Features:
     Args:
         output (`ModelOutput`): Of the model.
         recorded (`Mapping[str, Tensor]`, *optional*): Queries, keys and values.
-        projected (`Mapping[str, Tensor]`, *optional*): What [`FeatureProjections`] made of hidden states.
         model (`nn.Module`, *optional*): The model itself; given while objectives are planned.
+
+    Attributes:
+        projected (`Mapping[str, Tensor]`): What [`FeatureProjections`] made of hidden states.
     """
 
     def __init__(
-        self,
-        output: Any,
-        recorded: Mapping[str, Tensor] | None = None,
-        projected: Mapping[str, Tensor] | None = None,
-        model: nn.Module | None = None,
+        self, output: Any, recorded: Mapping[str, Tensor] | None = None, model: nn.Module | None = None
     ) -> None:
         self.output, self.model = output, model
-        self.recorded, self.projected = recorded or {}, projected or {}
+        self.recorded, self.projected = recorded or {}, {}
 
     @property
     def states(self) -> tuple[Tensor, ...]:

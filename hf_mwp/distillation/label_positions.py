@@ -1,7 +1,5 @@
 """At which positions of a sequence predictions count."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which layer of the teacher each layer of the student learns from."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 

@@ -1,7 +1,5 @@
 """Mixing of what a model was before distillation into what distillation made of it."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 
@@ -82,32 +80,15 @@ def check_mixing(pretrained: Weights, distilled: Weights) -> tuple[dict[str, Ten
         if type(pretrained) is not type(distilled):
             pretrained, distilled = _encoder(pretrained), _encoder(distilled)
     old, new = _state(pretrained), _state(distilled)
-    _check_same(old, new)
-    return old, new
 
-
-def _encoder(model: nn.Module) -> nn.Module:
-    """The encoder of a solver, the model without heads of others."""
-    return model.encoder if isinstance(model, Solver) else getattr(model, "base_model", model)
-
-
-def _state(weights: Weights) -> dict[str, Tensor]:
-    if not isinstance(weights, nn.Module):
-        return dict(weights)
-    # Modules that stand in a model for a while, such as the projections of a trainer, are not part of it.
-    ignored = set(getattr(weights, "_keys_to_ignore_on_save", None) or ())
-    return {name: value for name, value in weights.state_dict().items() if name not in ignored}
-
-
-def _check_same(old: dict[str, Tensor], new: dict[str, Tensor]) -> None:
-    def names(one: dict[str, Tensor], other: dict[str, Tensor]) -> list[str]:
+    def missing(one: dict[str, Tensor], other: dict[str, Tensor]) -> list[str]:
         # A second name of something tied may be left out, as it is in files.
         common = {value.data_ptr() for name, value in one.items() if name in other}
-        missing = [name for name in one if name not in other and not name.startswith("pooler.")]
-        return [name for name in missing if one[name].data_ptr() not in common or not one[name].numel()]
+        names = [name for name in one if name not in other and not name.startswith("pooler.")]
+        return [name for name in names if one[name].data_ptr() not in common or not one[name].numel()]
 
-    problems = [f"{name} is only in the pretrained weights" for name in names(old, new)]
-    problems += [f"{name} is only in the distilled weights" for name in names(new, old)]
+    problems = [f"{name} is only in the pretrained weights" for name in missing(old, new)]
+    problems += [f"{name} is only in the distilled weights" for name in missing(new, old)]
     problems += [
         f"{name} is {tuple(old[name].shape)} in the pretrained weights, {tuple(value.shape)} in the distilled ones"
         for name, value in new.items()
@@ -123,3 +104,17 @@ def _check_same(old: dict[str, Tensor], new: dict[str, Tensor]) -> None:
         )
     if not any(name in old for name in new):
         raise ValueError("There are no weights to mix.")
+    return old, new
+
+
+def _encoder(model: nn.Module) -> nn.Module:
+    """The encoder of a solver, the model without heads of others."""
+    return model.encoder if isinstance(model, Solver) else getattr(model, "base_model", model)
+
+
+def _state(weights: Weights) -> dict[str, Tensor]:
+    if not isinstance(weights, nn.Module):
+        return dict(weights)
+    # Modules that stand in a model for a while, such as the projections of a trainer, are not part of it.
+    ignored = set(getattr(weights, "_keys_to_ignore_on_save", None) or ())
+    return {name: value for name, value in weights.state_dict().items() if name not in ignored}

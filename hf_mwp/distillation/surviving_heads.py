@@ -1,7 +1,5 @@
 """Which heads of two models are each other's counterparts when some were pruned."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -14,18 +12,11 @@ from ..pruning.gates import closed_heads
 
 @dataclass(frozen=True)
 class SurvivingHeads:
-    """
-    The heads of a layer that are neither cut nor closed by a gate.
+    """The heads of a layer that are neither cut nor closed by a gate."""
 
-    Args:
-        total (`int`): Heads before the first was cut.
-        head_dim (`int`): Width of a head.
-        places (`dict[int, int]`): Under the number that a head had then, its place among those that are there.
-    """
-
-    total: int
+    total: int  # before the first was cut
     head_dim: int
-    places: dict[int, int]
+    places: dict[int, int]  # under the number that a head had then, its place among those that are there
 
     @property
     def is_pruned(self) -> bool:
@@ -79,6 +70,3 @@ def _keep(values: Tensor, heads: SurvivingHeads, width: int, dim: int) -> Tensor
         return values
     # An index on the host would have to be waited for.
     return torch.cat([values.narrow(dim, place * width, width) for place in places], dim)
-
-
-__all__ = ["SurvivingHeads", "counterparts", "keep_maps", "keep_vectors", "surviving_heads"]

@@ -1,7 +1,5 @@
 """Scores of predicted expressions, one by one and summed up overall and per level of complexity."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

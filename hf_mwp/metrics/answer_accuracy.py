@@ -1,7 +1,5 @@
 """Answer accuracy as an `evaluate.Metric`."""
 
-from __future__ import annotations
-
 import datasets
 import evaluate
 

@@ -1,11 +1,11 @@
 """How far the probabilities that a solver gives to its equations say which answers are right."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+from .glue import shared_ranks
 
 
 def calibration_report(probabilities: Sequence[float], correct: Sequence[bool], num_bins: int = 15) -> dict[str, Any]:
@@ -76,9 +76,7 @@ def _auroc(scores: np.ndarray, right: np.ndarray) -> float | None:
     if not positives or not negatives:
         return None
     # The sum of the ranks of the right answers, equal probabilities sharing theirs (Mann and Whitney).
-    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = np.cumsum(counts) - (counts - 1) / 2
-    above = ranks[place][right].sum() - positives * (positives + 1) / 2
+    above = shared_ranks(scores)[right].sum() - positives * (positives + 1) / 2
     return float(above / (positives * negatives))
 
 

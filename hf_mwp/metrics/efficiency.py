@@ -1,7 +1,5 @@
 """Size and cost of a model: parameters, floating point operations, memory."""
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Callable, Mapping
 

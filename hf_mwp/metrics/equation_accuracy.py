@@ -1,7 +1,5 @@
 """Equation accuracy as an `evaluate.Metric`."""
 
-from __future__ import annotations
-
 import evaluate
 
 from ..expressions import Expression, ExpressionError

@@ -1,7 +1,5 @@
 """Why a prediction is wrong, in one word."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ..expressions import OPERATORS, Expression

@@ -1,7 +1,5 @@
 """The figures of GLUE."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -54,12 +52,13 @@ def spearman_correlation(predictions: Sequence[float], labels: Sequence[float]) 
     Spearman's rank correlation; equal values share the mean of their ranks. 0 where all predictions or all labels are
     equal. Arguments and errors as in [`share_right`], with numbers.
     """
-    ours, theirs = (_ranks(values) - (len(values) + 1) / 2 for values in _checked(predictions, labels))
+    ours, theirs = (shared_ranks(values) - (len(values) + 1) / 2 for values in _checked(predictions, labels))
     spread = np.sqrt((ours @ ours) * (theirs @ theirs))
     return float(ours @ theirs / spread) if spread else 0.0
 
 
-def _ranks(values: np.ndarray) -> np.ndarray:
+def shared_ranks(values: np.ndarray) -> np.ndarray:
+    """Ranks from 1 on; equal values share the mean of theirs."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     return (np.cumsum(counts) - (counts - 1) / 2)[place]
 

@@ -1,7 +1,5 @@
 """How long a call takes, and how calls compare within one run."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """When a predicted answer or equation counts as right."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

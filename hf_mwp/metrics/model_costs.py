@@ -1,7 +1,5 @@
 """What models cost beside each other."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Precision, recall and F1 of part-of-speech tagging over words."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Figures of an evaluation of pretraining, from sums over the tokens of each text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

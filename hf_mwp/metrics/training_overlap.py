@@ -1,9 +1,7 @@
 """Accuracies of problems that a model was trained on and of those that it was not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from ..data.training_lineage import training_texts_of
 from ..data.training_texts import TrainingTexts
@@ -41,7 +39,7 @@ class TrainingOverlap:
             self.texts = TrainingTexts.from_texts(part)
 
     @classmethod
-    def of(cls, model: Any, part: Iterable[str] | None = None) -> TrainingOverlap:
+    def of(cls, model: Any, part: Iterable[str] | None = None) -> Self:
         """Of a model that was loaded from its folder or the Hub, or has been trained."""
         return cls(training_texts_of(model), part)
 

@@ -1,10 +1,8 @@
 """When two texts are the same problem, and when they differ in their numbers alone."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from ..expressions.numbers import to_half_width
 from .numbers.chinese_numerals import numerals_in_digits
@@ -50,7 +48,7 @@ class TextKeys(NamedTuple):
     masked: str
 
     @classmethod
-    def of(cls, text: str) -> TextKeys:
+    def of(cls, text: str) -> Self:
         """The keys of a text; both are empty if it has neither letters nor digits."""
         text = to_half_width(unicodedata.normalize("NFKC", text)).lower()
         if _CHINESE.search(text):

@@ -1,8 +1,7 @@
 """What can be wrong with a table or its results."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from ..runs.recipes.recipe_file import unknown_name
 
@@ -16,3 +15,11 @@ def check_name(name: object, known: Iterable[object], kind: str, place: str) -> 
     told = unknown_name(name, known, kind)
     if told is not None:
         raise ReportError(f"{place}: {told}")
+
+
+def check_fields(kind: type, content: Any, place: str) -> None:
+    """Raises `ReportError` unless `content` is a mapping of fields of a dataclass, which gets its name otherwise."""
+    if not isinstance(content, Mapping):
+        raise ReportError(f"{place} must be a mapping.")
+    for key in content:
+        check_name(key, [each for each in kind.__dataclass_fields__ if each != "name"], "key", place)

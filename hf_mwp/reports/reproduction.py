@@ -1,13 +1,12 @@
 """Running the arms of a table."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ..option_checks import as_list
 from ..runs.recipes import Recipe, Stage
 from ..runs.recipes.running import with_launcher
 from ..store.files import without_folder
@@ -27,18 +26,10 @@ class Reproduction:
     Stages that arms share are run once, also by other tables and by the recipe itself in the same folder, and what is
     there is not run again: an interrupted table goes on where it was. An arm that fails does not stop the others.
 
-    Args:
-        table ([`Table`]): The table.
-        output_dir (`str` or `Path`): Folder of the stages.
-        budget (`str`, *optional*): One of the recipe's budgets; the recipe's own by default.
-        seeds (`Sequence[int]`, *optional*): Seeds of each arm; those of the table, or that of the recipe, by default.
-        arms (`Sequence[str]`, *optional*): Arms to run; of the others, those that are there already are read.
-        changes (`Mapping[str, Any]`, *optional*): Changes of the recipe; the table's arms win over them.
-        environment (`Mapping[str, Any]`, *optional*): Versions and machine, for the results.
-        launch (`str`, *optional*): The program that starts stages which train, if they are not just called.
-
-    Raises:
-        ReportError, RecipeError: unknown arms, budgets, variables or stages.
+    The stages lie in the output folder. By default the budget is the recipe's own, and the seeds are those of the
+    table or that of the recipe. Of arms that are not among `arms`, what is there already is read. The table's arms win
+    over `changes` of the recipe; the environment is for the results; `launch` starts stages which train, if they are
+    not just called. `ReportError` and `RecipeError` for unknown arms, budgets, variables or stages.
     """
 
     def __init__(
@@ -232,15 +223,8 @@ class Reproduction:
             stage, own = recipe.stages[self._stage_of(column, recipe)], column.resolved(recipe.variables)
             if stage.is_done:
                 metrics = {**stage.metrics, "stage_seconds": stage.finished.record["seconds"]}
-                figure = own.read(metrics)
-                for kept, found in (
-                    (run.figures, None if figure is None else round(figure, 4)),
-                    (run.counts, own.read_count(metrics)),
-                    (run.outcomes, own.read_outcomes(metrics)),
-                    (run.examples, own.read_examples(metrics)),
-                ):
-                    if found is not None:
-                        kept[column.name] = found
+                for name, found in own.read(metrics).items():
+                    getattr(run, name)[column.name] = found
         every = self.stages(arm.name, run.seed)
         for stage in every:
             if stage.is_done:
@@ -332,7 +316,7 @@ class Reproduction:
         for arm in self.table.arms:
             for stage in self.stages(arm, self.seeds[0]):
                 if stage.command in ("train", "distill"):
-                    limit, extra = stage.options.get("max_train_samples"), stage.options.get("extra_train") or []
+                    limit, extra = stage.options.get("max_train_samples"), as_list(stage.options.get("extra_train"))
                     size = f"{limit:,}" if limit else "all"
                     names = by_size.setdefault(" and those of ".join([size, *map(str, without_folder(extra))]), [])
                     if stage.name not in names:

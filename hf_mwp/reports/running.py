@@ -1,13 +1,10 @@
 """A table from its file to results, Markdown and picture."""
 
-from __future__ import annotations
-
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..runs.environment import git_revision, library_versions, machine
+from ..runs.environment import describe_environment
 from ..runs.recipes import Stage
 from ..runs.run_folder import check_output_folder
 from ..tasks.math_word_problems import keep_loaded
@@ -63,13 +60,7 @@ def reproduce_table(
     table = Table.from_file(path, base)
     folder = Path("runs") / table.recipe_name if output_dir is None else Path(output_dir)
     check_output_folder(folder)
-    environment = {
-        "git_revision": git_revision(),
-        "libraries": library_versions(),
-        "machine": machine(),
-        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-    }
-    reproduction = Reproduction(table, folder, budget, seeds, arms, changes, environment, launch)
+    reproduction = Reproduction(table, folder, budget, seeds, arms, changes, describe_environment(), launch)
     if check is not None:
         check_stages(reproduction, check)
     if on_plan is not None:

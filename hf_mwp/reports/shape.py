@@ -1,7 +1,5 @@
 """Size and cost of an encoder that need no weights."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,16 +1,13 @@
 """What is said about the teacher of an arm."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
-import yaml
-
+from ..building.encoder import parse_mapping
 from ..option_checks import as_list
 from ..runs.recipes import Recipe, Stage
 from ..runs.recipes.layers import STUDENT_LAYERS, folder_layers, source_layers
+from ..runs.run_folder import last_options
 from ..store.files import without_folder
 
 
@@ -25,7 +22,7 @@ def describe_teacher(recipe: Recipe, stage: str, stages: Mapping[str, Stage]) ->
         folder = _given_teacher(stages.values())
         if folder is None:
             return ""
-        options, layers = _record(folder / "run_config.yaml"), folder_layers(folder)
+        options, layers = last_options(folder), folder_layers(folder)
         encoder = folder.name if layers is None else f"{folder.name}, {layers} layers"
     steps, epochs = options.get("max_steps"), options.get("num_train_epochs", 3)
     length = f"{steps} steps" if steps and steps > 0 else f"{epochs} epoch{'' if epochs == 1 else 's'}"
@@ -45,11 +42,6 @@ def _given_teacher(stages: Iterable[Stage]) -> Path | None:
     return next((Path(as_list(stage.options["teacher"])[0]) for stage in stages if "teacher" in stage.options), None)
 
 
-def _record(path: Path) -> dict[str, Any]:
-    """A JSON or YAML file; empty if there is none."""
-    return (yaml.safe_load(path.read_text(encoding="utf-8")) or {}) if path.is_file() else {}
-
-
 def weights_missing(name: str | None) -> str | None:
     """Why pretrained weights cannot be had; `None` if they can."""
     from transformers.utils import cached_file
@@ -67,7 +59,7 @@ def weights_missing(name: str | None) -> str | None:
 
 def _encoder(stage: Stage) -> str:
     options = stage.options
-    shape = options.get("encoder_config")
+    shape = parse_mapping("encoder_config", options.get("encoder_config"))
     if shape is not None:
         return f"random weights, {shape.get('num_hidden_layers', STUDENT_LAYERS)} x {shape.get('hidden_size', 312)}"
     source, layers = options.get("encoder") or options.get("solver"), options.get("encoder_layers")

@@ -1,11 +1,11 @@
 """What a run is computed with."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import os
 import platform
 import subprocess
+import time
+from contextlib import suppress
 from typing import Any
 
 
@@ -25,29 +25,27 @@ def git_revision() -> str | None:
     return f"{revision}-dirty" if changes else revision
 
 
-def library_versions() -> dict[str, str]:
-    """Versions of this package and the libraries it computes with; those not installed are left out."""
+def describe_environment() -> dict[str, Any]:
+    """When and with what something is computed: revision, versions of this package and its libraries, machine."""
+    import torch
+
     from .. import __version__
 
     versions = {"hf_mwp": __version__}
     for name in LIBRARIES:
-        try:
+        with suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return versions
-
-
-def machine() -> dict[str, Any]:
-    """Processor, cores, threads and accelerator of this machine."""
-    import torch
-
-    device = torch.cuda.get_device_name(0) if torch.cuda.is_available() else None
     return {
-        "platform": platform.platform(),
-        "processor": platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
-        "torch_threads": torch.get_num_threads(),
-        "world_size": int(os.environ.get("WORLD_SIZE", "1")),
-        "accelerator": device,
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "git_revision": git_revision(),
+        "python": platform.python_version(),
+        "libraries": versions,
+        "machine": {
+            "platform": platform.platform(),
+            "processor": platform.processor() or platform.machine(),
+            "cores": os.cpu_count(),
+            "torch_threads": torch.get_num_threads(),
+            "world_size": int(os.environ.get("WORLD_SIZE", "1")),
+            "accelerator": torch.cuda.get_device_name(0) if torch.cuda.is_available() else None,
+        },
     }

@@ -1,7 +1,5 @@
 """Which of the processes that train together prints and writes."""
 
-from __future__ import annotations
-
 import os
 
 from ..usage_error import UsageError
@@ -14,11 +12,8 @@ def is_main_process() -> bool:
 
 def check_one_process(command: str, launches: bool = True) -> None:
     """
-    Raises `UsageError` under `torchrun`, where each process would do the same.
-
-    Args:
-        command (`str`): Name of the command.
-        launches (`bool`, *optional*, defaults to `True`): Whether it can itself launch stages in several processes.
+    Raises `UsageError` under `torchrun`, where each process would do the same; `launches` says whether the command can
+    itself launch stages in several processes.
     """
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     if processes > 1:

@@ -1,7 +1,5 @@
 """Pictures that a run leaves in its folder."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,20 +15,12 @@ def draw_learning_curve(
     panels: Mapping[str, str] = PANELS,
 ) -> bool:
     """
-    Draws figures of the log over epochs.
+    Draws figures of the log over epochs to a PNG file; returns whether there was anything to draw.
 
     Args:
-        histories (`Mapping[str, Sequence[Mapping]]`):
-            `trainer.state.log_history` by the name of the model.
-        path (`str` or `Path`):
-            The PNG file to write.
-        title (`str`, *optional*):
-            Heading.
-        panels (`Mapping[str, str]`, *optional*):
-            Names of the figures by the label of their panel; training loss and answer accuracy by default.
-
-    Returns:
-        `bool`: whether there was anything to draw.
+        histories (`Mapping[str, Sequence[Mapping]]`): `trainer.state.log_history` by the name of the model.
+        path (`str` or `Path`), title (`str`, *optional*): The file, and what stands above the panels.
+        panels (`Mapping[str, str]`, *optional*): Names of the figures by the label of their panel.
     """
     drawn = {
         label: {name: _series(history, figure) for name, history in histories.items()}
@@ -39,11 +29,9 @@ def draw_learning_curve(
     if not any(points for series in drawn.values() for points in series.values()):
         return False
 
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.6), layout="constrained")
-    FigureCanvasAgg(figure)
     for panel, (label, series) in zip(figure.subplots(1, len(drawn)), drawn.items(), strict=True):
         for name, points in series.items():
             if points:
@@ -65,13 +53,11 @@ def _series(history: Sequence[Mapping], name: str) -> list[tuple[float, float]]:
 
 def draw_reliability(report: Mapping[str, Any], path: str | Path, title: str = "") -> None:
     """Draws to a PNG file how right the answers of each bin of probability are, and how many they are."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     bins = report["bins"]
     places, widths = [each["from"] for each in bins], [each["to"] - each["from"] for each in bins]
     figure = Figure(figsize=(5, 6), layout="constrained")
-    FigureCanvasAgg(figure)
     accuracies, counts = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     bars = [each["answer_accuracy"] for each in bins]
     accuracies.bar(places, bars, widths, align="edge", edgecolor="white", label="accuracy of the bin")

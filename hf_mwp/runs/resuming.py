@@ -7,15 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from ..option_roles import ROLES, TRAINER_OPTIONS, Role, options_in
 from ..store.files import content_digest
 from ..tasks.data_options import DataArguments
 from ..tasks.pretraining_corpus import CorpusArguments
 from ..usage_error import UsageError
 from .run_arguments import ResumeArguments, RunArguments
-from .run_folder import CONFIG, RunFolder, last_record, plain
+from .run_folder import CONFIG, RunFolder, last_options, last_record
 
 
 if TYPE_CHECKING:
@@ -46,7 +44,7 @@ def begin_run(
     if checkpoint is None:
         return None, {}
     run = Path(checkpoint).parent
-    before = _earlier_options(run)
+    before = last_options(run)
     changes = changed_options(before, folder.values)
     processes = last_record(run).get("machine", {}).get("world_size")
     if processes is not None and processes != (now := int(os.environ.get("WORLD_SIZE", "1"))):
@@ -137,13 +135,3 @@ def _longer(before: Mapping[str, Any], changes: Mapping[str, tuple]) -> str | No
     if old_steps > 0 and steps > 0:
         return "max_steps" if steps >= old_steps else None
     return "num_train_epochs" if old_steps <= 0 and steps <= 0 and epochs >= old_epochs else None
-
-
-def _earlier_options(run: Path) -> dict[str, Any]:
-    """The options of the run in a folder; none of a run that was not started by a command."""
-    path = run / CONFIG
-    try:
-        options = yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UsageError(f"{path} cannot be read, so --resume cannot compare the options: {error}") from error
-    return plain(options) if isinstance(options, dict) else {}

@@ -1,7 +1,5 @@
 """Options of a training run that are not the trainer's."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ..option_checks import check_at_least_one

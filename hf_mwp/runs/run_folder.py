@@ -1,10 +1,7 @@
 """What a run leaves beside its model: resolved options, environment, figures, log."""
 
-from __future__ import annotations
-
 import json
 import logging
-import platform
 import sys
 import time
 from collections.abc import Mapping
@@ -19,7 +16,7 @@ from ..store.disk_full_error import DiskFullError, means_full_disk
 from ..store.files import write_whole
 from ..store.process_lock import ProcessLock
 from ..usage_error import UsageError
-from .environment import git_revision, library_versions, machine
+from .environment import describe_environment
 from .main_process import is_main_process
 
 
@@ -37,15 +34,9 @@ class RunFolder:
 
     Of a distributed run the first process holds it and writes; a process that is killed leaves it free.
 
-    Args:
-        path (`str` or `Path`): The folder; made if it is not there, and taken away again if nothing is written to it.
-        command (`str`, *optional*): The subcommand; without it there is no record.
-        values (`Mapping[str, Any]`, *optional*): Its resolved options.
-        begin (`bool`, *optional*, defaults to `True`):
-            Begin the record at once; otherwise [`begin`] does, when it is sure that the run will be one.
-
-    Raises:
-        UsageError: the path is a file, or another run writes to the folder.
+    The folder is made if it is not there, and taken away again if nothing is written to it. `values` are the resolved
+    options of the command; `begin=False` leaves it to the method of that name to begin the record, when it is sure
+    that the run will be one. `UsageError` if the path is a file, or another run writes to the folder.
     """
 
     def __init__(
@@ -83,25 +74,19 @@ class RunFolder:
 
     def begin(self, checkpoint: str | None = None, changes: Mapping[str, tuple] | None = None) -> None:
         """
-        Begins the record.
-
-        Args:
-            checkpoint (`str`, *optional*): Checkpoint that the run goes on from; earlier starts stay in the record.
-            changes (`Mapping[str, tuple]`, *optional*): Options that have changed since: what they were and are.
+        Begins the record. Earlier starts stay in that of a run that goes on from a `checkpoint`; `changes` are the
+        options that have changed since: what they were and are.
         """
-        earlier = [] if checkpoint is None else self._earlier_starts()
         self.record = {
             "command": self.command,
             "arguments": sys.argv[1:],
-            "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
             "seed": self.values.get("seed"),
             "data_seed": self.values.get("data_seed"),
-            "git_revision": git_revision(),
-            "python": platform.python_version(),
-            "libraries": library_versions(),
-            "machine": machine(),
+            **describe_environment(),
         }
         if checkpoint is not None:
+            last = last_record(self.path)
+            earlier = [*last.pop("earlier_starts", []), *([last] if last else [])]
             self.record |= {"resumed_from": checkpoint, "changes": dict(changes or {}), "earlier_starts": earlier}
         if self.writes:
             text = yaml.safe_dump(self.values, allow_unicode=True)
@@ -160,11 +145,6 @@ class RunFolder:
         if self._is_new and not any(self.path.iterdir()):
             self.path.rmdir()
 
-    def _earlier_starts(self) -> list[dict[str, Any]]:
-        last = last_record(self.path)
-        earlier = last.pop("earlier_starts", [])
-        return [*earlier, last] if last else earlier
-
 
 class _RunLog(logging.FileHandler):
     """A log whose lines are lost on a full disk, instead of a traceback each."""
@@ -193,6 +173,16 @@ def last_record(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return record if isinstance(record, dict) else {}
+
+
+def last_options(folder: Path) -> dict[str, Any]:
+    """The options of the last run in a folder; none of a run that was not started by a command."""
+    path = folder / CONFIG
+    try:
+        options = yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UsageError(f"{path} cannot be read, so nobody can tell the options of its run: {error}") from error
+    return plain(options) if isinstance(options, dict) else {}
 
 
 def plain(value: Any) -> Any:

@@ -1,10 +1,9 @@
 """The commands that can be stages of recipes, and the options of each."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -132,8 +131,7 @@ class LabelArguments(SearchOptions):
         if not self.problems or self.output_dir is None:
             raise ValueError("`problems` and `output_dir` must be given.")
         super().__post_init__()
-        if not 0 <= self.min_probability < 1:
-            raise ValueError(f"`min_probability` must be at least 0 and below 1, not {self.min_probability}.")
+        check_share(self, "min_probability")
 
 
 @dataclass
@@ -156,12 +154,11 @@ class RerankArguments(SearchOptions):
 
     def __post_init__(self):
         check_at_least_one(self, "num_samples", "batch_size")
+        check_share(self, "unsure_share")
         if self.num_beams < 2:
             raise ValueError(f"`num_beams` must be at least 2, not {self.num_beams}: one leaves nothing to choose.")
         if self.regularization <= 0:
             raise ValueError(f"`regularization` must be more than 0, not {self.regularization}.")
-        if not 0 <= self.unsure_share < 1:
-            raise ValueError(f"`unsure_share` must be at least 0 and below 1, not {self.unsure_share}.")
 
 
 @dataclass
@@ -257,13 +254,10 @@ STAGES: dict[str, tuple[type | str, ...]] = {
 
 def types_of(command: str) -> list[type]:
     """The dataclasses whose fields are the options of a command; none of one that is no stage."""
-
-    def load(name: str) -> type:
-        from .. import trainers
-
-        return getattr(trainers, name)
-
-    return [load(each) if isinstance(each, str) else each for each in STAGES.get(command, ())]
+    return [
+        getattr(import_module("..trainers", __package__), each) if isinstance(each, str) else each
+        for each in STAGES.get(command, ())
+    ]
 
 
 @cache

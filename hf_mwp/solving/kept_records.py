@@ -10,8 +10,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ..distillation.teachers.cache.fingerprint import fingerprint
 from ..problems import MathWordProblem
+from ..store.finished_folder import digest_of
 from ..store.row_store import RowStore
 
 
@@ -32,10 +32,10 @@ def kept_records(
         return
     import pyarrow
 
-    name = fingerprint(facts)
+    name = digest_of(facts)
     store = RowStore(Path(folder) / name[:16], name)
     columns = pyarrow.schema({"key": pyarrow.binary(16), "record": pyarrow.string()})
-    keys = [[bytes.fromhex(fingerprint(asdict(problem))) for problem in chunk] for chunk in chunks]
+    keys = [[bytes.fromhex(digest_of(asdict(problem))) for problem in chunk] for chunk in chunks]
     with ExitStack() as stack:
         if len(store.missing(list(chain.from_iterable(keys)))):
             stack.enter_context(store.locked())

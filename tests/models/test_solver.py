@@ -8,7 +8,7 @@ import torch
 from transformers import AutoModel, pipeline
 
 from hf_mwp.building import load_solver
-from hf_mwp.building.model_sources import check_solver_folder
+from hf_mwp.building.model_sources import check_folder
 from hf_mwp.cli.main import main
 from hf_mwp.distillation import cut_student
 from hf_mwp.hub import build_model_card
@@ -99,7 +99,7 @@ def test_the_command_line_loads_and_measures_a_solver_of_any_class(processor, pr
     assert main(["evaluate", "--model", str(folder), *options]) == 0
     figures = json.loads(capsys.readouterr().out)
     assert figures["reports"]["all problems"]["num_problems"] == len(predictions.read_text().splitlines()) == 9
-    check_solver_folder(str(folder))
+    check_folder(str(folder), solver=True)
 
     solver.encoder.save_pretrained(encoder)
     assert main(["evaluate", "--model", str(encoder), *options]) == 1

@@ -61,11 +61,12 @@ def test_how_much_each_stage_learns_from_is_said(tmp_path):
     # Arms that train count although the first one does not, and what is added is named.
     recipe = RECIPE["stages"] | {"evaluate": {**RECIPE["stages"]["evaluate"], "model": "nothing"}}
     (tmp_path / "small.yaml").write_text(yaml.safe_dump({**RECIPE, "stages": recipe}))
-    arms = {"one": {}, "two": {"changes": {"evaluate.model": "${teacher}", "teacher.extra_train": ["pears:all"]}}}
-    table = write_table(tmp_path, arms=arms, columns={"answer": TABLE["columns"]["answer"]}, recipe_too=False)
-    assert Reproduction(Table.from_file(table), tmp_path, arms=["two"]).run(Commands()).data == (
-        "apples, training problems: all (base); all and those of pears:all (teacher)"
-    )
+    for extra in (["pears:all"], "pears:all"):
+        arms = {"one": {}, "two": {"changes": {"evaluate.model": "${teacher}", "teacher.extra_train": extra}}}
+        table = write_table(tmp_path, arms=arms, columns={"answer": TABLE["columns"]["answer"]}, recipe_too=False)
+        assert Reproduction(Table.from_file(table), tmp_path, arms=["two"]).run(Commands()).data == (
+            "apples, training problems: all (base); all and those of pears:all (teacher)"
+        )
 
 
 def test_a_column_whose_data_is_given(tmp_path):

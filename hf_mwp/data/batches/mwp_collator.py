@@ -1,7 +1,5 @@
 """Batches of encoded problems."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from .mwp_processor import MwpProcessor, pad_rows

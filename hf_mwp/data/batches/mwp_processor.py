@@ -1,12 +1,10 @@
 """Turns problems into model inputs and decoded symbols into expressions."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from transformers import AddedToken, BatchEncoding, PreTrainedTokenizerBase
@@ -74,7 +72,7 @@ class MwpProcessor(PushToHubMixin):
         problems: Iterable[MathWordProblem],
         min_constant_count: int = 5,
         **kwargs,
-    ) -> MwpProcessor:
+    ) -> Self:
         """Processor whose vocabulary holds the constants of training problems.
 
         Args:
@@ -276,7 +274,7 @@ class MwpProcessor(PushToHubMixin):
             self.push_to_hub(kwargs.pop("repo_id", folder.name), **kwargs)
 
     @classmethod
-    def from_pretrained(cls, name_or_path: str | PathLike, **kwargs) -> MwpProcessor:
+    def from_pretrained(cls, name_or_path: str | PathLike, **kwargs) -> Self:
         """Reads a processor from a folder or the Hub; `kwargs` (`revision`, `token`, ...) go to the download.
 
         Raises:

@@ -1,10 +1,9 @@
 """Output symbols of a tree decoder: operators, constants, number slots."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 from ...expressions import OPERATORS, Expression, ExpressionError
 from ...problems import MathWordProblem, ProblemError
@@ -38,7 +37,7 @@ class OutputVocabulary:
     @classmethod
     def from_problems(
         cls, problems: Iterable[MathWordProblem], min_constant_count: int = 5, operators: Sequence[str] = OPERATORS
-    ) -> OutputVocabulary:
+    ) -> Self:
         """Collects the constants of training problems.
 
         Args:
@@ -58,7 +57,7 @@ class OutputVocabulary:
         frequent = [constant for constant, count in counts.most_common() if count >= min_constant_count]
         return cls(tuple(operators), tuple(frequent))
 
-    def with_constants(self, constants: Iterable[str]) -> OutputVocabulary:
+    def with_constants(self, constants: Iterable[str]) -> Self:
         """The same with further constants after those it has; raises `ExpressionError` for what is no number."""
         found = list(self.constants)
         for constant in constants:

@@ -1,7 +1,5 @@
 """The files of a processor, read with errors that name what is damaged, missing, or another processor's."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from os import PathLike
@@ -9,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
+
+from ...usage_error import UsageError
 
 
 KINDS = {
@@ -28,18 +28,18 @@ PROBE = "Tom has [NUM0] APPLES,  Zoë's [NUM]; 小明有[NUM1]个苹果， 一�
 
 def read_fields(path: str | PathLike) -> dict[str, Any]:
     """
-    The fields of a processor's file; `ValueError` if it is damaged, or has fields that are unknown or of another type.
+    The fields of a processor's file; `UsageError` if it is damaged, or has fields that are unknown or of another type.
     """
     try:
         fields = json.loads(Path(path).read_text("utf-8"))
         missing = [name for name in ("operators", "constants") if name not in fields.keys()]
     except (ValueError, AttributeError) as error:
-        raise ValueError(f"{path} is no file of MwpProcessor ({error}); save the processor again") from error
+        raise UsageError(f"{path} is no file of MwpProcessor ({error}); save the processor again") from error
     if missing:
-        raise ValueError(f"{path} is no file of MwpProcessor (no {missing}); save the processor again")
+        raise UsageError(f"{path} is no file of MwpProcessor (no {missing}); save the processor again")
     unknown = [name for name in fields if name not in KINDS]
     if unknown:
-        raise ValueError(
+        raise UsageError(
             f"{path} has fields that this version of hf_mwp does not know, {unknown}: upgrade hf_mwp, or save the "
             f"processor again with this one (it knows {list(KINDS)})"
         )
@@ -47,14 +47,14 @@ def read_fields(path: str | PathLike) -> dict[str, Any]:
         # True is an `int` to Python.
         fits = type(value) in KINDS[name] and (type(value) is not list or all(isinstance(each, str) for each in value))
         if not fits:
-            raise ValueError(f"{path}: {name!r} cannot be {value!r}; save the processor again")
+            raise UsageError(f"{path}: {name!r} cannot be {value!r}; save the processor again")
     return fields
 
 
 def load_tokenizer(source: str | PathLike, **kwargs) -> PreTrainedTokenizerBase:
     """
     `AutoTokenizer.from_pretrained` that names the damaged file, and refuses a tokenizer without words, which some
-    classes make of a folder without a vocabulary: `OSError` where there is no such folder or repository, `ValueError`
+    classes make of a folder without a vocabulary: `OSError` where there is no such folder or repository, `UsageError`
     where a file is missing or damaged.
     """
     try:
@@ -63,9 +63,9 @@ def load_tokenizer(source: str | PathLike, **kwargs) -> PreTrainedTokenizerBase:
         raise
     # What a damaged file raises differs from class to class: KeyError, ValueError, TypeError, ...
     except Exception as error:
-        raise ValueError(_damage(source, error)) from error
+        raise UsageError(_damage(source, error)) from error
     if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens) - set(tokenizer.get_added_vocab()):
-        raise ValueError(_damage(source))
+        raise UsageError(_damage(source))
     return tokenizer
 
 

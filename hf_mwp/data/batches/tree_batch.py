@@ -1,8 +1,7 @@
 """Target trees of a batch, laid out for the two sweeps of the batched GTS decoder."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 import torch
@@ -68,7 +67,7 @@ class TreeBatch:
         self._set_buffer(torch.from_numpy(_concatenate(list(parts.values())).astype(np.int64)))
 
     @classmethod
-    def from_labels(cls, labels: torch.Tensor, num_operators: int) -> TreeBatch:
+    def from_labels(cls, labels: torch.Tensor, num_operators: int) -> Self:
         """Trees of a label tensor (problems x longest sequence) of prefix ids, negative where padded."""
         sequences = [[symbol for symbol in row if symbol >= 0] for row in labels.tolist()]
         trees = cls(sequences, num_operators)
@@ -87,17 +86,17 @@ class TreeBatch:
     def device(self) -> torch.device:
         return self._buffer.device
 
-    def to(self, device: torch.device | str, non_blocking: bool = False) -> TreeBatch:
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> Self:
         """The same trees on another device (itself when they are there already)."""
         if self.device == torch.device(device):
             return self
         return self._with(self._buffer.to(device, non_blocking=non_blocking))
 
-    def pin_memory(self) -> TreeBatch:
+    def pin_memory(self) -> Self:
         """The same trees in pinned memory; called by `DataLoader`."""
         return self._with(self._buffer.pin_memory())
 
-    def _with(self, buffer: torch.Tensor) -> TreeBatch:
+    def _with(self, buffer: torch.Tensor) -> Self:
         trees = object.__new__(TreeBatch)
         trees.__dict__.update(self.__dict__)
         trees._set_buffer(buffer)

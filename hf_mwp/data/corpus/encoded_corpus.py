@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...problems.keywords import read_keywords
-from ...store.row_store import RowStore, StoreError
+from ...store.row_store import RowStore
 from ..batches.mwp_processor import tokenizer_settings
-from ..data_error import DataError, cannot_write
+from ..data_error import DataError, storing
 from .pretraining_encoder import PreTrainingEncoder
 
 
@@ -57,16 +57,12 @@ def encode_corpus(
     if not count:
         raise DataError("the corpus is empty: there is no text to pretrain on")
     folder = Path(cache_dir) / f"encoded-{fingerprint}"
-    try:
+    with storing("the encoded texts", "Nothing of them is kept", folder):
         store = RowStore(folder, fingerprint)
         if not len(store):
             with store.locked():
                 if not len(store):
                     _write(store, corpus, count, encoder, batch_size, progress)
-    except StoreError as error:
-        raise DataError(error.fault, error.path) from error
-    except OSError as error:
-        raise cannot_write("the encoded texts", "Nothing of them is kept", error, folder) from error
     labelling = {"tagger": encoder.tagger, "pos_labels": encoder.pos_labels}
     info = DatasetInfo(description=json.dumps(labelling, ensure_ascii=False))
     return Dataset.from_file(str(store.paths[0]), info=info)

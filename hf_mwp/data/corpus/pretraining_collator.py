@@ -1,7 +1,5 @@
 """Batches of encoded texts with masks for masked language modelling."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """From a corpus to the rows that a model is pretrained on."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -93,24 +91,20 @@ def prepare_texts(
         elif tags is None:
             tags = sorted({word.tag for _, words in corpus for word in words})
         check_labels(config, pos_label_list(tags), tagger)
-    encoder = PreTrainingEncoder(processor, tags, tagger or config_tagger(config))
+    # Models without a tagging head have none.
+    encoder = PreTrainingEncoder(processor, tags, tagger or getattr(config, "pos_tagger", None))
     return encode_corpus(corpus, encoder, cache_dir, progress=progress).with_format("numpy")
 
 
 def check_tagger(config: Any, tagger: str | None) -> None:
     """Raises `ValueError` if the model's tagging head was made for the labels of another tagger."""
-    ours = config_tagger(config)
+    ours = config.pos_tagger
     if ours is not None and tagger is not None and ours.partition(":")[0] != tagger.partition(":")[0]:
         raise ValueError(
             f"The model's tagging head has the labels of {ours}, but the texts are tagged by {tagger}: tag them with "
             f"{ours}, or give the model a new head (`new_pos_head`; `MwpStudentForPreTraining.from_encoder(model, "
             "pos_labels=...)`)."
         )
-
-
-def config_tagger(config: Any) -> str | None:
-    """Name of the tagger whose labels a model has."""
-    return getattr(config, "pos_tagger", None)
 
 
 def check_labels(config: Any, labels: list[str], tagger: str | None) -> None:
@@ -126,7 +120,7 @@ def check_labels(config: Any, labels: list[str], tagger: str | None) -> None:
         unknown = [label for label in labels if label not in config.pos_labels]
         raise ValueError(
             f"The model's tagging head lacks labels of the corpus ({', '.join(unknown[:4]) or 'in another order'}): "
-            f"it was made for {config_tagger(config) or 'another tagger'} with other texts; give it a new head "
+            f"it was made for {config.pos_tagger or 'another tagger'} with other texts; give it a new head "
             "(`new_pos_head`)."
         )
 

@@ -1,7 +1,5 @@
 """Texts of problems without their equations, for pretraining."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +10,7 @@ from pathlib import Path
 from ...problems import MathWordProblem
 from ...problems.text_keys import TextKeys
 from ..data_error import DataError
-from ..datasets.file_loader import ALIASES
+from ..datasets.file_loader import ALIASES, language_of
 from ..datasets.sources import LOADERS, SPLITS, part_of, read_splits, split_name
 from ..reading.file_contents import read_entries, read_lines
 from ..reading.record import Record
@@ -21,7 +19,6 @@ from ..reading.record import Record
 HELD_OUT = ("validation", "test")
 _TEXT_FILES = (".txt", ".txt.gz")
 _RECORD_FILES = tuple(f"{suffix}{end}" for suffix in (".jsonl", ".json", ".csv") for end in ("", ".gz"))
-_CHINESE = re.compile("[\u3400-\u9fff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -76,12 +73,12 @@ def all_texts(sources: Iterable[str | Path] | str | Path, data_dir: str | Path |
     return chain.from_iterable([_Source(source, ("train",), data_dir) for source in _listed(sources)])
 
 
-def _held_out(exclude: Iterable[str | Path] | str | Path, data_dir: str | Path | None) -> list[_Source]:
+def _held_out(exclude: Iterable[str | Path] | str | Path, data_dir: str | Path | None) -> list[Iterable[str]]:
     return [_Source(source, HELD_OUT, data_dir) for source in _listed(exclude)]
 
 
 def _read(
-    sources: Sequence[_Source], held_out: Sequence[_Source], language: str | None, counts: Counter
+    sources: Sequence[Iterable[str]], held_out: Sequence[Iterable[str]], language: str | None, counts: Counter
 ) -> Iterator[str]:
     excluded = {loose_digest(text) for source in held_out for text in source}
     seen: set[bytes] = set()
@@ -142,8 +139,8 @@ class _Source:
 
 def masked_digest(text: str, language: str | None = None) -> bytes:
     """Hash of a text, the same for texts that differ in nothing but their numbers and white space."""
-    language = language or ("zh" if _CHINESE.search(text) else "en")
-    return blake2b(MathWordProblem(text, language=language).masked_key.encode(), digest_size=8).digest()
+    key = MathWordProblem(text, language=language or language_of(text)).masked_key
+    return blake2b(key.encode(), digest_size=8).digest()
 
 
 def loose_digest(text: str) -> bytes:

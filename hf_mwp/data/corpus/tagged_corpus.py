@@ -1,7 +1,5 @@
 """A corpus with its words tagged, on disk."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -9,7 +7,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from itertools import islice
 from pathlib import Path
 
@@ -19,7 +17,7 @@ from transformers.utils import logging
 from ...problems.tagging.pos_tagger import PosTagger
 from ...problems.tagging.tagged_word import TaggedWord
 from ...store.row_store import RowStore, StoreError
-from ..data_error import DataError, cannot_write
+from ..data_error import DataError, storing
 
 
 logger = logging.get_logger(__name__)
@@ -135,14 +133,10 @@ class _Tagging:
 
     def run(self, texts: Iterable[str]) -> TaggedCorpus:
         self.total = len(texts) if hasattr(texts, "__len__") else None
-        stream = iter(texts)
-        chunk = list(islice(stream, SHARD_SIZE))
-        if not chunk:
-            raise DataError("the corpus is empty: there is no text to tag")
-        store = self._open()
+        stream, store = iter(texts), self._open()
         keys, tags, writing = bytearray(), set(), False
         with ExitStack() as stack:
-            while chunk:
+            while chunk := list(islice(stream, SHARD_SIZE)):
                 own = [_key(text, self.done + index) for index, text in enumerate(chunk)]
                 if len(store.missing(own)) and not writing:
                     writing = self._begin(store, stack)
@@ -153,7 +147,8 @@ class _Tagging:
                 keys += b"".join(own)
                 self.done += len(chunk)
                 self.progress(self.done, self.total)
-                chunk = list(islice(stream, SHARD_SIZE))
+        if not keys:
+            raise DataError("the corpus is empty: there is no text to tag")
         return TaggedCorpus(store, self.tagger, bytes(keys), tags)
 
     def _open(self) -> RowStore:
@@ -163,20 +158,16 @@ class _Tagging:
                 f"The tags in {', '.join(map(str, others))} are of another version, dictionary or model of "
                 f"{self.tagger.name} and are not used: delete them if they are needed no more."
             )
-        try:
+        with self._storing():
             return RowStore(self.folder, f"{self.tagger.name} {self.tagger.fingerprint}")
-        except StoreError as error:
-            raise DataError(error.fault, error.path) from error
 
     def _begin(self, store: RowStore, stack: ExitStack) -> bool:
         import pyarrow
 
         columns = {"key": pyarrow.binary(16), "text": pyarrow.string(), "tags": pyarrow.string()}
-        try:
+        with self._storing():
             stack.enter_context(store.locked())
             stack.enter_context(store.writing(pyarrow.schema(columns | {"words": pyarrow.binary()})))
-        except OSError as error:
-            raise self._cannot_write(error) from error
         return True
 
     def _add(self, store: RowStore, texts: list[str], keys: list[bytes]) -> None:
@@ -188,11 +179,9 @@ class _Tagging:
                 ids = {tag: number for number, tag in enumerate(sorted({word.tag for word in each}))}
                 tags.append(json.dumps(list(ids), ensure_ascii=False))
                 words.append(np.array([(ids[word.tag], word.start, word.end) for word in each], np.int32).tobytes())
-        try:
+        with self._storing():
             store.append({"key": keys, "text": texts, "tags": tags, "words": words})
             store.complete()
-        except OSError as error:
-            raise self._cannot_write(error) from error
 
     def _tag(self, texts: list[str]) -> list[list[TaggedWord]]:
         tagged = self.tagger.tag(texts)
@@ -209,8 +198,8 @@ class _Tagging:
                 end = word.end
         return tagged
 
-    def _cannot_write(self, error: OSError) -> DataError:
-        return cannot_write("the tags", f"{self.done} texts are tagged and kept", error, self.folder)
+    def _storing(self) -> AbstractContextManager[None]:
+        return storing("the tags", f"{self.done} texts are tagged and kept", self.folder)
 
 
 def _key(text: object, index: int) -> bytes:

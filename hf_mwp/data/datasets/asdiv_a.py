@@ -8,8 +8,6 @@ from .mwp_loader import MwpLoader, Rows, split_by_complexity, split_by_fold
 
 class AsdivALoader(MwpLoader):
     """
-    ASDiv-A.
-
     File: `asdiv_a.jsonl` (`id`, `body`, `question`, `formula`, `answer`, `fold`). 28 formulas are divisions whose
     answer is rounded up or down; their equations do not give their answers.
     """

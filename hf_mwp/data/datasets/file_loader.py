@@ -63,7 +63,7 @@ class FileLoader(MwpLoader):
         if names["body"]:
             text = f"{record.scalar(names['body'])} {text}"
         written = {column: record.joined(names[column]) if names[column] else "" for column in ("equation", "answer")}
-        language = record.fields.get("language") or ("zh" if _CHINESE.search(text) else self.other_language)
+        language = record.fields.get("language") or language_of(text, self.other_language)
         if language not in ("zh", "en"):
             record.fail(f"expected 'zh' or 'en', not {language!r}", "language")
         return make_row(
@@ -74,3 +74,8 @@ class FileLoader(MwpLoader):
             id=record.scalar(names["id"]) if names["id"] else None,
             **written,
         )
+
+
+def language_of(text: str, otherwise: str = "en") -> str:
+    """The language of a text that states none: Chinese with a Chinese character in it, `otherwise` the other one."""
+    return "zh" if _CHINESE.search(text) else otherwise

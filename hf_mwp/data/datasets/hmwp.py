@@ -6,8 +6,6 @@ from .mwp_loader import MwpLoader, Rows, split_by_name
 
 class HmwpLoader(MwpLoader):
     """
-    HMWP.
-
     Files: `hmwp.jsonl` (`id`, `original_text`, `equation`, `ans`); `split_valid_lines.txt` and `split_test_lines.txt`,
     0-based line numbers into it, since ids repeat. Only two of the equations are solved for their unknown; load with
     `keep_unusable=True` to have the texts of the others.

@@ -6,8 +6,6 @@ from .mwp_loader import PARTS, MwpLoader, Rows, split_by_complexity, split_by_fo
 
 class Math23kLoader(MwpLoader):
     """
-    Math23k.
-
     Files: `train.jsonl`, `valid.jsonl`, `test.jsonl` (21,162, 1,000 and 1,000 records of `id`, `original_text`,
     `equation`, `ans`); for the other splits `five_fold_ids.tsv` (`id`, `fold`),
     `mwptoolkit_split_valid_ids.txt` and `mwptoolkit_split_test_ids.txt`.

@@ -9,8 +9,6 @@ from .mwp_loader import Rows, split_by_fold
 
 class MawpsSingleLoader(MawpsLoader):
     """
-    MAWPS-Single.
-
     File: `mawps_single.jsonl` (`iIndex`, `sQuestion`, `lEquations`, `lSolutions`, `fold`), or `mawps.jsonl`, of which
     the problems with a `single_fold` are taken. The equations are solved for their unknown.
     """

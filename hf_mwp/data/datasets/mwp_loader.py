@@ -1,6 +1,5 @@
 """What a data set has to say of itself to be loaded."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, ClassVar
@@ -18,7 +17,7 @@ PARTS = {"train": "train", "validation": "valid", "test": "test"}
 """The splits, and what their files are mostly called."""
 
 
-class MwpLoader(ABC):
+class MwpLoader:
     """
     Base class of the loaders, one per data set. To add a data set, derive from it in a file of its own and add a line
     to `LOADERS` in `sources.py`.
@@ -31,6 +30,7 @@ class MwpLoader(ABC):
         lists (`frozenset[str]`): Columns whose field may hold a list.
         split_schemes (`dict[str, str]`): Name of each public split and what it is; the first one is the default.
         fold_schemes (`dict[str, int]`): Those which need a fold, and how many folds there are.
+        files (`dict[str, Sequence[str]]`): Names that the file of each split may have, where each has one.
         folders (`tuple[str, ...]`): Names that the data set's folder may have inside `data_dir`.
         origin (`str`): Where the files are to be had, as a sentence.
     """
@@ -42,20 +42,21 @@ class MwpLoader(ABC):
     lists: ClassVar[frozenset[str]] = frozenset()
     split_schemes: ClassVar[dict[str, str]]
     fold_schemes: ClassVar[dict[str, int]] = {}
+    files: ClassVar[Mapping[str, Sequence[str]]] = {split: (f"{part}.jsonl",) for split, part in PARTS.items()}
     folders: ClassVar[tuple[str, ...]]
     origin: ClassVar[str]
 
-    @abstractmethod
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
         """
         Rows of the schema, in the order of the source, for `"train"`, `"validation"` and `"test"`, as far as there are
-        such splits.
+        such splits: by default those of `files`.
 
         Args:
             reader ([`RecordReader`]): The data set's files.
             scheme (`str`): One of `split_schemes`.
             fold (`int`, *optional*): The fold to hold out, if the scheme has folds.
         """
+        return self.read_files(reader, self.files)
 
     def row(self, record: Record, fold: str | None = None) -> dict[str, Any]:
         """The row of a record, with the number that its field `fold` holds; `DataError` for a damaged one."""
@@ -68,8 +69,8 @@ class MwpLoader(ABC):
 
     def read_files(self, reader: RecordReader, files: Mapping[str, Sequence[str]]) -> dict[str, Rows]:
         """The splits of which one of the files named for them is there; `DataError` if none is."""
-        there = {split: names for split, names in files.items() if reader.find(*names) is not None}
-        return {split: reader.rows(self.row, *names) for split, names in (there or {"train": files["train"]}).items()}
+        there = [split for split, names in files.items() if reader.find(*names) is not None]
+        return {split: reader.rows(self.row, *files[split]) for split in there or [next(iter(files))]}
 
 
 def split_by_fold(rows: Iterable[dict[str, Any]], fold: int | None) -> dict[str, Rows]:

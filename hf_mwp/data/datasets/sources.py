@@ -1,7 +1,5 @@
 """Where data sets come from: their loaders, files and parts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -41,14 +39,12 @@ def read_splits(
     name: str | Path, near: str | Path | None = None, on_error: str = "raise", language: str = "en"
 ) -> tuple[dict[str, Rows], list[DataError]]:
     """
-    Rows of a data set by split as the source has them, nothing checked and nothing left out, and what was skipped.
+    Rows of a data set, of which the first split scheme and fold count, or of a file or folder, by split as the source
+    has them, nothing checked and nothing left out, and what was skipped.
 
-    Args:
-        name (`str` or `Path`): A data set, of which the first split scheme and fold count, or a file or folder.
-        near (`str` or `Path`, *optional*): Where a data set is looked for: in this folder, beside it, among the
-            repository's examples, and last in the files of the folder itself.
-        on_error (`str`, *optional*, defaults to `"raise"`): As in [`load_mwp_dataset`], whose `DataError`s it raises.
-        language (`str`, *optional*, defaults to `"en"`): Of texts of files that state none and are not Chinese.
+    A data set is looked for in the folder `near`, beside it, among the repository's examples, and last in the files of
+    the folder itself. Errors and `on_error` as in [`load_mwp_dataset`]; the `language` is that of texts of files that
+    state none and are not Chinese.
     """
     loader = find_loader(name, None, language)
     scheme, fold = find_scheme(loader, name, None, None)

@@ -1,13 +1,10 @@
 """SVAMP: 1,000 English problems that vary those of ASDiv-A (Patel et al., NAACL 2021)."""
 
-from ..reading.dataset_reader import RecordReader
-from .mwp_loader import MwpLoader, Rows
+from .mwp_loader import MwpLoader
 
 
 class SvampLoader(MwpLoader):
     """
-    SVAMP.
-
     File: `SVAMP.json`, as published: an array of `ID`, `Body`, `Question`, `Equation` (`"( 8.0 - 3.0 )"`), `Answer`
     and `Type`. A test set alone; the papers train on MAWPS and ASDiv-A.
     """
@@ -17,8 +14,6 @@ class SvampLoader(MwpLoader):
     text_fields = ("Body", "Question")
     fields = {"equation": "Equation", "answer": "Answer", "id": "ID"}
     split_schemes = {"public": "all 1,000 problems are test problems"}
+    files = {"test": ("SVAMP.json",)}
     folders = ("svamp",)
     origin = "SVAMP.json is at https://github.com/arkilpatel/SVAMP."
-
-    def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
-        return {"test": reader.rows(self.row, "SVAMP.json")}

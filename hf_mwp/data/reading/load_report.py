@@ -25,26 +25,16 @@ MAX_EXAMPLES = 5
 
 @dataclass
 class SplitReport:
-    """
-    Counts of one split.
+    """Counts of one split."""
 
-    Args:
-        read (`int`): Records of the source that belong to the split.
-        kept (`int`): Those that were loaded.
-        dropped (`dict[str, int]`): The others, by reason.
-        kept_with (`dict[str, int]`): Loaded ones with a fault that keeps them from being trained on, by reason.
-        examples (`dict[str, list[str]]`): For each reason the first few, with line, id and details.
-        with_constants (`int`): Loaded ones whose equation uses a number that the text lacks.
-        overlap (`int`, *optional*): Held-out problems whose masked text is in the training split as read, whatever
-            its spaces, punctuation and numerals.
-    """
-
-    read: int = 0
-    kept: int = 0
-    dropped: dict[str, int] = field(default_factory=dict)
+    read: int = 0  # records of the source that belong to the split
+    kept: int = 0  # those that were loaded
+    dropped: dict[str, int] = field(default_factory=dict)  # the others, by reason
+    # Loaded ones with a fault that keeps them from being trained on, by reason.
     kept_with: dict[str, int] = field(default_factory=dict)
-    examples: dict[str, list[str]] = field(default_factory=dict)
-    with_constants: int = 0
+    examples: dict[str, list[str]] = field(default_factory=dict)  # the first few of each reason: line, id and details
+    with_constants: int = 0  # loaded ones whose equation uses a number that the text lacks
+    # Held-out ones whose masked text is in the training split as read, whatever its spaces, punctuation and numerals.
     overlap: int | None = None
 
     def count(self, counts: dict[str, int], row: Mapping[str, Any], reason: str, detail: str = "") -> None:
@@ -57,32 +47,18 @@ class SplitReport:
 
 @dataclass
 class LoadReport:
-    """
-    How a data set was loaded. `str(report)` is a table to print.
-
-    Args:
-        dataset (`str`): The data set.
-        data_dir (`str`): The folder its files came from.
-        split_scheme (`str`): The named split.
-        fold (`int`, *optional*): The held-out fold.
-        validation_fraction (`float`): Share of the training split that was made the validation split; 0 for none.
-        drop_overlap (`str`, *optional*): Which side lost its overlapping problems: `"test"`, `"train"` or none.
-        damaged (`int`): Damaged records that were skipped.
-        damaged_examples (`list[str]`): The first few, with file, line and field.
-        splits (`dict[str, SplitReport]`): Counts of each split, as far as it is of the data set itself.
-        extra (`dict[str, SplitReport]`): Counts of what was added to the training split, by source.
-    """
+    """How a data set was loaded. `str(report)` is a table to print."""
 
     dataset: str
-    data_dir: str
+    data_dir: str  # the folder its files came from
     split_scheme: str
-    fold: int | None = None
-    validation_fraction: float = 0.0
-    drop_overlap: str | None = None
-    damaged: int = 0
-    damaged_examples: list[str] = field(default_factory=list)
-    splits: dict[str, SplitReport] = field(default_factory=dict)
-    extra: dict[str, SplitReport] = field(default_factory=dict)
+    fold: int | None = None  # the held-out one
+    validation_fraction: float = 0.0  # share of the training split that was made the validation split
+    drop_overlap: str | None = None  # which side lost its overlapping problems: "test", "train" or none
+    damaged: int = 0  # damaged records that were skipped
+    damaged_examples: list[str] = field(default_factory=list)  # the first few, with file, line and field
+    splits: dict[str, SplitReport] = field(default_factory=dict)  # as far as they are of the data set itself
+    extra: dict[str, SplitReport] = field(default_factory=dict)  # what was added to the training split, by source
 
     @property
     def scheme(self) -> str:

@@ -1,7 +1,5 @@
 """Problems without answers: as texts, from a file, or from standard input as its lines come."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator
@@ -23,15 +21,9 @@ def problem_batches(texts: list[str], file: str | None, size: int) -> Iterator[l
     for a line that is not UTF-8 text.
 
     Standard input gives what lines are waiting: one by one to who answers before the next is written, whole batches of
-    what comes faster.
-
-    Args:
-        texts (`list[str]`): Problems given as arguments; `["-"]` is standard input, as is nothing at all.
-        file (`str`, *optional*): A file of problems, one a line, or of JSON lines.
-        size (`int`): Most problems of a batch.
-
-    Raises:
-        UsageError: for both kinds of input, a file that is none or damaged, and nothing to solve.
+    what comes faster. It is read for `["-"]` as texts, `"-"` as the file, and where neither is given. A file has a
+    problem, or a JSON object, a line. `UsageError` for both of them, a file that is none or damaged, and nothing to
+    solve.
     """
     if texts and file is not None:
         raise UsageError("Give problems as arguments or a --file, not both.")

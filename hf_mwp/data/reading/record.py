@@ -12,18 +12,11 @@ SEPARATOR = " ; "
 
 @dataclass(frozen=True)
 class Record:
-    """
-    Fields of one record. Every way to read one names file, line and field if it is missing or of a wrong type.
-
-    Args:
-        fields (`dict`): The fields.
-        file (`str`): The file.
-        line (`int`): 1-based line, or 1-based record of a JSON array.
-    """
+    """Fields of one record. Every way to read one names file, line and field if it is missing or of a wrong type."""
 
     fields: dict[str, Any]
     file: str
-    line: int
+    line: int  # from 1 on, or record of a JSON array from 1 on
 
     def fail(self, message: str, field: str | None = None) -> NoReturn:
         """Raises the [`DataError`] of this place."""

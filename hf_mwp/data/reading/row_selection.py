@@ -15,15 +15,12 @@ def select_rows(
     splits: dict[str, Rows], numerals: bool | None = None, keep_unusable: bool = False, drop_overlap: str | None = None
 ) -> tuple[dict[str, Rows], dict[str, SplitReport]]:
     """
-    Leaves out what cannot be trained or evaluated on, and counts it: rows to keep and counts, by split.
+    Leaves out what cannot be trained or evaluated on, and counts it: rows to keep and counts, by split. Rows of
+    `"train"` need an equation that gives their answer, all others one answer.
 
-    Args:
-        splits (`dict[str, list[dict]]`): Rows of the schema by split. Those of `"train"` need an equation that gives
-            their answer, all others one answer.
-        numerals (`bool`, *optional*), keep_unusable (`bool`, *optional*, defaults to `False`): See
-            [`load_mwp_dataset`].
-        drop_overlap (`str`, *optional*): `"test"` leaves out test problems with the masked text of a training problem,
-            `"train"` training problems with that of a problem of another split, compared as [`loose_digest`] does.
+    `drop_overlap="test"` leaves out test problems with the masked text of a training problem, `"train"` training
+    problems with that of a problem of another split, compared as [`loose_digest`] does; for the others see
+    [`load_mwp_dataset`].
     """
     keys = {split: [loose_digest(row["text"]) for row in rows] for split, rows in splits.items()}
     trained = set(keys.get("train", ()))

@@ -1,7 +1,5 @@
 """What a student may be asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

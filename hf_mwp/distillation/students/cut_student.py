@@ -1,7 +1,5 @@
 """Students that start from their teacher's weights."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 

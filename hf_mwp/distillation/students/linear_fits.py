@@ -1,7 +1,5 @@
 """Linear algebra of [`project_student`]: projections, least squares, best factors of a given rank."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

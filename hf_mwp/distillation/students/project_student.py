@@ -1,7 +1,5 @@
 """Students of another width that start from an encoder's layers, calibrated on sample texts."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -229,15 +227,12 @@ def _norm_input(module: nn.Module, norm: nn.LayerNorm, *inputs: Tensor) -> Tenso
 
 
 def _check_sizes(config: MwpStudentConfig, sizes: dict[str, int]) -> None:
+    most = {"hidden_size": config.hidden_size, "intermediate_size": min(config.neurons_per_layer)}
+    most["num_attention_heads"] = min(config.heads_per_layer)
     for name, value in sizes.items():
-        have = {
-            "hidden_size": [config.hidden_size],
-            "intermediate_size": config.neurons_per_layer,
-            "num_attention_heads": config.heads_per_layer,
-        }[name]
-        if not 1 <= value <= min(have):
+        if not 1 <= value <= most[name]:
             raise ValueError(
-                f"A student with {name}={value} cannot be projected from an encoder with {min(have)}: give at most "
+                f"A student with {name}={value} cannot be projected from an encoder with {most[name]}: give at most "
                 "so many, or start the student from random weights."
             )
 

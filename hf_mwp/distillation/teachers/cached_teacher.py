@@ -1,11 +1,10 @@
 """A teacher whose answers are on disk, asked only about rows that are not there."""
 
-from __future__ import annotations
-
 import secrets
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,12 @@ from transformers.utils import logging
 
 from ...models import Solver
 from ...store.files import write_whole
+from ...store.finished_folder import digest_of
 from ...store.row_store import FORMAT
 from ..features import Features
 from .cache.building import build_cache, check_space
 from .cache.checks import OFF, check_collation, check_evaluating, check_rows, check_teacher, random_state_kept
-from .cache.fingerprint import describe_collator, fingerprint, hash_model, hash_processing, row_key
+from .cache.fingerprint import describe_collator, hash_model, hash_processing, row_key
 from .cache.output_layout import OutputLayout
 from .cache.teacher_cache import TeacherCache
 from .ensemble_teacher import EnsembleTeacher, members_of
@@ -49,16 +49,14 @@ class CachedTeacher:
         dataset: The rows, with a length and with random access.
         collator (`Callable`): From rows to a batch.
         folder (`Path`): Where caches are, each in a folder of its own.
-        trim (`Callable`, *optional*): From rows as the data set gives them to rows as the collator receives them.
-        prepare (`Callable`, *optional*): From a batch to one on the teacher's device, in its precision.
-        context (`Callable`, *optional*): Makes the context in which it is asked (mixed precision).
-        length (`Callable`, *optional*): The length of a row; rows are asked about by falling length.
-        batch_size (`int`, *optional*, defaults to 8): Rows to ask about at once.
-        processing (processor or tokenizer, *optional*), mixed_precision (`str`, *optional*):
-            Further things that make the answers what they are.
-        dtype (`torch.dtype`, *optional*, defaults to `torch.float32`): The student's, in which the answers are given.
-        progress (`Callable`, *optional*):
-            Called with the rows done and their total; returns whether anybody was told. If not, it is logged.
+        trim (`Callable`): From rows as the data set gives them to rows as the collator receives them.
+        prepare (`Callable`): From a batch to one on the teacher's device, in its precision.
+        context (`Callable`): Makes the context in which it is asked (mixed precision).
+        length (`Callable`): The length of a row; rows are asked about by falling length, `batch_size` at once.
+        processing (processor or tokenizer), mixed_precision (`str`): Make the answers what they are, too.
+        dtype (`torch.dtype`): The student's, in which the answers are given.
+        progress (`Callable`): Called with the rows done and their total; returns whether anybody was told. If not, it
+            is logged.
 
     Raises:
         CacheError: the folder holds something else.
@@ -97,10 +95,12 @@ class CachedTeacher:
         check_evaluating(self.model)
         with random_state_kept():
             made_from = self._made_from(processing, mixed_precision)
-            digest = fingerprint(made_from)
-            keys, order = self._scan()
-            complete = self._complete if PartialState().num_processes == 1 else self._complete_together
-            complete(folder / digest, digest, made_from, keys, order)
+            digest = digest_of(made_from)
+            complete = partial(self._complete, folder / digest, digest, made_from, *self._scan())
+            if PartialState().num_processes == 1:
+                complete()
+            else:
+                self._complete_together(complete, folder / digest, digest)
         size = self.cache.nbytes / 1e6
         logger.info(f"The teacher's outputs for {len(self.cache)} rows are in {folder / digest} ({size:.0f} MB).")
         self.collator = CachingCollator(collator, self.cache)
@@ -174,19 +174,9 @@ class CachedTeacher:
         features = self._read(checked)
         check_rows([keys[row] for row in checked], [row_key(feature) for feature in features])
         check_collation(self.own_collator(features), self.own_collator(features))
-        request, first = self.live.request, members_of(self.model)[0]
-
-        def make_layout(output: Features) -> OutputLayout:
-            return OutputLayout.of(
-                output,
-                request.states,
-                request.logits,
-                num_symbols=first.vocabulary.num_symbols if isinstance(first, Solver) else None,
-                top_k=request.top_k,
-                temperature=request.temperature or 1.0,
-                offset=request.offset,
-            )
-
+        first = members_of(self.model)[0]
+        symbols = first.vocabulary.num_symbols if isinstance(first, Solver) else None
+        make_layout = partial(OutputLayout.of, request=self.live.request, num_symbols=symbols)
         layout, sizes = check_teacher(make_layout, self._ask, self._collate, checked)
         needed = sum(sizes) * len(rows) // len(sizes)
         check_space(self.cache, needed)
@@ -221,13 +211,11 @@ class CachedTeacher:
 
     # Several processes
 
-    def _complete_together(
-        self, folder: Path, digest: str, made_from: dict, keys: list[bytes], order: np.ndarray
-    ) -> None:
+    def _complete_together(self, complete: Callable[[], None], folder: Path, digest: str) -> None:
         """
-        As `_complete`, on the main process of each machine; the others wait for a file that says it is done, or what
-        went wrong. A barrier of the process group would break off after its time limit, long before a large cache is
-        built.
+        Completes the cache on the main process of each machine; the others wait for a file that says it is done, or
+        what went wrong. A barrier of the process group would break off after its time limit, long before a large cache
+        is built.
         """
         processes = PartialState()
         token = broadcast_object_list([secrets.token_hex(8)])[0]
@@ -236,7 +224,7 @@ class CachedTeacher:
         if processes.is_local_main_process:
             fault = ""
             try:
-                self._complete(folder, digest, made_from, keys, order)
+                complete()
             except BaseException as error:
                 fault = str(error) or type(error).__name__
                 raise
@@ -255,13 +243,7 @@ class CachedTeacher:
 
 
 class CachingCollator:
-    """
-    Wraps a collator so that batches bring the teacher's outputs along.
-
-    Args:
-        collator (`Callable`): Collates the rows.
-        cache ([`TeacherCache`]): Has the outputs of all of them.
-    """
+    """Wraps a collator so that batches bring the teacher's outputs along, which the cache has for all rows."""
 
     def __init__(self, collator: Callable, cache: TeacherCache) -> None:
         self.collator, self.cache = collator, cache

@@ -1,7 +1,5 @@
 """A teacher that is asked about every batch."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,13 +11,7 @@ from .teacher_request import TeacherRequest
 
 
 class LiveTeacher:
-    """
-    A frozen model that is run on every batch.
-
-    Args:
-        model (`nn.Module`): The teacher, perhaps wrapped for distributed training.
-        request ([`TeacherRequest`]): What is asked of it.
-    """
+    """A frozen model, perhaps wrapped for distributed training, that is run on every batch."""
 
     def __init__(self, model: nn.Module, request: TeacherRequest) -> None:
         self.model, self.request = model, request

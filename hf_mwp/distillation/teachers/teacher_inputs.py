@@ -1,7 +1,5 @@
 """Problems as teachers read them whose tokenizers are not the student's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,14 +14,8 @@ COLUMNS = ("input_ids", "number_positions")
 
 def add_teacher_inputs(dataset: Any, processors: Mapping[int, MwpProcessor]) -> Any:
     """
-    Adds a column to encoded rows: the encodings of the same problems for some teachers, by their numbers.
-
-    Args:
-        dataset (`datasets.Dataset` or `list[dict]`): Rows with their texts.
-        processors (`Mapping[int, MwpProcessor]`): How these teachers read.
-
-    Raises:
-        UsageError: the rows have no texts.
+    Adds a column to encoded rows, a `datasets.Dataset` or a list: the encodings of the same problems for some
+    teachers, by their numbers, as their processors read. `UsageError` if the rows have no texts.
     """
 
     def encode(rows: list[dict]) -> list[dict[str, dict[str, list]]]:
@@ -54,10 +46,6 @@ class TeacherInputsCollator:
     """
     Wraps a collator so that rows of [`add_teacher_inputs`] give a batch with a further entry, what each of these
     teachers reads in place of the student's tokens.
-
-    Args:
-        collator (`Callable`): Collates the rows without that column.
-        processors (`Mapping[int, MwpProcessor]`): How the teachers read, by their numbers.
     """
 
     def __init__(self, collator: Callable[[list], Mapping[str, Any]], processors: Mapping[int, MwpProcessor]) -> None:

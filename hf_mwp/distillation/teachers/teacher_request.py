@@ -1,34 +1,24 @@
 """What is asked of a teacher."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
 from ..objectives.objective import Objective
 
 
 @dataclass(frozen=True)
 class TeacherRequest:
-    """
-    What a teacher is asked about each batch.
+    """What a teacher is asked about each batch."""
 
-    Args:
-        features (`tuple[str, ...]`): What is read of it, see [`~distillation.features.Features`].
-        options (`Mapping[str, bool]`): Arguments of its `forward` that make it show them.
-        top_k (`int`, *optional*): Classes of which a cache keeps the scores, see [`OutputLayout`]; all if `None`.
-        temperature (`float`, *optional*): At which these are exact.
-        offset (`int`, *optional*, defaults to 0): How many positions before its label a prediction stands.
-    """
-
-    features: tuple[str, ...]
-    options: Mapping[str, bool] = field(default_factory=dict)
-    top_k: int | None = None
-    temperature: float | None = None
-    offset: int = 0
+    features: tuple[str, ...]  # what is read of it, see [`~distillation.features.Features`]
+    options: Mapping[str, bool] = field(default_factory=dict)  # arguments of its `forward` that make it show them
+    top_k: int | None = None  # classes of which a cache keeps the scores, see [`OutputLayout`]; all if `None`
+    temperature: float | None = None  # at which these are exact
+    offset: int = 0  # how many positions before its label a prediction stands
 
     @classmethod
-    def of(cls, objectives: Iterable[Objective], top_k: int | None = None) -> TeacherRequest:
+    def of(cls, objectives: Iterable[Objective], top_k: int | None = None) -> Self:
         """
         What planned objectives read together.
 

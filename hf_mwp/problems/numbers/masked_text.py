@@ -14,26 +14,15 @@ class MaskedText:
 
     Keeping pieces, not a string with placeholders, makes masking exactly invertible for every text, also for one that
     holds a placeholder of its own.
-
-    Args:
-        segments (`tuple[str, ...]`): Text before, between and after the numbers: one more than there are numbers.
-        mentions (`tuple[NumberMention, ...]`): The numbers.
     """
 
-    segments: tuple[str, ...]
+    segments: tuple[str, ...]  # before, between and after the numbers: one more than there are numbers
     mentions: tuple[NumberMention, ...]
 
     def placeholders(self, placeholder: str = "[NUM]", indexed: bool = False, limit: int | None = None) -> list[str]:
         """
-        What stands for each number.
-
-        Args:
-            placeholder (`str`, *optional*, defaults to `"[NUM]"`): The placeholder; it has to end in a bracket or
-                other single character if `indexed`.
-            indexed (`bool`, *optional*, defaults to `False`): Whether the number's index goes before the last
-                character: `[NUM0]`, `[NUM1]`, ...
-            limit (`int`, *optional*): Number of indexed placeholders there are; the numbers after them get the plain
-                one.
+        What stands for each number. If `indexed`, its index goes before the last character: `[NUM0]`, `[NUM1]`, ...;
+        of these there are `limit` at most, and the numbers after them get the plain placeholder.
         """
         count = len(self.mentions)
         with_index = 0 if not indexed else count if limit is None else min(limit, count)

@@ -77,20 +77,12 @@ def literal_of(value: Fraction) -> str:
 
 @dataclass(frozen=True)
 class NumberMention:
-    """
-    A number where it stands in the text.
+    """A number where it stands in the text."""
 
-    Args:
-        text (`str`): The number as written: `"3,409"`, `"80%"`, `"1(3/4)"`, `"1 3/4"`, `"twenty-five"`, `"三"`.
-        start (`int`): Offset of its first character.
-        end (`int`): Offset after its last character.
-        value (`Fraction`): Its exact value.
-    """
-
-    text: str
-    start: int
-    end: int
-    value: Fraction
+    text: str  # as written: "3,409", "80%", "1(3/4)", "1 3/4", "twenty-five", "三"
+    start: int  # offset of its first character
+    end: int  # offset after its last character
+    value: Fraction  # exact
 
     @property
     def is_bare_fraction(self) -> bool:

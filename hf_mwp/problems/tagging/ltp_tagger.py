@@ -1,7 +1,5 @@
 """Parts of speech by LTP, the tagger of the first paper."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.metadata
 import io
@@ -57,7 +55,13 @@ class LtpTagger:
         self._source = str(folder_or_id)
         folder = _find_folder(self._source)
         config = _read_config(folder)
-        ltp = _import_ltp()
+        try:
+            import ltp
+        except ImportError as error:
+            raise ProblemError(
+                "the tagger 'ltp' needs the package ltp: pip install \"hf-mwp[ltp]\". It is free for academic and "
+                "individual research use and paid for commercial use; the tagger 'jieba' is free for all"
+            ) from error
         try:
             # It prints that it loads.
             with contextlib.redirect_stdout(io.StringIO()):
@@ -96,17 +100,6 @@ class LtpTagger:
 
     def __reduce__(self) -> tuple:
         return type(self), (self._source,)
-
-
-def _import_ltp() -> Any:
-    try:
-        import ltp
-    except ImportError as error:
-        raise ProblemError(
-            "the tagger 'ltp' needs the package ltp: pip install \"hf-mwp[ltp]\". It is free for academic and "
-            "individual research use and paid for commercial use; the tagger 'jieba' is free for all"
-        ) from error
-    return ltp
 
 
 def _find_folder(source: str) -> Path:

@@ -1,7 +1,5 @@
 """The classes of parts of speech that matter most in math word problems, in the tag sets of the taggers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from ..errors import ProblemError

@@ -5,17 +5,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TaggedWord:
-    """
-    A word where it stands in the text. White space belongs to no word.
+    """A word where it stands in the text. White space belongs to no word."""
 
-    Args:
-        word (`str`): The word as written.
-        tag (`str`): Its part of speech in the tagger's own tag set: `"n"`, `"v"`, `"m"`, ...
-        start (`int`): Offset of its first character.
-        end (`int`): Offset after its last character.
-    """
-
-    word: str
-    tag: str
-    start: int
-    end: int
+    word: str  # as written
+    tag: str  # its part of speech in the tagger's own tag set: "n", "v", "m", ...
+    start: int  # offset of its first character
+    end: int  # offset after its last character

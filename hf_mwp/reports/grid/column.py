@@ -1,13 +1,11 @@
 """One column of a table: where its figures come from and how they are shown."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from string import Template
-from typing import Any
+from typing import Any, Self
 
-from ..report_error import ReportError, check_name
+from ..report_error import ReportError, check_fields, check_name
 
 
 # What a figure in a `metrics.json` is multiplied by, and how many decimals are shown.
@@ -20,62 +18,35 @@ MEASURES = ("parameters", "flops")
 class Column:
     """
     A column of a table. Exactly one of `figure`, `measure`, `share_of`, `mean_of` and `pooled_of` says where its
-    figures come from.
-
-    Args:
-        name (`str`): Name in the file.
-        title (`str`): Heading.
-        unit (`str`, *optional*, defaults to `"%"`): `"%"`, `"M"` (millions), `"B"` (billions), `"h"` (hours, of
-            seconds) or nothing.
-        stage (`str`, *optional*):
-            Stage whose `metrics.json` holds the figure; `${name}` is a variable of the recipe, so that arms may read
-            stages of their own.
-        figure (`str` or `list[str]`, *optional*):
-            Its keys there, such as `"test/reports/all problems/answer_accuracy"`; of several, the first that is there.
-            `"stage_seconds"` is the time that the stage took.
-            `${name}` in them is a variable of the recipe: arms may read different figures of one stage.
-        optional (`bool`, *optional*, defaults to `False`): Arms without the figure leave it empty, and it is
-            not compared.
-        count (`str` or `list[str]`, *optional*): Keys of the number of problems that the figure is a share of.
-        outcomes (`str`, *optional*):
-            Keys of a text of 0 and 1, what became of each problem, from which intervals are made.
-        examples (`str`, *optional*):
-            The same for a figure that is no share: keys of the predictions and labels of each example.
-        metric (`str`, *optional*): Which of [`~metrics.GLUE_FIGURES`] is made of them anew: `"f1"`, `"spearman"`, ...
-        measure (`str`, *optional*): `"parameters"` or `"flops"` of the arm's shape.
-        share_of (`Mapping`, *optional*): `{column: ..., arm: ...}`: percent of the value of another arm.
-        mean_of (`list[str]`, *optional*): Columns to average.
-        pooled_of (`list[str]`, *optional*): Columns whose problems are taken together, such as those of all folds.
-        changes (`Mapping`, *optional*):
-            Changes of the recipe, as [`Recipe`] takes them, from which the figure is read: another data set, for one.
-        needs (`str`, *optional*): Variable without which the column stays empty, such as a folder of data.
+    figures come from. `${name}` in a stage or in keys is a variable of the recipe: arms may read stages, or figures of
+    a stage, of their own.
     """
 
-    name: str
-    title: str
-    unit: str = "%"
-    stage: str | None = None
+    name: str  # in the file
+    title: str  # heading
+    unit: str = "%"  # or "M" (millions), "B" (billions), "h" (hours, of seconds), or nothing
+    stage: str | None = None  # whose `metrics.json` holds the figure
+    # Its keys there, such as "test/reports/all problems/answer_accuracy"; of several, the first that is there.
+    # "stage_seconds" is the time that the stage took.
     figure: str | list[str] | None = None
-    optional: bool = False
-    count: str | list[str] | None = None
-    outcomes: str | None = None
-    examples: str | None = None
-    metric: str | None = None
-    measure: str | None = None
-    share_of: Mapping[str, str] | None = None
-    mean_of: list[str] | None = None
-    pooled_of: list[str] | None = None
-    needs: str | None = None
+    optional: bool = False  # arms without the figure leave it empty, and it is not compared
+    count: str | list[str] | None = None  # keys of the number of problems that the figure is a share of
+    outcomes: str | None = None  # keys of a text of 0 and 1, what became of each problem: intervals are made of it
+    examples: str | None = None  # the same for a figure that is no share: predictions and labels of each example
+    metric: str | None = None  # which of [`~metrics.GLUE_FIGURES`] is made of them anew: "f1", "spearman", ...
+    measure: str | None = None  # "parameters" or "flops" of the arm's shape
+    share_of: Mapping[str, str] | None = None  # `{column: ..., arm: ...}`: percent of the value of another arm
+    mean_of: list[str] | None = None  # columns to average
+    pooled_of: list[str] | None = None  # columns whose problems are taken together, such as those of all folds
+    needs: str | None = None  # variable without which the column stays empty, such as a folder of data
+    # Of the recipe, as [`Recipe`] takes them: what the figure is read from, another data set, for one.
     changes: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def from_dict(cls, name: str, content: Mapping[str, Any], place: str) -> Column:
+    def from_dict(cls, name: str, content: Mapping[str, Any], place: str) -> Self:
         """Reads a column; `ReportError` names what is wrong with it."""
         place = f"{place}, column {name!r}"
-        if not isinstance(content, Mapping):
-            raise ReportError(f"{place} must be a mapping.")
-        for key in content:
-            check_name(key, [each for each in cls.__dataclass_fields__ if each != "name"], "key", place)
+        check_fields(cls, content, place)
         column = cls(name=name, **{"title": name, **content})
         if sum(getattr(column, key) is not None for key in SOURCES) != 1:
             raise ReportError(f"{place} must have exactly one of {', '.join(SOURCES)}.")
@@ -94,7 +65,7 @@ class Column:
             check_name(column.measure, MEASURES, "measure", place)
         return column
 
-    def resolved(self, variables: Mapping[str, Any]) -> Column:
+    def resolved(self, variables: Mapping[str, Any]) -> Self:
         """The column as an arm reads it, with the recipe's variables in its keys."""
 
         def fill(keys: Any) -> Any:
@@ -105,26 +76,24 @@ class Column:
         filled = ("stage", "figure", "count", "outcomes", "examples")
         return replace(self, **{name: fill(getattr(self, name)) for name in filled})
 
-    def read(self, metrics: Mapping[str, Any]) -> float | None:
-        """The figure of a `metrics.json` in the column's unit; `ReportError` if it is not there and not optional."""
+    def read(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
+        """
+        What a `metrics.json` says, by the fields of [`ArmRun`] that it belongs to: the figure in the column's unit,
+        and what the column says where to find. `ReportError` if that is not there, but for an optional figure.
+        """
+        found: dict[str, Any] = {}
         try:
-            return UNITS[self.unit][0] * float(_at(metrics, self.figure))
+            found["figures"] = round(UNITS[self.unit][0] * float(_at(metrics, self.figure)), 4)
         except ReportError:
-            if self.optional:
-                return None
-            raise
-
-    def read_count(self, metrics: Mapping[str, Any]) -> int | None:
-        """The number of problems that the figure is a share of, if the column says where to find it."""
-        return None if self.count is None else int(_at(metrics, self.count))
-
-    def read_outcomes(self, metrics: Mapping[str, Any]) -> str | None:
-        """What became of each problem, if the column says where to find it."""
-        return None if self.outcomes is None else str(_at(metrics, self.outcomes))
-
-    def read_examples(self, metrics: Mapping[str, Any]) -> dict[str, str] | None:
-        """Predictions and labels of the examples, if the column says where to find them."""
-        return None if self.examples is None else dict(_at(metrics, self.examples)) or None
+            if not self.optional:
+                raise
+        if self.count is not None:
+            found["counts"] = int(_at(metrics, self.count))
+        if self.outcomes is not None:
+            found["outcomes"] = str(_at(metrics, self.outcomes))
+        if self.examples is not None and (examples := dict(_at(metrics, self.examples))):
+            found["examples"] = examples
+        return found
 
     def show(self, value: float | None, deviation: float | None = None) -> str:
         """A figure as the table prints it; a dash for none."""

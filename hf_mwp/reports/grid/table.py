@@ -1,11 +1,8 @@
 """A table of a paper as a grid of changes of a recipe."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ...runs.recipes import Recipe, RecipeError, read_recipe
 from ...runs.recipes.recipe_file import read_yaml
@@ -20,7 +17,6 @@ KEYS = (
 )
 
 
-@dataclass(frozen=True)
 class Table:
     """
     A table of a paper, read from a YAML file:
@@ -60,15 +56,9 @@ class Table:
         RecipeError: the recipe cannot be read.
     """
 
-    name: str
-    content: Mapping[str, Any]
-    recipe: Mapping[str, Any]
-    source: str = "the table"
-    columns: dict[str, Column] = field(init=False)
-    arms: dict[str, Arm] = field(init=False)
-
-    def __post_init__(self) -> None:
-        content, source = self.content, self.source
+    def __init__(
+        self, name: str, content: Mapping[str, Any], recipe: Mapping[str, Any], source: str = "the table"
+    ) -> None:
         if not isinstance(content, Mapping):
             raise ReportError(f"{source} must hold a mapping.")
         for key in content:
@@ -76,14 +66,19 @@ class Table:
         for key in ("columns", "arms"):
             if not isinstance(content.get(key), Mapping) or not content[key]:
                 raise ReportError(f"{source} has no mapping `{key}`.")
-        columns = {str(k): Column.from_dict(str(k), v, source) for k, v in content["columns"].items()}
-        arms = {str(k): Arm.from_dict(str(k), v, source) for k, v in content["arms"].items()}
-        object.__setattr__(self, "columns", columns)
-        object.__setattr__(self, "arms", arms)
+        self.name, self.content, self.recipe, self.source = name, content, recipe, source
+        self.columns = {str(k): Column.from_dict(str(k), v, source) for k, v in content["columns"].items()}
+        self.arms = {str(k): Arm.from_dict(str(k), v, source) for k, v in content["arms"].items()}
+        self.title, self.x = str(content.get("table", name)), content.get("x")
+        compare_with = content.get("compare_with")
+        self.compare_with = None if compare_with is None else str(compare_with)
+        self.stage_names = [*(recipe.get("stages") or {}), *(content.get("stages") or {})]
+        # The name of the recipe's file, and of the folder of its stages.
+        self.recipe_name = Path(content.get("recipe", name)).stem
         self._check_names()
 
     @classmethod
-    def from_file(cls, path: str | Path, recipe: str | Path | None = None) -> Table:
+    def from_file(cls, path: str | Path, recipe: str | Path | None = None) -> Self:
         """Reads a table and the recipe that it names, or another `recipe` in its place."""
         path = Path(path)
         content = read_yaml(path)
@@ -93,35 +88,9 @@ class Table:
             content = {**content, "recipe": str(Path(recipe).resolve())}
         return cls(path.stem.replace("_", "-"), content, read_recipe(path.parent / content["recipe"]), str(path))
 
-    @property
-    def title(self) -> str:
-        """What the table shows."""
-        return str(self.content.get("table", self.name))
-
-    @property
-    def x(self) -> str | None:
-        """The variable of a sweep."""
-        return self.content.get("x")
-
-    @property
-    def compare_with(self) -> str | None:
-        """Name of the arm that the others are compared with."""
-        name = self.content.get("compare_with")
-        return None if name is None else str(name)
-
     def seeds(self, budget: str) -> list[int]:
         """The seeds of the arms under a budget, if the table has any."""
         return list((self.content.get("seeds") or {}).get(budget) or ())
-
-    @property
-    def recipe_name(self) -> str:
-        """Name of the recipe's file without its ending; also that of the folder of its stages."""
-        return Path(self.content.get("recipe", self.name)).stem
-
-    @property
-    def stage_names(self) -> list[str]:
-        """Stages of the recipe and of the table."""
-        return [*(self.recipe.get("stages") or {}), *(self.content.get("stages") or {})]
 
     def make_recipe(
         self,

@@ -1,70 +1,42 @@
 """What came out of an arm."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-
-# done: all figures are there; skipped: something it needs is not at hand; waiting: not asked for and not there.
-STATES = ("done", "skipped", "failed", "waiting")
+from typing import Any, Self
 
 
 @dataclass
 class ArmRun:
-    """
-    An arm with one seed.
-
-    Args:
-        seed (`int`): The seed.
-        state (`str`): One of [`STATES`].
-        figures (`dict[str, float]`): By column, in the column's unit.
-        counts (`dict[str, int]`): Problems that a figure is a share of.
-        seconds (`float`): Of all its stages, those shared with other arms included.
-        stages (`list[dict]`): `stage`, `folder`, `fingerprint`, `seconds` of each, in their order.
-        teacher (`str`): What the teacher is.
-        reason (`str`): Why it is not done.
-        outcomes (`dict[str, str]`): By column, what became of each problem, 0 or 1.
-        examples (`dict[str, dict[str, str]]`): By column, `predictions` and `labels` of the examples.
-    """
+    """An arm with one seed."""
 
     seed: int
+    # done: all figures are there; skipped: something it needs is not at hand; waiting: not asked for and not there.
     state: str = "waiting"
-    figures: dict[str, float] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
-    seconds: float = 0.0
-    stages: list[dict[str, Any]] = field(default_factory=list)
-    teacher: str = ""
-    reason: str = ""
-    outcomes: dict[str, str] = field(default_factory=dict)
-    examples: dict[str, dict[str, str]] = field(default_factory=dict)
+    figures: dict[str, float] = field(default_factory=dict)  # by column, in the column's unit
+    counts: dict[str, int] = field(default_factory=dict)  # problems that a figure is a share of
+    seconds: float = 0.0  # of all its stages, those shared with other arms included
+    stages: list[dict[str, Any]] = field(default_factory=list)  # `stage`, `folder`, `fingerprint`, `seconds` of each
+    teacher: str = ""  # what the teacher is
+    reason: str = ""  # why it is not done
+    outcomes: dict[str, str] = field(default_factory=dict)  # by column, what became of each problem, 0 or 1
+    examples: dict[str, dict[str, str]] = field(default_factory=dict)  # by column, `predictions` and `labels`
 
 
 @dataclass
 class ArmResult:
-    """
-    An arm with all its seeds.
-
-    Args:
-        name, title, note (`str`): As in the table.
-        paper (`dict[str, float]`): The paper's figures by column.
-        runs (`list[ArmRun]`): One for each seed.
-        x (`float`, *optional*): Where it stands in a sweep.
-        compare_with (`str`, *optional*): The arm that it is compared with.
-    """
+    """An arm with all its seeds; names, titles and notes are those of the table."""
 
     name: str
     title: str
-    paper: dict[str, float] = field(default_factory=dict)
+    paper: dict[str, float] = field(default_factory=dict)  # the paper's figures by column
     note: str = ""
-    runs: list[ArmRun] = field(default_factory=list)
-    x: float | None = None
-    compare_with: str = ""
+    runs: list[ArmRun] = field(default_factory=list)  # one for each seed
+    x: float | None = None  # where it stands in a sweep
+    compare_with: str = ""  # the arm that it is compared with
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> ArmResult:
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """The reverse of `dataclasses.asdict`."""
         return cls(**{**content, "runs": [ArmRun(**run) for run in content["runs"]]})
 

@@ -1,7 +1,5 @@
 """Results as Markdown, the paper's figures beside ours."""
 
-from __future__ import annotations
-
 from .paired_interval import paired_interval
 from .table_result import TableResult
 

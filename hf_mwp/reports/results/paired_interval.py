@@ -23,19 +23,14 @@ class PairedInterval:
     """
     A difference of two arms, and the interval that holds 95 % of what it would be with other examples or problems or,
     where it is not known what became of each, with other seeds: percentiles of a bootstrap over the pairs, for which
-    the figures of both arms, whatever they are, are made anew of the same rows.
-
-    Args:
-        mean (`float`): Mean of the differences, in the column's unit.
-        low (`float`), high (`float`): The interval.
-        num_pairs (`int`), over (`str`): Pairs, and what they are of: `"examples"`, `"problems"` or `"seeds"`.
+    the figures of both arms, whatever they are, are made anew of the same rows. All in the column's unit.
     """
 
-    mean: float
+    mean: float  # of the differences
     low: float
     high: float
     num_pairs: int
-    over: str
+    over: str  # what they are pairs of: "examples", "problems" or "seeds"
 
     def __str__(self) -> str:
         told = f"{self.mean:+.2f}, 95 % interval {self.low:+.2f} to {self.high:+.2f}"
@@ -46,10 +41,6 @@ def paired_interval(arm: ArmResult, other: ArmResult, column: Column) -> PairedI
     """
     An arm's figures minus another one's, paired by example or problem (the mean over seeds that both have) or else by
     seed; `None` with fewer than two pairs.
-
-    Args:
-        arm ([`ArmResult`]), other ([`ArmResult`]): The arms.
-        column ([`Column`]): The column.
     """
     import numpy as np
 

@@ -1,7 +1,5 @@
 """Results as a picture."""
 
-from __future__ import annotations
-
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -27,12 +25,10 @@ def draw_table(result: TableResult, path: str | Path) -> bool:
     if not columns:
         return False
 
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     size = (6.4, 4.2) if result.x else (2.6 + 2.8 * len(columns), 1.4 + 0.32 * len(result.arms))
     figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
     (_draw_lines if result.x else _draw_bars)(figure, result, columns)
     quick = " (quick: only to see it run)" if result.budget == "quick" else ""
     figure.suptitle(f"{result.title}, budget {result.budget}{quick}", fontsize="medium")

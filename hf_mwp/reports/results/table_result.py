@@ -1,13 +1,11 @@
 """The results of a table, all that its Markdown and its picture are made of."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ...runs.recipes.recipe import caution
 from ...store.files import write_whole
@@ -21,41 +19,26 @@ VERSION = 1
 
 @dataclass
 class TableResult:
-    """
-    The results of a table.
+    """The results of a table; title, paper and note are those of its file."""
 
-    Args:
-        table (`str`): Name of the table.
-        title, paper, note (`str`): As in its file.
-        budget (`str`): Budget of the recipe.
-        seeds (`list[int]`): Seeds of each arm.
-        columns (`list[dict]`): `name`, `title`, `unit`, and `missing`: why a column is empty,
-            `part_of`: the column that it is pooled in, `metric`: what is made of its examples,
-            `optional`: it is told, and not compared.
-        arms (`list[ArmResult]`): The rows.
-        x (`str`): The variable of a sweep; empty if the table is none.
-        compare_with (`str`): The arm that the others are compared with; empty if there is none.
-        data (`str`): Data set and how much of it.
-        changes (`dict[str, Any]`): What was changed from the command line.
-        environment (`dict[str, Any]`): Versions of libraries, machine, revision, time.
-    """
-
-    table: str
+    table: str  # its name
     title: str
     paper: str
     note: str
-    budget: str
-    seeds: list[int]
+    budget: str  # of the recipe
+    seeds: list[int]  # of each arm
+    # `name`, `title`, `unit`, and `missing`: why a column is empty, `part_of`: the column that it is pooled in,
+    # `metric`: what is made of its examples, `optional`: it is told, and not compared.
     columns: list[dict[str, Any]]
-    arms: list[ArmResult]
-    data: str = ""
-    x: str = ""
-    compare_with: str = ""
-    changes: dict[str, Any] = field(default_factory=dict)
-    environment: dict[str, Any] = field(default_factory=dict)
+    arms: list[ArmResult]  # the rows
+    data: str = ""  # data set and how much of it
+    x: str = ""  # the variable of a sweep; empty if the table is none
+    compare_with: str = ""  # the arm that the others are compared with; empty if there is none
+    changes: dict[str, Any] = field(default_factory=dict)  # from the command line
+    environment: dict[str, Any] = field(default_factory=dict)  # versions of libraries, machine, revision, time
 
     @classmethod
-    def load(cls, path: str | Path) -> TableResult:
+    def load(cls, path: str | Path) -> Self:
         """Reads the file that [`save`](TableResult.save) writes; `ReportError` if it is none."""
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"))

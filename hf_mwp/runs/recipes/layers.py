@@ -1,7 +1,5 @@
 """How many layers the models of a recipe have, as far as that is known before they are made."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ...building.student import UNUSED
@@ -17,14 +15,8 @@ STUDENT_LAYERS = 3
 
 def source_layers(stage: Stage, online: bool = False) -> int | None:
     """
-    Layers of the encoder that a stage starts from, before it keeps some of them.
-
-    Args:
-        stage ([`Stage`]): The stage.
-        online (`bool`, *optional*, defaults to `False`): Whether to ask the Hub for models that are not here.
-
-    Returns:
-        `int`, or `None` if that cannot be known.
+    Layers of the encoder that a stage starts from, before it keeps some of them; `None` if that cannot be known.
+    `online` asks the Hub for models that are not here.
     """
     shape = stage.option(Role.SHAPE)
     if shape is not None:

@@ -1,12 +1,10 @@
 """A YAML file of stages that build on each other."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ...option_roles import Role
 from ...store.finished_folder import FinishedFolder
@@ -98,7 +96,7 @@ class Recipe:
             self._add_stage(name, options, ())
 
     @classmethod
-    def from_file(cls, path: str | Path, output_dir: str | Path, base: str | Path | None = None, **kwargs) -> Recipe:
+    def from_file(cls, path: str | Path, output_dir: str | Path, base: str | Path | None = None, **kwargs) -> Self:
         """Reads a recipe, see [`read_recipe`]; `kwargs` are those of the class."""
         return cls(read_recipe(path, base), output_dir, source=str(path), **kwargs)
 

@@ -1,7 +1,5 @@
 """Reading the YAML files of recipes and tables, as OmegaConf reads them."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -52,11 +50,7 @@ def _read_merged(path: Path, above: tuple[Path, ...], other_base: str | Path | N
     base = _read_merged(path.parent / str(content["base"]), (*above, path.resolve()))
     if not isinstance(base, Mapping) or not base.keys() & set(KEYS):
         raise RecipeError(f"{path}: its `base` {content['base']} is no recipe.")
-    return merge_recipes(base, {key: value for key, value in content.items() if key != "base"})
-
-
-def merge_recipes(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """A recipe's content with another one over it; an option that is a mapping or a list is replaced as a whole."""
+    own = {key: value for key, value in content.items() if key != "base"}
     return {**base, **{key: _merged(base.get(key), value, MERGED.get(key, 0)) for key, value in own.items()}}
 
 

@@ -1,7 +1,5 @@
 """A recipe from its file to the results of its stages."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import sys
@@ -33,20 +31,15 @@ def run_recipe(
     base: str | Path | None = None,
 ) -> list[StageResult]:
     """
-    Runs what is not there yet of a recipe, see [`Recipe`].
+    Runs what is not there yet of a recipe; what is not named here is as [`Recipe`] and [`Recipe.run`] take it.
 
     Args:
         path (`str` or `Path`): The YAML file.
         output_dir (`str` or `Path`, *optional*): Folder of the stages; `runs/` and the file's name by default.
-        budget (`str`, *optional*), changes (`Mapping` or a sequence of such, *optional*), launch (`str`, *optional*):
-            As [`Recipe`] takes them.
-        targets (`Sequence[str]`, *optional*): Stages that are wanted; those of the file by default.
-        commands (`Mapping[str, Callable]`, *optional*):
-            By name, functions that take arguments as the command line gives them. By default each stage is a process
-            of its own, `python -m hf_mwp COMMAND`.
+        commands (`Mapping[str, Callable]`, *optional*): By default each stage is a process of its own,
+            `python -m hf_mwp COMMAND`.
         check (`Callable`, *optional*): Called with each stage before the first one is run; raises if one is wrong.
         on_plan (`Callable`, *optional*): Called with the recipe and the stages that are wanted, before they are run.
-        on_stage (`Callable`, *optional*): Called before each stage with it, its number from 1, and their count.
         dry_run (`bool`, *optional*, defaults to `False`): Run nothing.
         base (`str` or `Path`, *optional*): A recipe that takes the place of the file's `base`.
 

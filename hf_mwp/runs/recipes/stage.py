@@ -21,21 +21,13 @@ OPTIONS = "stage.yaml"
 
 @dataclass(frozen=True)
 class StageResult:
-    """
-    What became of a stage.
-
-    Attributes:
-        stage ([`Stage`]): The stage.
-        seconds (`float`): Wall time of the start that came to its end, and of those before it up to the checkpoints
-            that were gone on from.
-        skipped (`bool`): Whether it was there already.
-        metrics (`dict`): What its `metrics.json` holds; empty without one.
-    """
+    """What became of a stage."""
 
     stage: Stage
+    # Wall time of the start that came to its end, and of those before it up to the checkpoints that were gone on from.
     seconds: float
-    skipped: bool
-    metrics: dict[str, Any]
+    skipped: bool  # it was there already
+    metrics: dict[str, Any]  # what its `metrics.json` holds; empty without one
 
     @property
     def headline(self) -> str:
@@ -69,24 +61,14 @@ class StageResult:
 
 @dataclass(frozen=True)
 class Stage:
-    """
-    A command of `hf-mwp`, its options, and a [`FinishedFolder`] named after both.
+    """A command of `hf-mwp`, its options, and a [`FinishedFolder`] named after both."""
 
-    Args:
-        name (`str`): Name within the recipe.
-        command (`str`): The command.
-        options (`dict`): Its options as its YAML file has them; other stages stand in them as their folders.
-        inputs (`tuple[Stage, ...]`): The stages whose folders are among the options.
-        fingerprint (`str`): Changes with everything that the result depends on; see [`fingerprint`].
-        folder (`Path`): The folder that the command fills.
-    """
-
-    name: str
+    name: str  # within the recipe
     command: str
-    options: Mapping[str, Any]
-    inputs: tuple[Stage, ...] = ()
-    fingerprint: str = ""
-    folder: Path = field(default_factory=Path)
+    options: Mapping[str, Any]  # as its YAML file has them; other stages stand in them as their folders
+    inputs: tuple[Stage, ...] = ()  # the stages whose folders are among the options
+    fingerprint: str = ""  # changes with everything that the result depends on; see [`stage_fingerprint`]
+    folder: Path = field(default_factory=Path)  # that the command fills
 
     @property
     def finished(self) -> FinishedFolder:
@@ -120,10 +102,8 @@ class Stage:
     def run(self, commands: Mapping[str, Callable[[list[str]], int]]) -> StageResult:
         """
         Runs the command unless the folder holds its result already; goes on from the last checkpoint if there is one.
-        If another run is busy with this stage, waits for it and takes its result.
-
-        Args:
-            commands (`Mapping[str, Callable]`): Functions that take arguments as the command line gives them.
+        If another run is busy with this stage, waits for it and takes its result. Commands are functions that take
+        arguments as the command line gives them.
         """
         folder = self.finished
 

@@ -1,13 +1,12 @@
 """Whether what the options of a stage name is there, before the first stage is run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ...building.encoder import parse_layers
-from ...building.model_sources import check_folder, check_solver_folder, check_tokenizer, is_path
+from ...building.model_sources import check_folder, check_tokenizer, is_path
 from ...option_checks import as_list
 from ...option_roles import Role
 from ...tasks.pretraining_corpus import NO_TAGGER
@@ -18,20 +17,18 @@ from .stage import Stage
 from .stage_fingerprint import SOURCES, is_made, locate_source
 
 
-MODEL_CHECKS = {Role.ENCODER: check_folder, Role.SOLVER: check_solver_folder, Role.TOKENIZER: check_tokenizer}
+MODEL_CHECKS = {
+    Role.ENCODER: check_folder,
+    Role.SOLVER: partial(check_folder, solver=True),
+    Role.TOKENIZER: check_tokenizer,
+}
 
 
 def check_stage_options(stage: Stage, values: Mapping[str, Any]) -> None:
     """
     Looks for the local models, data sets, files and taggers that a stage names and that no other stage makes, and
-    whether the layers that it names are among those of its models, as far as that is known.
-
-    Args:
-        stage ([`Stage`]): The stage.
-        values (`Mapping[str, Any]`): Its options with the defaults of its command.
-
-    Raises:
-        UsageError: names the stage and the option.
+    whether the layers that it names are among those of its models, as far as that is known. `values` are its options
+    with the defaults of its command; `UsageError` names the stage and the option.
     """
     inputs = [str(each.folder) for each in stage.inputs]
     has_task = names_task(stage.command, values)
@@ -55,8 +52,7 @@ def _check_data(stage: Stage, values: Mapping[str, Any], inputs: list[str]) -> N
     from ...problems.tagging.pos_tagger import split_tagger
 
     for name in options_with(stage.command, SOURCES):
-        sources = values.get(name) or ()
-        for source in [sources] if isinstance(sources, str) else sources:
+        for source in as_list(values.get(name)):
             try:
                 place = locate_source(stage.command, name, source, values, inputs)
                 if place is not None and options_of(stage.command)[name].role & Role.TEXTS:

@@ -1,7 +1,5 @@
 """What the result of a stage depends on, in one number."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -24,15 +22,8 @@ def fingerprint(command: str, options: Mapping[str, Any], inputs: Mapping[str, s
     """
     Digest of what a stage's result depends on: the command, its options (but for the places of caches, and what is
     told of a run), the stages it builds on, the contents of the data sets and of the local files and folders that its
-    options name, and the version of this package.
-
-    Args:
-        command (`str`): The command.
-        options (`Mapping[str, Any]`): Its options.
-        inputs (`Mapping[str, str]`): Fingerprints of the stages it builds on, by the text that stands for their
-            folders among the options.
-        launch (`str`, *optional*): The program that starts it if it trains: in two processes a step has twice as many
-            examples.
+    options name, the version of this package, and the program that launches it if it trains: in two processes a step
+    has twice as many examples. `inputs` are the fingerprints of the stages, by the text that stands for their folders.
     """
 
     def described(value: Any) -> Any:

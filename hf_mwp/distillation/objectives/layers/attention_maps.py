@@ -1,7 +1,5 @@
 """Attention matrices, layer by layer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +23,7 @@ class AttentionMaps(HeadObjective):
 
     options = {"output_hidden_states": True, "output_attentions": True}
     cacheable = False
+    kinds = ("attention",)
     _keep = staticmethod(keep_maps)
 
     def __init__(self, loss: nn.Module | None = None, name: str = "attention", **kwargs) -> None:
@@ -40,11 +39,3 @@ class AttentionMaps(HeadObjective):
                 )
         # Finds numbers of heads that differ.
         self.losses(student, teacher, inputs)
-
-    def _names(self, pair: tuple[int, int]) -> tuple[list[str], list[str]]:
-        if 0 in pair:
-            raise ValueError(
-                f"The layer mapping {list(pair)} names an embedding output, which has no attention: pairs of "
-                "attention matrices are counted from 1."
-            )
-        return tuple([f"attention_{layer}"] for layer in pair)

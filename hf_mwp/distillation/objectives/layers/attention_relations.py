@@ -1,7 +1,5 @@
 """Relations between queries, between keys and between values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -65,14 +63,6 @@ class AttentionRelations(HeadObjective):
         with torch.no_grad():
             # Finds widths that cannot be cut.
             self.losses(*found, inputs)
-
-    def _names(self, pair: tuple[int, int]) -> tuple[list[str], list[str]]:
-        if 0 in pair:
-            raise ValueError(
-                f"The layer mapping {list(pair)} names an embedding output, which has no queries, keys or values: "
-                "pairs of layers are counted from 1 here."
-            )
-        return tuple([f"{kind}_{layer}" for kind in self.kinds] for layer in pair)
 
     def _of_student(self, student: Features, name: str) -> Tensor:
         vectors = super()._of_student(student, name)

@@ -1,7 +1,5 @@
 """Relations of tokens to each other, and of a token's layers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,8 +1,6 @@
 """What objectives on attention heads share."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -15,10 +13,11 @@ from .layer_objective import LayerObjective
 class HeadObjective(LayerObjective):
     """
     An objective on heads: those that are pruned while the student learns, or were before, take no part, and the others
-    are compared with their own counterparts in the teacher. A derived class says how some heads are taken out of what
-    it reads (`_keep`).
+    are compared with their own counterparts in the teacher. A derived class says what it reads of a layer (`kinds`),
+    and how some heads are taken out of that (`_keep`).
     """
 
+    kinds: Sequence[str]
     _keep: Callable[[Tensor, SurvivingHeads | None], Tensor]
 
     def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
@@ -49,9 +48,14 @@ class HeadObjective(LayerObjective):
                 parts[part] = self._compare_kept(*kept, mask)
         return parts
 
+    def _names(self, pair: tuple[int, int]) -> tuple[list[str], list[str]]:
+        if 0 in pair:
+            raise ValueError(
+                f"The layer mapping {list(pair)} names an embedding output, which has no attention, and so no "
+                "queries, keys or values: pairs of layers are counted from 1 here."
+            )
+        return tuple([f"{kind}_{layer}" for kind in self.kinds] for layer in pair)
+
     def _compare_kept(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor | None) -> Tensor:
         """As `_compare`, of what some heads were taken out of."""
         return self._compare(ours, theirs, mask)
-
-
-__all__ = ["HeadObjective"]

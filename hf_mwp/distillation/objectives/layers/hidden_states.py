@@ -1,7 +1,5 @@
 """Hidden states, layer by layer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

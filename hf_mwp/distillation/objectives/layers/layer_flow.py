@@ -1,7 +1,5 @@
 """The flow from layer to layer."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from ....losses import FSPLoss

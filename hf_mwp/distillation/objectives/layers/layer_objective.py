@@ -1,7 +1,5 @@
 """What objectives on layers share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The first token's states of several layers."""
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 
 from ....losses import PKDLoss

@@ -1,7 +1,5 @@
 """The teacher's probabilities, the right class apart from the others."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

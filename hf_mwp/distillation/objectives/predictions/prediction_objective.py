@@ -1,7 +1,5 @@
 """What objectives on predictions share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

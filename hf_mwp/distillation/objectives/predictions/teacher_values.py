@@ -1,7 +1,5 @@
 """The teacher's outputs as they are."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

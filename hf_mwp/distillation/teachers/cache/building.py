@@ -1,7 +1,5 @@
 """Asks a teacher about the rows that a cache lacks."""
 
-from __future__ import annotations
-
 import errno
 import shutil
 from collections.abc import Callable, Mapping, Sequence

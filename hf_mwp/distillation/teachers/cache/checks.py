@@ -1,7 +1,5 @@
 """Whether a teacher's outputs can be cached at all, found out before hours are spent."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager

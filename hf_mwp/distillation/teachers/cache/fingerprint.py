@@ -1,11 +1,8 @@
 """What makes a teacher's outputs what they are, as hashes."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import inspect
-import json
 from array import array
 from collections.abc import Mapping
 from types import CodeType, FunctionType, ModuleType
@@ -16,6 +13,7 @@ import torch
 from torch import nn
 
 from ....data.batches.mwp_processor import tokenizer_settings
+from ....store.finished_folder import digest_of
 
 
 # Fields of a config that say where a model came from and not what it computes.
@@ -27,18 +25,12 @@ PLAIN = (bytes, complex, slice, range, torch.dtype, torch.device)  # told apart 
 CONSTANTS = (bool, int, float, str, list, tuple, set, frozenset, Mapping, np.ndarray, np.generic, torch.Tensor, *PLAIN)
 
 
-def fingerprint(parts: Mapping[str, Any]) -> str:
-    """Hash, 32 hexadecimal digits, of something that JSON can hold."""
-    text = json.dumps(parts, sort_keys=True, ensure_ascii=False, default=str)
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-
-
 def hash_model(model: nn.Module) -> str:
     """Hash of a model's class, config, parameters and buffers; about a second for a gigabyte."""
     digest = hashlib.blake2b(digest_size=16)
     config = getattr(model, "config", None)
     fields = config.to_dict() if hasattr(config, "to_dict") else {}
-    digest.update(fingerprint({"class": _name(type(model)), "config": _without(fields)}).encode())
+    digest.update(digest_of({"class": _name(type(model)), "config": _without(fields)}).encode())
     for name, value in sorted({**dict(model.named_parameters()), **dict(model.named_buffers())}.items()):
         digest.update(f"{name} {value.dtype} {tuple(value.shape)} ".encode())
         digest.update(_content(value))
@@ -68,7 +60,7 @@ def hash_processing(processing: Any) -> str | None:
         parts["tokenizer"] = tokenizer_settings(tokenizer)
     if tokenizer is not processing:
         parts["settings"] = _settings(processing, 1)
-    return fingerprint(parts)
+    return digest_of(parts)
 
 
 def describe_collator(collator: Any) -> Any:
@@ -88,7 +80,7 @@ def _describe(value: Any, depth: int) -> Any:
     if isinstance(value, functools.partial):
         return ["partial", *(_describe(each, depth) for each in (value.func, value.args, value.keywords))]
     if isinstance(value, FunctionType):
-        return [_name(value), fingerprint(_function_parts(value, depth))]
+        return [_name(value), digest_of(_function_parts(value, depth))]
     if inspect.ismethod(value):
         return [_describe(value.__func__, depth), _describe(value.__self__, min(depth, 1))]
     if isinstance(value, type) or inspect.isroutine(value):
@@ -115,7 +107,7 @@ def _describe(value: Any, depth: int) -> Any:
         return _name(type(value))
     inner = max(depth - 1, 0)
     parts = [hash_processing(value)] if has_tokenizer else [_name(type(value)), _settings(value, inner)]
-    return [*parts, fingerprint(_methods(type(value), inner))] if callable(value) else parts
+    return [*parts, digest_of(_methods(type(value), inner))] if callable(value) else parts
 
 
 def _function_parts(function: FunctionType, depth: int) -> dict[str, Any]:

@@ -1,11 +1,9 @@
 """What is kept of a teacher's output, row by row, and how a batch is made of it again."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -13,6 +11,7 @@ from torch import Tensor
 
 from ...features import Features
 from ...label_positions import label_mask, token_mask
+from ..teacher_request import TeacherRequest
 
 
 # Lower scores mean classes that the model forbids; kept as -inf, which fp16 has, and read as `finfo.min`.
@@ -34,42 +33,25 @@ class OutputLayout:
     With `top_k`, a position keeps the scores of the `k` likeliest classes and one more number for all others, which
     share the rest of the probability evenly: at `temperature` the probabilities of the `k` classes, and that of the
     others together, are the teacher's own.
-
-    Args:
-        states (`dict[str, int]`): Width by name, see [`~distillation.features.Features`].
-        logits (`str`, *optional*):
-            `"classes"`: one vector per row; `"positions"`: one per labelled position; `"nodes"`: as `"positions"`,
-            with columns for the row's own numbers; `None`: no logits.
-        columns (`int`): Classes; of a solver, its operators and constants.
-        top_k (`int`, *optional*): Classes kept per position; all if `None`.
-        temperature (`float`): At which `top_k` is exact.
-        offset (`int`): How many positions before its label a prediction stands, see [`label_offset`].
     """
 
-    states: Mapping[str, int] = field(default_factory=dict)
+    states: Mapping[str, int] = field(default_factory=dict)  # width by name, see [`~distillation.features.Features`]
+    # CLASSES: a vector per row; POSITIONS: one per labelled position; NODES: as these, with columns for the row's own
+    # numbers; `None`: no logits.
     logits: str | None = None
-    columns: int = 0
-    top_k: int | None = None
-    temperature: float = 1.0
-    offset: int = 0
+    columns: int = 0  # classes; of a solver, its operators and constants
+    top_k: int | None = None  # classes kept per position; all if `None`
+    temperature: float = 1.0  # at which `top_k` is exact
+    offset: int = 0  # how many positions before its label a prediction stands, see [`label_offset`]
 
     @classmethod
-    def of(
-        cls,
-        output: Features,
-        names: Sequence[str],
-        uses_logits: bool,
-        num_symbols: int | None = None,
-        top_k: int | None = None,
-        temperature: float = 1.0,
-        offset: int = 0,
-    ) -> OutputLayout:
+    def of(cls, output: Features, request: TeacherRequest, num_symbols: int | None = None) -> Self:
         """
-        The layout for outputs like a given one: states by their names, and logits; `num_symbols` are the operators and
-        constants of a solver. Raises `ValueError` if logits are not scores of a row or of its positions.
+        The layout for what is asked of outputs like a given one; `num_symbols` are the operators and constants of a
+        solver. Raises `ValueError` if logits are not scores of a row or of its positions.
         """
-        layout = cls(states={name: output[name].shape[-1] for name in names})
-        if not uses_logits:
+        layout = cls(states={name: output[name].shape[-1] for name in request.states})
+        if not request.logits:
             return layout
         logits = output["logits"]
         if logits.dim() not in (2, 3):
@@ -80,9 +62,10 @@ class OutputLayout:
         if num_symbols is not None:
             return replace(layout, logits=NODES, columns=num_symbols)
         kind = CLASSES if logits.dim() == 2 else POSITIONS
-        layout = replace(layout, logits=kind, columns=logits.shape[-1], offset=offset)
-        keeps_all = top_k is None or top_k >= layout.columns
-        return layout if keeps_all else replace(layout, top_k=top_k, temperature=temperature)
+        layout = replace(layout, logits=kind, columns=logits.shape[-1], offset=request.offset)
+        if request.top_k is None or request.top_k >= layout.columns:
+            return layout
+        return replace(layout, top_k=request.top_k, temperature=request.temperature or 1.0)
 
     @property
     def names(self) -> list[str]:

@@ -1,7 +1,5 @@
 """Outputs of a frozen teacher on disk."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -22,18 +20,9 @@ class TeacherCache(RowStore):
     """
     What a frozen teacher says to the rows of a data set, so that it has to be asked once and not in every epoch.
 
-    A row is found by its key (see `row_key` in `fingerprint.py`). Numbers are fp16, and fp32 in rows
-    where one is too large for that; they lie without padding in files of some ten megabytes.
-
-    Args:
-        folder (`str` or `Path`), fingerprint (`str`), verify (`bool`, *optional*, defaults to `True`):
-            See [`~store.RowStore`].
-
-    Attributes:
-        layout ([`OutputLayout`]): What is kept of a row; `None` while there is none.
-
-    Raises:
-        CacheError: the folder belongs to another cache, or its manifest cannot be read.
+    A row is found by its key (see `row_key` in `fingerprint.py`). Numbers are fp16, and fp32 in rows where one is too
+    large for that; they lie without padding in files of some ten megabytes. Arguments as in [`~store.RowStore`];
+    `CacheError` if the folder belongs to another cache, or its manifest cannot be read.
     """
 
     made_by = "another teacher, data or collation"
@@ -41,6 +30,7 @@ class TeacherCache(RowStore):
 
     @property
     def layout(self) -> OutputLayout | None:
+        """What is kept of a row; `None` while there is none."""
         return OutputLayout(**self.about["layout"]) if self.about else None
 
     def read(self, keys: Sequence[bytes]) -> list[dict[str, np.ndarray]]:

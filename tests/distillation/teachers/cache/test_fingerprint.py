@@ -12,11 +12,11 @@ from transformers import BertJapaneseTokenizer, BertTokenizer, DataCollatorForLa
 from hf_mwp.data.batches.mwp_collator import MwpCollator
 from hf_mwp.distillation.teachers.cache.fingerprint import (
     describe_collator,
-    fingerprint,
     hash_model,
     hash_processing,
     row_key,
 )
+from hf_mwp.store.finished_folder import digest_of
 from tests.tiny import tiny_classifier, tiny_processor, tiny_solver, tiny_tokenizer
 
 
@@ -74,7 +74,7 @@ def test_tokenizers_of_one_vocabulary_are_told_apart_by_what_they_do(tmp_path):
 def test_collators_are_told_apart_by_what_they_do():
     tokenizer = tiny_tokenizer()
     padding = [DataCollatorWithPadding(tokenizer, pad_to_multiple_of=n) for n in (8, 16, 8)]
-    known = [fingerprint({"collator": describe_collator(each)}) for each in padding]
+    known = [digest_of({"collator": describe_collator(each)}) for each in padding]
     assert known[0] == known[2] != known[1]
     masking = [DataCollatorForLanguageModeling(tokenizer, mlm_probability=p) for p in (0.15, 0.2)]
     assert describe_collator(masking[0]) != describe_collator(masking[1])
@@ -150,7 +150,7 @@ def described(name, old=None, new=None):
     assert old is None or old in FUNCTIONS
     module = {"__name__": "collators"}
     exec(FUNCTIONS if old is None else FUNCTIONS.replace(old, new), module)
-    return fingerprint({"collator": describe_collator(module[name])})
+    return digest_of({"collator": describe_collator(module[name])})
 
 
 @pytest.mark.parametrize(

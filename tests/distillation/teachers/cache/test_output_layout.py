@@ -5,6 +5,7 @@ import torch
 from transformers.modeling_outputs import MaskedLMOutput, SequenceClassifierOutput
 
 from hf_mwp.distillation.features import Features
+from hf_mwp.distillation.teachers import TeacherRequest
 from hf_mwp.distillation.teachers.cache.output_layout import OutputLayout
 
 
@@ -26,7 +27,7 @@ def test_states_come_back_where_tokens_are():
     states = torch.arange(24.0).view(2, 3, 4)
     output = MaskedLMOutput(hidden_states=(states, states + 100, states + 200))
     mask = torch.tensor([[1, 1, 0], [1, 1, 1]])
-    layout = OutputLayout.of(Features(output), ["hidden_0", "hidden_2"], uses_logits=False)
+    layout = OutputLayout.of(Features(output), TeacherRequest(("hidden_0", "hidden_2")))
     assert layout.states == {"hidden_0": 4, "hidden_2": 4} and layout.names == ["hidden_0", "hidden_2"]
     back = through(layout, output, {"attention_mask": mask})
     assert back.keys() == {"hidden_0", "hidden_2"}
@@ -41,13 +42,13 @@ def test_states_come_back_where_tokens_are():
 def test_logits_of_rows_and_of_labelled_positions():
     logits = torch.tensor([[0.5, -1.25, 3.0], [1.0, 2.0, -4.0]])
     output = SequenceClassifierOutput(logits=logits)
-    layout = OutputLayout.of(Features(output), [], uses_logits=True)
+    layout = OutputLayout.of(Features(output), TeacherRequest(("logits",)))
     back = through(layout, output, {"labels": torch.tensor([0, 2])})
     assert torch.equal(back["logits"], logits)
 
     labels = torch.tensor([[-100, 3, -100], [2, -100, 4]])
     output = MaskedLMOutput(logits=torch.arange(30.0).view(2, 3, 5))
-    layout = OutputLayout.of(Features(output), [], uses_logits=True)
+    layout = OutputLayout.of(Features(output), TeacherRequest(("logits",)))
     packed = layout.pack(Features(output), {"labels": labels})
     assert [row["logits"].shape for row in packed] == [(1, 5), (2, 5)] and nbytes(packed[0]) == 10
     back = through(layout, output, {"labels": labels})
@@ -57,7 +58,7 @@ def test_logits_of_rows_and_of_labelled_positions():
     with pytest.raises(ValueError, match="collator is not the one"):
         through(layout, output, {"labels": labels}, labels=torch.tensor([[1, 1, 1], [1, -100, 1]]))
     with pytest.raises(ValueError, match="only scores of a row"):
-        OutputLayout.of(Features(MaskedLMOutput(logits=torch.zeros(1, 2, 3, 4))), [], uses_logits=True)
+        OutputLayout.of(Features(MaskedLMOutput(logits=torch.zeros(1, 2, 3, 4))), TeacherRequest(("logits",)))
 
 
 def test_numbers_that_a_problem_lacks_are_forbidden():
@@ -67,7 +68,7 @@ def test_numbers_that_a_problem_lacks_are_forbidden():
         "labels": torch.tensor([[0, 1], [1, -100]]),
         "number_positions": torch.tensor([[4, -1, -1], [2, -1, 3]]),
     }
-    layout = OutputLayout.of(Features(MaskedLMOutput(logits=logits)), [], uses_logits=True, num_symbols=2)
+    layout = OutputLayout.of(Features(MaskedLMOutput(logits=logits)), TeacherRequest(("logits",)), num_symbols=2)
     packed = layout.pack(MaskedLMOutput(logits=logits), inputs)
     assert [row["logits"].shape[1] for row in packed] == [3, 5]
     assert torch.equal(through(layout, MaskedLMOutput(logits=logits), inputs)["logits"], logits)
@@ -78,7 +79,7 @@ def test_numbers_that_a_problem_lacks_are_forbidden():
 
 def test_rows_beyond_fp16_are_kept_in_fp32():
     states = torch.tensor([[[1.0, 2.0]], [[70000.123, -3.0]], [[0.1, 65504.0]]])
-    layout = OutputLayout.of(Features(MaskedLMOutput(hidden_states=(states,))), ["hidden_0"], uses_logits=False)
+    layout = OutputLayout.of(Features(MaskedLMOutput(hidden_states=(states,))), TeacherRequest(("hidden_0",)))
     packed = layout.pack(Features(MaskedLMOutput(hidden_states=(states,))), {})
     assert [row["hidden_0"].dtype.name for row in packed] == ["float16", "float32", "float16"]
     assert nbytes(packed[1]) == 8
@@ -95,7 +96,7 @@ def test_rows_beyond_fp16_are_kept_in_fp32():
 def test_the_likeliest_classes_and_the_rest_keep_their_probabilities(temperature):
     torch.manual_seed(0)
     output = MaskedLMOutput(logits=3 * torch.randn(2, 3, 50))
-    layout = OutputLayout.of(Features(output), [], True, top_k=4, temperature=temperature)
+    layout = OutputLayout.of(Features(output), TeacherRequest(("logits",), top_k=4, temperature=temperature))
     packed = layout.pack(Features(output), {})
     assert nbytes(packed[0]) == 3 * (5 * 2 + 4 * 4)
     back = through(layout, output, {})["logits"]
@@ -107,12 +108,12 @@ def test_the_likeliest_classes_and_the_rest_keep_their_probabilities(temperature
     # Spread evenly.
     torch.testing.assert_close(rest.amax(-1), rest.sum(-1) / 46)
     # Nothing is left out where there are not more classes.
-    assert OutputLayout.of(Features(output), [], True, top_k=50).top_k is None
+    assert OutputLayout.of(Features(output), TeacherRequest(("logits",), top_k=50)).top_k is None
 
 
 def test_numbers_come_in_the_students_dtype():
     output = SequenceClassifierOutput(logits=torch.tensor([[0.1, 0.2]]))
-    layout = OutputLayout.of(Features(output), [], uses_logits=True)
+    layout = OutputLayout.of(Features(output), TeacherRequest(("logits",)))
     parts = layout.assemble(layout.pack(Features(output), {}), {})
     assert parts["logits"].dtype == torch.float16
     assert layout.restore(parts, torch.float16)["logits"].dtype == torch.float16
