@@ -29,7 +29,13 @@ class AdditiveScorer(nn.Module):
     def forward(self, query: Tensor, projected_keys: Tensor) -> Tensor:
         """Scores `(..., candidates)` of queries `(..., query_size)` and projected keys `(..., candidates, hidden)`.
 
-        The leading dimensions broadcast, so that all beams of a problem share its keys.
+        The leading dimensions broadcast.
         """
-        hidden = (projected_keys + self.query(query).unsqueeze(-2)).tanh_()
-        return torch.matmul(hidden, self.score.weight[0])
+        return self._score(projected_keys + self.query(query).unsqueeze(-2))
+
+    def score_rows(self, query: Tensor, projected_keys: Tensor, problems: Tensor) -> Tensor:
+        """Scores `(rows, candidates)` of queries `(rows, query_size)`, each with the keys of its problem."""
+        return self._score(projected_keys.index_select(0, problems).add_(self.query(query).unsqueeze(-2)))
+
+    def _score(self, hidden: Tensor) -> Tensor:
+        return torch.matmul(hidden.tanh_(), self.score.weight[0])

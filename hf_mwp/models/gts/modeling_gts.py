@@ -161,10 +161,15 @@ class GTSDecoder(GTSPreTrainedModel):
             root=root,
         )
 
-    def context(self, goal: Tensor, memory: DecoderMemory) -> Tensor:
-        """Contexts `(B, n, H)` of goals `(B, n, H)` (section 3.3, equation 4)."""
-        scores = self.attention(self.dropout(goal), memory.keys.unsqueeze(1))
-        return _attend(scores, memory.padding.unsqueeze(1)) @ memory.states
+    def context(self, goal: Tensor, memory: DecoderMemory, rows: Tensor) -> Tensor:
+        """Contexts `(B, n, H)` of goals `(B, n, H)` (section 3.3, equation 4) in some of the `B * n` rows; zeros in
+        the others."""
+        batch, count, _ = goal.shape
+        problems = rows // count
+        scores = self.attention.score_rows(self.dropout(goal.flatten(0, 1)[rows]), memory.keys, problems)
+        weights = _attend(scores, memory.padding.index_select(0, problems))
+        weights = weights.new_zeros(batch * count, weights.shape[-1]).index_copy(0, rows, weights)
+        return weights.view(batch, count, -1) @ memory.states
 
     def symbol_scores(self, state: Tensor, candidate_keys: Tensor, missing: Tensor) -> Tensor:
         """Scores `(..., symbols)` of `state = [goal ; context]`; the smallest finite number for missing ones."""

@@ -74,10 +74,14 @@ class _TreeSearch:
         decoder, memory = self.decoder, self.memory
         batch, beams = self.scores.shape
         goal = self.goal.view(batch, beams, -1)
-        context = decoder.context(goal, memory)
-        state = torch.cat([goal, context], -1)
-        logits = decoder.symbol_scores(state, memory.candidate_keys.unsqueeze(1), memory.missing.unsqueeze(1))
-        parent, symbol = self._choose(logits.float().log_softmax(-1))
+        # Nothing is computed of complete beams: of twenty nearly half of the rows.
+        going = (~self.complete).flatten().nonzero().squeeze(1)
+        context = decoder.context(goal, memory, going)
+        state, problems = torch.cat([goal, context], -1).flatten(0, 1)[going], going // beams
+        keys, missing = (part.index_select(0, problems) for part in (memory.candidate_keys, memory.missing))
+        log_probs = decoder.symbol_scores(state, keys, missing).float().log_softmax(-1)
+        all_rows = log_probs.new_zeros(batch * beams, log_probs.shape[-1]).index_copy(0, going, log_probs)
+        parent, symbol = self._choose(all_rows.view(batch, beams, -1))
 
         rows = (parent + torch.arange(batch, device=parent.device).unsqueeze(1) * beams).flatten()
         beams = parent.shape[1]
