@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # Dropouts of layers in the configurations of BERT and its like, and of DistilBERT.
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
 # How many problems a projection is fitted to, and how many of them are encoded at a time.
-SAMPLE_SIZE, SAMPLE_BATCH = 1000, 64
+SAMPLE_SIZE, SAMPLE_BATCH = 1000, 32
 
 
 @dataclass
