@@ -111,7 +111,7 @@ class StarkArguments:
 
 
 @dataclass
-class LabelArguments(SearchOptions):
+class LabelArguments(RankedSearchOptions):
     """Options of `hf-mwp label`."""
 
     problems: list[str] = option(
@@ -125,13 +125,20 @@ class LabelArguments(SearchOptions):
     )
     num_beams: int = option(5, "Trees tried for each problem.")
     min_probability: float = option(0.0, "Least probability of a tree.")
+    surest_share: float = option(
+        0.0,
+        "Share of the problems without an answer that get the solver's own, those that it is the surest of; "
+        "--rerank chooses it.",
+    )
     overwrite: bool = option(False, "Replace the labelled.jsonl that is in the folder.", Role.LAUNCH)
 
     def __post_init__(self):
         if not self.problems or self.output_dir is None:
             raise ValueError("`problems` and `output_dir` must be given.")
         super().__post_init__()
-        check_share(self, "min_probability")
+        check_share(self, "min_probability", "surest_share")
+        if (self.rerank or self.reranker is not None) and not self.surest_share:
+            raise ValueError("`rerank` is for problems without an answer: give `surest_share`, too.")
 
 
 @dataclass

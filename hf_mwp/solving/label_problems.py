@@ -1,10 +1,10 @@
-"""Equations for problems that have an answer and no equation."""
+"""Equations for problems that have none, with an answer or without."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from .solver_prediction import SolverPrediction
 if TYPE_CHECKING:
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models import MwpSolver
+    from .plausibility import PlausibilityReranker
 
 # Problems that a kill can lose.
 AT_ONCE = 1024
@@ -33,6 +34,8 @@ FATES = {
     "excluded": "the masked text stands in an excluded set",
     "duplicate": "the masked text was there before",
     "no answer": "there is not one answer that can be read, or no number in the text",
+    "surest": "no answer is given, and that of the solver is among the surest",
+    "unsure": "no answer is given, and that of the solver is not among the surest",
 }
 
 
@@ -43,7 +46,8 @@ class LabelledProblems:
 
     Args:
         rows (`list[dict]`): `id`, `text`, `equation`, `answer`, `language`, and of the tree `log_probability` and
-            `rank`, its place among those found, from 0.
+            `rank`, its place among those found, from 0. Without an answer, `confidence`
+            ([`SolverPrediction.confidence`]) in its place.
         fates (`dict[str, int]`): How many problems came to which end of `FATES`.
     """
 
@@ -58,6 +62,8 @@ def label_problems(
     *,
     num_beams: int = 5,
     min_probability: float = 0.0,
+    surest_share: float = 0.0,
+    reranker: PlausibilityReranker | None = None,
     exclude: Iterable[str | Path] = (),
     data_dir: str | Path | None = None,
     batch_size: int = 64,
@@ -67,7 +73,8 @@ def label_problems(
 ) -> LabelledProblems:
     """
     Gives equations to problems that have an answer and no equation (self-training): of the trees that a solver finds,
-    the most probable one whose value is the answer. Each masked text is labelled once.
+    the most probable one whose value is the answer. Problems without an answer get the tree that the solver answers
+    with, if it is one of the surest. Each masked text is labelled once.
 
     Args:
         model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
@@ -76,6 +83,9 @@ def label_problems(
         num_beams (`int`, *optional*, defaults to 5): Trees that are tried for each problem.
         min_probability (`float`, *optional*, defaults to 0.0): Least probability of a tree: a right value of an
             unlikely tree may be chance.
+        surest_share (`float`, *optional*, defaults to 0.0): Of the problems without an answer, the share to label:
+            those whose answer the solver is the surest of.
+        reranker ([`PlausibilityReranker`], *optional*): Chooses the solver's answer to these, and says how sure it is.
         exclude (`Iterable[str]`, *optional*), data_dir (`str`, *optional*): Data sets or files whose texts must not
             occur, whatever their numbers: validation and test sets; and the folder of the data sets, if they are not
             where the loaders look.
@@ -96,12 +106,13 @@ def label_problems(
     ```
     """
     fates = Counter(dict.fromkeys(FATES, 0))
-    asked = _problems_to_label(problems, processor, exclude, data_dir, fates)
+    asked = _problems_to_label(problems, processor, exclude, data_dir, surest_share > 0, fates)
     solver = {"model": hash_model(model), "processor": hash_processing(processor), "num_beams": num_beams}
-    facts = {**solver, "min_probability": min_probability}
+    facts = {**solver, "min_probability": min_probability, "reranker": reranker and asdict(reranker)}
 
     def label(tried: Sequence[MathWordProblem]) -> Iterator[dict[str, Any] | None]:
         options = {"num_beams": num_beams, "top_k": num_beams, "batch_size": batch_size, "progress": progress}
+        options["reranker"] = reranker
         return (_label(each, min_probability) for each in solve_problems(model, processor, tried, **options))
 
     rows: list[dict[str, Any]] = []
@@ -111,8 +122,16 @@ def label_problems(
         done += len(found)
         if tell is not None and len(asked) > AT_ONCE:
             tell(f"{done:,} of {len(asked):,} problems tried, {len(rows):,} labelled")
-    fates["labelled"], fates["not found"] = len(rows), len(asked) - len(rows)
-    return LabelledProblems(rows, dict(fates))
+    without = sum(problem.answer is None for problem in asked)
+    own = [place for place, row in enumerate(rows) if row["answer"] is None]
+    own.sort(key=lambda place: rows[place]["confidence"], reverse=True)
+    unsure = set(own[int(without * surest_share) :])
+    labelled = [row for place, row in enumerate(rows) if place not in unsure]
+    fates["surest"] = sum(row["answer"] is None for row in labelled)
+    fates["unsure"] = without - fates["surest"]
+    fates["labelled"] = len(labelled) - fates["surest"]
+    fates["not found"] = len(asked) - without - fates["labelled"]
+    return LabelledProblems(labelled, dict(fates))
 
 
 def _problems_to_label(
@@ -120,9 +139,13 @@ def _problems_to_label(
     processor: MwpProcessor,
     exclude: Iterable[str | Path],
     data_dir: str | Path | None,
+    unanswered: bool,
     fates: Counter[str],
 ) -> list[MathWordProblem]:
-    """The problems to label, each masked text once, without equations; `fates` takes what became of the others."""
+    """
+    The problems to label, `unanswered` ones too or not, each masked text once, without equations; `fates` takes what
+    became of the others.
+    """
     language = processor.language
     excluded = held_out_digests(tuple(exclude), data_dir)
     seen: set[bytes] = set()
@@ -134,7 +157,8 @@ def _problems_to_label(
             place = f"{row['file']}, line {row['line']}, field language: " if "file" in row else ""
             raise UsageError(f"{place}the text is not in the language of the solver ({language}).")
         key = masked_digest(problem.text, language)
-        if find_answer_fault(problem) is not None or refusal(problem) is not None:
+        no_answer = not unanswered if problem.answer is None else find_answer_fault(problem) is not None
+        if no_answer or refusal(problem) is not None:
             fates["no answer"] += 1
         elif loose_digest(problem.text) in excluded:
             fates["excluded"] += 1
@@ -150,12 +174,16 @@ def _problems_to_label(
 
 
 def _label(prediction: SolverPrediction, min_probability: float) -> dict[str, Any] | None:
-    """The row of a problem whose answer a tree has."""
+    """The row of a problem whose answer a tree has, or to which the solver has an answer, where none is given."""
     problem = prediction.problem
+    own = problem.answer is None
     for rank, (expression, log_probability) in enumerate(prediction.beam.trees):
-        right = score_prediction(problem, expression).answer_correct
+        if own:
+            right = expression == prediction.expression and prediction.score.value is not None
+        else:
+            right = score_prediction(problem, expression).answer_correct
         if right and exp(log_probability) >= min_probability:
             row = {"id": problem.id, "text": problem.text, "answer": problem.answer, "language": problem.language}
             row |= {"equation": expression.bind(problem.numbers).to_infix(), "log_probability": log_probability}
-            return row | {"rank": rank}
+            return row | {"rank": rank} | ({"confidence": prediction.confidence} if own else {})
     return None

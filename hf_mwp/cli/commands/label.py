@@ -1,4 +1,4 @@
-"""`hf-mwp label`: equations for problems that have an answer and no equation."""
+"""`hf-mwp label`: equations for problems that have none."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def run(argv: list[str]) -> int:
     (args,), values = parse(
         "label",
         "Give equations to problems that have an answer and no equation (self-training): of the trees that a solver "
-        "finds, the most probable one whose value is the answer. labelled.jsonl is training data for --extra_train.",
+        "finds, the most probable one whose value is the answer. Of those without an answer the surest get the "
+        "solver's own (--surest_share). labelled.jsonl is training data for --extra_train.",
         argument_types,
         argv,
     )
@@ -41,13 +42,16 @@ def run(argv: list[str]) -> int:
         # Beside unfinished work, the file is the one that the same run had written when it was killed.
         folder.check_unused(args.overwrite or unfinished.exists(), (path.name,))
         model, processor = load_solver(args.model)
+        reranker, num_beams = args.load_reranker(processor)
         sources = [read_part(source, args.data_dir, language=processor.language)[0] for source in args.problems]
         folder.begin()
         labelled = label_problems(
             model.to(device),
             processor,
             (row for rows in sources for row in rows),
-            **{name: getattr(args, name) for name in ("num_beams", "min_probability", "data_dir", "batch_size")},
+            **{name: getattr(args, name) for name in ("min_probability", "surest_share", "data_dir", "batch_size")},
+            num_beams=num_beams,
+            reranker=reranker,
             exclude=args.exclude or (),
             unfinished=unfinished,
             progress=solving_bar(console),
