@@ -36,6 +36,11 @@ def label(solver_folder, tmp_path, *more):
     return [json.loads(line) for line in (tmp_path / "run" / "labelled.jsonl").read_bytes().splitlines()]
 
 
+def fates(tmp_path):
+    counts = json.loads((tmp_path / "run" / "metrics.json").read_text("utf-8"))["fates"]
+    return {fate: count for fate, count in counts.items() if count}
+
+
 def test_the_first_tree_with_the_right_value_is_the_label(solver_folder, tmp_path, found, capsys):
     value = next(value for value in found[0][1:] if value is not None and value != found[0][0])
     records = [
@@ -53,13 +58,7 @@ def test_the_first_tree_with_the_right_value_is_the_label(solver_folder, tmp_pat
     shown = " ".join(capsys.readouterr().out.split())
     for line in ("1 │ labelled", "1 │ not found", "1 │ duplicate", "3 │ no answer", "0 │ excluded"):
         assert line in shown
-    fates = json.loads((tmp_path / "run" / "metrics.json").read_text("utf-8"))["fates"]
-    assert {fate: count for fate, count in fates.items() if count} == {
-        "labelled": 1,
-        "not found": 1,
-        "duplicate": 1,
-        "no answer": 3,
-    }
+    assert fates(tmp_path) == {"labelled": 1, "not found": 1, "duplicate": 1, "no answer": 3}
     # It is training data: its equation gives its answer.
     (row,) = load_mwp_dataset(tmp_path / "run" / "labelled.jsonl")["train"]
     assert row["answer"] == str(value)
@@ -84,13 +83,7 @@ def test_the_surest_of_the_problems_without_an_answer_get_the_solvers_own(solver
     }
     for row, each in zip(labelled, sorted(surest, key=lambda each: texts.index(each.problem.text)), strict=True):
         assert row["equation"] == each.expression.bind(each.problem.numbers).to_infix() and row["answer"] is None
-    fates = json.loads((tmp_path / "run" / "metrics.json").read_text("utf-8"))["fates"]
-    assert {fate: count for fate, count in fates.items() if count} == {
-        "surest": 2,
-        "unsure": 1,
-        "not found": 1,
-        "duplicate": 1,
-    }
+    assert fates(tmp_path) == {"surest": 2, "unsure": 1, "not found": 1, "duplicate": 1}
     assert len(load_mwp_dataset(tmp_path / "run" / "labelled.jsonl")["train"]) == 2
     assert label(solver_folder, tmp_path, "--overwrite", "--surest_share=0.2", *more) == []
 
