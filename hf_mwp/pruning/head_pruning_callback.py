@@ -48,7 +48,9 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         min_ratio (`float`, *optional*, defaults to 0.0): Share that is pruned at once.
         power (`float`, *optional*, defaults to 1.0): `n` of equation 5; above 1 most heads go late.
         alpha (`float`, *optional*, defaults to 0.5): Of [`CombinedImportance`].
-        importance ([`HeadImportance`], *optional*): Another score, instead of `alpha`.
+        importance ([`HeadImportance`], *optional*):
+            Another score, instead of `alpha`; [`GateGradient`] kept far more of what small models had learned
+            (`examples/results`), and needs batches with labels.
         events (`int`, *optional*, defaults to 10): How often heads are scored and pruned, at equal distances.
         until (`float`, *optional*, defaults to 1.0):
             Share of the steps after which `max_ratio` is reached, so that the model recovers in the rest. The paper's
