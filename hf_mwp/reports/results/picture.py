@@ -42,7 +42,7 @@ def _draw_bars(figure: Any, result: TableResult, columns: list[Column]) -> None:
     panels = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
     for panel, column in zip(panels, columns, strict=True):
         measured = [(place, arm) for place, arm in enumerate(result.arms) if arm.values(column.name)]
-        bars = panel.barh(
+        panel.barh(
             [place for place, _ in measured],
             [arm.mean(column.name) for _, arm in measured],
             xerr=[arm.deviation(column.name) or 0.0 for _, arm in measured] if len(result.seeds) > 1 else None,
@@ -50,16 +50,20 @@ def _draw_bars(figure: Any, result: TableResult, columns: list[Column]) -> None:
             color=MEASURED,
             label="measured",
         )
-        panel.bar_label(bars, fmt="%.1f", padding=2, fontsize="small")
+        # Beside their bars the paper's marks would lie on them.
+        for place, arm in measured:
+            panel.text(122, place, f"{arm.mean(column.name):.1f}", fontsize="small", ha="right", va="center")
         known = [(arm.paper[column.name], place) for place, arm in enumerate(result.arms) if column.name in arm.paper]
         if known:
             panel.plot(*zip(*known, strict=True), "D", color=PAPER, markersize=5, label="paper")
-        panel.set(title=textwrap.fill(f"{column.title}, %", 26), xlim=(0, 100))
+        panel.set(title=textwrap.fill(f"{column.title}, %", 26), xlim=(0, 124), xticks=range(0, 101, 20))
         panel.grid(axis="x", alpha=0.3)
     panels[0].set_yticks(places, [arm.title for arm in result.arms])
     panels[0].invert_yaxis()
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower right", ncols=2, fontsize="small")
+    shown = {
+        label: handle for panel in panels for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(shown.values(), shown, loc="outside lower right", ncols=2, fontsize="small")
 
 
 def _draw_lines(figure: Any, result: TableResult, columns: list[Column]) -> None:
