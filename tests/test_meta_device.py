@@ -34,6 +34,7 @@ from hf_mwp.models import (
     MwpStudentModel,
 )
 from hf_mwp.models.lora import add_lora
+from hf_mwp.models.masked_words import predict_masked_words
 from hf_mwp.pruning import HeadGates, NeuronGates
 from hf_mwp.trainers import DistillationConfig, DistillationTrainer
 from hf_mwp.trainers.pretraining.tagging_loss import TaggingLoss
@@ -107,6 +108,10 @@ MODELS = {
     "pretraining, sparse": lambda: (
         student(MwpStudentForPreTraining, num_pos_tags=3, sparse_prediction=True),
         tokens(labels=MASKED, pos_labels=torch.full((2, 7), 1), masked_positions=torch.tensor([1, 9])),
+    ),
+    "masked words of another encoder": lambda: (
+        predict_masked_words(student(MwpStudentModel)),
+        tokens(labels=torch.full((2, 7), 5)),
     ),
     "classifier": lambda: (
         student(MwpStudentForSequenceClassification, num_labels=3),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..option_roles import Role, option
 from ..usage_error import UsageError
-from .encoder import EncoderArguments, parse_layers, parse_mapping, project_on_problems
+from .encoder import EncoderArguments, keep_layers, parse_layers, parse_mapping, project_on_problems
 from .model_sources import check_folder, has_tokenizer, load_tokenizer
 
 
@@ -73,6 +73,8 @@ class PretrainingBuilder:
         self.encoder = None if args.encoder is None else args.load(with_heads=True)
         if self.encoder is not None:
             self._check_vocabulary(tokenizer)
+            if not self._becomes_student:
+                self._check_masked_words_alone()
             if self._keeps_head:
                 check_tagger(self.encoder.config, self.tagger)
         self.processor: MwpProcessor = MwpProcessor(
@@ -107,10 +109,14 @@ class PretrainingBuilder:
 
     def _start_from_encoder(self, model_class: Any, tagging: dict[str, Any], texts: Iterable[str]) -> PreTrainedModel:
         from ..data.training_lineage import inherit_training_texts
+        from ..models.masked_words import predict_masked_words
 
-        config = self.encoder.config
+        config, layers, encoder = self.encoder.config, parse_layers(self.args.encoder_layers), self.encoder
+        if not self._becomes_student:
+            model = predict_masked_words(keep_layers(encoder.base_model, layers))
+            self.processor.resize_embeddings(model)
+            return model
         fields = {name: getattr(config, name) for name in ("hidden_dropout_prob", "attention_probs_dropout_prob")}
-        layers, encoder = parse_layers(self.args.encoder_layers), self.encoder
         if self.args.project_to is not None:
             layers, encoder = None, self._project(layers or 3, texts)
         # A head that is there goes on learning; whether it knows all tags is checked with the corpus.
@@ -131,6 +137,21 @@ class PretrainingBuilder:
         processor.resize_embeddings(self.encoder)
         problems = [MathWordProblem(text, language=processor.language, numerals=processor.numerals) for text in texts]
         return project_on_problems(self.encoder, processor, problems, layers, self.args.project_to)
+
+    @property
+    def _becomes_student(self) -> bool:
+        """Whether the encoder is BERT-like; others stay of their type and learn masked words."""
+        from ..models.mwp_student.conversion_mwp_student import SOURCES
+
+        return self.encoder.config.model_type in SOURCES
+
+    def _check_masked_words_alone(self) -> None:
+        wanted = "project_to" if self.args.project_to is not None else "tagging" if self.tagger is not None else None
+        if wanted is not None:
+            kind, remedy = self.encoder.config.model_type, "leave it away"
+            if wanted == "tagging":
+                remedy = "leave that away with --pos_loss_weight 0"
+            raise UsageError(f"{self.args.encoder}, of type {kind!r}, can learn masked words, not {wanted}: {remedy}.")
 
     @property
     def _keeps_head(self) -> bool:

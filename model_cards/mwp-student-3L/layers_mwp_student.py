@@ -18,6 +18,18 @@ def mean_cross_entropy(logits, labels):
     return loss / labels.ne(-100).sum().clamp(min=1)
 
 
+def states_at_labels(hidden_states, labels, positions=None):
+    """
+    The states `(labelled tokens, hidden)` at `positions`, or else where `labels` are, padded to full blocks of rows, and
+    the labels `(labelled tokens,)`.
+    """
+    if positions is None:
+        positions = labels.flatten().ne(-100).nonzero().squeeze(1)
+    labels = labels.flatten().index_select(0, positions)
+    states = hidden_states.flatten(0, 1).index_select(0, positions)
+    return nn.functional.pad(states, (0, 0, 0, -len(labels) % ROWS_PER_BLOCK)), labels
+
+
 def eager_attention_forward(module, query, key, value, attention_mask, scaling, dropout=0.0, **kwargs):
     """Attention of `(batch, heads, length, head_dim)` tensors by two matrix products, and its probabilities."""
     scores = torch.matmul(query, key.transpose(2, 3)) * scaling
@@ -224,16 +236,11 @@ class MwpStudentPredictions(nn.Module):
 
     def forward(self, hidden_states, labels=None, positions=None):
         """Returns scores and loss; both only at the labelled tokens if `sparse` and there are labels."""
+        count = None
         if labels is not None and self.sparse:
-            if positions is None:
-                positions = labels.flatten().ne(-100).nonzero().squeeze(1)
-            labels = labels.flatten().index_select(0, positions)
-            labelled = hidden_states.flatten(0, 1).index_select(0, positions)
-            padding = -len(labels) % ROWS_PER_BLOCK
-            hidden_states = nn.functional.pad(labelled, (0, 0, 0, padding))
-            logits = self.decoder(self.transform(hidden_states))[: len(labels)]
-        else:
-            logits = self.decoder(self.transform(hidden_states))
+            hidden_states, labels = states_at_labels(hidden_states, labels, positions)
+            count = len(labels)
+        logits = self.decoder(self.transform(hidden_states))[:count]
         return logits, None if labels is None else mean_cross_entropy(logits, labels)
 
 

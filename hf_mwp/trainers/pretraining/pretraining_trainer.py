@@ -166,9 +166,9 @@ class PreTrainingTrainer(BaseTrainer):
     # Loss
 
     @property
-    def _predictions(self) -> nn.Module | None:
-        """The head for masked words, where a student has it."""
-        return getattr(getattr(self.model, "cls", None), "predictions", None)
+    def _predictions(self) -> nn.Module:
+        """The head for masked words, where a student has it; the model itself where it has none."""
+        return getattr(getattr(self.model, "cls", None), "predictions", self.model)
 
     @contextmanager
     def _sparse(self):

@@ -1,0 +1,54 @@
+"""Masked words for encoders that come without a head for them."""
+
+from __future__ import annotations
+
+from torch import nn
+from transformers import PreTrainedModel
+from transformers.modeling_outputs import MaskedLMOutput
+
+from .mwp_student.layers_mwp_student import mean_cross_entropy, states_at_labels
+
+
+class MaskedWords:
+    """
+    What is put in front of an encoder's class: its last states are scored by its own word embeddings, without further
+    weights, so that what is saved is the encoder.
+
+    With `sparse`, and labels, at the labelled tokens alone.
+    """
+
+    sparse = False
+
+    def forward(self, input_ids=None, attention_mask=None, labels=None, masked_positions=None, **kwargs):
+        """
+        Args:
+            input_ids, attention_mask, kwargs: See the encoder.
+            labels (`torch.LongTensor` of shape `(batch, length)`, *optional*): Ids of the masked tokens, else -100.
+            masked_positions (`torch.LongTensor` of shape `(labelled tokens,)`, *optional*): Where they stand in the
+                flattened batch; see [`MwpStudentForMaskedLM`].
+        """
+        kwargs["return_dict"] = True
+        states = super().forward(input_ids=input_ids, attention_mask=attention_mask, **kwargs).last_hidden_state
+        count = None
+        if labels is not None and self.sparse:
+            states, labels = states_at_labels(states, labels, masked_positions)
+            count = len(labels)
+        logits = nn.functional.linear(states, self.get_input_embeddings().weight)[:count]
+        return MaskedLMOutput(loss=None if labels is None else mean_cross_entropy(logits, labels), logits=logits)
+
+
+def predict_masked_words(encoder: PreTrainedModel) -> PreTrainedModel:
+    """
+    Makes an encoder of any type a masked language model, in place. Its weights and their names stay, and what it saves
+    loads with `AutoModel` as the encoder that it was.
+
+    Example:
+
+    ```python
+    >>> model = predict_masked_words(AutoModel.from_pretrained("google/embeddinggemma-300m"))
+    >>> model(input_ids=masked, attention_mask=mask, labels=labels).loss
+    ```
+    """
+    kind = type(encoder)
+    encoder.__class__ = type(kind.__name__, (MaskedWords, kind), {"__module__": kind.__module__})
+    return encoder
