@@ -13,6 +13,7 @@ import hf_mwp
 
 CARDS = Path(__file__).parents[1] / "model_cards"
 ENCODER, SOLVER = CARDS / "mwp-student-3L", CARDS / "mwp-student-3L-gts-math23k"
+FROM_GEMMA = CARDS / "mwp-student-3L-gts-math23k-gemma"
 
 
 def test_the_encoder_loads():
@@ -48,11 +49,20 @@ def test_the_encoder_carries_the_code_of_this_version():
         ("一本书240页，小红第一天看了全书的25%，还剩多少页没看？", 180),
     ],
 )
-def test_the_solver_solves(text, answer):
-    assert pipeline("math-word-problem", model=str(SOLVER), device="cpu")(text)[0]["answer"] == answer
+@pytest.mark.parametrize("folder", [SOLVER, FROM_GEMMA], ids=lambda folder: folder.name)
+def test_the_solver_solves(folder, text, answer):
+    assert pipeline("math-word-problem", model=str(folder), device="cpu")(text)[0]["answer"] == answer
 
 
-@pytest.mark.parametrize("folder", [ENCODER, SOLVER], ids=lambda folder: folder.name)
+def test_what_is_distilled_from_gemma_says_so():
+    assert ModelCard.load(FROM_GEMMA / "README.md").data.license == "gemma"
+    assert ModelCard.load(SOLVER / "README.md").data.license == "other"
+    notice = "Gemma is provided under and subject to the Gemma Terms of Use found at ai.google.dev/gemma/terms"
+    assert notice in (FROM_GEMMA / "NOTICE").read_text("utf-8")
+    assert "Gemma Terms of Use" in (CARDS.parent / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("folder", [ENCODER, SOLVER, FROM_GEMMA], ids=lambda folder: folder.name)
 def test_files_are_small_and_the_card_is_whole(folder):
     assert all(path.stat().st_size <= 22e6 for path in folder.glob("*.safetensors"))
     card = ModelCard.load(folder / "README.md")

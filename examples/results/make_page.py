@@ -21,7 +21,9 @@ PAPER = RESULTS.parent / "reproduce" / "compact_table7.yaml"
 # Where the records of a model's run lie, which has its parameters, and what its evaluations begin with.
 MODELS = {
     "published student, 3 x 312": ("born_again", "published"),
-    "its teacher, which it also began as": ("continued", "averaged"),
+    "published student from Gemma, 3 x 312": ("gemma_distilled", "gemma"),
+    "the best of its teachers, Gemma, 12 x 640": ("gemma_teacher", "gemma_teacher"),
+    "the teacher of the first, which it also began as": ("continued", "averaged"),
     "the student that this one goes on from": ("self_training_finetuned", "self_training-again"),
     "the same, as measured then": ("self_training_finetuned", "self_training"),
     "the teacher of that one, 6 x 384": ("retrained_teacher", "retrained_teacher"),
@@ -106,10 +108,12 @@ def draw(path: Path) -> None:
         axes.annotate(title, (size[name], arm["paper"]["math23k"]), (7, -3), textcoords="offset points", color="gray")
     student = RECORDS / "evaluations"
     encoder = size["ours"]
-    for label, search, colour in (("greedy", "greedy", "tab:blue"), ("beam 20, re-ranked", "reranked", "tab:red")):
-        report = json.loads((student / f"published-{search}.json").read_text("utf-8"))["test"]["reports"]
-        accuracy = 100 * report["all problems"]["answer_accuracy"]
-        axes.scatter(encoder, accuracy, s=80, color=colour, zorder=3, label=f"hf_mwp, {label}: {accuracy:.1f} %")
+    for model, title, marker in (("published", "hf_mwp", "o"), ("gemma", "from Gemma", "D")):
+        for label, search, colour in (("greedy", "greedy", "tab:blue"), ("beam 20, re-ranked", "reranked", "tab:red")):
+            report = json.loads((student / f"{model}-{search}.json").read_text("utf-8"))["test"]["reports"]
+            accuracy = 100 * report["all problems"]["answer_accuracy"]
+            label = f"{title}, {label}: {accuracy:.1f} %"
+            axes.scatter(encoder, accuracy, s=60, marker=marker, color=colour, zorder=3, label=label)
     axes.scatter([], [], s=60, facecolors="none", edgecolors="tab:gray", label="as the paper gives them")
     axes.set(
         xscale="log",

@@ -2,7 +2,7 @@
 
 from .feature_projections import FeatureProjections
 from .layer_mapping import map_layers
-from .parameter_mixing import mix_parameters
+from .parameter_mixing import average_parameters, mix_parameters
 from .students.cut_student import cut_student
 from .students.project_student import project_student
 from .teachers.cache.teacher_cache import CacheError, TeacherCache
@@ -10,6 +10,7 @@ from .teachers.ensemble_teacher import EnsembleTeacher
 
 
 __all__ = [
+    "average_parameters",
     "CacheError",
     "EnsembleTeacher",
     "FeatureProjections",

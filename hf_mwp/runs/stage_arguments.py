@@ -23,16 +23,26 @@ from .run_arguments import ResumeArguments, RunArguments
 class MixArguments:
     """Options of `hf-mwp mix`."""
 
-    pretrained: str | None = option(None, "Folder or Hub id of the pretrained encoder (must be given).", Role.ENCODER)
-    distilled: str | None = option(
-        None, "Folder or Hub id of the solver distilled from it (must be given).", Role.SOLVER | Role.START
+    pretrained: str | None = option(
+        None, "Folder or Hub id of the pretrained encoder, to be mixed with `distilled`.", Role.ENCODER
+    )
+    distilled: str | None = option(None, "Folder or Hub id of the solver distilled from it.", Role.SOLVER | Role.START)
+    solvers: list[str] | None = option(
+        None,
+        "Folders or Hub ids of solvers, in place of both: trained from the same start with other seeds or options, "
+        "and averaged whole.",
+        Role.SOLVER | Role.START,
     )
     theta: float = option(0.2, "Share of the pretrained weights; the paper's is 0.2.")
     output_dir: str | None = option(None, "Folder for the mixed solver and its processor (must be given).", Role.PLACE)
     overwrite: bool = option(False, "Replace the model that is in the folder.", Role.LAUNCH)
 
     def __post_init__(self):
-        check_given(self, "pretrained", "distilled", "output_dir")
+        if self.solvers is None:
+            check_given(self, "pretrained", "distilled")
+        elif (self.pretrained, self.distilled) != (None, None) or len(self.solvers) < 2:
+            raise ValueError("`solvers` takes two or more solvers to average, without `pretrained` and `distilled`.")
+        check_given(self, "output_dir")
         if not 0 <= self.theta <= 1:
             raise ValueError(f"`theta` must be from 0 to 1, not {self.theta}.")
         self.pretrained = find_encoder(self.pretrained)

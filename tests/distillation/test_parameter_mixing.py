@@ -5,7 +5,7 @@ import torch
 from transformers import BertModel
 
 import hf_mwp
-from hf_mwp.distillation import mix_parameters
+from hf_mwp.distillation import average_parameters, mix_parameters
 from hf_mwp.models import MwpSolver, MwpStudentForMaskedLM, MwpStudentForPreTraining
 from tests.tiny import tiny_bert_config, tiny_classifier, tiny_masked_lm, tiny_processor, tiny_solver
 
@@ -146,3 +146,14 @@ def test_resized_embeddings_fit(processor):
     plain = tiny_solver(tiny_processor()).encoder
     processor.resize_embeddings(plain)
     assert hf_mwp.mix_parameters(plain, tiny_solver(processor)).config.vocab_size == len(processor.tokenizer)
+
+
+def test_an_average_is_the_mean_of_each_parameter():
+    states = [{"a": torch.tensor([value, 8.0]), "count": torch.tensor(value, dtype=torch.long)} for value in (1, 2, 6)]
+    mean = average_parameters(states)
+    torch.testing.assert_close(mean["a"], torch.tensor([3.0, 8.0]))
+    assert mean["count"] == 1  # integers stay those of the first
+    assert torch.equal(states[0]["a"], torch.tensor([1.0, 8.0])), "the first is not changed"
+    assert torch.equal(average_parameters(states[:1])["a"], states[0]["a"])
+    with pytest.raises(ValueError, match="no models"):
+        average_parameters([])

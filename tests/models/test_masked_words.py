@@ -12,7 +12,13 @@ from tests.tiny import tiny_processor, tiny_rows, tiny_tokenizer
 
 def small_gemma(vocab_size: int) -> Gemma3TextModel:
     torch.manual_seed(0)
-    sizes = {"hidden_size": 16, "intermediate_size": 24, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8}
+    sizes = {
+        "hidden_size": 16,
+        "intermediate_size": 24,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "head_dim": 8,
+    }
     config = Gemma3TextConfig(
         vocab_size=vocab_size, num_hidden_layers=2, use_bidirectional_attention=True, pad_token_id=0, **sizes
     )
@@ -86,7 +92,10 @@ def test_pretraining_adapts_another_type_of_encoder_and_a_solver_is_built_on_it(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "gemma, of type 'gemma3_text', can learn masked words, not tagging: leave that away with --pos_loss_weight 0"),
+        (
+            (),
+            "of type 'gemma3_text', can learn masked words, not tagging: leave that away with --pos_loss_weight 0",
+        ),
         (("--pos_loss_weight", "0", "--project_to", "{}"), "can learn masked words, not project_to: leave it away"),
     ],
 )

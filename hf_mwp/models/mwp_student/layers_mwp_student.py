@@ -20,8 +20,8 @@ def mean_cross_entropy(logits, labels):
 
 def states_at_labels(hidden_states, labels, positions=None):
     """
-    The states `(labelled tokens, hidden)` at `positions`, or else where `labels` are, padded to full blocks of rows, and
-    the labels `(labelled tokens,)`.
+    The states `(labelled tokens, hidden)` at `positions`, or else where `labels` are, padded to full blocks of rows,
+    and the labels `(labelled tokens,)`.
     """
     if positions is None:
         positions = labels.flatten().ne(-100).nonzero().squeeze(1)

@@ -40,3 +40,44 @@ def test_other_models_are_refused(folders, tmp_path, capsys):
     assert "encoder.layer.2" in capsys.readouterr().err and not (tmp_path / "out").exists()
     assert main(["mix", "--pretrained", "a"]) == 1
     assert "`distilled` must be given" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def siblings(tmp_path_factory):
+    """Three solvers of the same shape."""
+    folder = tmp_path_factory.mktemp("siblings")
+    processor = tiny_processor()
+    for seed in (1, 2, 3):
+        tiny_solver(processor, seed=seed).save_pretrained(folder / str(seed))
+        processor.save_pretrained(folder / str(seed))
+    return [str(folder / str(seed)) for seed in (1, 2, 3)]
+
+
+def test_whole_solvers_are_averaged(siblings, tmp_path, capsys):
+    assert main(["mix", "--solvers", *siblings, "--output_dir", str(tmp_path)]) == 0
+    assert "the mean of 3" in capsys.readouterr().out
+    parts = [MwpSolver.from_pretrained(each).state_dict() for each in siblings]
+    mean = MwpSolver.from_pretrained(tmp_path).state_dict()
+    for name, value in mean.items():
+        torch.testing.assert_close(value, sum(part[name] for part in parts) / 3)
+
+
+def test_solvers_that_do_not_belong_together_are_refused(siblings, folders, tmp_path, capsys):
+    def refuse(*argv):
+        assert main(["mix", *argv, "--output_dir", str(tmp_path / "out")]) == 1
+        assert not (tmp_path / "out").exists()
+        return " ".join(capsys.readouterr().err.split())
+
+    assert "`solvers` takes two or more solvers" in refuse("--solvers", siblings[0])
+    both = ["--solvers", *siblings, "--distilled", siblings[0]]
+    assert "without `pretrained` and `distilled`" in refuse(*both)
+    processor = tiny_processor()
+    processor.vocabulary = processor.vocabulary.with_constants(["7"])
+    other = tmp_path / "other"
+    tiny_solver(processor).save_pretrained(other)
+    processor.save_pretrained(other)
+    message = refuse("--solvers", siblings[0], str(other))
+    assert f"{other} cannot be averaged with {siblings[0]}" in message and "'7'" in message
+    tiny_solver(tiny_processor(), layers=3).save_pretrained(tmp_path / "deeper")
+    tiny_processor().save_pretrained(tmp_path / "deeper")
+    assert "Only weights of the same model can be mixed" in refuse("--solvers", siblings[0], str(tmp_path / "deeper"))
