@@ -9,7 +9,8 @@ own vocabulary, or the mean of its pieces'. Attention sees both sides, which Gem
 pretrain` lets it adapt. 18 layers of 640, 113.8 million parameters, of which 13.5 are embeddings; some 3 GB of memory
 and two minutes.
 
-The weights are under the Gemma Terms of Use (https://ai.google.dev/gemma/terms), and so is what is distilled from them.
+The weights are under the Gemma Terms of Use (https://ai.google.dev/gemma/terms), and so is what is distilled from
+them.
 """
 
 from __future__ import annotations
