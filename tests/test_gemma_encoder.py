@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import Gemma3ForCausalLM, Gemma3TextConfig, PreTrainedTokenizerFast
+from transformers import Gemma3ForCausalLM, PreTrainedTokenizerFast
+
+from tests.tiny import tiny_gemma_config
 
 
 SCRIPT = Path(__file__).parents[1] / "examples" / "gemma_encoder.py"
@@ -31,14 +33,7 @@ def tokenizer_of(tokens, unknown, **special):
 @pytest.fixture(scope="module")
 def encoder(script):
     torch.manual_seed(0)
-    sizes = {
-        "hidden_size": 16,
-        "intermediate_size": 24,
-        "num_attention_heads": 2,
-        "num_key_value_heads": 1,
-        "head_dim": 8,
-    }
-    source = Gemma3ForCausalLM(Gemma3TextConfig(vocab_size=len(OWN), num_hidden_layers=2, **sizes)).eval()
+    source = Gemma3ForCausalLM(tiny_gemma_config(len(OWN))).eval()
     names = {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
     made = script.make_encoder(source, tokenizer_of(OWN, "<unk>"), tokenizer_of(BERT, "[UNK]", **names))
     return source, made.eval()

@@ -6,7 +6,13 @@ import random
 
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification, PreTrainedTokenizerFast
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertForSequenceClassification,
+    Gemma3TextConfig,
+    PreTrainedTokenizerFast,
+)
 
 from hf_mwp.data.batches.mwp_processor import MwpProcessor
 from hf_mwp.models import GTSConfig, MwpSolver, MwpSolverConfig, MwpStudentConfig
@@ -68,6 +74,13 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
 def tiny_processor(**kwargs) -> MwpProcessor:
     """A processor whose vocabulary has the constant 1 besides the operators."""
     return MwpProcessor.build(tiny_tokenizer(), tiny_problems(30), min_constant_count=5, **kwargs)
+
+
+def tiny_gemma_config(vocab_size: int, **fields) -> Gemma3TextConfig:
+    """The configuration of a Gemma of two layers, whose attention sees the left side unless `fields` say otherwise."""
+    sizes = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8}
+    return Gemma3TextConfig(vocab_size=vocab_size, **sizes, **heads, **fields)
 
 
 def tiny_solver(

@@ -2,27 +2,17 @@
 
 import pytest
 import torch
-from transformers import AutoModel, Gemma3TextConfig, Gemma3TextModel
+from transformers import AutoModel, Gemma3TextModel
 
 from hf_mwp import build_solver
 from hf_mwp.cli.main import main
 from hf_mwp.models.masked_words import predict_masked_words
-from tests.tiny import tiny_processor, tiny_rows, tiny_tokenizer
+from tests.tiny import tiny_gemma_config, tiny_processor, tiny_rows, tiny_tokenizer
 
 
 def small_gemma(vocab_size: int) -> Gemma3TextModel:
     torch.manual_seed(0)
-    sizes = {
-        "hidden_size": 16,
-        "intermediate_size": 24,
-        "num_attention_heads": 2,
-        "num_key_value_heads": 1,
-        "head_dim": 8,
-    }
-    config = Gemma3TextConfig(
-        vocab_size=vocab_size, num_hidden_layers=2, use_bidirectional_attention=True, pad_token_id=0, **sizes
-    )
-    return Gemma3TextModel(config)
+    return Gemma3TextModel(tiny_gemma_config(vocab_size, use_bidirectional_attention=True, pad_token_id=0))
 
 
 @pytest.fixture
