@@ -43,8 +43,8 @@ FAST = {"max_train_samples": 160, "max_eval_samples": 60}
 @dataclass
 class QuickstartArguments:
     """
-    Options of `hf-mwp quickstart`. Learning rates and layers were chosen on problems held out from the training part of
-    fold 0, never on the part that the quickstart reports; epochs so that it takes some five minutes of two cores.
+    Options of `hf-mwp quickstart`. Learning rates and layers were chosen on problems held out from the training part
+    of fold 0, never on the part that the quickstart reports; epochs so that it takes some five minutes of two cores.
     """
 
     output_dir: str = option("hf_mwp_quickstart", "Folder for models and figures.")
