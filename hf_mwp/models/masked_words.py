@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from torch import nn
 from transformers import PreTrainedModel
 from transformers.modeling_outputs import MaskedLMOutput
 
-from .mwp_student.layers_mwp_student import mean_cross_entropy, states_at_labels
+from .mwp_student.layers_mwp_student import score_words
 
 
 class MaskedWords:
@@ -29,12 +31,9 @@ class MaskedWords:
         """
         kwargs["return_dict"] = True
         states = super().forward(input_ids=input_ids, attention_mask=attention_mask, **kwargs).last_hidden_state
-        count = None
-        if labels is not None and self.sparse:
-            states, labels = states_at_labels(states, labels, masked_positions)
-            count = len(labels)
-        logits = nn.functional.linear(states, self.get_input_embeddings().weight)[:count]
-        return MaskedLMOutput(loss=None if labels is None else mean_cross_entropy(logits, labels), logits=logits)
+        score = partial(nn.functional.linear, weight=self.get_input_embeddings().weight)
+        logits, loss = score_words(score, states, labels, masked_positions, self.sparse)
+        return MaskedLMOutput(loss=loss, logits=logits)
 
 
 def predict_masked_words(encoder: PreTrainedModel) -> PreTrainedModel:

@@ -18,16 +18,21 @@ def mean_cross_entropy(logits, labels):
     return loss / labels.ne(-100).sum().clamp(min=1)
 
 
-def states_at_labels(hidden_states, labels, positions=None):
+def score_words(score, hidden_states, labels=None, positions=None, sparse=False):
     """
-    The states `(labelled tokens, hidden)` at `positions`, or else where `labels` are, padded to full blocks of rows,
-    and the labels `(labelled tokens,)`.
+    What `score` makes of the states, and the loss; both only at the labelled tokens if `sparse` and there are labels.
+    These stand at `positions` of the flattened batch, or are looked for.
     """
-    if positions is None:
-        positions = labels.flatten().ne(-100).nonzero().squeeze(1)
-    labels = labels.flatten().index_select(0, positions)
-    states = hidden_states.flatten(0, 1).index_select(0, positions)
-    return nn.functional.pad(states, (0, 0, 0, -len(labels) % ROWS_PER_BLOCK)), labels
+    count = None
+    if labels is not None and sparse:
+        if positions is None:
+            positions = labels.flatten().ne(-100).nonzero().squeeze(1)
+        labels = labels.flatten().index_select(0, positions)
+        hidden_states = hidden_states.flatten(0, 1).index_select(0, positions)
+        count = len(labels)
+        hidden_states = nn.functional.pad(hidden_states, (0, 0, 0, -count % ROWS_PER_BLOCK))
+    logits = score(hidden_states)[:count]
+    return logits, None if labels is None else mean_cross_entropy(logits, labels)
 
 
 def eager_attention_forward(module, query, key, value, attention_mask, scaling, dropout=0.0, **kwargs):
@@ -236,12 +241,10 @@ class MwpStudentPredictions(nn.Module):
 
     def forward(self, hidden_states, labels=None, positions=None):
         """Returns scores and loss; both only at the labelled tokens if `sparse` and there are labels."""
-        count = None
-        if labels is not None and self.sparse:
-            hidden_states, labels = states_at_labels(hidden_states, labels, positions)
-            count = len(labels)
-        logits = self.decoder(self.transform(hidden_states))[:count]
-        return logits, None if labels is None else mean_cross_entropy(logits, labels)
+        return score_words(self._score, hidden_states, labels, positions, self.sparse)
+
+    def _score(self, hidden_states):
+        return self.decoder(self.transform(hidden_states))
 
 
 class MwpStudentHeads(nn.Module):
