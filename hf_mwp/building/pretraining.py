@@ -146,12 +146,15 @@ class PretrainingBuilder:
         return self.encoder.config.model_type in SOURCES
 
     def _check_masked_words_alone(self) -> None:
-        wanted = "project_to" if self.args.project_to is not None else "tagging" if self.tagger is not None else None
-        if wanted is not None:
-            kind, remedy = self.encoder.config.model_type, "leave it away"
-            if wanted == "tagging":
-                remedy = "leave that away with --pos_loss_weight 0"
-            raise UsageError(f"{self.args.encoder}, of type {kind!r}, can learn masked words, not {wanted}: {remedy}.")
+        kind = self.encoder.config.model_type
+        for task, wanted, remedy in (
+            ("project_to", self.args.project_to is not None, "leave it away"),
+            ("tagging", self.tagger is not None, "leave that away with --pos_loss_weight 0"),
+        ):
+            if wanted:
+                raise UsageError(
+                    f"{self.args.encoder}, of type {kind!r}, can learn masked words, not {task}: {remedy}."
+                )
 
     @property
     def _keeps_head(self) -> bool:
