@@ -62,8 +62,12 @@ def test_a_teacher_must_be_given(capsys):
     assert "a `teacher` must be given" in capsys.readouterr().err
 
 
-def test_a_recipe_is_run(tmp_path, repository, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("recipe", "title"), [("stark_rte", "sparse teacher, RTE"), ("stark_glue", "sparse teacher, GLUE")]
+)
+def test_a_recipe_is_run(recipe, title, tmp_path, repository, monkeypatch, capsys):
     monkeypatch.chdir(repository)
-    argv = ["stark", "--config", "examples/stark_rte.yaml", "--task", "mrpc", "--budget", "quick", "--dry_run"]
+    argv = ["stark", "--config", f"examples/{recipe}.yaml", "--task", "mrpc", "--budget", "quick", "--dry_run"]
     assert main([*argv, "--output_dir", str(tmp_path)]) == 0
-    assert "hf-mwp stark" in capsys.readouterr().out and not any(tmp_path.iterdir())
+    printed = capsys.readouterr().out
+    assert "hf-mwp stark" in printed and title in printed and not any(tmp_path.iterdir())
