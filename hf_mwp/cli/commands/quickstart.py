@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,7 +154,9 @@ def train_models(
 
     folder, models, logs = Path(args.output_dir), {}, {}
 
-    def train(name: str, model: MwpSolver, epochs: float, rate: float, teacher: MwpSolver | None = None) -> None:
+    def train(
+        name: str, model: MwpSolver, epochs: float, rate: float, teacher: MwpSolver | None = None, **distill
+    ) -> None:
         options = {
             "output_dir": str(folder / name.replace(" ", "_")),
             "num_train_epochs": epochs,
@@ -170,7 +173,7 @@ def train_models(
         if teacher is None:
             trainer = SolverTrainer(args=SolverConfig(**options), **data)
         else:
-            config = DistillationConfig(**options, temperature=args.temperature)
+            config = DistillationConfig(**options, **distill, cache_teacher_outputs=True)
             trainer = DistillationTrainer(args=config, teacher_model=teacher, **data)
         progress = RichProgressCallback.attach(trainer, console, name)
         try:
@@ -185,7 +188,9 @@ def train_models(
     )
     train("teacher", teacher, args.teacher_epochs, args.learning_rate)
     student = cut_student(teacher, parse_layers(args.student_layers))
-    train("student", student, args.student_epochs, args.learning_rate, teacher)
+    with tempfile.TemporaryDirectory() as cache:
+        how = {"temperature": args.temperature, "teacher_cache_dir": cache}
+        train("student", student, args.student_epochs, args.learning_rate, teacher, **how)
     for name, model in models.items():
         model.save_pretrained(folder / name)
         processor.save_pretrained(folder / name)
