@@ -125,7 +125,7 @@ def label_problems(
     without = sum(problem.answer is None for problem in asked)
     own = [place for place, row in enumerate(rows) if row["answer"] is None]
     own.sort(key=lambda place: rows[place]["confidence"], reverse=True)
-    unsure = set(own[int(without * surest_share) :])
+    unsure = set(own[round(without * surest_share) :])
     labelled = [row for place, row in enumerate(rows) if place not in unsure]
     fates["surest"] = sum(row["answer"] is None for row in labelled)
     fates["unsure"] = without - fates["surest"]

@@ -73,7 +73,7 @@ def test_the_surest_of_the_problems_without_an_answer_get_the_solvers_own(solver
     reranker.save_pretrained(tmp_path)
     more = ["--reranker", str(tmp_path)] if reranked else []
     # Of four texts two are one, but for its number.
-    labelled = label(solver_folder, tmp_path, "--surest_share=0.7", *more)
+    labelled = label(solver_folder, tmp_path, "--surest_share=0.6", *more)
     model, processor = MwpSolver.from_pretrained(solver_folder), MwpProcessor.from_pretrained(solver_folder)
     rows = [{"text": text, "language": "zh"} for text in (texts[0], texts[1], texts[3])]
     own = solve_problems(model, processor, rows, num_beams=8, reranker=reranker if reranked else None)
@@ -85,7 +85,7 @@ def test_the_surest_of_the_problems_without_an_answer_get_the_solvers_own(solver
         assert row["equation"] == each.expression.bind(each.problem.numbers).to_infix() and row["answer"] is None
     assert fates(tmp_path) == {"surest": 2, "unsure": 1, "not found": 1, "duplicate": 1}
     assert len(load_mwp_dataset(tmp_path / "run" / "labelled.jsonl")["train"]) == 2
-    assert label(solver_folder, tmp_path, "--overwrite", "--surest_share=0.2", *more) == []
+    assert label(solver_folder, tmp_path, "--overwrite", "--surest_share=0.1", *more) == []
 
 
 def test_excluded_texts_are_not_labelled(solver_folder, tmp_path, found):
