@@ -22,6 +22,7 @@ PAPER = RESULTS.parent / "reproduce" / "compact_table7.yaml"
 MODELS = {
     "published student, 3 x 312": ("born_again", "published"),
     "published student from Gemma, 3 x 312": ("gemma_distilled", "gemma"),
+    "not published: taught by that one, which it also began as": ("gemma_born_again", "gemma_born_again"),
     "the best of its teachers, Gemma, 12 x 640": ("gemma_teacher", "gemma_teacher"),
     "the teacher of the first, which it also began as": ("continued", "averaged"),
     "the student that this one goes on from": ("self_training_finetuned", "self_training-again"),
