@@ -155,7 +155,7 @@ def train_models(
     folder, models, logs = Path(args.output_dir), {}, {}
 
     def train(
-        name: str, model: MwpSolver, epochs: float, rate: float, teacher: MwpSolver | None = None, **distill
+        name: str, model: MwpSolver, epochs: float, rate: float, teacher: MwpSolver | None = None, cache: str = ""
     ) -> None:
         options = {
             "output_dir": str(folder / name.replace(" ", "_")),
@@ -173,7 +173,8 @@ def train_models(
         if teacher is None:
             trainer = SolverTrainer(args=SolverConfig(**options), **data)
         else:
-            config = DistillationConfig(**options, **distill, cache_teacher_outputs=True)
+            how = {"temperature": args.temperature, "cache_teacher_outputs": True, "teacher_cache_dir": cache}
+            config = DistillationConfig(**options, **how)
             trainer = DistillationTrainer(args=config, teacher_model=teacher, **data)
         progress = RichProgressCallback.attach(trainer, console, name)
         try:
@@ -189,8 +190,7 @@ def train_models(
     train("teacher", teacher, args.teacher_epochs, args.learning_rate)
     student = cut_student(teacher, parse_layers(args.student_layers))
     with tempfile.TemporaryDirectory() as cache:
-        how = {"temperature": args.temperature, "teacher_cache_dir": cache}
-        train("student", student, args.student_epochs, args.learning_rate, teacher, **how)
+        train("student", student, args.student_epochs, args.learning_rate, teacher, cache)
     for name, model in models.items():
         model.save_pretrained(folder / name)
         processor.save_pretrained(folder / name)
