@@ -11,6 +11,7 @@ from .numbers.masked_text import MaskedText, mask_numbers
 from .numbers.number_finding import find_numbers
 from .numbers.number_mention import NumberMention
 from .refusal import refusal
+from .reverse_operations import reverse_operations
 from .tagging.jieba_tagger import JiebaTagger
 from .tagging.ltp_tagger import LtpTagger
 from .tagging.pos_tagger import PosTagger, load_tagger
@@ -33,4 +34,5 @@ __all__ = [
     "load_tagger",
     "mask_numbers",
     "refusal",
+    "reverse_operations",
 ]

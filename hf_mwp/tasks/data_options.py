@@ -55,6 +55,11 @@ class DataArguments:
         "part), or names and parts; what the model is to be evaluated on besides.",
         Role.EXTRA | Role.TEXTS,
     )
+    reverse_train: bool = option(
+        False,
+        "Add to the training problems, also the added ones, those that they become when the answer is told and one of "
+        "their numbers asked for (reverse-operation augmentation; Chinese).",
+    )
     max_train_samples: int | None = option(None, "Train on so many problems only, for a quick try.")
     max_eval_samples: int | None = option(None, "Evaluate on so many problems only.")
 

@@ -66,7 +66,8 @@ class MathWordProblems(Task):
                 limit = limits.get(part)
                 if limit is not None:
                     # Added problems stand at the end; a few problems are to be some of all.
-                    rows = rows.shuffle(seed=0) if part == "train" and options["extra_train"] else rows
+                    added = options["extra_train"] or options["reverse_train"]
+                    rows = rows.shuffle(seed=0) if part == "train" and added else rows
                     rows = rows.select(range(min(limit, len(rows))))
                 chosen[part] = rows
             return chosen, report

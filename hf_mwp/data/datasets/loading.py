@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...problems import reverse_operations
 from ..corpus.pretraining_texts import held_out_digests
 from ..data_error import DataError
 from ..reading.dataset_reader import RecordReader
 from ..reading.load_report import MAX_EXAMPLES, LoadReport
 from ..reading.row_selection import select_extra_rows, select_rows
-from ..reading.schema import COLUMNS
+from ..reading.schema import COLUMNS, problem_from_row
 from .file_loader import FileLoader
 from .mwp_loader import Rows
 from .sources import SPLITS, find_folder, find_loader, find_scheme, read_part
@@ -33,6 +34,7 @@ def load_mwp_dataset(
     validation_fraction: float = 0.0,
     extra_train: Sequence[str | Path] | str | Path = (),
     extra_exclude: Sequence[str | Path] | str | Path = (),
+    reverse_train: bool = False,
     keep_unusable: bool = False,
     return_report: bool = False,
 ) -> DatasetDict | tuple[DatasetDict, LoadReport]:
@@ -74,6 +76,9 @@ def load_mwp_dataset(
         extra_exclude (`Sequence[str or Path]`, *optional*): Whose texts, whatever their numbers, are not to be added:
             files, data sets (what they hold out), or sets and parts, such as `"ape210k:test"` if the model is to be
             evaluated on that too.
+        reverse_train (`bool`, *optional*, defaults to `False`): Add to the training problems, also those of
+            `extra_train`, the ones that they become when their answer is told and one of their numbers asked for
+            ([`~problems.reverse_operations`]). They are left out as those of `extra_train` are. Chinese alone.
         keep_unusable (`bool`, *optional*, defaults to `False`): Keep problems in all splits whatever is wrong with
             them, e.g. for pretraining on their texts.
         return_report (`bool`, *optional*, defaults to `False`): Whether to return the report too. [`dataset_report`]
@@ -107,13 +112,19 @@ def load_mwp_dataset(
 
     splits = {split: splits[split] for split in SPLITS if split in splits}
     kept, report.splits = select_rows(splits, numerals, keep_unusable, side)
-    if extra_train:
+    if extra_train or reverse_train:
         listed = [extra_train] if isinstance(extra_train, (str, Path)) else extra_train
         language = next((row["language"] for row in splits.get("train", ())), "en")
         extra = {str(source): _read_extra(source, splits, folder, on_error, report, language) for source in listed}
         excluded = held_out_digests(extra_exclude, folder)
         rows, report.extra = select_extra_rows(extra, splits, numerals, keep_unusable, excluded)
-        kept["train"] += rows
+        kept["train"] = kept.get("train", []) + rows
+        if reverse_train:
+            known = splits | {"train": [*splits.get("train", ()), *rows]}
+            reversed_rows = {"reversed": _reverse_rows(kept["train"], name, numerals)}
+            rows, reports = select_extra_rows(reversed_rows, known, numerals, keep_unusable, excluded)
+            report.extra |= reports
+            kept["train"] += rows
     datasets = _to_datasets(kept, report)
     return (datasets, report) if return_report else datasets
 
@@ -144,6 +155,18 @@ def _read_extra(
     report.damaged += len(damaged)
     report.damaged_examples += [str(error) for error in damaged[: MAX_EXAMPLES - len(report.damaged_examples)]]
     return rows
+
+
+def _reverse_rows(rows: Rows, name: str | Path, numerals: bool | None) -> Rows:
+    if not rows:
+        raise DataError("there is no training problem to reverse", name)
+    turned = []
+    for row in rows:
+        if row["language"] != "zh":
+            raise DataError("only Chinese problems can be reversed", row["file"], row["line"], "language")
+        for new in reverse_operations(problem_from_row(row, numerals)):
+            turned.append(row | {"id": new.id, "text": new.text, "equation": new.equation, "answer": new.answer})
+    return turned
 
 
 def _to_datasets(splits: dict[str, Rows], report: LoadReport) -> DatasetDict:

@@ -371,6 +371,43 @@ def test_what_cannot_be_added_is_named(name, extra, fault):
         load_mwp_dataset(name, FIXTURES, extra_train=[extra])
 
 
+def test_reversed_problems_are_added(tmp_path):
+    (tmp_path / "mine").mkdir()
+    own = {
+        "train": [("甲有6个，乙有4个，甲比乙多几个？", "x=6-4", "2"), ("有3个", "x=3", "3")],
+        # What asking for 6 would be.
+        "test": [("乙有5个，甲比乙多3个，甲有多少个？", "x=5+3", "8")],
+    }
+    for split, problems in own.items():
+        rows = [dict(zip(("text", "equation", "answer"), each, strict=True)) for each in problems]
+        write_lines(tmp_path / "mine" / f"{split}.jsonl", rows)
+    added = {"text": "买2支笔要8元，一支要多少元？", "equation": "x=8/2", "answer": "4"}
+    more = write_lines(tmp_path / "more.jsonl", [added])
+    dataset, report = load_mwp_dataset(tmp_path / "mine", extra_train=[more], reverse_train=True, return_report=True)
+    rows = dataset["train"].to_list()
+    assert [(row["id"], row["text"], row["equation"], row["answer"]) for row in rows[3:]] == [
+        ("1-N1", "甲有6个，甲比乙多2个，乙有多少个？", "x=6-2", "4"),
+        ("1-N1", "一支要4元，买2支笔要多少元？", "x=4*2", "8"),
+        ("1-N0", "一支要4元，买多少支笔要8元？", "x=8/4", "2"),
+    ]
+    assert [row["file"] for row in rows[3:]] == ["train.jsonl", "more.jsonl", "more.jsonl"]
+    assert report.extra["reversed"].dropped == {"known": 1}
+    assert len(dataset["test"]) == 1
+    assert "added to train, reversed: 3 of 4 problems" in str(report)
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("asdiv_a", "asdiv_a.jsonl, line [0-9]+, field 'language': only Chinese problems can be reversed"),
+        ("cm17k", "cm17k: there is no training problem to reverse"),
+    ],
+)
+def test_what_cannot_be_reversed_is_named(name, fault):
+    with pytest.raises(DataError, match=fault):
+        load_mwp_dataset(name, FIXTURES, reverse_train=True)
+
+
 def test_validation_fraction(tmp_path):
     rows = [{"text": f"第{i}个和{i}", "equation": f"x={i}+{i}", "answer": str(2 * i)} for i in range(50)]
     path = write_lines(tmp_path / "mine.jsonl", rows)

@@ -1,7 +1,7 @@
 """Whether a teacher's outputs can be cached at all, found out before hours are spent."""
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,7 +16,8 @@ from .output_layout import FORBIDDEN, OutputLayout
 OFF = "set `cache_teacher_outputs=False`"
 
 # Largest relative distance that counts as rounding. That of fp16 storage is 3e-4; a teacher in bf16 gives 1e-2 when a
-# row stands in another batch. Dropout, or padding that is attended to, gives tens of per cent.
+# row stands in another batch. Dropout, or padding that is attended to, gives tens of per cent. A row whose numbers are
+# smaller than those of others, as the one number of a regression may be, is held against these.
 TOLERANCE = 2e-2
 
 
@@ -87,6 +88,7 @@ def check_teacher(
         restore(layout, packed[-1:], alone),
         alone,
         "something else about a row beside longer ones (is there no attention mask for the padding?)",
+        {name: _rms(ours) for name, ours, _ in _used(layout, output, output, batch)},
     )
     return layout, [sum(array.nbytes for array in row.values()) for row in packed]
 
@@ -97,8 +99,34 @@ def restore(layout: OutputLayout, packed: Sequence, batch: Mapping[str, Any]) ->
     return layout.restore(layout.assemble(packed, inputs), torch.float32)
 
 
-def compare(layout: OutputLayout, expected: Any, got: Any, batch: Mapping[str, Any], fault: str) -> None:
-    """Raises `ValueError`, which names the fault, unless two outputs agree where they are used."""
+def compare(
+    layout: OutputLayout,
+    expected: Any,
+    got: Any,
+    batch: Mapping[str, Any],
+    fault: str,
+    usual: Mapping[str, float] | None = None,
+) -> None:
+    """
+    Raises `ValueError`, which names the fault, unless two outputs agree where they are used, relative to their size or
+    to the `usual` root mean square of each.
+    """
+    for name, ours, theirs in _used(layout, expected, got, batch):
+        if ours.shape == theirs.shape and torch.equal(ours <= FORBIDDEN, theirs <= FORBIDDEN):
+            size = max(_rms(ours), (usual or {}).get(name, 0.0))
+            if _rms((ours - theirs).where(ours > FORBIDDEN, 0.0)) <= TOLERANCE * size:
+                continue
+        raise ValueError(f"The teacher says {fault}: its {name} cannot be cached. Look into it, or {OFF}.")
+
+
+def _rms(values: Tensor) -> float:
+    return values.where(values > FORBIDDEN, 0.0).square().mean().sqrt().item() if values.numel() else 0.0
+
+
+def _used(
+    layout: OutputLayout, expected: Any, got: Any, batch: Mapping[str, Any]
+) -> Iterator[tuple[str, Tensor, Tensor]]:
+    """What is used of two outputs, by name, in fp32."""
     pairs = []
     for name in layout.states:
         ours, theirs = expected[name], got[name]
@@ -112,12 +140,5 @@ def compare(layout: OutputLayout, expected: Any, got: Any, batch: Mapping[str, A
         pairs.append(("logits", ours, theirs, mask))
     for name, ours, theirs, mask in pairs:
         ours, theirs = ours.float(), theirs.to(ours.device).float()
-        if ours.shape == theirs.shape:
-            if mask is not None:
-                ours, theirs = ours[mask], theirs[mask]
-            allowed = (ours > FORBIDDEN).logical_and(theirs > FORBIDDEN)
-            distance = (ours - theirs).where(allowed, 0.0).norm()
-            same_forbidden = torch.equal(ours <= FORBIDDEN, theirs <= FORBIDDEN)
-            if distance <= TOLERANCE * ours.where(allowed, 0.0).norm() and same_forbidden:
-                continue
-        raise ValueError(f"The teacher says {fault}: its {name} cannot be cached. Look into it, or {OFF}.")
+        same_shape = ours.shape == theirs.shape
+        yield name, *((ours[mask], theirs[mask]) if mask is not None and same_shape else (ours, theirs))
