@@ -60,6 +60,11 @@ class DataArguments:
         "Add to the training problems, also the added ones, those that they become when the answer is told and one of "
         "their numbers asked for (reverse-operation augmentation; Chinese).",
     )
+    reverse_held_out: bool = option(
+        False,
+        "Take what the validation and test problems become in that way in their place: whether a solver has "
+        "understood them.",
+    )
     max_train_samples: int | None = option(None, "Train on so many problems only, for a quick try.")
     max_eval_samples: int | None = option(None, "Evaluate on so many problems only.")
 

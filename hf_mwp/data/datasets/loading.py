@@ -35,6 +35,7 @@ def load_mwp_dataset(
     extra_train: Sequence[str | Path] | str | Path = (),
     extra_exclude: Sequence[str | Path] | str | Path = (),
     reverse_train: bool = False,
+    reverse_held_out: bool = False,
     keep_unusable: bool = False,
     return_report: bool = False,
 ) -> DatasetDict | tuple[DatasetDict, LoadReport]:
@@ -79,6 +80,8 @@ def load_mwp_dataset(
         reverse_train (`bool`, *optional*, defaults to `False`): Add to the training problems, also those of
             `extra_train`, the ones that they become when their answer is told and one of their numbers asked for
             ([`~problems.reverse_operations`]). They are left out as those of `extra_train` are. Chinese alone.
+        reverse_held_out (`bool`, *optional*, defaults to `False`): Take what the problems of the validation and test
+            splits become in that way in their place: whether a solver has understood them.
         keep_unusable (`bool`, *optional*, defaults to `False`): Keep problems in all splits whatever is wrong with
             them, e.g. for pretraining on their texts.
         return_report (`bool`, *optional*, defaults to `False`): Whether to return the report too. [`dataset_report`]
@@ -111,6 +114,9 @@ def load_mwp_dataset(
         splits["train"] = [row for index, row in enumerate(rows) if index not in chosen]
 
     splits = {split: splits[split] for split in SPLITS if split in splits}
+    if reverse_held_out:
+        report.reversed_held_out = True
+        splits |= {split: _reverse_rows(rows, name, numerals) for split, rows in splits.items() if split != "train"}
     kept, report.splits = select_rows(splits, numerals, keep_unusable, side)
     if extra_train or reverse_train:
         listed = [extra_train] if isinstance(extra_train, (str, Path)) else extra_train
@@ -159,7 +165,7 @@ def _read_extra(
 
 def _reverse_rows(rows: Rows, name: str | Path, numerals: bool | None) -> Rows:
     if not rows:
-        raise DataError("there is no training problem to reverse", name)
+        raise DataError("there is no problem to reverse", name)
     turned = []
     for row in rows:
         if row["language"] != "zh":

@@ -54,6 +54,7 @@ class LoadReport:
     split_scheme: str
     fold: int | None = None  # the held-out one
     validation_fraction: float = 0.0  # share of the training split that was made the validation split
+    reversed_held_out: bool = False  # whether held-out problems are those that they become when turned around
     drop_overlap: str | None = None  # which side lost its overlapping problems: "test", "train" or none
     damaged: int = 0  # damaged records that were skipped
     damaged_examples: list[str] = field(default_factory=list)  # the first few, with file, line and field
@@ -62,9 +63,11 @@ class LoadReport:
 
     @property
     def scheme(self) -> str:
-        """The split in words, with fold and the origin of the validation part."""
+        """The split in words, with fold, the origin of the validation part, and whether held-out problems are turned."""
         scheme = self.split_scheme if self.fold is None else f"{self.split_scheme}, fold {self.fold}"
-        return f"{scheme}, {self.validation_fraction:g} of train as validation" if self.validation_fraction else scheme
+        if self.validation_fraction:
+            scheme += f", {self.validation_fraction:g} of train as validation"
+        return f"{scheme}, held-out problems reversed" if self.reversed_held_out else scheme
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values."""

@@ -396,11 +396,24 @@ def test_reversed_problems_are_added(tmp_path):
     assert "added to train, reversed: 3 of 4 problems" in str(report)
 
 
+def test_held_out_problems_are_reversed():
+    plain = load_mwp_dataset("math23k", FIXTURES)
+    dataset, report = load_mwp_dataset("math23k", FIXTURES, reverse_held_out=True, return_report=True)
+    assert dataset["train"].to_list() == plain["train"].to_list()
+    rows = [(row["text"], row["equation"], row["answer"]) for row in dataset["validation"]]
+    assert rows == [
+        ("平均分成4段，每段长1.75米，一根绳子长多少米？", "x=1.75*4", "7"),
+        ("一根绳子长7米，每段长1.75米，平均分成多少段？", "x=7/1.75", "4"),
+    ]
+    assert report.splits["validation"].read == 2
+    assert report.scheme == "public, held-out problems reversed"
+
+
 @pytest.mark.parametrize(
     ("name", "fault"),
     [
         ("asdiv_a", "asdiv_a.jsonl, line [0-9]+, field 'language': only Chinese problems can be reversed"),
-        ("cm17k", "cm17k: there is no training problem to reverse"),
+        ("cm17k", "cm17k: there is no problem to reverse"),
     ],
 )
 def test_what_cannot_be_reversed_is_named(name, fault):
