@@ -21,8 +21,9 @@ PAPER = RESULTS.parent / "reproduce" / "compact_table7.yaml"
 # Where the records of a model's run lie, which has its parameters, and what its evaluations begin with.
 MODELS = {
     "published student, 3 x 312": ("born_again", "published"),
-    "published student from Gemma, 3 x 312": ("gemma_distilled", "gemma"),
-    "not published: taught by that one, which it also began as": ("gemma_born_again", "gemma_born_again"),
+    "published student from Gemma, 3 x 312": ("gemma_reversed", "gemma_reversed"),
+    "the one that it goes on from, the mean of four": ("gemma_distilled", "gemma"),
+    "not published: taught by that mean, which it also began as": ("gemma_born_again", "gemma_born_again"),
     "the best of its teachers, Gemma, 12 x 640": ("gemma_teacher", "gemma_teacher"),
     "the teacher of the first, which it also began as": ("continued", "averaged"),
     "the student that this one goes on from": ("self_training_finetuned", "self_training-again"),
@@ -33,7 +34,12 @@ MODELS = {
     "projected and distilled only": ("student", "student"),
     "its teacher before it labelled, 6 x 384": ("teacher", "teacher"),
 }
-DATA_SETS = {"Math23k, test": "", "Ape-clean, test": "ape_clean", "Ape-clean, listed": "ape_clean_listed"}
+DATA_SETS = {
+    "Math23k, test": "",
+    "Math23k, test, turned around": "reversed",
+    "Ape-clean, test": "ape_clean",
+    "Ape-clean, listed": "ape_clean_listed",
+}
 SEARCHES = {"greedy": "greedy", "beam 5": "beam5", "beam 20, re-ranked": "reranked"}
 HEADING = (
     f"| answers right, % | problems | count | {' | '.join(SEARCHES)} |\n| --- | --- | ---: | ---: | ---: | ---: |"
@@ -63,7 +69,7 @@ def rows(evaluations: str) -> list[str]:
     lines = []
     for title, part in DATA_SETS.items():
         found = {column: reports(evaluations, part, search) for column, search in SEARCHES.items()}
-        groups = dict.fromkeys(group for each in found.values() for group in each)
+        groups = dict.fromkeys(group for each in found.values() for group in each if each[group]["num_problems"])
         for group in groups:
             counts = {each[group]["num_problems"] for each in found.values() if group in each}
             cells = [percent(each[group]) if group in each else "-" for each in found.values()]
@@ -109,7 +115,7 @@ def draw(path: Path) -> None:
         axes.annotate(title, (size[name], arm["paper"]["math23k"]), (7, -3), textcoords="offset points", color="gray")
     student = RECORDS / "evaluations"
     encoder = size["ours"]
-    for model, title, marker in (("published", "hf_mwp", "o"), ("gemma", "from Gemma", "D")):
+    for model, title, marker in (("published", "hf_mwp", "o"), ("gemma_reversed", "from Gemma", "D")):
         for label, search, colour in (("greedy", "greedy", "tab:blue"), ("beam 20, re-ranked", "reranked", "tab:red")):
             report = json.loads((student / f"{model}-{search}.json").read_text("utf-8"))["test"]["reports"]
             accuracy = 100 * report["all problems"]["answer_accuracy"]
