@@ -42,7 +42,7 @@ def align_literals(expression: Expression, mentions: Sequence[NumberMention]) ->
     return Expression.from_postfix([symbols.get(token, token) for token in tokens], max_depth=None, max_length=None)
 
 
-_INVERSE = {"+": "-", "-": "+", "*": "/", "/": "*"}
+INVERSE = {"+": "-", "-": "+", "*": "/", "/": "*"}
 
 
 def _opposites(mentions: Sequence[NumberMention], by_value: dict) -> dict:
@@ -66,14 +66,14 @@ def _turn_around(expression: Expression, opposites: dict) -> list[str]:
 
     stack: list[list[str]] = []
     for token in expression.to_postfix():
-        if token not in _INVERSE and token != "^":
+        if token not in INVERSE and token != "^":
             stack.append([token])
             continue
         right, left = stack.pop(), stack.pop()
         if token in "+*" and (found := opposite(token, left)) and not opposite(token, right):
-            left, right, token = right, [found], _INVERSE[token]
+            left, right, token = right, [found], INVERSE[token]
         elif token != "^" and (found := opposite(token, right)):
-            right, token = [found], _INVERSE[token]
+            right, token = [found], INVERSE[token]
         stack.append([*left, *right, token])
     return stack.pop()
 

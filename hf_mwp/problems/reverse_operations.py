@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from ..expressions import Expression, ExpressionError, parse_number
+from .equation_alignment import INVERSE
 from .errors import ProblemError
 from .math_word_problem import MathWordProblem
 from .numbers.number_mention import NumberMention, literal_of
@@ -109,7 +110,7 @@ def _solved_for_slots(tree: Expression, value: Expression) -> Iterator[tuple[int
             yield node.slot_index, known
         elif not node.is_leaf and node.token != "^":
             left, right = node.left, node.right
-            inverse = {"+": "-", "-": "+", "*": "/", "/": "*"}[node.token]
+            inverse = INVERSE[node.token]
             if node.token in "+*":
                 waiting.append((right, Expression(inverse, known, left)))
             else:
