@@ -5,6 +5,7 @@ from .grid.column import Column
 from .grid.table import Table
 from .report_error import ReportError
 from .reproduction import Reproduction
+from .results.joining import join_results
 from .results.markdown import to_markdown
 from .results.picture import draw_table
 from .results.table_result import TableResult
@@ -19,6 +20,7 @@ __all__ = [
     "Table",
     "TableResult",
     "draw_table",
+    "join_results",
     "reproduce_table",
     "to_markdown",
     "write_report",

@@ -1,7 +1,7 @@
 """Running the arms of a table."""
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from .grid.column import UNITS, Column
 from .grid.table import Table
 from .report_error import ReportError, check_name
 from .results.arm_result import ArmResult, ArmRun
+from .results.derived import DERIVED, derive_columns
 from .results.table_result import TableResult
 from .teacher import count_layers, describe_teacher, weights_missing
 
@@ -62,11 +63,14 @@ class Reproduction:
     @cached_property
     def missing(self) -> dict[str, str]:
         """Columns that stay empty, and why."""
-        return {
+        columns = self.table.columns.values()
+        missing = {
             column.name: f"`{column.needs}` is not given (--{column.needs})"
-            for column in self.table.columns.values()
+            for column in columns
             if column.needs is not None and self.variables.get(column.needs) is None
         }
+        of_missing = {column.name: missing.keys() & set(column.mean_of or ()) for column in columns}
+        return missing | {name: missing[min(parts)] for name, parts in of_missing.items() if parts}
 
     @cached_property
     def recipes(self) -> dict[tuple[str, int], Recipe]:
@@ -117,7 +121,7 @@ class Reproduction:
             else:
                 run = self._read(arm, seed)
             rows[name].runs.append(run)
-            self._derive(result)
+            derive_columns(result)
             if on_run is not None:
                 on_run(arm, run, result)
         return result
@@ -231,31 +235,15 @@ class Reproduction:
                 record = {"stage": stage.name, "folder": stage.folder.name, "fingerprint": stage.fingerprint}
                 run.stages.append({**record, "seconds": stage.finished.record["seconds"]})
         run.seconds = round(sum(stage["seconds"] for stage in run.stages), 1)
-        stages = {stage.name: stage for stage in every}
-        if self.teacher_stage not in stages or stages[self.teacher_stage].is_done:
-            run.teacher = describe_teacher(self.recipes[arm.name, run.seed], self.teacher_stage, stages)
+        run.teacher = "; ".join(dict.fromkeys(filter(None, self._teachers(arm, run.seed))))
 
-    def _derive(self, result: TableResult) -> None:
-        """Fills the columns that are made of others."""
-        by_name = {arm.name: {run.seed: run.figures for run in arm.runs} for arm in result.arms}
-        for column in self.table.columns.values():
-            for arm in result.arms:
-                for run in arm.runs:
-                    pooled = [run.counts.get(each) for each in column.pooled_of or ()]
-                    if pooled and all(pooled) and all(each in run.figures for each in column.pooled_of):
-                        values = [run.figures[each] * run.counts[each] for each in column.pooled_of]
-                        run.figures[column.name] = round(sum(values) / sum(pooled), 4)
-                        run.counts[column.name] = sum(pooled)
-                        if all(each in run.outcomes for each in column.pooled_of):
-                            run.outcomes[column.name] = "".join(run.outcomes[each] for each in column.pooled_of)
-                    elif column.mean_of is not None and all(each in run.figures for each in column.mean_of):
-                        values = [run.figures[each] for each in column.mean_of]
-                        run.figures[column.name] = round(sum(values) / len(values), 4)
-                    elif column.share_of is not None:
-                        source = column.share_of["column"]
-                        whole = by_name[column.share_of["arm"]].get(run.seed, {}).get(source)
-                        if whole and source in run.figures:
-                            run.figures[column.name] = round(100 * run.figures[source] / whole, 4)
+    def _teachers(self, arm: Arm, seed: int) -> Iterator[str]:
+        """What the teachers of an arm's columns are, as far as they are there."""
+        for column in self._measured():
+            recipe = self._recipe_of(column, arm.name, seed)
+            stages = {stage.name: stage for stage in recipe.wanted([self._stage_of(column, recipe)])}
+            if self.teacher_stage not in stages or stages[self.teacher_stage].is_done:
+                yield describe_teacher(recipe, self.teacher_stage, stages)
 
     def _empty(self) -> TableResult:
         table = self.table
@@ -273,6 +261,7 @@ class Reproduction:
                 | ({"part_of": pooled[each.name]} if each.name in pooled else {})
                 | ({"metric": each.metric} if each.metric else {})
                 | ({"optional": True} if each.optional else {})
+                | {key: value for key in DERIVED if (value := getattr(each, key)) is not None}
                 for each in table.columns.values()
             ],
             arms=[

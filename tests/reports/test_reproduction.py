@@ -103,6 +103,9 @@ def test_columns_are_changes_of_the_recipe(tmp_path):
     # An arm wins over a column; where it says nothing, the column does.
     assert figures(result, "plums") == {"one": 25.0, "three": 25.0, "all": 25.0}
     assert figures(result, "share")["all"] == 100.0
+    teacher = "None, after stage base, layers {}, {}, 9 steps"
+    told = [teacher.format(*each) for each in ((1, "apples"), (1, "pears"), (4, "plums"))]
+    assert result.arms[0].runs[0].teacher == "; ".join(told)
     # Each arm has an evaluation for each column, and columns share what they do not change.
     assert commands.ran.count("base") == 2
     assert len(result.arms[0].runs[0].stages) == len({stage["folder"] for stage in result.arms[0].runs[0].stages})

@@ -1,5 +1,8 @@
 """Results as Markdown, the paper's figures beside ours."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from .paired_interval import paired_interval
 from .table_result import TableResult
 
@@ -19,14 +22,19 @@ def to_markdown(result: TableResult, picture: str | None = None) -> str:
     if result.note:
         lines += ["", " ".join(result.note.split())]
     notes = [f"- {arm.title}: {' '.join(arm.note.split())}" for arm in result.arms if arm.note]
-    notes += [f"- {column['title']}: empty, {column['missing']}" for column in result.columns if column.get("missing")]
+    missing: dict[str, list[str]] = {}
+    for column in result.columns:
+        if "missing" in column:
+            missing.setdefault(column["missing"], []).append(column["title"])
+    notes += [f"- No column {', '.join(titles)}: {reason}" for reason, titles in missing.items()]
     notes += [
         f"- {arm.title}, seed {run.seed}: {run.state}: {run.reason}"
         for arm in result.arms
         for run in arm.runs
         if run.reason
     ]
-    notes += [f"- {arm.title}: not run" for arm in result.arms if {run.state for run in arm.runs} == {"waiting"}]
+    waiting = [arm.title for arm in result.arms if {run.state for run in arm.runs} == {"waiting"}]
+    notes += [f"- Not run: {'; '.join(waiting)}"] if waiting else []
     lines += ["", *notes] if notes else []
     differences = _differences(result)
     lines += ["", *differences] if differences else []
@@ -58,11 +66,8 @@ def _grid(result: TableResult) -> list[str]:
 def _differences(result: TableResult) -> list[str]:
     """A line on each arm and column that can be compared with those of another arm."""
     # Of folds that are taken together, the whole is told.
-    columns = [
-        shown
-        for shown, each in zip(result.shown_columns, result.columns, strict=True)
-        if not {"part_of", "optional"} & {*each}
-    ]
+    parts = {each["name"] for each in result.columns if "part_of" in each}
+    columns = [each for each in result.shown_columns if not each.optional and each.name not in parts]
     by_name, lines = {arm.name: arm for arm in result.arms}, []
     for arm in result.arms:
         other = by_name.get(arm.compare_with or result.compare_with, arm)
@@ -74,29 +79,42 @@ def _differences(result: TableResult) -> list[str]:
 
 
 def _origin(result: TableResult) -> list[str]:
-    machine = result.environment.get("machine", {})
-    libraries = result.environment.get("libraries", {})
-    versions = ", ".join(
-        f"{name} {libraries[name]}" for name in ("hf_mwp", "torch", "transformers") if name in libraries
-    )
     counted = {column.title: _counts(result, column.name) for column in result.shown_columns}
     sizes = [(title, _range(counts)) for title, counts in counted.items() if counts]
     problems = ", ".join(f"{size}{'' if at else ' problems'} ({title})" for at, (title, size) in enumerate(sizes))
     problems = f"; figures on {problems}" if problems else ""
     spread = ", mean ± standard deviation" if len(result.seeds) > 1 else ""
-    changes = ", ".join(f"{key} {value}" for key, value in result.changes.items())
     lines = [
-        f"- Budget: {result.budget}" + (f", changed: {changes}" if changes else ""),
+        f"- Budget: {result.budget}{_changed(result.changes)}",
         *([f"- Teacher: {'; '.join(result.teachers)}"] if result.teachers else []),
         f"- Data: {result.data}{problems}",
         f"- Seeds: {', '.join(map(str, result.seeds))}{spread}",
         f"- Time: {result.seconds:.0f} seconds for all stages, each once (an arm's seconds have those it shares)",
     ]
-    if machine:
-        device = machine.get("accelerator") or "no accelerator"
-        threads = f"{machine.get('torch_threads')} threads on {machine.get('cores')} cores"
-        lines.append(f"- Machine: {machine.get('processor')}, {threads}, {device}; {versions}")
+    for part in result.parts:
+        own = {name: value for name, value in part["changes"].items() if name not in result.changes}
+        seeds = f"seed{'s' if len(part['seeds']) > 1 else ''} {', '.join(map(str, part['seeds']))}"
+        measured = f"{seeds} of {', '.join(part['columns'])}: {'; '.join(part['arms'])}{_changed(own)}"
+        lines.append(f"- Measured apart: {measured}. {_machine(part['environment'])}".rstrip())
+    if not result.parts and (machine := _machine(result.environment)):
+        lines.append(f"- {machine}")
     return lines
+
+
+def _changed(changes: Mapping[str, Any]) -> str:
+    return f", changed: {', '.join(f'{key} {value}' for key, value in changes.items())}" if changes else ""
+
+
+def _machine(environment: Mapping[str, Any]) -> str:
+    machine, libraries = environment.get("machine"), environment.get("libraries", {})
+    if not machine:
+        return ""
+    versions = ", ".join(
+        f"{name} {libraries[name]}" for name in ("hf_mwp", "torch", "transformers") if name in libraries
+    )
+    device = machine.get("accelerator") or "no accelerator"
+    threads = f"{machine.get('torch_threads')} threads on {machine.get('cores')} cores"
+    return f"Machine: {machine.get('processor')}, {threads}, {device}; {versions}"
 
 
 def _counts(result: TableResult, column: str) -> list[int]:

@@ -28,7 +28,8 @@ class TableResult:
     budget: str  # of the recipe
     seeds: list[int]  # of each arm
     # `name`, `title`, `unit`, and `missing`: why a column is empty, `part_of`: the column that it is pooled in,
-    # `metric`: what is made of its examples, `optional`: it is told, and not compared.
+    # `metric`: what is made of its examples, `optional`: it is told, and not compared; `mean_of`, `pooled_of` and
+    # `share_of`: the columns that it is made of.
     columns: list[dict[str, Any]]
     arms: list[ArmResult]  # the rows
     data: str = ""  # data set and how much of it
@@ -36,6 +37,8 @@ class TableResult:
     compare_with: str = ""  # the arm that the others are compared with; empty if there is none
     changes: dict[str, Any] = field(default_factory=dict)  # from the command line
     environment: dict[str, Any] = field(default_factory=dict)  # versions of libraries, machine, revision, time
+    # Of joined results, each one's `seeds`, `arms` and `columns` that have figures, `changes` and `environment`.
+    parts: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -71,8 +74,12 @@ class TableResult:
 
     @property
     def shown_columns(self) -> list[Column]:
-        """The columns, in order, as far as showing them needs."""
-        return [Column(each["name"], each["title"], each["unit"], metric=each.get("metric")) for each in self.columns]
+        """The columns that are not missing, in order, as far as showing them needs."""
+        return [
+            Column(each["name"], each["title"], each["unit"], metric=each.get("metric"), optional="optional" in each)
+            for each in self.columns
+            if "missing" not in each
+        ]
 
     @property
     def failed(self) -> list[str]:

@@ -60,18 +60,18 @@ def test_markdown_in_full():
 
 Table 9 of nobody, and what `hf-mwp reproduce compact-table9` measured.
 
-| arm | Answer, % | paper | Size, M | Ape, % | paper | seconds |
-| --- | ---: | ---: | ---: | ---: | ---: | ---: |
-| first / arm | 61.50 ± 2.12 | 71.04 | - | - | - | 13 |
-| second | - | 84.30 | 10.3 | - | 1.00 | - |
-| third | - | - | - | - | - | - |
+| arm | Answer, % | paper | Size, M | seconds |
+| --- | ---: | ---: | ---: | ---: |
+| first / arm | 61.50 ± 2.12 | 71.04 | - | 13 |
+| second | - | 84.30 | 10.3 | - |
+| third | - | - | - | - |
 
 A note of two lines.
 
 - first | arm: its note
-- Ape: empty, no data
+- No column Ape: no data
 - second, seed 1: failed: no
-- third: not run
+- Not run: third
 
 - Budget: cpu, changed: layers 6
 - Teacher: BERT

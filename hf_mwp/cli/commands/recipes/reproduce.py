@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.table import Table as RichTable
 
-from ....reports import Arm, Reproduction, TableResult, reproduce_table, write_report
+from ....reports import Arm, Reproduction, TableResult, join_results, reproduce_table, write_report
 from ....reports.results.arm_result import ArmRun
 from ....reports.running import find_table, table_files
 from ....runs.main_process import check_one_process
@@ -30,7 +30,11 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--seeds", nargs="+", type=int, help="seeds of each arm; that of the recipe if not given")
     parser.add_argument("--arms", nargs="+", help="arms to run; all if not given")
     parser.add_argument(
-        "--from_results", "--from-results", metavar="FILE", help="make table and picture of results, without training"
+        "--from_results",
+        "--from-results",
+        nargs="+",
+        metavar="FILE",
+        help="make table and picture of results, without training; of several, measured apart, as one",
     )
     args, rest = parser.parse_known_args(list(argv))
     console = make_console()
@@ -38,10 +42,7 @@ def run(argv: list[str]) -> int:
         console.print(list_tables())
         return 0
     if args.from_results is not None:
-        result, path = TableResult.load(args.from_results), Path(args.from_results)
-        write_report(result, Path(args.output_dir or path.parent), path.stem)
-        console.print(result_table(result))
-        return 0
+        return show_results(args.from_results, args.output_dir)
     if (args.table is None) == (args.table_file is None):
         raise UsageError("reproduce: give the name of a table (`--list` shows them) or a --table_file.")
     check_one_process("reproduce")
@@ -93,6 +94,17 @@ def run(argv: list[str]) -> int:
     if result.failed:
         console.print(f"Failed: {', '.join(result.failed)}; the same command tries them again.", style="red")
         return 1
+    return 0
+
+
+def show_results(files: list[str], output_dir: str | None) -> int:
+    """Table and picture of results that are there."""
+    path, joined = Path(files[0]), len(files) > 1
+    if joined and output_dir is None:
+        raise UsageError("reproduce: several --from_results are joined in an --output_dir, which must be given.")
+    result = join_results(files) if joined else TableResult.load(path)
+    write_report(result, Path(output_dir or path.parent), None if joined else path.stem)
+    make_console().print(result_table(result))
     return 0
 
 

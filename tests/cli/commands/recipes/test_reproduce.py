@@ -94,6 +94,12 @@ def test_a_table_from_its_file_to_its_picture(quick, capsys):
     assert main(["reproduce", "--from_results", str(files[".json"]), "--output_dir", str(redrawn)]) == 0
     assert {path.suffix: path.read_bytes() for path in redrawn.iterdir()} == before
 
+    both = ["reproduce", "--from_results", str(files[".json"]), str(redrawn / files[".json"].name)]
+    assert main(both) == 1 and "an --output_dir, which must be given" in capsys.readouterr().err
+    assert main([*both, "--output_dir", str(folder / "joined")]) == 0
+    joined = TableResult.load(folder / "joined" / "compact-table4-quick.json")
+    assert joined.arms == result.arms and len(joined.parts) == 2
+
     capsys.readouterr()
     assert main(argv) == 0
     assert "stage 1 of 2" not in capsys.readouterr().out
