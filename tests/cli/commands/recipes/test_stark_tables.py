@@ -10,7 +10,7 @@ from hf_mwp.runs.stage_arguments import options_of
 ON_GLUE = [f"stark-table{number}" for number in range(2, 8)]
 NAMES = [*ON_GLUE, "stark-lambda", "stark-pilot", "stark-math"]
 TASKS = ["mnli_m", "mnli_mm", "mrpc", "qnli", "qqp", "rte", "stsb", "sst2"]
-SWITCHES = ("large_tasks", "paper_protocol", "more_tasks")
+SWITCHES = ("large_tasks", "paper_protocol", "mrpc", "stsb")
 
 
 def load(name):
