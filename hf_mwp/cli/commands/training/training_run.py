@@ -110,8 +110,10 @@ class TaskTraining(TrainingRun):
 
     def make_trainer(self, folder):
         self.task.adapt(self.config)
+        with self.console.status("Reading the data"):
+            validation = self.task.part("validation")
         self.task.tell(self.console)
-        if self.task.part("validation") is None:
+        if validation is None:
             self.turn_off_evaluation("No validation part")
         return self.make(self.task)
 
