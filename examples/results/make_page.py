@@ -20,12 +20,13 @@ PAPER = RESULTS.parent / "reproduce" / "compact_table7.yaml"
 
 # Where the records of a model's run lie, which has its parameters, and what its evaluations begin with.
 MODELS = {
-    "published student, 3 x 312": ("born_again", "published"),
+    "published student, 3 x 312": ("reversed_learned", "published"),
+    "the one that it goes on from": ("born_again", "born_again"),
     "published student from Gemma, 3 x 312": ("gemma_reversed", "gemma_reversed"),
-    "the one that it goes on from, the mean of four": ("gemma_distilled", "gemma"),
+    "the one that this goes on from, the mean of four": ("gemma_distilled", "gemma"),
     "not published: taught by that mean, which it also began as": ("gemma_born_again", "gemma_born_again"),
     "the best of its teachers, Gemma, 12 x 640": ("gemma_teacher", "gemma_teacher"),
-    "the teacher of the first, which it also began as": ("continued", "averaged"),
+    "what the first one went on from began as, its teacher": ("continued", "averaged"),
     "the student that this one goes on from": ("self_training_finetuned", "self_training-again"),
     "the same, as measured then": ("self_training_finetuned", "self_training"),
     "the teacher of that one, 6 x 384": ("retrained_teacher", "retrained_teacher"),
