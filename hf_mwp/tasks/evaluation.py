@@ -89,7 +89,7 @@ class Evaluation:
 
 def evaluate_part(task: Task, model: PreTrainedModel, processor: Any, part: str, **options) -> Evaluation:
     """
-    Measures a model on a part, which must have rows; `options` are those of [`~Task.predict`].
+    Measures a model on a part, or raises `UsageError` if there is none; `options` are those of [`~Task.predict`].
 
     Example:
 
@@ -99,7 +99,7 @@ def evaluate_part(task: Task, model: PreTrainedModel, processor: Any, part: str,
     >>> evaluate_part(task, model, processor, "test", num_beams=5).reports["all problems"]["answer_accuracy"]
     ```
     """
-    rows = list(task.part(part))
+    rows = list(task.part_to_read(part))
     predictions = task.predict(model, processor, rows, **options)
     return Evaluation(task, part, task.texts(rows), predictions, task.overlap(model, part), options)
 

@@ -97,9 +97,7 @@ class MathWordProblems(Task):
 
     def check_part(self, part, processor: MwpProcessor, model) -> None:
         """Raises `UsageError` if a part has no problems, or none in the language of a solver."""
-        rows = self.part(part)
-        if rows is None:
-            raise UsageError(f"{self.options.dataset} has no {part!r} part; it has {', '.join(self.parts)}.")
+        rows = self.part_to_read(part)
         if processor.language not in rows["language"]:
             ours, theirs = LANGUAGES[processor.language], LANGUAGES[rows[0]["language"]]
             raise UsageError(

@@ -137,10 +137,16 @@ class Task(ABC):
         """The same from the options of `hf-mwp evaluate`."""
         return {"batch_size": args.batch_size}
 
+    def part_to_read(self, part: str) -> Dataset:
+        """The rows of a part; `UsageError` if there is no such part."""
+        rows = self.part(part)
+        if rows is None:
+            raise UsageError(f"{self.name} has no {part!r} part; it has {', '.join(self.parts)}: take one (--split).")
+        return rows
+
     def check_part(self, part: str, processor: Any, model: str) -> None:
         """Raises `UsageError` if a part has no rows, or none for the named model."""
-        if self.part(part) is None:
-            raise UsageError(f"{self.name} has no {part!r} part; it has {', '.join(self.parts)}.")
+        self.part_to_read(part)
 
     def calibration(self, predictions: Sequence[Any]) -> dict[str, Any] | None:
         """What the predictions' probabilities are worth, see [`metrics.calibration_report`]; `None` if not known."""

@@ -129,5 +129,7 @@ def test_its_record_and_its_parts():
     del task.parts["train"]
     with pytest.raises(UsageError, match="totals has no training part; it has validation, test."):
         task.train  # noqa: B018
+    with pytest.raises(UsageError, match=r"totals has no 'train' part; it has validation, test: take one"):
+        evaluate_part(task, None, None, "train")
     task.parts["validation"] = task.parts["validation"].select([])
     assert task.validation is None and len(task.test) == 12

@@ -69,11 +69,7 @@ def run(argv: list[str]) -> int:
     folder = Path(args.output_dir or Path("runs") / f"heads_{Path(args.model).resolve().name}")
     check_output_folder(folder)
     console, task = make_console(), make_task(data_args)
-    rows = task.part(args.split)
-    if rows is None:
-        raise UsageError(
-            f"{data_args.task or data_args.dataset} has no {args.split!r} part; it has {', '.join(task.parts)}."
-        )
+    rows = task.part_to_read(args.split)
     rows = rows.select(range(min(len(rows), args.num_batches * args.batch_size)))
     groups = [list(rows)[at : at + args.batch_size] for at in range(0, len(rows), args.batch_size)]
     model, batches = load_with_batches(task, args.model, groups)

@@ -45,7 +45,7 @@ def test_what_is_wrong_is_named(problems, solver_folder, capsys):
     assert main(["heads", "--dataset", str(problems)]) == 1
     assert "a `model` must be given" in capsys.readouterr().err
     assert main(["heads", "--model", str(solver_folder), "--dataset", str(problems), "--split", "dev"]) == 1
-    assert "has no 'dev' part; it has train" in capsys.readouterr().err
+    assert "has no 'dev' part; it has train, validation, test: take one (--split)." in capsys.readouterr().err
     argv = ["heads", "--model", str(solver_folder), "--dataset", str(problems)]
     assert main([*argv, "--output_dir", str(solver_folder / "config.json")]) == 1
     assert "config.json is a file; choose another" in capsys.readouterr().err
