@@ -95,4 +95,5 @@ class TableResult:
     @property
     def teachers(self) -> list[str]:
         """What the teachers of the arms are, each once."""
-        return list(dict.fromkeys(run.teacher for arm in self.arms for run in arm.runs if run.teacher))
+        named = (name for arm in self.arms for run in arm.runs for name in run.teacher.split("; ") if name)
+        return list(dict.fromkeys(named))

@@ -177,6 +177,15 @@ def test_results_without_a_teacher_name_none():
     assert "Teacher" not in to_markdown(alone)
 
 
+def test_each_teacher_is_named_once():
+    several = result()
+    runs = [run for arm in several.arms for run in arm.runs]
+    for run in runs:
+        run.teacher = "one"
+    runs[0].teacher = "two; one"
+    assert "- Teacher: two; one" in to_markdown(several).splitlines()
+
+
 def test_without_figures_there_is_no_picture(tmp_path):
     empty = dataclasses.replace(result(), columns=[{"name": "size", "title": "Size", "unit": "M"}])
     assert not draw_table(empty, tmp_path / "a.png") and not (tmp_path / "a.png").exists()
