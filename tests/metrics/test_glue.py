@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from scipy import stats
+from sklearn import metrics as sklearn
 
 from hf_mwp.metrics import f1_of_positive, matthews_correlation, share_right, spearman_correlation
 
@@ -31,7 +33,6 @@ def test_limits():
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_classes_as_in_scikit_learn(classes):
-    sklearn = pytest.importorskip("sklearn.metrics")
     chooser = np.random.default_rng(classes)
     predictions, labels = chooser.integers(0, classes, (2, 200))
     assert share_right(predictions, labels) == pytest.approx(sklearn.accuracy_score(labels, predictions))
@@ -42,7 +43,6 @@ def test_classes_as_in_scikit_learn(classes):
 
 
 def test_ranks_as_in_scipy():
-    stats = pytest.importorskip("scipy.stats")
     chooser = np.random.default_rng(0)
     ours, theirs = chooser.integers(0, 6, 100) / 5, chooser.normal(size=100).round(1)
     assert spearman_correlation(ours, theirs) == pytest.approx(stats.spearmanr(ours, theirs).statistic)
