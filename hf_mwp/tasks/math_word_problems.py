@@ -177,7 +177,8 @@ class MathWordProblems(Task):
 
     def tell(self, console: Console) -> None:
         """Prints what was read, skipped and noticed; within [`keep_loaded`] the same one only once."""
-        said = str(self.load_report)
+        with console.status("Reading the data"):
+            said = str(self.load_report)
         _once(("told", said), lambda: console.print(said, markup=False))
 
     def record(self) -> dict[str, Any]:

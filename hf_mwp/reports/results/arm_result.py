@@ -22,6 +22,11 @@ class ArmRun:
     outcomes: dict[str, str] = field(default_factory=dict)  # by column, what became of each problem, 0 or 1
     examples: dict[str, dict[str, str]] = field(default_factory=dict)  # by column, `predictions` and `labels`
 
+    @property
+    def teachers(self) -> list[str]:
+        """What `teacher` names, which are several where columns have their own."""
+        return self.teacher.split("; ") if self.teacher else []
+
 
 @dataclass
 class ArmResult:

@@ -109,6 +109,5 @@ def _arm(arms: Mapping[str, ArmResult], derived: set[str]) -> ArmResult:
             whole.seconds = round(sum(stage["seconds"] for stage in whole.stages), 1)
             whole.state = min(whole.state, run.state, key=STATES.index)
             whole.reason = "" if whole.state == "done" else whole.reason or run.reason
-            teachers = [*whole.teacher.split("; "), *run.teacher.split("; ")]
-            whole.teacher = "; ".join(dict.fromkeys(filter(None, teachers)))
+            whole.teacher = "; ".join(dict.fromkeys([*whole.teachers, *run.teachers]))
     return replace(next(iter(arms.values())), runs=list(runs.values()))

@@ -95,5 +95,4 @@ class TableResult:
     @property
     def teachers(self) -> list[str]:
         """What the teachers of the arms are, each once."""
-        named = (name for arm in self.arms for run in arm.runs for name in run.teacher.split("; ") if name)
-        return list(dict.fromkeys(named))
+        return list(dict.fromkeys(name for arm in self.arms for run in arm.runs for name in run.teachers))

@@ -110,10 +110,8 @@ class TaskTraining(TrainingRun):
 
     def make_trainer(self, folder):
         self.task.adapt(self.config)
-        with self.console.status("Reading the data"):
-            validation = self.task.part("validation")
         self.task.tell(self.console)
-        if validation is None:
+        if self.task.part("validation") is None:
             self.turn_off_evaluation("No validation part")
         return self.make(self.task)
 
