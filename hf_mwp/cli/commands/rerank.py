@@ -45,9 +45,9 @@ def run(argv: list[str]) -> int:
         model, processor = load_solver(args.model)
         num_samples, data_args.max_train_samples = data_args.max_train_samples or args.num_samples, None
         task = MathWordProblems(data_args)
+        task.tell(console)
         task.check_part(args.split, processor, args.model)
         rows = list(task.part(args.split))
-        task.tell(console)
         random.Random(args.seed).shuffle(rows)
         parts = {args.split: rows[:num_samples]}
         if args.split == "train" and task.validation is not None:

@@ -73,6 +73,7 @@ def run(argv: list[str]) -> int:
         # A student from random weights is the same one whenever it goes on.
         set_seed(config.seed)
         teacher, processor = task.load_model(args.teacher)
+        task.tell(console)
         student, own = task.make_student(teacher, processor, student_args)
         if own is not processor:
             raise UsageError(
@@ -86,7 +87,6 @@ def run(argv: list[str]) -> int:
             raise UsageError(f"stark: {task.name} has no {part} part, on which sparse teachers are found: {remedy}.")
         config.disable_tqdm = True
         trainer = make_trainer(task, args, config, student, teacher, processor, rows)
-        task.tell(console)
         folder.begin()
         folder.write_json("data.json", task.record())
 
