@@ -158,7 +158,8 @@ class RerankArguments(SearchOptions):
     output_dir: str | None = option(None, "Folder for plausibility.json; the model's own folder if not given.")
     split: str = option("train", "Part of the data set to fit on.", choices=["train", "validation"])
     num_samples: int = option(4000, "Problems to fit on, drawn at random; --max_train_samples may say it as well.")
-    num_beams: int = option(20, "Beams of the search, the least that can be re-ranked later.")
+    num_beams: int = option(20, "Beams of the search.")
+    min_beams: int | None = option(None, "The least that can be ranked later, measured, too; num_beams if not given.")
     regularization: float = option(1.0, "How strongly weights are held to those of the solver's own probability.")
     unsure_share: float = option(
         0.0,
@@ -174,6 +175,8 @@ class RerankArguments(SearchOptions):
         check_share(self, "unsure_share")
         if self.num_beams < 2:
             raise ValueError(f"`num_beams` must be at least 2, not {self.num_beams}: one leaves nothing to choose.")
+        if self.min_beams is not None and not 2 <= self.min_beams <= self.num_beams:
+            raise ValueError(f"`min_beams` must be from 2 to `num_beams`, {self.num_beams}, not {self.min_beams}.")
         if self.regularization <= 0:
             raise ValueError(f"`regularization` must be more than 0, not {self.regularization}.")
 

@@ -42,6 +42,7 @@ def fit_reranker(
     parts: Mapping[str, Iterable[MathWordProblem | Mapping[str, Any]]],
     *,
     num_beams: int = 20,
+    min_beams: int | None = None,
     regularization: float = 1.0,
     unsure_share: float = 0.0,
     beams_dir: str | Path | None = None,
@@ -55,7 +56,9 @@ def fit_reranker(
     Args:
         model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
         parts (`Mapping[str, Iterable]`): Problems or rows of [`load_mwp_dataset`], by the name of the part.
-        num_beams (`int`, *optional*, defaults to 20): Beams of the search, the least that can be re-ranked later.
+        num_beams (`int`, *optional*, defaults to 20): Beams of the search.
+        min_beams (`int`, *optional*): The least that can be re-ranked later, by which all parts but the first are
+            measured, too; `num_beams` if not given.
         regularization (`float`, *optional*, defaults to 1.0), fitted_on (`Mapping`, *optional*): As in
             [`fit_plausibility`].
         unsure_share (`float`, *optional*, defaults to 0.0): Share of the first part's problems, its last ones, that
@@ -71,31 +74,35 @@ def fit_reranker(
     """
     if not 0 <= unsure_share < 1:
         raise PlausibilityError(f"`unsure_share` must be at least 0 and below 1, not {unsure_share}")
-    solver = {"model": hash_model(model), "processor": hash_processing(processor), "num_beams": num_beams}
-    options = {"num_beams": num_beams, "top_k": num_beams, "batch_size": batch_size, "progress": progress}
+    solver = {"model": hash_model(model), "processor": hash_processing(processor)}
 
-    def search(problems: Sequence[MathWordProblem], dropout: float = 0.0) -> list[Trees]:
+    def search(problems: Sequence[MathWordProblem], width: int = num_beams, dropout: float = 0.0) -> list[Trees]:
+        options = {"num_beams": width, "top_k": width, "batch_size": batch_size, "progress": progress}
+
         def solve(tried: Sequence[MathWordProblem]) -> list[list]:
             with _encoder_dropout(model, dropout) if dropout else nullcontext():
                 found = solve_problems(model, processor, tried, **options)
             return [[(processor.vocabulary.encode(tree), score) for tree, score in each.beam.trees] for each in found]
 
-        facts = solver | ({"encoder_dropout": dropout} if dropout else {})
+        facts = solver | {"num_beams": width} | ({"encoder_dropout": dropout} if dropout else {})
         kept = chain.from_iterable(kept_records(beams_dir, facts, problems, solve, AT_ONCE))
         return [read_trees(trees, processor) for trees in kept]
 
     reranker, measured = None, {}
     for part, given in parts.items():
-        problems = [read_problem(problem, processor) for problem in given]
-        num_sure = len(problems) - (round(unsure_share * len(problems)) if reranker is None else 0)
+        problems, is_first = [read_problem(problem, processor) for problem in given], reranker is None
+        num_sure = len(problems) - (round(unsure_share * len(problems)) if is_first else 0)
         beams = search(problems[:num_sure])
-        if reranker is None:
-            unsure = search(problems[num_sure:], UNSURE_DROPOUT) if num_sure < len(problems) else []
+        if is_first:
+            unsure = search(problems[num_sure:], dropout=UNSURE_DROPOUT) if num_sure < len(problems) else []
             about = dict(fitted_on or {}) | ({"unsure_share": unsure_share} if unsure else {})
             reranker = fit_plausibility(problems, [*beams, *unsure], num_beams, regularization, about)
+            reranker = replace(reranker, min_beams=min_beams)
             if unsure:
                 measured[f"{part}, unsure"] = _measure(reranker, problems[num_sure:], unsure)
         measured[part] = _measure(reranker, problems[:num_sure], beams)
+        if min_beams is not None and not is_first:
+            measured[f"{part}, {min_beams} beams"] = _measure(reranker, problems, search(problems, min_beams))
     return replace(reranker, measured=measured)
 
 

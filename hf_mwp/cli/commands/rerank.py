@@ -19,7 +19,7 @@ from ..options.parsing import parse
 from ..terminal.console import make_console, make_table, percent, solving_bar
 
 
-RERANKING = ("num_beams", "regularization", "unsure_share", "beams_dir", "batch_size")
+RERANKING = ("num_beams", "min_beams", "regularization", "unsure_share", "beams_dir", "batch_size")
 
 argument_types = partial(types_of, "rerank")
 

@@ -59,13 +59,15 @@ class PlausibilityReranker:
     Args:
         language (`str`): Language of the problems, `"zh"` or `"en"`.
         weights (`Mapping[str, float]`): Weight of each of [`FEATURES`] by its name.
-        num_beams (`int`): Beams that it was fitted with, the least that it ranks.
+        num_beams (`int`): Beams that it was fitted with, and that are searched with if no others are asked for.
         fitted_on (`Mapping`, *optional*): Model, data and counts of the fit.
         measured (`Mapping`, *optional*): Accuracies with and without, by part of the data.
         feature_list (`str`, *optional*): Version of the features that the weights are for.
+        min_beams (`int`, *optional*): The least that it ranks; those of the fit if not given.
 
     Raises:
-        PlausibilityError: the weights are for another list of features, or are no finite numbers.
+        PlausibilityError: the weights are for another list of features, or are no finite numbers, or one of the
+            numbers of beams cannot be.
     """
 
     language: str
@@ -74,6 +76,7 @@ class PlausibilityReranker:
     fitted_on: Mapping[str, Any] = field(default_factory=dict)
     measured: Mapping[str, Any] = field(default_factory=dict)
     feature_list: str = FEATURE_LIST
+    min_beams: int | None = None
 
     file_name = "plausibility.json"
 
@@ -95,6 +98,8 @@ class PlausibilityReranker:
                 raise PlausibilityError(f"the weight of {name!r} must be a finite number, not {weight!r}")
         if isinstance(self.num_beams, bool) or not isinstance(self.num_beams, int) or self.num_beams < 2:
             raise PlausibilityError(f"`num_beams` must be a whole number of at least 2, not {self.num_beams!r}")
+        if self.min_beams is not None and self.min_beams not in range(2, self.num_beams + 1):
+            raise PlausibilityError(f"`min_beams` must be from 2 to {self.num_beams}, not {self.min_beams!r}")
 
     def check(self, language: str, num_beams: int | None = None) -> int:
         """
@@ -106,10 +111,11 @@ class PlausibilityReranker:
                 f"the re-ranker was fitted to problems in language {self.language!r}, not in {language!r}: "
                 "fit one on problems of that language with `hf-mwp rerank`"
             )
-        if num_beams is not None and num_beams < self.num_beams:
+        least = self.min_beams or self.num_beams
+        if num_beams is not None and num_beams < least:
             raise PlausibilityError(
                 f"the re-ranker was fitted to {self.num_beams} beams and cannot rank {num_beams}: search with "
-                f"num_beams={self.num_beams}, or fit one with `hf-mwp rerank --num_beams {num_beams}`"
+                f"num_beams={least}, or fit one with `hf-mwp rerank --num_beams {num_beams}`"
             )
         return self.num_beams if num_beams is None else num_beams
 
@@ -151,6 +157,7 @@ class PlausibilityReranker:
             "feature_list": self.feature_list,
             "language": self.language,
             "num_beams": self.num_beams,
+            "min_beams": self.min_beams,
             "weights": {feature.name: round(float(self.weights[feature.name]), 4) for feature in FEATURES},
             "fitted_on": dict(self.fitted_on),
             "measured": dict(self.measured),

@@ -68,6 +68,22 @@ def test_beams_that_are_kept_are_not_searched_for_again(model, problems, tmp_pat
     assert json.loads((tmp_path / "metrics.json").read_text("utf-8"))["reranking"]["train"]["num_problems"] == 36
 
 
+def test_fewer_beams_are_measured_and_ranked_if_that_was_asked_for(model, problems, tmp_path):
+    # Beams of 6 are there from the first fit, which is the same.
+    argv = ["rerank", "--model", str(model), "--dataset", str(problems), "--num_beams=6", "--min_beams=3"]
+    argv += ["--beams_dir", str(model.parent / "beams"), "--output_dir", str(tmp_path)]
+    assert main(argv) == 0
+    reranker = PlausibilityReranker.from_pretrained(tmp_path)
+    assert reranker.weights == PlausibilityReranker.from_pretrained(model).weights
+    assert (reranker.num_beams, reranker.min_beams) == (6, 3)
+    assert list(reranker.measured) == ["train", "validation", "validation, 3 beams"]
+    fewer = reranker.measured["validation, 3 beams"]
+    assert fewer["num_problems"] == 8 and fewer["in_beam"] <= reranker.measured["validation"]["in_beam"]
+    evaluate = ["evaluate", "--model", str(model), "--reranker", str(tmp_path), "--dataset", str(problems)]
+    assert main([*evaluate, "--num_beams=3", "--output_dir", str(tmp_path / "evaluation")]) == 0
+    assert main([*evaluate, "--num_beams=2", "--output_dir", str(tmp_path / "refused")]) == 1
+
+
 def test_unsure_beams_are_fitted_to_beside_the_others(model, problems, tmp_path):
     """A quarter of the problems is solved under dropout: the same in each run, and the solver is left as it was."""
     solver, processor = MwpSolver.from_pretrained(model).eval(), MwpProcessor.from_pretrained(model)

@@ -9,9 +9,10 @@ from hf_mwp.solving.plausibility import FEATURES, PlausibilityError, Plausibilit
 from hf_mwp.solving.plausibility.features import ADDED_SINCE
 
 
-def reranker(language="zh", num_beams=5, **weights):
+def reranker(language="zh", num_beams=5, min_beams=None, **weights):
     zero = {feature.name: 0.0 for feature in FEATURES}
-    return PlausibilityReranker(language, zero | {"log_mass": 1.0} | weights, num_beams, {"dataset": "x"}, {"a": 1})
+    weights = zero | {"log_mass": 1.0} | weights
+    return PlausibilityReranker(language, weights, num_beams, {"dataset": "x"}, {"a": 1}, min_beams=min_beams)
 
 
 PEOPLE = MathWordProblem("有5人，走了2人，还剩几人？")
@@ -87,11 +88,12 @@ def test_answer_and_equation_are_not_looked_at():
 
 
 def test_saved_and_read_again(tmp_path):
-    saved = reranker(negative=-1.23456, num_beams=7)
+    saved = reranker(negative=-1.23456, num_beams=7, min_beams=4)
     saved.save_pretrained(tmp_path)
     read = PlausibilityReranker.from_pretrained(tmp_path)
     assert read.weights == {**saved.weights, "negative": -1.2346}
     assert (read.language, read.num_beams, read.fitted_on, read.measured) == ("zh", 7, {"dataset": "x"}, {"a": 1})
+    assert read.min_beams == 4
 
 
 def test_features_that_an_older_list_lacks_count_for_nothing(tmp_path):
@@ -109,6 +111,10 @@ def test_beams_and_language_are_checked():
     assert reranker(num_beams=5).check("zh", 20) == 20
     with pytest.raises(PlausibilityError, match="fitted to 5 beams and cannot rank 4"):
         reranker(num_beams=5).check("zh", 4)
+    assert reranker(num_beams=5, min_beams=3).check("zh", 3) == 3
+    assert reranker(num_beams=5, min_beams=3).check("zh") == 5
+    with pytest.raises(PlausibilityError, match="cannot rank 2: search with num_beams=3"):
+        reranker(num_beams=5, min_beams=3).check("zh", 2)
     with pytest.raises(PlausibilityError, match="language 'zh', not in 'en'"):
         reranker().rerank(MathWordProblem("5 and 2?", language="en"), BEAM)
 
@@ -132,6 +138,8 @@ def damaged(tmp_path, change):
         (lambda c: c["weights"].update(zero="much"), "weight of 'zero' must be a finite number"),
         (lambda c: c["weights"].update(zero=math.nan), "weight of 'zero' must be a finite number"),
         (lambda c: c.update(num_beams=1), "at least 2"),
+        (lambda c: c.update(min_beams=6), "from 2 to 5, not 6"),
+        (lambda c: c.update(min_beams=1), "from 2 to 5, not 1"),
         (lambda c: c.pop("language"), "damaged"),
         (lambda c: c.update(weights=[1.0]), "damaged"),
         (lambda c: c.update(weights=None), "damaged"),
