@@ -97,7 +97,7 @@ def test_distillation_is_measured_with_and_without_its_cache(measuring, tmp_path
     assert "| cached " in text and "in passes of the teacher" in text
 
 
-def test_solving_is_measured_in_four_ways_by_two_encoders(measuring, tmp_path):
+def test_solving_is_measured_in_five_ways_by_two_encoders(measuring, tmp_path):
     import solving
     from transformers import pipeline
 
@@ -108,16 +108,16 @@ def test_solving_is_measured_in_four_ways_by_two_encoders(measuring, tmp_path):
     tiny_solver(processor).save_pretrained(tmp_path)
     processor.save_pretrained(tmp_path)
     solver = pipeline("math-word-problem", model=str(tmp_path), device="cpu")
-    reranker = solving.TimedReranker("zh", {feature.name: 0.0 for feature in FEATURES}, 20)
+    reranker = solving.TimedReranker("zh", {feature.name: 0.0 for feature in FEATURES}, 20, min_beams=8)
     texts = [row["text"] for row in tiny_rows(3)]
     sizes = {"num_hidden_layers": 3, "hidden_size": 24, "num_attention_heads": 2, "intermediate_size": 24}
     large = solving.with_large_encoder(solver, texts, [2], sizes)
     assert large(texts, batch_size=2, num_beams=5) == solver(texts, batch_size=2, num_beams=5)
     assert large.model.encoder.large.config.num_hidden_layers == 3 and solver.model.config.num_hidden_layers == 2
     figures = solving.measure(solver, reranker, texts, [1, 2], rounds=1, large=sizes)
-    assert len(figures["seconds"]) == 16 and all(seconds > 0 for seconds in figures["seconds"].values())
-    # Three problems by two batch sizes and two solvers were ranked, those of the warm-up not counted.
-    assert solving.TimedReranker.clock.laps == 12
+    assert len(figures["seconds"]) == 20 and all(seconds > 0 for seconds in figures["seconds"].values())
+    # Three problems by two numbers of beams, batch sizes and solvers were ranked, those of the warm-up not counted.
+    assert solving.TimedReranker.clock.laps == 24
     text = solving.report(figures, [1, 2])
     assert "| 20 beams, re-ranked, batch 2 |" in text and "| times the published |" in text
 

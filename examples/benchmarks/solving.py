@@ -28,6 +28,7 @@ SOLVER = ROOT / "model_cards" / "mwp-student-3L-gts-math23k"
 WAYS = {
     "greedy": {"num_beams": 1},
     "5 beams": {"num_beams": 5},
+    "8 beams, re-ranked": {"num_beams": 8, "rerank": True},
     "20 beams": {"num_beams": 20},
     "20 beams, re-ranked": {"rerank": True},
 }
