@@ -19,7 +19,7 @@ from ..problems import MathWordProblem
 from .beams import read_trees
 from .kept_records import kept_records
 from .plausibility import PlausibilityError, PlausibilityReranker
-from .plausibility.fitting import fit_plausibility, right_answer
+from .plausibility.fitting import check_fit, fit_plausibility, right_answer
 from .solve_problems import read_problem, solve_problems
 
 
@@ -70,8 +70,10 @@ def fit_reranker(
         [`PlausibilityReranker`]: with what it was fitted on, and the shares of right answers of each part.
 
     Raises:
-        PlausibilityError: as [`fit_plausibility`]; `unsure_share` is no share, or the encoder has no dropout for it.
+        PlausibilityError: as [`fit_plausibility`]; `unsure_share` is no share, or the encoder has no dropout for it;
+            one of the other numbers cannot be.
     """
+    check_fit(num_beams, regularization, min_beams)
     if not 0 <= unsure_share < 1:
         raise PlausibilityError(f"`unsure_share` must be at least 0 and below 1, not {unsure_share}")
     solver = {"model": hash_model(model), "processor": hash_processing(processor)}

@@ -15,7 +15,7 @@ from ...problems import MathWordProblem, ProblemError
 from .candidate_answer import candidate_answers
 from .errors import PlausibilityError
 from .features import FEATURES, feature_row
-from .plausibility_reranker import PlausibilityReranker
+from .plausibility_reranker import PlausibilityReranker, check_beams
 from .question import Question
 
 
@@ -46,10 +46,10 @@ def fit_plausibility(
         fitted_on (`Mapping`, *optional*): What the re-ranker's file is to say of model and data.
 
     Raises:
-        PlausibilityError: no beam has both a right and a wrong value, or the problems are in several languages.
+        PlausibilityError: no beam has both a right and a wrong value, the problems are in several languages, or one
+            of the numbers cannot be.
     """
-    if regularization <= 0:
-        raise PlausibilityError(f"`regularization` must be more than 0, not {regularization}")
+    check_fit(num_beams, regularization)
     languages = sorted({problem.language for problem in problems})
     if len(languages) > 1:
         raise PlausibilityError(f"weights are fitted to one language, not to {' and '.join(languages)}")
@@ -85,6 +85,13 @@ def fit_plausibility(
             "regularization": regularization,
         },
     )
+
+
+def check_fit(num_beams: int, regularization: float, min_beams: int | None = None) -> None:
+    """`PlausibilityError` if there can be no fit to so many beams, so regularized, that ranks so few."""
+    check_beams(num_beams, min_beams)
+    if regularization <= 0:
+        raise PlausibilityError(f"`regularization` must be more than 0, not {regularization}")
 
 
 def right_answer(problem: MathWordProblem) -> Number | None:

@@ -96,10 +96,7 @@ class PlausibilityReranker:
         for name, weight in self.weights.items():
             if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not math.isfinite(weight):
                 raise PlausibilityError(f"the weight of {name!r} must be a finite number, not {weight!r}")
-        if isinstance(self.num_beams, bool) or not isinstance(self.num_beams, int) or self.num_beams < 2:
-            raise PlausibilityError(f"`num_beams` must be a whole number of at least 2, not {self.num_beams!r}")
-        if self.min_beams is not None and self.min_beams not in range(2, self.num_beams + 1):
-            raise PlausibilityError(f"`min_beams` must be from 2 to {self.num_beams}, not {self.min_beams!r}")
+        check_beams(self.num_beams, self.min_beams)
 
     def check(self, language: str, num_beams: int | None = None) -> int:
         """
@@ -196,3 +193,11 @@ class PlausibilityReranker:
             raise PlausibilityError(f"{path}: {error}") from error
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             raise PlausibilityError(f"{path} is damaged, or no file of a re-ranker ({error}): {remedy}") from error
+
+
+def check_beams(num_beams: int, min_beams: int | None = None) -> None:
+    """`PlausibilityError` if no re-ranker can be fitted to so many beams, or not rank so few."""
+    if isinstance(num_beams, bool) or not isinstance(num_beams, int) or num_beams < 2:
+        raise PlausibilityError(f"`num_beams` must be a whole number of at least 2, not {num_beams!r}")
+    if min_beams is not None and min_beams not in range(2, num_beams + 1):
+        raise PlausibilityError(f"`min_beams` must be from 2 to {num_beams}, not {min_beams!r}")

@@ -103,6 +103,10 @@ def test_unsure_beams_are_fitted_to_beside_the_others(model, problems, tmp_path)
     assert not any(module.training for module in solver.modules())
     with pytest.raises(PlausibilityError, match="below 1, not 1"):
         fit_reranker(solver, processor, parts, unsure_share=1)
+    for wrong, message in (({"min_beams": 7}, "from 2 to 6, not 7"), ({"regularization": 0}, "more than 0, not 0")):
+        with pytest.raises(PlausibilityError, match=message):
+            fit_reranker(solver, processor, parts, num_beams=6, beams_dir=tmp_path / "refused", **wrong)
+    assert not (tmp_path / "refused").exists()
     for layer in [module for module in solver.encoder.modules() if hasattr(module, "dropout")]:
         layer.dropout = torch.nn.Identity()
     with pytest.raises(PlausibilityError, match="leave `unsure_share` at 0"):
