@@ -60,7 +60,7 @@ class MathWordProblemPipeline(Pipeline):
             those that the re-ranker was fitted with.
         rerank (`bool`, `str` or [`PlausibilityReranker`], *optional*, defaults to `False`): Whether to rank the
             answers of the beams by how plausible they are; `True` takes `plausibility.json` beside the model, a text
-            names the folder of another, or is `"en"` for the package's own. Also an argument of the call.
+            names the folder of another, or is `"en"` or `"zh"` for the package's own. Also an argument of the call.
         top_k (`int`, *optional*): Return a list of the `top_k` best equations for each text (the beams are raised to
             at least `top_k`); also an argument of the call. By default the best one.
         max_decode_length (`int`, *optional*): Most symbols of an equation; the decoder's own limit by default. Also an

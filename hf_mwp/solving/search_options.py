@@ -43,7 +43,8 @@ class RankedSearchOptions(SearchOptions):
     )
     reranker: str | None = option(
         None,
-        "Folder or Hub id of a re-ranker to use in its place (`hf-mwp rerank` makes one), or en, the package's own.",
+        "Folder or Hub id of a re-ranker to use in its place (`hf-mwp rerank` makes one), or the package's own, en or "
+        "zh.",
     )
 
     def load_reranker(self, processor: MwpProcessor) -> tuple[PlausibilityReranker | None, int]:

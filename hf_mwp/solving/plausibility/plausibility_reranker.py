@@ -22,7 +22,7 @@ from .question import Question
 
 
 # By language, the folders of re-rankers that come with the package.
-GENERAL = {"en": Path(__file__).parent / "general" / "en"}
+GENERAL = {language: Path(__file__).parent / "general" / language for language in ("en", "zh")}
 
 
 @dataclass(frozen=True)
@@ -165,14 +165,14 @@ class PlausibilityReranker:
     def from_pretrained(cls, name_or_path: str | PathLike, **kwargs) -> PlausibilityReranker:
         """
         Reads a re-ranker from a model's folder or repository; `kwargs` (`revision`, `token`, ...) go to the download.
-        `"en"` is one that comes with the package, for English solvers that have none of their own.
+        `"en"` and `"zh"` come with the package, for solvers of these languages that have none of their own.
 
         Raises:
             PlausibilityError: there is none, or its file is damaged or of another version.
         """
         from transformers.utils import cached_file
 
-        remedy = "fit one with `hf-mwp rerank --model FOLDER`, or take the package's own for English, `en`"
+        remedy = "fit one with `hf-mwp rerank --model FOLDER`, or take the package's own, `en` or `zh`"
         name_or_path = GENERAL.get(str(name_or_path), name_or_path)
         if Path(name_or_path).is_dir():
             path = Path(name_or_path) / cls.file_name

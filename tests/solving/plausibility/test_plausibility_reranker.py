@@ -1,5 +1,6 @@
 import json
 import math
+from pathlib import Path
 
 import pytest
 
@@ -7,6 +8,9 @@ from hf_mwp.expressions import Expression
 from hf_mwp.problems import MathWordProblem
 from hf_mwp.solving.plausibility import FEATURES, PlausibilityError, PlausibilityReranker
 from hf_mwp.solving.plausibility.features import ADDED_SINCE
+
+
+MODEL_CARDS = Path(__file__).parents[3] / "model_cards"
 
 
 def reranker(language="zh", num_beams=5, min_beams=None, **weights):
@@ -162,6 +166,11 @@ def test_what_is_no_file_of_a_reranker_is_named(tmp_path, text):
 def test_a_folder_without_one_says_how_to_make_it(tmp_path):
     with pytest.raises(PlausibilityError, match="has no plausibility.json: fit one with `hf-mwp rerank"):
         PlausibilityReranker.from_pretrained(tmp_path)
+
+
+def test_the_packages_own_for_chinese_is_that_of_the_published_student():
+    published = PlausibilityReranker.from_pretrained(MODEL_CARDS / "mwp-student-3L-gts-math23k")
+    assert PlausibilityReranker.from_pretrained("zh") == published
 
 
 def test_the_packages_own_for_english():
