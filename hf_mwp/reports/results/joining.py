@@ -45,7 +45,7 @@ def join_results(paths: Sequence[str | Path]) -> TableResult:
         seeds=list(dict.fromkeys(seed for result in results for seed in result.seeds)),
         columns=columns,
         arms=[_arm(dict(zip(found, each, strict=True)), derived) for each in arms],
-        data="; ".join(dict.fromkeys(result.data for result in results)),
+        data="; ".join(dict.fromkeys(part for result in results for part in result.data.split("; "))),
         changes={
             name: value
             for name, value in parts[0]["changes"].items()

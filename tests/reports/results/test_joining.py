@@ -60,7 +60,7 @@ def test_columns_of_several_files_stand_in_one_row(measure):
 
 def test_each_part_is_told_with_its_machine(measure, tmp_path):
     path, other = measure("first", seeds=[42]), measure("second", seeds=[43], changes={"extra": "x"})
-    first = TableResult.load(path)
+    first = dataclasses.replace(TableResult.load(path), data="rte, all problems")
     machine = {"processor": "abacus", "torch_threads": 2, "cores": 4}
     dataclasses.replace(first, environment={"machine": machine, "libraries": {"torch": "2.11"}}).save(path)
     joined = join_results([path, other])
@@ -72,7 +72,9 @@ def test_each_part_is_told_with_its_machine(measure, tmp_path):
     ]
     # What was joined can be joined with more, and read again.
     joined.save(tmp_path / "joined.json")
+    data = TableResult.load(other).data
     more = join_results([tmp_path / "joined.json", measure("third", seeds=[44])])
+    assert joined.data == more.data == f"rte, all problems; {data}"
     assert more.seeds == [42, 43, 44] and more.parts[:2] == joined.parts and len(more.parts) == 3
     assert TableResult.load(tmp_path / "joined.json") == joined
 
