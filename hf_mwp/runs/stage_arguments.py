@@ -171,14 +171,11 @@ class RerankArguments(SearchOptions):
     seed: int = option(0, "Seed of the choice of problems.")
 
     def __post_init__(self):
+        from ..solving.plausibility.plausibility_reranker import check_fit
+
         check_at_least_one(self, "num_samples", "batch_size")
         check_share(self, "unsure_share")
-        if self.num_beams < 2:
-            raise ValueError(f"`num_beams` must be at least 2, not {self.num_beams}: one leaves nothing to choose.")
-        if self.min_beams is not None and not 2 <= self.min_beams <= self.num_beams:
-            raise ValueError(f"`min_beams` must be from 2 to `num_beams`, {self.num_beams}, not {self.min_beams}.")
-        if self.regularization <= 0:
-            raise ValueError(f"`regularization` must be more than 0, not {self.regularization}.")
+        check_fit(self.num_beams, self.regularization, self.min_beams)
 
 
 @dataclass

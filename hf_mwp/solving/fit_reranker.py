@@ -19,7 +19,8 @@ from ..problems import MathWordProblem
 from .beams import read_trees
 from .kept_records import kept_records
 from .plausibility import PlausibilityError, PlausibilityReranker
-from .plausibility.fitting import check_fit, fit_plausibility, right_answer
+from .plausibility.fitting import fit_plausibility, right_answer
+from .plausibility.plausibility_reranker import check_fit
 from .solve_problems import read_problem, solve_problems
 
 

@@ -15,7 +15,7 @@ from ...problems import MathWordProblem, ProblemError
 from .candidate_answer import candidate_answers
 from .errors import PlausibilityError
 from .features import FEATURES, feature_row
-from .plausibility_reranker import PlausibilityReranker, check_beams
+from .plausibility_reranker import PlausibilityReranker, check_fit
 from .question import Question
 
 
@@ -85,13 +85,6 @@ def fit_plausibility(
             "regularization": regularization,
         },
     )
-
-
-def check_fit(num_beams: int, regularization: float, min_beams: int | None = None) -> None:
-    """`PlausibilityError` if there can be no fit to so many beams, so regularized, that ranks so few."""
-    check_beams(num_beams, min_beams)
-    if regularization <= 0:
-        raise PlausibilityError(f"`regularization` must be more than 0, not {regularization}")
 
 
 def right_answer(problem: MathWordProblem) -> Number | None:

@@ -201,3 +201,10 @@ def check_beams(num_beams: int, min_beams: int | None = None) -> None:
         raise PlausibilityError(f"`num_beams` must be a whole number of at least 2, not {num_beams!r}")
     if min_beams is not None and min_beams not in range(2, num_beams + 1):
         raise PlausibilityError(f"`min_beams` must be from 2 to {num_beams}, not {min_beams!r}")
+
+
+def check_fit(num_beams: int, regularization: float, min_beams: int | None = None) -> None:
+    """`PlausibilityError` if there can be no fit to so many beams, so regularized, that ranks so few."""
+    check_beams(num_beams, min_beams)
+    if regularization <= 0:
+        raise PlausibilityError(f"`regularization` must be more than 0, not {regularization}")
