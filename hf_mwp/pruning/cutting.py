@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from torch import nn
 from transformers import (
@@ -14,7 +14,7 @@ from transformers import (
 )
 
 from ..data.training_lineage import inherit_training_texts
-from ..models.architecture import LayerParts, find_encoder, layer_parts
+from ..models.architecture import find_encoder, layer_parts
 from ..models.mwp_solver.bottlenecks import detach_bottlenecks
 from ..models.mwp_student import (
     MwpStudentForMaskedLM,
@@ -22,7 +22,7 @@ from ..models.mwp_student import (
     MwpStudentModel,
 )
 from ..models.mwp_student.layers_mwp_student import MwpStudentBias
-from .gates import HeadGates, NeuronGates, check_indices
+from .gates import HeadGates, NeuronGates, check_indices, closed_heads, closed_neurons
 from .slicing import note_cut_heads, slice_heads, slice_neurons
 
 
@@ -43,8 +43,8 @@ def prune_heads(model: nn.Module, heads: Mapping[int, Iterable[int]]) -> nn.Modu
             A model with an encoder that [`~models.architecture.find_encoder`] knows: alone, with a classifier, a head
             for masked words, or a solver. It stays as it is.
         heads (`Mapping[int, Iterable[int]]`):
-            By layer, the heads to cut, both from 0. All heads of a layer may go: the bias of the output projection is
-            left.
+            By layer, the heads to cut, both from 0; those that gates have closed go as well. All heads of a layer may
+            go: the bias of the output projection is left.
 
     Returns:
         The pruned model, of equal outputs to one whose heads are gated to 0: an `MwpStudent*` of as many heads a layer
@@ -62,27 +62,30 @@ def prune_heads(model: nn.Module, heads: Mapping[int, Iterable[int]]) -> nn.Modu
     >>> smaller.save_pretrained("pruned")
     ```
     """
-    heads = {layer: {*indices} for layer, indices in heads.items()}
-    smaller = _sliced(model, heads, lambda parts: parts.num_heads, slice_heads)
-    note_cut_heads(smaller, heads)
-    return to_student(smaller)
+    return _cut(model, heads, {})
 
 
 def prune_neurons(model: nn.Module, neurons: Mapping[int, Iterable[int]]) -> nn.Module:
     """A model without some feed-forward neurons; as [`prune_heads`] in all else."""
-    return to_student(_sliced(model, neurons, lambda parts: parts.num_neurons, slice_neurons))
+    return _cut(model, {}, neurons)
 
 
-def _sliced(model: nn.Module, cut: Mapping, count: Callable[[LayerParts], int], slice_: Callable) -> nn.Module:
-    cut = {layer: set(indices) for layer, indices in cut.items()}
-    check_indices(cut, [count(parts) for parts in layer_parts(model)])
+def _cut(model: nn.Module, heads: Mapping[int, Iterable[int]], neurons: Mapping[int, Iterable[int]]) -> nn.Module:
+    parts = layer_parts(model)
+    check_indices(heads, [each.num_heads for each in parts])
+    check_indices(neurons, [each.num_neurons for each in parts])
+    heads = {layer: {*heads.get(layer, ()), *closed} for layer, closed in enumerate(closed_heads(model))}
+    neurons = {layer: {*neurons.get(layer, ()), *closed} for layer, closed in enumerate(closed_neurons(model))}
     smaller = copy.deepcopy(model)
     # A copy carries the gates of the original with it.
     remove_gates(smaller)
-    for layer, parts in enumerate(layer_parts(smaller)):
-        if layer in cut:
-            slice_(parts, [index for index in range(count(parts)) if index not in cut[layer]])
-    return smaller
+    for layer, each in enumerate(layer_parts(smaller)):
+        if heads[layer]:
+            slice_heads(each, [head for head in range(each.num_heads) if head not in heads[layer]])
+        if neurons[layer]:
+            slice_neurons(each, [neuron for neuron in range(each.num_neurons) if neuron not in neurons[layer]])
+    note_cut_heads(smaller, heads)
+    return to_student(smaller)
 
 
 def remove_gates(model: nn.Module) -> None:

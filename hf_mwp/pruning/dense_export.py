@@ -20,7 +20,7 @@ from transformers import (
 
 from ..models.architecture import find_encoder
 from ..models.mwp_student.conversion_mwp_student import COPIED, RENAMED
-from .cutting import solver_on
+from .cutting import prune_heads, solver_on
 
 
 # What a student becomes, by the name of its class: a folder's own code (`trust_remote_code`) has classes of the name.
@@ -53,6 +53,9 @@ def export_dense(model: nn.Module) -> PreTrainedModel:
     encoder = find_encoder(model)
     if encoder.config.model_type != "mwp_student":
         raise ValueError(f"{type(model).__name__} is dense already: it is no student.")
+    # A copy, without what gates have closed.
+    model = prune_heads(model, {})
+    encoder = find_encoder(model)
     if getattr(model.config, "model_type", None) == "mwp_solver":
         return solver_on(model, export_dense(encoder))
     config, kind = encoder.config, type(model).__name__

@@ -194,6 +194,11 @@ def closed_heads(model: nn.Module) -> list[frozenset[int]]:
     return [getattr(parts.attention_output, HeadGates.record, frozenset()) for parts in layer_parts(model)]
 
 
+def closed_neurons(model: nn.Module) -> list[frozenset[int]]:
+    """By layer, the neurons that [`NeuronGates`] have closed; no device is waited for."""
+    return [getattr(parts.output, NeuronGates.record, frozenset()) for parts in layer_parts(model)]
+
+
 def check_indices(chosen: Mapping[int, Iterable[int]], counts: list[int]) -> None:
     """Raises `ValueError` for layers, heads or neurons that there are not; `counts` has how many each layer has."""
     for layer, indices in chosen.items():
@@ -204,4 +209,4 @@ def check_indices(chosen: Mapping[int, Iterable[int]], counts: list[int]) -> Non
             raise ValueError(f"Layer {layer} has no {wrong[0]}: it has {counts[layer]}, counted from 0.")
 
 
-__all__ = ["Gates", "HeadGates", "NeuronGates", "check_indices", "closed_heads"]
+__all__ = ["Gates", "HeadGates", "NeuronGates", "check_indices", "closed_heads", "closed_neurons"]

@@ -122,10 +122,18 @@ class CutClosing(GateClosing):
 
     def smaller(self, model: nn.Module, closed: Mapping[int, Sequence[int]]) -> nn.Module:
         smaller = prune_heads(model, {})
-        hooks = smaller._load_state_dict_pre_hooks
-        for key in [key for key, hook in hooks.items() if hook.hook is fit_heads]:
-            del hooks[key]
+        for key in _fitting_hooks(smaller):
+            del smaller._load_state_dict_pre_hooks[key]
         return smaller
+
+
+def cuts_while_training(model: nn.Module) -> bool:
+    """Whether a trainer of the model has [`CutClosing`], in whatever order its callbacks stand."""
+    return bool(_fitting_hooks(model))
+
+
+def _fitting_hooks(model: nn.Module) -> list[int]:
+    return [key for key, hook in model._load_state_dict_pre_hooks.items() if hook.hook is fit_heads]
 
 
 def _without(count: int, gone: Iterable[int]) -> list[int]:
@@ -137,4 +145,4 @@ CLOSINGS = {"end": GateClosing, "event": CutClosing}
 """When heads are cut, as [`HeadPruningCallback`] takes it."""
 
 
-__all__ = ["CLOSINGS", "CutClosing", "GateClosing"]
+__all__ = ["CLOSINGS", "CutClosing", "GateClosing", "cuts_while_training"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 from collections.abc import Mapping
@@ -283,6 +284,11 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             if not examples:
                 raise ValueError("Heads are scored on training examples, and there are none.")
             batches = [loader.collate_fn(examples[at : at + size]) for at in range(0, len(examples), size)]
+        parameters = inspect.signature(model.forward).parameters.values()
+        if not any(each.kind is each.VAR_KEYWORD for each in parameters):
+            # A trainer may have batches bring more along, as the teacher's outputs.
+            taken = {each.name for each in parameters}
+            batches = [{name: value for name, value in batch.items() if name in taken} for batch in batches]
         return [send_to_device(batch, device) for batch in batches]
 
     def _read(self, attributes: Mapping[str, Any]) -> None:

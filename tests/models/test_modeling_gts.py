@@ -191,6 +191,24 @@ def test_bfloat16_stays_close():
     assert half.item() == pytest.approx(full.item(), rel=0.1)
 
 
+@pytest.mark.parametrize("trees", [[[5], [5]], [[0, 5, 5], [5]]], ids=["leaves", "no operator on the left"])
+def test_all_layers_get_a_gradient_whatever_the_trees(trees):
+    # Distributed training with gradient checkpointing waits for all of them.
+    decoder, states, mask, positions, _ = make_case(seed=0, batch=2)
+    decoder(states, mask, positions, labels=labels_of(trees)).loss.backward()
+    assert [name for name, parameter in decoder.named_parameters() if parameter.grad is None] == []
+
+
+def test_mixed_precision_decodes_where_copies_are_not_promoted(monkeypatch):
+    # As with CUDA, whose autocast has no rule for it.
+    monkeypatch.setattr(torch.Tensor, "index_copy", torch.autocast("cpu", enabled=False)(torch.Tensor.index_copy))
+    decoder, states, mask, positions, _ = make_case(seed=3, batch=16)
+    exact = decoder.generate(states, mask, positions, num_beams=3)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = decoder.generate(states, mask, positions, num_beams=3)
+    assert exact.finished.any() and torch.equal(found.finished, exact.finished)
+
+
 def test_a_target_is_needed_and_must_be_a_tree():
     decoder, states, mask, positions, _ = make_case(0, batch=1)
     with pytest.raises(ValueError, match="needed to score"):

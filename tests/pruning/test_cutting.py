@@ -13,7 +13,7 @@ from transformers import (
     T5EncoderModel,
 )
 
-from hf_mwp import MwpSolver
+from hf_mwp import MwpSolver, MwpStudentModel
 from hf_mwp.models.architecture import find_encoder, layer_parts
 from hf_mwp.pruning import HeadGates, NeuronGates, prune_heads, prune_neurons
 from hf_mwp.pruning.cutting import pruned_class
@@ -52,6 +52,22 @@ def test_gated_equals_cut_equals_reloaded(name, head, tmp_path):
     again = AUTO[head].from_pretrained(tmp_path)
     assert type(again) is type(cut)
     torch.testing.assert_close(first_output(again, batch), gated, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["bert", "mwp_student"])
+def test_what_gates_have_closed_is_cut_and_not_opened_again(name):
+    model = tiny_encoder(name)
+    batch = tiny_batch(model)
+    HeadGates(model).close({0: [1]})
+    NeuronGates(model).close({2: [0, 5]})
+    gated = first_output(model, batch)
+    cuts = {"heads": prune_heads(model, {0: [1]}), "none": prune_heads(model, {}), "neurons": prune_neurons(model, {})}
+    for cut in cuts.values():
+        torch.testing.assert_close(first_output(cut, batch), gated, rtol=0, atol=1e-6)
+        assert (cut.config.heads_per_layer, cut.config.neurons_per_layer) == ([3, 4, 4], [20, 20, 18])
+        assert cut.config.cut_heads == [[1], [], []]
+    with pytest.raises(ValueError, match="Gates have closed some of what is in"):
+        MwpStudentModel.from_encoder(model)
 
 
 def test_a_pruned_model_is_pruned_further():

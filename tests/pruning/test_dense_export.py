@@ -4,7 +4,7 @@ from transformers import BertModel, RobertaForMaskedLM
 
 from hf_mwp import MwpSolver
 from hf_mwp.models import MwpStudentForPreTraining
-from hf_mwp.pruning import export_dense, prune_heads, prune_neurons
+from hf_mwp.pruning import HeadGates, NeuronGates, export_dense, prune_heads, prune_neurons
 from tests.pruning.encoders import HEADS, tiny_batch, tiny_encoder
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 
@@ -42,6 +42,16 @@ def test_a_solver_gets_a_stock_encoder(tmp_path):
     assert type(again.encoder) is BertModel
     batch = processor([row["text"] for row in tiny_rows(4)])
     assert torch.equal(again.solve(**batch).sequences, pruned.solve(**batch).sequences)
+    assert not {*map(id, dense.parameters())} & {*map(id, pruned.parameters())}
+
+
+def test_what_gates_have_closed_stays_so():
+    student = tiny_encoder("mwp_student")
+    batch = tiny_batch(student)
+    HeadGates(student).close(GONE_HEADS)
+    NeuronGates(student).close(GONE_NEURONS)
+    with torch.no_grad():
+        torch.testing.assert_close(export_dense(student)(**batch)[0], student(**batch)[0], rtol=0, atol=1e-5)
 
 
 def test_what_has_no_stock_form():

@@ -19,6 +19,7 @@ from hf_mwp import DistillationConfig, DistillationTrainer, MwpSolver, SolverCon
 from hf_mwp.distillation.objectives import AttentionMaps, AttentionRelations, SoftLabels
 from hf_mwp.models.architecture import layer_parts
 from hf_mwp.pruning import AttentionEntropy, GateGradient, HeadPruningCallback, RandomImportance, prune_heads
+from tests.other_tokens import in_other_tokens, other_processor
 from tests.pruning.encoders import tiny_batch, tiny_encoder
 from tests.tiny import tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
 from tests.trainers.distilling import pad
@@ -246,6 +247,27 @@ def test_solvers_are_pruned_while_they_learn_and_while_they_are_distilled(tmp_pa
         batch = processor([row["text"] for row in tiny_rows(3)])
         expected = trainer.model.eval().solve(**batch, num_beams=2)
         assert torch.equal(small.solve(**batch, num_beams=2).sequences, expected.sequences)
+
+
+@pytest.mark.parametrize("reads", ["the same", "other tokens"])
+def test_the_batches_of_a_distillation_bring_more_along(reads, tmp_path):
+    processor = tiny_processor(max_length=32)
+    teacher, fields = tiny_solver(processor, layers=4, seed=1), {"cache_teacher_outputs": True}
+    keywords = {"processing_class": processor}
+    if reads == "other tokens":
+        keywords["teacher_processing_class"] = other = other_processor(processor)
+        teacher, fields = in_other_tokens(teacher, processor, other), {"hidden_loss": None, "embedding_weight": 0.0}
+    trainer = DistillationTrainer(
+        model=tiny_solver(processor),
+        teacher_model=teacher,
+        args=arguments(tmp_path, DistillationConfig, **fields),
+        train_dataset=tiny_rows(),
+        callbacks=[HeadPruningCallback(max_ratio=0.5, events=2)],
+        **keywords,
+    )
+    trainer.train()
+    trainer.save_model()
+    assert sum(MwpSolver.from_pretrained(tmp_path).config.encoder_config.heads_per_layer) == 2
 
 
 class StopAt(TrainerCallback):

@@ -247,7 +247,8 @@ class GTSDecoder(GTSPreTrainedModel):
         leaves = trees.leaf_rows * num_candidates + trees.leaf_symbols - self.num_operators
         subtrees = memory.candidates.flatten(0, 1).index_select(0, leaves)
         done = 0
-        for size in trees.up_sizes[1:]:
+        # Layers that a batch has no use for get no rows, but a gradient: several processes wait for that of each.
+        for size in trees.up_sizes[1:] or (0,):
             here = slice(done, done + size)
             left = subtrees.index_select(0, trees.merge_left[here])
             right = subtrees.index_select(0, trees.merge_right[here])
@@ -258,13 +259,14 @@ class GTSDecoder(GTSPreTrainedModel):
 
     def _sweep_down(self, memory: DecoderMemory, trees: TreeBatch, subtrees: Tensor) -> tuple[Tensor, Tensor]:
         """Transformed goals and contexts `(nodes, H)` by depth."""
-        keys = memory.keys.index_select(0, trees.rows).split(trees.down_sizes)
-        states = memory.states.index_select(0, trees.rows).split(trees.down_sizes)
-        padding = memory.padding.index_select(0, trees.rows).split(trees.down_sizes)
+        sizes = trees.down_sizes if len(trees.down_sizes) > 1 else (*trees.down_sizes, 0)
+        keys = memory.keys.index_select(0, trees.rows).split(sizes)
+        states = memory.states.index_select(0, trees.rows).split(sizes)
+        padding = memory.padding.index_select(0, trees.rows).split(sizes)
         goals, contexts = [], []
         goal = self.left_goal(memory.root)
         done = 0
-        for level, size in enumerate(trees.down_sizes):
+        for level, size in enumerate(sizes):
             if level:
                 here = slice(done, done + size // 2)
                 parents, operators = trees.parents[here], trees.parent_operators[here]

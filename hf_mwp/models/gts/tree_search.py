@@ -145,7 +145,8 @@ class _TreeSearch:
             if not len(ends):
                 break
             merged = self.decoder.combine(self.stack[0, rows[ends], top[ends]], self._load(left[ends]), subtree[ends])
-            subtree = subtree.index_copy(0, ends, merged)
+            # Mixed precision on a GPU takes no copy of one dtype into another, as it does on a CPU.
+            subtree = subtree.index_copy(0, ends, merged.to(subtree.dtype))
             self.depth[rows[ends]] = top[ends]
         open_rows = (top >= 0).nonzero().squeeze(1)
         if len(open_rows):

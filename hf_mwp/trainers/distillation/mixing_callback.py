@@ -9,6 +9,7 @@ from transformers import AutoModel, TrainerCallback
 from transformers.utils import logging
 
 from ...distillation.parameter_mixing import check_mixing, mix_parameters
+from ...pruning.head_closing import cuts_while_training
 
 
 logger = logging.get_logger(__name__)
@@ -32,7 +33,8 @@ class ParameterMixingCallback(TrainerCallback):
 
     Raises:
         OSError: there is no such folder or Hub id, or its weights are a pickle.
-        ValueError: when training begins, if the weights do not have the same names and shapes.
+        ValueError: when training begins, if the weights do not have the same names and shapes, or heads are to be cut
+            while it goes on.
 
     References:
         A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), parameter mixing.
@@ -50,6 +52,11 @@ class ParameterMixingCallback(TrainerCallback):
 
     def on_train_begin(self, args, state, control, model=None, **kwargs):
         """Names what does not fit before time is spent."""
+        if cuts_while_training(model):
+            raise ValueError(
+                'Heads are cut while the model trains (`HeadPruningCallback(cut="event")`), and weights of two shapes '
+                'cannot be mixed: cut them when it has ended (`cut="end"`).'
+            )
         check_mixing(self.pretrained, model)
 
     def on_train_end(self, args, state, control, model=None, **kwargs):

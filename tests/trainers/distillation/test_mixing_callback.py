@@ -6,6 +6,7 @@ from safetensors.torch import load_file
 
 from hf_mwp.distillation import mix_parameters
 from hf_mwp.models import MwpStudentForPreTraining
+from hf_mwp.pruning import HeadPruningCallback
 from hf_mwp.trainers import ParameterMixingCallback
 from tests.tiny import tiny_classifier, tiny_solver
 from tests.trainers.distilling import copy_of
@@ -89,6 +90,16 @@ def test_what_does_not_fit_is_named_before_training(solvers, processor):
     assert trainer.state.global_step == 0
     with pytest.raises(ValueError, match="`theta`"):
         ParameterMixingCallback(tiny_solver(processor), theta=-1)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_heads_are_not_cut_while_it_waits(order, solvers, processor):
+    student = tiny_solver(processor)
+    callbacks = [ParameterMixingCallback(copy.deepcopy(student)), HeadPruningCallback(events=2, cut="event")]
+    trainer = solvers(student, keywords={"callbacks": callbacks[::order]})
+    with pytest.raises(ValueError, match=r'Heads are cut while the model trains .* \(`cut="end"`\)'):
+        trainer.train()
+    assert trainer.state.global_step == 0
 
 
 def test_a_pickle_is_refused(processor, tmp_path):
