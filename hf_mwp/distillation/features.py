@@ -83,7 +83,8 @@ class Features:
 def attention_inputs(model: nn.Module) -> list[dict[str, nn.Module]]:
     """
     The layers of self-attention of an encoder (or of a decoder that stands alone), first layer first, each with the
-    modules that make `"query"`, `"key"` and `"value"`. Models that make the three in one are not among them.
+    modules that make `"query"`, `"key"` and `"value"`, or none where a student's layer has no heads. Models that make
+    the three in one are not among them.
     """
     encoder, found = model.get_encoder() if hasattr(model, "get_encoder") else model, []
     for path, module in encoder.named_modules():
@@ -91,6 +92,8 @@ def attention_inputs(model: nn.Module) -> list[dict[str, nn.Module]]:
         complete = [each for each in children if all(isinstance(child, nn.Module) for child in each)]
         if complete and not any(word in path for word in CROSS):
             found.append(dict(zip(KINDS, complete[0], strict=True)))
+        elif getattr(module, "self", module) is None:
+            found.append({})
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, reduce
 from operator import or_
@@ -170,7 +170,7 @@ class BaseTrainer(Trainer):
         else:
             # The processor's name of the main input is what `Trainer` looks at as well.
             name = getattr(self.processing_class, "model_input_names", ["input_ids"])[0]
-            if not isinstance(dataset[0], dict) or name not in dataset[0]:
+            if not isinstance(dataset[0], Mapping) or name not in dataset[0]:
                 raise ValueError(
                     f"Examples cannot be grouped by length: they have no {name!r}. Set "
                     '`train_sampling_strategy="random"`, or add a column with their lengths '

@@ -283,6 +283,19 @@ def test_a_student_equal_to_its_teacher_has_nothing_to_learn():
             assert loss.item() == pytest.approx(0.0, abs=1e-6), part
 
 
+@pytest.mark.parametrize(
+    ("problem_type", "labels"),
+    [("multi_label_classification", None), (None, torch.tensor([[0.0, 1.0, 1.0], [0.0, 0.0, 0.0]]))],
+)
+def test_several_right_classes_have_no_probabilities_to_follow(problem_type, labels):
+    student, teacher = (Features({"logits": torch.zeros(2, 3)}, model=tiny_classifier()) for _ in range(2))
+    student.model.config.problem_type = problem_type
+    for refused in (SoftLabels(), DecoupledLabels()):
+        with pytest.raises(ValueError, match="several classes can be right at once"):
+            refused.plan(student, teacher, {"labels": labels})
+    TeacherValues().plan(student, teacher, {"labels": labels})
+
+
 def test_values_of_a_regression_are_compared_by_their_squared_distance():
     inputs, objective = pad(tiny_classifier_rows(4)), TeacherValues()
     ours, theirs = planned(objective, tiny_classifier(num_labels=1), tiny_classifier(1, num_labels=1), inputs)

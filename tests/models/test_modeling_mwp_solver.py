@@ -149,6 +149,15 @@ def test_an_encoder_loads_from_its_folder_and_may_be_cut(processor, tmp_path):
     assert solver.config.num_hidden_layers == 1
 
 
+def test_more_tokens_are_saved_with_the_model(tmp_path):
+    solver = make_solver()
+    solver.resize_token_embeddings(solver.config.vocab_size + 3, mean_resizing=False)
+    assert solver.config.vocab_size == len(solver.get_input_embeddings().weight) == 43
+    solver.save_pretrained(tmp_path)
+    again = MwpSolver.from_pretrained(tmp_path)
+    assert torch.equal(again.get_input_embeddings().weight, solver.get_input_embeddings().weight)
+
+
 def test_where_an_encoder_was_loaded_from_is_not_saved(processor, tmp_path):
     BertModel(BertConfig(**SIZES)).save_pretrained(tmp_path / "encoder")
     solver = MwpSolver.from_encoder_decoder_pretrained(tmp_path / "encoder", processor)

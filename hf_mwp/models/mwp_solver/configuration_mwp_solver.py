@@ -109,3 +109,7 @@ class MwpSolverConfig(PreTrainedConfig):
     def vocab_size(self) -> int:
         """Size of the encoder's vocabulary."""
         return self.encoder_config.vocab_size
+
+    @vocab_size.setter
+    def vocab_size(self, size: int) -> None:
+        self.encoder_config.vocab_size = size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -116,6 +116,7 @@ class DistillationTrainer(SolverTrainer):
         if kwargs.get("compute_loss_func") is not None:
             raise ValueError("`compute_loss_func` is not used in distillation: give `objectives`.")
         args = self._checked(args)
+        self._objectives_of_args = objectives is None
         self.objectives = default_objectives(args) if objectives is None else list(objectives)
         if not self.objectives:
             raise ValueError("Nothing to learn from: all weights of the loss are 0.")
@@ -239,9 +240,25 @@ class DistillationTrainer(SolverTrainer):
         if self.model_init is not None:
             self.projections.detach()
             self._check_models(self.model)
+            if self._objectives_of_args:
+                # A search may have changed them.
+                self.objectives = default_objectives(self.args)
             self._plan()
         self.projections.attach(self.accelerator.unwrap_model(self.model))
-        return super().create_optimizer(model)
+        optimizer = super().create_optimizer(model)
+        # One that was given knows of the student alone.
+        known = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+        unknown = [parameter for parameter in self.projections.module.parameters() if id(parameter) not in known]
+        if unknown:
+            if self.lr_scheduler is not None:
+                raise ValueError(
+                    "The linear maps between different widths are trained with the student, and a scheduler that was "
+                    "made before them cannot lead their rate: give `optimizers=(optimizer, None)` and name the "
+                    "schedule in `args` (`lr_scheduler_type`), or `optimizer_cls_and_kwargs`."
+                )
+            *_, (_, rate, decay) = self._own_rates()
+            optimizer.add_param_group({"params": unknown, "lr": rate, "weight_decay": decay})
+        return optimizer
 
     def _own_rates(self):
         args = self.args
@@ -298,7 +315,7 @@ class DistillationTrainer(SolverTrainer):
 
     def _length(self, row: Any) -> int:
         """What is known of the length of a row, so that the cache is built from batches of like lengths."""
-        given = row if isinstance(row, dict) else {}
+        given = row if isinstance(row, Mapping) else {}
         texts = given.get(self.model.main_input_name)
         return given.get(self.args.length_column_name) or (len(texts) if hasattr(texts, "__len__") else 0)
 

@@ -12,7 +12,7 @@ from typing import Any
 from torch import nn
 from transformers import PreTrainedModel
 
-from ...distillation.objectives import Objective
+from ...distillation.objectives import EmbeddingOutputs, LayerObjective, Objective
 from ...distillation.teachers.cache.fingerprint import hash_model
 from ...metrics import count_parameters
 from ...models.architecture import layer_parts
@@ -188,10 +188,11 @@ def _objectives(
 ) -> list[Objective]:
     """The objectives of one generation, which are planned anew for each; models show what these read."""
     if given is None:
-        if args.hidden_weights is None and args.layer_mapping == "uniform":
-            layers = len(_heads(models[0]))
-            args.hidden_weights = [args.soft_label_weight / layers] * layers
         given = default_objectives(args)
+        if args.hidden_weights is None:
+            for each in given:
+                if isinstance(each, LayerObjective) and not isinstance(each, EmbeddingOutputs):
+                    each.layer_weights = float(args.soft_label_weight)
     return own_objectives(given, *models)
 
 

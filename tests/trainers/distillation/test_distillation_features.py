@@ -8,6 +8,7 @@ import torch
 from hf_mwp.data.batches.mwp_collator import MwpCollator
 from hf_mwp.losses import AttentionMSELoss, FSPLoss, NSTLoss
 from hf_mwp.models import MwpSolver, MwpSolverConfig
+from hf_mwp.pruning import prune_heads
 from hf_mwp.trainers import ParameterMixingCallback
 from tests.tiny import tiny_classifier, tiny_problems, tiny_solver
 from tests.trainers.distilling import assert_same_training, copy_of, training_logs, unchanged
@@ -147,6 +148,18 @@ def test_different_numbers_of_heads(others):
 
 
 # Bottleneck networks
+
+
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("which", ["student", "teacher", "both"])
+def test_a_layer_without_heads_has_no_relations(others, which, cached):
+    models = {"student": tiny_classifier(), "teacher": tiny_classifier(1)}
+    for name in models if which == "both" else [which]:
+        models[name] = prune_heads(models[name], {0: [0, 1]})
+    trainer = others(**models, hidden_loss="minilm", embedding_weight=0.0, cache_teacher_outputs=cached, max_steps=1)
+    trainer.train()
+    (entry,) = training_logs(trainer)
+    assert entry["loss_hidden_1"] == 0.0 and entry["loss_hidden_2"] > 0.0
 
 
 def test_narrow_states_are_the_targets_where_there_are_any(solvers, processor):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from torch import nn
-from transformers import BertForSequenceClassification
+from transformers import BatchEncoding, BertForSequenceClassification
 
 from hf_mwp.data.batches.mwp_processor import MwpProcessor
 from hf_mwp.data.batches.output_vocabulary import OutputVocabulary
@@ -38,6 +38,16 @@ def test_classifiers(others):
     )
     metrics = trainer.evaluate()
     assert metrics["eval_loss"] > 0 and "eval_answer_accuracy" not in metrics
+
+
+def test_rows_may_be_what_a_tokenizer_returns(others):
+    rows = tiny_classifier_rows()
+    logs = []
+    for given in (rows, [BatchEncoding(row) for row in rows]):
+        trainer = others(rows=given, cache_teacher_outputs=True)
+        trainer.train()
+        logs.append(training_logs(trainer)[0]["loss"])
+    assert logs[0] == logs[1]
 
 
 def test_classifiers_with_metrics_and_best_checkpoint(others):
@@ -171,6 +181,10 @@ def test_model_init(others):
     for _ in range(2):
         trainer.train()
         assert "loss_hidden_1" in training_logs(trainer)[0] and not hasattr(trainer.model, "distillation_projections")
+    # As a search for hyperparameters does.
+    trainer.args.temperature, trainer.args.hidden_loss = 9.0, None
+    trainer.train()
+    assert trainer.objectives[0].temperature == 9.0 and "loss_hidden_1" not in training_logs(trainer)[0]
 
 
 # What does not fit is named before training begins

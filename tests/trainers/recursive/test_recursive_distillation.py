@@ -5,7 +5,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, TrainerCallback
 
 from hf_mwp import MwpSolver, RecursiveDistillationConfig, recursive_distillation
-from hf_mwp.distillation.objectives import AttentionMaps, HardLabels, SoftLabels
+from hf_mwp.distillation.objectives import AttentionMaps, HardLabels, LayerObjective, SoftLabels
 from hf_mwp.models.architecture import layer_parts
 from hf_mwp.pruning import RandomImportance
 from tests.pruning.encoders import tiny_encoder
@@ -76,6 +76,20 @@ def test_the_loss_is_that_of_equations_6_and_7(tmp_path):
     assert kinds[SoftLabels].weight == 0.6 and kinds[HardLabels].weight == pytest.approx(0.4)
     layers = len(layer_parts(trainers[0].model))
     assert kinds[AttentionMaps].parts == {f"hidden_{n}": pytest.approx(0.6 / layers) for n in range(1, layers + 1)}
+
+
+@pytest.mark.parametrize(
+    ("hidden_loss", "parts"),
+    [
+        ("pkd", {"hidden": 0.6}),
+        ("attention+mse", {f"{name}_{layer}": 0.2 for name in ("attention", "mse") for layer in (1, 2, 3)}),
+    ],
+)
+def test_the_weight_of_layers_is_divided_among_the_parts_of_any_loss(hidden_loss, parts, tmp_path):
+    trainers, fields = [], {"ratios": [0.25], "max_steps": 2, "soft_label_weight": 0.6, "hidden_loss": hidden_loss}
+    of_classifier(tmp_path, fields=fields, on_trainer=lambda trainer, _: trainers.append(trainer))
+    found = [each.parts for each in trainers[0].objectives if isinstance(each, LayerObjective)]
+    assert {name: weight for each in found for name, weight in each.items()} == pytest.approx(parts)
 
 
 def test_a_killed_chain_goes_on_to_the_same_weights(tmp_path):

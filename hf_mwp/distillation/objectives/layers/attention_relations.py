@@ -48,13 +48,17 @@ class AttentionRelations(HeadObjective):
             ("student", student, self.student_reads),
             ("teacher", teacher, self.teacher_reads),
         ):
-            if len(attention_inputs(features.model)) != len(features.states) - 1:
+            layers = attention_inputs(features.model)
+            if len(layers) != len(features.states) - 1:
                 raise ValueError(
                     f"The {who}, a `{type(features.model).__name__}`, has {len(features.states) - 1} layers, but "
-                    f"queries, keys and values were found in {len(attention_inputs(features.model))}: relations are "
-                    "for models with a module for each of them in each layer."
+                    f"queries, keys and values were found in {len(layers)}: relations are for models with a module "
+                    "for each of them in each layer."
                 )
-            found.append(read_features(features.model, inputs, {}, names))
+            # A layer without heads has none.
+            there = tuple(name for name in names if layers[int(name.rpartition("_")[2]) - 1])
+            setattr(self, f"{who}_reads", there)
+            found.append(read_features(features.model, inputs, {"output_hidden_states": True}, there))
         if self.heads is None:
             reads = zip(found, (self.student_reads, self.teacher_reads), strict=True)
             self.loss = RelationLoss(

@@ -32,14 +32,15 @@ class HeadObjective(LayerObjective):
         heads, teacher_heads = (surviving_heads(model) for model in self._models)
         for part, [pair] in self.groups.items():
             names, teacher_names = self._names(pair)
-            ours, theirs = [self._of_student(student, name) for name in names], [teacher[n] for n in teacher_names]
+            ours = [self._of_student(student, name) for name in names if name in self.student_reads]
+            theirs = [teacher[name] for name in teacher_names if name in self.teacher_reads]
             pruned: tuple[SurvivingHeads | None, SurvivingHeads | None] = (None, None)
             if heads is not None:
                 pruned = counterparts(heads[pair[0] - 1], teacher_heads and teacher_heads[pair[1] - 1])
-            if pruned[0] is None or not any(each is not None and each.is_pruned for each in pruned):
+            if not (ours and theirs) or any(each is not None and not each.places for each in pruned):
+                parts[part] = sum(each.float().sum() for each in ours or [student.states[pair[0]]]) * 0.0
+            elif pruned[0] is None or not any(each is not None and each.is_pruned for each in pruned):
                 parts[part] = self._compare(ours, theirs, mask)
-            elif not pruned[0].places:
-                parts[part] = sum(each.float().sum() for each in ours) * 0.0
             else:
                 kept = (
                     [self._keep(each, heads) for each in side]

@@ -24,8 +24,8 @@ class LayerObjective(Objective):
             mask of the tokens. Its method `count`, if it has one, says over how many items of a mask it averages;
             otherwise these are the tokens.
         layer_mapping (`str` or sequence of pairs, *optional*, defaults to `"uniform"`): See [`map_layers`].
-        layer_weights (`list[float]`, *optional*):
-            One per part; 1.0, 0.9, 1.0 for three pairs with a part each, else 1.0 each.
+        layer_weights (`list[float]` or `float`, *optional*):
+            One per part, or so much divided among them; 1.0, 0.9, 1.0 for three pairs with a part each, else 1.0 each.
         weight (`float`, *optional*, defaults to 1.0), name (`str`): See [`Objective`].
     """
 
@@ -35,7 +35,7 @@ class LayerObjective(Objective):
         self,
         loss: nn.Module,
         layer_mapping: str | Sequence[Sequence[int]] = "uniform",
-        layer_weights: list[float] | None = None,
+        layer_weights: list[float] | float | None = None,
         weight: float = 1.0,
         name: str = "layers",
     ) -> None:
@@ -73,6 +73,8 @@ class LayerObjective(Objective):
         weights, count = self.layer_weights, len(self.groups)
         if weights is None:
             weights = PAPER_WEIGHTS if count == len(self.layers) == len(PAPER_WEIGHTS) else [1.0] * count
+        if isinstance(weights, float):
+            weights = [weights / count] * count
         if len(weights) != count:
             what = f"{count} pairs: {self.layers}" if count == len(self.layers) else f"{count} parts: {[*self.groups]}"
             raise ValueError(f"`hidden_weights` has {len(weights)} entries, but the layer mapping has {what}.")

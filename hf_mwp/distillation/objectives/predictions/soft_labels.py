@@ -56,6 +56,14 @@ class SoftLabels(PredictionObjective):
                 "`soft_label_weight=0`."
             )
         super().plan(student, teacher, inputs)
+        labels, config = inputs.get("labels"), getattr(student.model, "config", None)
+        many = labels is not None and labels.is_floating_point() and labels.shape == ours
+        if self.uses_probabilities and (many or getattr(config, "problem_type", None) == "multi_label_classification"):
+            raise ValueError(
+                "Where several classes can be right at once, probabilities that add up to 1 say nothing: take "
+                '`TeacherValues` (`prediction_loss="mse"`), give `SoftLabels(loss=...)` among the `objectives`, or '
+                "set `soft_label_weight=0`."
+            )
         if self.uses_probabilities:
             self.loss = self._make_loss("batchmean" if self.is_solver else "mean")
 
