@@ -203,7 +203,8 @@ def build_from_encoder(cls, encoder, layers=None, add_pooling_layer=None, **over
     Makes a student of class `cls` from `encoder`; `from_encoder` of the model classes calls this and documents it.
 
     Raises:
-        `ValueError`: if the source is no encoder of a known type, a layer does not exist, or a size is in `overrides`.
+        `ValueError`: if the source is no encoder of a known type, a layer does not exist, a size is in `overrides`, or
+            gates have closed some of the source.
     """
     source = getattr(encoder, "base_model", None)
     config = getattr(source, "config", None)
@@ -216,6 +217,11 @@ def build_from_encoder(cls, encoder, layers=None, add_pooling_layer=None, **over
     if sizes:
         raise ValueError(f"{', '.join(sizes)}: sizes come with the weights of the encoder and cannot be changed here.")
     states = encoder_state_dict(source)
+    if any(getattr(module, name, None) for module in source.modules() for name in ("closed_heads", "closed_neurons")):
+        raise ValueError(
+            f"Gates have closed some of what is in {type(encoder).__name__}, and a student would have it open again: "
+            "cut it first, `hf_mwp.prune_heads(model, {})`."
+        )
     stack = source.transformer if config.model_type == "distilbert" else source.encoder
     if any(
         isinstance(getattr(hook, "__self__", None), nn.Module)
