@@ -21,7 +21,7 @@ from ..data.training_lineage import training_texts_of, write_training_texts
 from ..models import Solver
 from ..models.mwp_student import MwpStudentModel, save_student_code
 from ..option_roles import CommandOption
-from ..solving.plausibility import PlausibilityReranker
+from ..solving.plausibility import PlausibilityError, PlausibilityReranker
 from ..usage_error import UsageError
 from .encoder_pooling import with_pooling_layer
 from .model_card import build_model_card
@@ -67,7 +67,8 @@ def make_model_folder(
             them the card also shows options that were not set.
 
     Raises:
-        UsageError: no such solver, an encoder that cannot stand alone, or a folder without the records of a run.
+        UsageError: no such solver, an encoder that cannot stand alone, a re-ranker that does not suit, or a folder
+            without the records of a run.
 
     Example:
 
@@ -75,7 +76,10 @@ def make_model_folder(
     >>> make_model_folder("runs/student", "me/mwp-student", evaluations=["runs/evaluate"], license="apache-2.0")
     ```
     """
+    if encoder_only and reranker is not None:
+        raise UsageError("Answers are re-ranked by solvers, not by an encoder alone: leave `reranker` out.")
     model, processor = load_classifier(str(source)) if is_classifier(source) else load_solver(source)
+    weights = None if encoder_only else _reranker_of(source, reranker, processor)
     texts = training_texts_of(model)
     if encoder_only:
         model = _encoder_alone(model, source)
@@ -102,8 +106,25 @@ def make_model_folder(
     write_model_folder(model, folder, card, processor)
     if encoder_only:
         save_student_code(folder)
-    elif reranker or (Path(source) / PlausibilityReranker.file_name).is_file():
-        PlausibilityReranker.from_pretrained(reranker or source).save_pretrained(folder)
+    elif weights is not None:
+        weights.save_pretrained(folder)
+
+
+def _reranker_of(
+    source: str | PathLike, reranker: str | PathLike | None, processor: Any
+) -> PlausibilityReranker | None:
+    """The one that is asked for, or the one beside a solver; `UsageError` if there is none or it does not suit."""
+    is_solver = isinstance(processor, MwpProcessor)
+    if reranker is None and not (is_solver and (Path(source) / PlausibilityReranker.file_name).is_file()):
+        return None
+    if not is_solver:
+        raise UsageError(f"{source} is a classifier, whose answers are not re-ranked: leave `reranker` out.")
+    try:
+        found = PlausibilityReranker.from_pretrained(reranker or source)
+        found.check(processor.language)
+    except PlausibilityError as error:
+        raise UsageError(f"reranker: {error}.") from error
+    return found
 
 
 def _encoder_alone(solver: Any, source: str | PathLike) -> MwpStudentModel:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..building.classifier import build_classifier, load_classifier, make_student_classifier
 from ..building.encoder import SAMPLE_BATCH, SAMPLE_SIZE
 from ..data.glue.glue_sources import GLUE_SOURCES, HUB_ID
+from ..option_roles import default_of
 from ..usage_error import UsageError
 from .accuracy_cells import percent
 from .task import Task
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 FIRST = {"mrpc": "f1", "qqp": "f1", "cola": "matthews"}
 # What a card's code reads.
 EXAMPLE = ("Tom has four apples.", "Tom has fruit.")
+
+
+# Options of `hf-mwp evaluate` for solvers alone.
+SEARCHING = ("num_beams", "max_decode_length", "rerank", "reranker", "rule")
 
 
 @dataclass(frozen=True)
@@ -145,6 +150,14 @@ class GlueTask(Task):
         """Of a regression the teacher's values are followed: it has no probabilities."""
         own = {} if self.classes else {"prediction_loss": "mse"}
         return {"metric_for_best_model": self.metric, **own}
+
+    def search_options(self, args, processor) -> dict[str, Any]:
+        """The same; `UsageError` for options of a search, which a classifier has none of."""
+        given = [each.name for each in fields(args) if getattr(args, each.name) != default_of(each)]
+        for name in SEARCHING:
+            if name in given:
+                raise UsageError(f"`{name}` is for math word problems and does nothing with `task`: leave it out.")
+        return super().search_options(args, processor)
 
     def predict(self, model, processor, rows, batch_size=64, progress=None) -> list[GluePrediction]:
         import torch

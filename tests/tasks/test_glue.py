@@ -105,6 +105,11 @@ def test_it_is_evaluated_and_published(student, glue, tmp_path, capsys):
     assert 0 < found["confidence"] < 0.25
     assert run("evaluate", glue, tmp_path / "sparse", "--model", student, "--random_sparsity=0.9", "--json") == 0
     assert json.loads(capsys.readouterr().out)["confidence"] != found["confidence"]
+    for option in ("--rerank", "--num_beams=5", "--rule=peers", "--max_decode_length=3"):
+        assert run("evaluate", glue, tmp_path / "search", "--model", student, option) == 1
+        assert "for math word problems and does nothing with `task`" in " ".join(capsys.readouterr().err.split())
+    wrong = ["card", "--model", str(student), "--output_dir", str(tmp_path / "published"), "--reranker", "zh"]
+    assert main(wrong) == 1 and "is a classifier" in capsys.readouterr().err
     card = ["card", "--model", str(student), "--stages", str(student), "--evaluations", str(tmp_path / "run")]
     assert main([*card, "--output_dir", str(tmp_path / "published"), "--model_id", "me/rte"]) == 0
     text = (tmp_path / "published" / "README.md").read_text(encoding="utf-8")

@@ -8,12 +8,13 @@ from functools import partial
 from pathlib import Path
 
 from ...runs.pictures import draw_reliability
-from ...runs.run_folder import RunFolder
+from ...runs.run_folder import RunFolder, check_output_folder
 from ...runs.stage_arguments import EvaluateArguments, types_of
 from ...solving.search_options import find_device
 from ...store.files import write_json_lines
 from ...tasks.data_options import MeasuredTaskArguments
 from ...tasks.evaluation import evaluate_part
+from ...usage_error import UsageError
 from ..options.parsing import parse
 from ..options.tasks import make_task
 from ..terminal.console import calibration_table, make_console, print_evaluation, side_by_side, solving_bar
@@ -34,7 +35,9 @@ def run(argv: list[str]) -> int:
     )
     device = find_device(args.device)
     console = make_console(stderr=args.json)
-    place = args.output_dir
+    place, path = args.output_dir, predictions_path(args, data_args)
+    if args.predictions is not None:
+        make_place(path.parent)
     with nullcontext() if place is None else RunFolder(place, "evaluate", values, begin=False) as folder:
         if folder is not None:
             folder.check_record()
@@ -42,6 +45,8 @@ def run(argv: list[str]) -> int:
         if args.split == "test":
             # All that may have been trained on counts when test problems are compared with training problems.
             data_args.validation_fraction = 0.0
+        elif args.split == "train":
+            data_args.max_train_samples = data_args.max_eval_samples
         task = make_task(data_args)
         model, processor = task.load_model(args.model)
         if args.random_sparsity:
@@ -64,7 +69,6 @@ def run(argv: list[str]) -> int:
             without = evaluation.reports_of([each.without_reranking() for each in evaluation.predictions])
             figures |= {"reranked": True, "reports_without_reranking": without}
             reports = side_by_side(without, reports)
-        path = predictions_path(args, data_args)
         write_json_lines(path, evaluation.records())
         if folder is not None:
             folder.write_json("data.json", task.record())
@@ -81,12 +85,25 @@ def run(argv: list[str]) -> int:
     return 0
 
 
+def make_place(folder: Path) -> None:
+    """Makes a folder before work starts whose result it is to hold."""
+    check_output_folder(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"`predictions`: {folder} cannot be made ({error.strerror}), name another place.") from error
+
+
 def predictions_path(args: EvaluateArguments, data_args: MeasuredTaskArguments) -> Path:
     """Where the predictions go: where they are wanted, into the run's folder, or to `runs`."""
     if args.predictions is not None:
         return Path(args.predictions)
-    dataset = data_args.task or Path(data_args.dataset).stem
+    source = Path(data_args.dataset or data_args.task)
+    dataset = source.stem
     fold = "" if data_args.fold is None else f"_fold{data_args.fold}"
     if args.output_dir is not None:
         return Path(args.output_dir) / f"predictions_{dataset}_{args.split}.jsonl"
+    if source.is_file():
+        # Files of several data sets are often called alike.
+        dataset = f"{source.resolve().parent.name}_{dataset}"
     return Path("runs") / f"predictions_{Path(args.model).resolve().name}_{dataset}{fold}_{args.split}.jsonl"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -36,12 +35,15 @@ def run(argv: list[str]) -> int:
     check_one_process("rerank", launches=False)
     device = find_device(args.device)
     from ...solving.fit_reranker import fit_reranker
-    from ...solving.plausibility import FEATURES
+    from ...solving.plausibility import FEATURES, PlausibilityReranker
 
     console = make_console()
     if args.output_dir is None and not Path(args.model).is_dir():
         raise UsageError(f"{args.model} is no local folder: give --output_dir for the re-ranker.")
-    with nullcontext() if args.output_dir is None else RunFolder(args.output_dir, "rerank", values) as folder:
+    with RunFolder(args.output_dir or args.model, "rerank", values, begin=False) as folder:
+        if args.output_dir is not None:
+            folder.check_record()
+        folder.check_unused(args.overwrite, (PlausibilityReranker.file_name,))
         model, processor = load_solver(args.model)
         num_samples, data_args.max_train_samples = data_args.max_train_samples or args.num_samples, None
         task = MathWordProblems(data_args)
@@ -52,6 +54,8 @@ def run(argv: list[str]) -> int:
         parts = {args.split: rows[:num_samples]}
         if args.split == "train" and task.validation is not None:
             parts["validation"] = list(task.validation)
+        if args.output_dir is not None:
+            folder.begin()
         source = {"model": without_folder(args.model), "dataset": task.name, "scheme": task.scheme}
         reranker = fit_reranker(
             model.to(device),
@@ -61,9 +65,8 @@ def run(argv: list[str]) -> int:
             fitted_on={**source, "part": args.split},
             progress=solving_bar(console),
         )
-        place = args.model if folder is None else folder.path
-        reranker.save_pretrained(place)
-        if folder is not None:
+        reranker.save_pretrained(folder.path)
+        if args.output_dir is not None:
             folder.write_json("data.json", task.record())
             folder.finish({"model": args.model, "dataset": task.name, "reranking": reranker.measured})
     headings = ("problems", "without", "with", "in the beam")
@@ -76,5 +79,5 @@ def run(argv: list[str]) -> int:
     heaviest = sorted(FEATURES, key=lambda feature: -abs(reranker.weights[feature.name]))[:12]
     rows = ((f"{reranker.weights[feature.name]:+.2f}", feature.name, feature.meaning) for feature in heaviest)
     console.print(make_table("Heaviest weights", ("weight", "feature", "meaning"), rows, right=["weight"]))
-    console.print(f"Re-ranker: {Path(place) / reranker.file_name}")
+    console.print(f"Re-ranker: {folder.path / reranker.file_name}")
     return 0

@@ -2,11 +2,14 @@ import io
 import json
 import logging
 import math
+import shutil
+from pathlib import Path
 
 import pytest
 import torch
 from rich.console import Console
 
+from hf_mwp import MwpSolver
 from hf_mwp.building.solver import load_solver
 from hf_mwp.cli.main import main
 from hf_mwp.metrics import FAILURE_REASONS, calibration_report
@@ -100,6 +103,28 @@ def test_predictions_go_to_a_folder_of_their_own(solver_folder, problems, tmp_pa
     expected = f"runs/predictions_{solver_folder.name}_{problems.name}_test.jsonl"
     assert [str(each.relative_to(tmp_path)) for each in tmp_path.rglob("*.*")] == [expected]
     assert f"Predictions: {expected}" in capsys.readouterr().out
+    # Files of the same name do not write over each other's.
+    for name in ("one", "two"):
+        shutil.copytree(problems, tmp_path / name)
+        assert main(["evaluate", "--model", str(solver_folder), "--dataset", f"{name}/test.jsonl"]) == 0
+    names = {path.name.removeprefix(f"predictions_{solver_folder.name}_") for path in (tmp_path / "runs").iterdir()}
+    assert names == {f"{problems.name}_test.jsonl", "one_test_test.jsonl", "two_test_test.jsonl"}
+
+
+def test_a_place_that_cannot_be_is_named_before_solving(solver_folder, problems, tmp_path, capsys, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(MwpSolver, "solve", None)
+    argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems)]
+    for place in (tmp_path / "file" / "p.jsonl", Path("/dev/null/p.jsonl"), Path("/proc/none/p.jsonl")):
+        assert main([*argv, "--predictions", str(place)]) == 1
+        shown = " ".join(capsys.readouterr().err.split())
+        assert "choose another output folder" in shown or "cannot be made" in shown
+
+
+def test_some_training_problems_alone(solver_folder, problems, tmp_path):
+    argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems), "--split=train"]
+    assert main([*argv, "--max_eval_samples=3", "--predictions", str(tmp_path / "p.jsonl")]) == 0
+    assert len((tmp_path / "p.jsonl").read_text("utf-8").splitlines()) == 3
 
 
 def test_damaged_data_is_named(solver_folder, tmp_path, capsys):

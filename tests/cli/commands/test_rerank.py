@@ -207,6 +207,37 @@ def test_as_a_stage_of_a_recipe(solver_folder, problems, tmp_path, capsys):
     assert ", re-ranked)" in (folder / "README.md").read_text("utf-8")
 
 
+def test_records_and_weights_that_are_there_are_not_replaced_unasked(model, problems, tmp_path, capsys):
+    folder = tmp_path / "trained"
+    shutil.copytree(model, folder)
+    (folder / "run.json").write_text('{"command": "hf-mwp train"}', "utf-8")
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    argv = ["rerank", "--model", str(folder), "--dataset", str(problems), "--num_beams=6", "--regularization=9"]
+    assert main([*argv, "--output_dir", str(folder)]) == 1
+    assert "record of `hf-mwp train`" in capsys.readouterr().err
+    assert main(argv) == 1
+    assert "replace it with --overwrite" in " ".join(capsys.readouterr().err.split())
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+    assert main([*argv, "--overwrite"]) == 0
+    assert PlausibilityReranker.from_pretrained(folder) != PlausibilityReranker.from_pretrained(model)
+    # A fit that fails leaves nothing.
+    assert main([*argv, "--output_dir", str(tmp_path / "none"), "--split=test"]) == 1
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        (["--reranker=en"], "fitted to problems in language 'en'"),
+        (["--reranker=nowhere"], "nowhere has no plausibility.json"),
+        (["--part=encoder", "--reranker=zh"], "leave `reranker` out"),
+    ],
+)
+def test_a_card_with_another_reranker_is_refused_before_it_is_written(options, fault, model, tmp_path, capsys):
+    assert main(["card", "--model", str(model), "--output_dir", str(tmp_path / "card"), *options]) == 1
+    assert fault in " ".join(capsys.readouterr().err.split()) and not (tmp_path / "card").exists()
+
+
 def test_the_card_brings_the_reranker_along(model, tmp_path):
     assert main(["card", "--model", str(model), "--output_dir", str(tmp_path)]) == 0
     assert PlausibilityReranker.from_pretrained(tmp_path) == PlausibilityReranker.from_pretrained(model)
