@@ -169,6 +169,7 @@ class RerankArguments(SearchOptions):
         None, "Folder where the beams are kept: what is there already is not searched for again."
     )
     seed: int = option(0, "Seed of the choice of problems.")
+    overwrite: bool = option(False, "Replace the plausibility.json that is in the folder.", Role.LAUNCH)
 
     def __post_init__(self):
         from ..solving.plausibility.plausibility_reranker import check_fit
