@@ -274,9 +274,14 @@ def _stages_section(stages: Sequence[TrainingStage]) -> str:
         if stage.command == "hf-mwp distill":
             lines.append(_loss_settings(stage.options))
         parts.append("\\\n".join(lines))
-    versions = next((stage.record["libraries"] for stage in stages if stage.record.get("libraries")), {})
+    # Stages may lie months apart.
+    versions: dict[str, dict[str, None]] = {}
+    for stage in stages:
+        for name, version in stage.record.get("libraries", {}).items():
+            versions.setdefault(name, {})[version] = None
     if versions:
-        parts.append("Versions: " + ", ".join(f"{name} {version}" for name, version in versions.items()) + ".")
+        listed = ", ".join(f"{name} {' and '.join(found)}" for name, found in versions.items())
+        parts.append(f"Versions: {listed}.")
     return "\n\n".join(parts)
 
 

@@ -42,7 +42,7 @@ STAGES = [
             "libraries": {"torch": "2.13.0"},
         },
     ),
-    TrainingStage("mix", "hf-mwp mix", {"theta": 0.2}),
+    TrainingStage("mix", "hf-mwp mix", {"theta": 0.2}, {"libraries": {"torch": "2.14.0", "numpy": "2.4"}}),
 ]
 
 
@@ -64,7 +64,7 @@ def test_the_card_says_all_in_this_order(solver):
         re.escape("**teacher**: `hf-mwp train` (seed 42, 1,234 s, 1 CPU thread(s) of 2 cores)"),
         re.escape("`learning_rate: 0.0002`, `encoder: bert`"),
         re.escape("**mix**: `hf-mwp mix`"),
-        re.escape("Versions: torch 2.13.0."),
+        re.escape("Versions: torch 2.13.0 and 2.14.0, numpy 2.4."),
         "## Limits",
         "## Citation",
         "ming2025compact",
