@@ -36,6 +36,7 @@ NAMES = [
     "prune_heads",
     "prune_neurons",
     # distillation
+    "average_parameters",
     "mix_parameters",
     # building
     "build_solver",
@@ -44,6 +45,7 @@ NAMES = [
     # solving
     "PlausibilityReranker",
     "fit_plausibility",
+    "fit_reranker",
     "label_problems",
     "solve_problems",
     # trainers

@@ -42,6 +42,8 @@ class MixArguments:
             check_given(self, "pretrained", "distilled")
         elif (self.pretrained, self.distilled) != (None, None) or len(self.solvers) < 2:
             raise ValueError("`solvers` takes two or more solvers to average, without `pretrained` and `distilled`.")
+        elif self.theta != type(self).theta:
+            raise ValueError("`theta` does nothing with `solvers`, which count alike: leave it out.")
         check_given(self, "output_dir")
         if not 0 <= self.theta <= 1:
             raise ValueError(f"`theta` must be from 0 to 1, not {self.theta}.")

@@ -68,11 +68,22 @@ def fit_reranker(
         batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*): As in [`solve_problems`].
 
     Returns:
-        [`PlausibilityReranker`]: with what it was fitted on, and the shares of right answers of each part.
+        [`PlausibilityReranker`]: with what it was fitted on, and the shares of right answers of each part that has
+        problems.
 
     Raises:
-        PlausibilityError: as [`fit_plausibility`]; `unsure_share` is no share, or the encoder has no dropout for it;
-            one of the other numbers cannot be.
+        PlausibilityError: as [`fit_plausibility`]; `unsure_share` is no share, or one of all problems, or the encoder
+            has no dropout for it; one of the other numbers cannot be.
+
+    Example:
+
+    ```python
+    >>> model, processor = hf_mwp.load_solver("teacher")
+    >>> parts = hf_mwp.load_mwp_dataset("math23k")
+    >>> parts = {"train": parts["train"].select(range(4000)), "validation": parts["validation"]}
+    >>> reranker = hf_mwp.fit_reranker(model, processor, parts, num_beams=20)
+    >>> reranker.save_pretrained("teacher")
+    ```
     """
     check_fit(num_beams, regularization, min_beams)
     if not 0 <= unsure_share < 1:
@@ -94,7 +105,14 @@ def fit_reranker(
     reranker, measured = None, {}
     for part, given in parts.items():
         problems, is_first = [read_problem(problem, processor) for problem in given], reranker is None
+        if not problems and not is_first:
+            continue
         num_sure = len(problems) - (round(unsure_share * len(problems)) if is_first else 0)
+        if problems and not num_sure:
+            raise PlausibilityError(
+                f"an `unsure_share` of {unsure_share} leaves none of the {len(problems)} problems to solve without "
+                "dropout: give more problems, or a smaller share"
+            )
         beams = search(problems[:num_sure])
         if is_first:
             unsure = search(problems[num_sure:], dropout=UNSURE_DROPOUT) if num_sure < len(problems) else []

@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import exp
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ..data.corpus.pretraining_texts import held_out_digests, loose_digest, masked_digest
 from ..data.reading.usability import find_answer_fault
 from ..distillation.teachers.cache.fingerprint import hash_model, hash_processing
 from ..metrics import score_prediction
+from ..option_checks import check_at_least_one, check_share
 from ..problems import MathWordProblem, refusal
 from ..usage_error import UsageError
 from .kept_records import kept_records
-from .solve_problems import read_problem, solve_problems
+from .solve_problems import check_several, read_problem, solve_problems
 from .solver_prediction import SolverPrediction
 
 
@@ -96,6 +98,8 @@ def label_problems(
 
     Raises:
         UsageError: a problem is in another language than the solver's, or none is left to label.
+        TypeError: one problem is given in place of several.
+        ValueError: a number is below 1, or a share not at least 0 and below 1.
 
     Example:
 
@@ -105,6 +109,10 @@ def label_problems(
     >>> labelled.fates["labelled"], labelled.rows[0]["equation"]
     ```
     """
+    check_several(problems)
+    check_at_least_one(SimpleNamespace(num_beams=num_beams, batch_size=batch_size), "num_beams", "batch_size")
+    shares = {"min_probability": min_probability, "surest_share": surest_share}
+    check_share(SimpleNamespace(**shares), *shares)
     fates = Counter(dict.fromkeys(FATES, 0))
     asked = _problems_to_label(problems, processor, exclude, data_dir, surest_share > 0, fates)
     solver = {"model": hash_model(model), "processor": hash_processing(processor), "num_beams": num_beams}

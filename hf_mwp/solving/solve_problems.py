@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ..data.reading.schema import problem_from_row
+from ..metrics.matching import RULES
+from ..option_checks import check_at_least_one
 from ..problems import MathWordProblem
 from .beams import find_beams
 from .solver_prediction import SolverPrediction
@@ -55,6 +58,8 @@ def solve_problems(
 
     Raises:
         PlausibilityError: the re-ranker does not suit the language or the beams.
+        TypeError: one problem is given in place of several.
+        ValueError: a number is below 1, or the rule is unknown.
 
     Example:
 
@@ -66,6 +71,11 @@ def solve_problems(
     >>> hf_mwp.metrics.accuracy_report([each.score for each in predictions])["answer_accuracy"]
     ```
     """
+    check_several(problems)
+    counts = {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length, "batch_size": batch_size}
+    check_at_least_one(SimpleNamespace(**counts), *counts)
+    if rule not in RULES:
+        raise ValueError(f"`rule` takes one of {', '.join(RULES)}, not {rule!r}.")
     num_beams = (num_beams or 1) if reranker is None else reranker.check(processor.language, num_beams)
     num_beams = max(num_beams, top_k or 1)
     kept = num_beams if top_k is None or reranker is not None else top_k
@@ -77,6 +87,12 @@ def solve_problems(
         )
         for problem, beam in zip(read, beams, strict=True)
     ]
+
+
+def check_several(problems: Any) -> None:
+    """Raises `TypeError` for one problem, whose characters or fields would be taken for problems."""
+    if isinstance(problems, str | Mapping | MathWordProblem):
+        raise TypeError(f"`problems` must be several, not a {type(problems).__name__}: give a list.")
 
 
 def read_problem(problem: str | MathWordProblem | Mapping[str, Any], processor: MwpProcessor) -> MathWordProblem:

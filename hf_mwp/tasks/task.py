@@ -138,10 +138,10 @@ class Task(ABC):
         return {"batch_size": args.batch_size}
 
     def part_to_read(self, part: str) -> Dataset:
-        """The rows of a part; `UsageError` if there is no such part."""
+        """The rows of a part; `UsageError` if there is no such part, or it has none."""
         rows = self.part(part)
         if rows is None:
-            raise UsageError(f"{self.name} has no {part!r} part; it has {', '.join(self.parts)}: take one (--split).")
+            raise UsageError(self._lack_of(part, repr(part), ": take one (--split)"))
         return rows
 
     def check_part(self, part: str, processor: Any, model: str) -> None:
@@ -208,7 +208,7 @@ class Task(ABC):
         """The training part; `UsageError` if there is none."""
         rows = self.part("train")
         if rows is None:
-            raise UsageError(f"{self.name} has no training part; it has {', '.join(self.parts) or 'no rows'}.")
+            raise UsageError(self._lack_of("train", "training"))
         return rows
 
     @property
@@ -220,6 +220,12 @@ class Task(ABC):
     def test(self) -> Dataset | None:
         """The test part, if any."""
         return self.part("test")
+
+    def _lack_of(self, part: str, called: str, remedy: str = "") -> str:
+        """What to say of a part without rows: whether there is such a part, and which have rows."""
+        lack = f"{self.name} has no {f'rows that can be used in its {called}' if part in self.parts else called} part"
+        others = ", ".join(name for name in self.parts if self.part(name) is not None)
+        return f"{lack}; it has {others}{remedy}." if others else f"{lack}; no part has any rows: take other data."
 
     def trainer_arguments(self, model: PreTrainedModel, processor: Any) -> dict[str, Any]:
         """What a trainer of this task is given beside its configuration."""

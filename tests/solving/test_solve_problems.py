@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import hf_mwp
+from hf_mwp.data import problem_from_row
 from hf_mwp.expressions import Expression
 from hf_mwp.metrics import FAILURE_REASONS
 from hf_mwp.problems import MathWordProblem
@@ -44,6 +45,45 @@ def test_texts_problems_and_rows(solver):
     assert text.expression == given.expression == read.expression
     assert text.score.reason == "unlabelled"
     assert given.score == read.score and given.score.reason in {"correct", *FAILURE_REASONS}
+
+
+@pytest.mark.parametrize("answer", [6, 6.0, 0, 2.5])
+def test_answers_and_equations_may_be_numbers(solver, answer):
+    """As a table or a JSON file gives them."""
+    row = {"text": "有4个和2个", "equation": answer, "answer": answer}
+    problem = problem_from_row(row)
+    assert (problem.equation, problem.answer, problem.answer_value) == (str(answer), str(answer), answer)
+    (found,) = hf_mwp.solve_problems(*solver, [row])
+    assert found.to_dict()["answer"] == str(answer)
+    assert hf_mwp.label_problems(*solver, [row]).fates["no answer"] == 0
+
+
+@pytest.mark.parametrize("call", [hf_mwp.solve_problems, hf_mwp.label_problems])
+def test_one_problem_is_not_taken_for_several(solver, call):
+    (row,) = tiny_rows(1)
+    for one in (row["text"], row, MathWordProblem(row["text"])):
+        with pytest.raises(TypeError, match=f"`problems` must be several, not a {type(one).__name__}: give a list"):
+            call(*solver, one)
+
+
+@pytest.mark.parametrize(
+    ("call", "options", "message"),
+    [
+        (hf_mwp.solve_problems, {"num_beams": 0}, "`num_beams` must be at least 1, not 0."),
+        (hf_mwp.solve_problems, {"top_k": 0}, "`top_k` must be at least 1, not 0."),
+        (hf_mwp.solve_problems, {"batch_size": 0}, "`batch_size` must be at least 1, not 0."),
+        (hf_mwp.solve_problems, {"max_decode_length": -1}, "`max_decode_length` must be at least 1, not -1."),
+        (hf_mwp.solve_problems, {"rule": "x"}, "`rule` takes one of annotated, peers, not 'x'."),
+        (hf_mwp.label_problems, {"num_beams": 0}, "`num_beams` must be at least 1, not 0."),
+        (hf_mwp.label_problems, {"batch_size": 0}, "`batch_size` must be at least 1, not 0."),
+        (hf_mwp.label_problems, {"surest_share": 3}, "`surest_share` must be at least 0 and below 1, not 3."),
+        (hf_mwp.label_problems, {"min_probability": -1}, "`min_probability` must be at least 0 and below 1, not -1."),
+    ],
+)
+def test_what_the_command_line_refuses_is_refused(solver, call, options, message):
+    with pytest.raises(ValueError) as error:
+        call(*solver, tiny_rows(1), **options)
+    assert str(error.value) == message
 
 
 def test_what_cannot_be_solved_says_why_and_stops_nothing(solver):

@@ -133,3 +133,12 @@ def test_its_record_and_its_parts():
         evaluate_part(task, None, None, "train")
     task.parts["validation"] = task.parts["validation"].select([])
     assert task.validation is None and len(task.test) == 12
+    with pytest.raises(UsageError, match=r"totals has no training part; it has test\."):
+        task.train  # noqa: B018
+    with pytest.raises(UsageError, match=r"no rows that can be used in its 'validation' part; it has test: take"):
+        task.part_to_read("validation")
+    task.parts["train"] = task.parts["test"] = task.parts["validation"]
+    with pytest.raises(UsageError, match=r"totals has no rows that can be used in its training part; no part has any"):
+        task.train  # noqa: B018
+    with pytest.raises(UsageError, match=r"totals has no 'dev' part; no part has any rows: take other data\."):
+        task.part_to_read("dev")

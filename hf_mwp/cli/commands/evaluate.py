@@ -46,7 +46,7 @@ def run(argv: list[str]) -> int:
             # All that may have been trained on counts when test problems are compared with training problems.
             data_args.validation_fraction = 0.0
         elif args.split == "train":
-            data_args.max_train_samples = data_args.max_eval_samples
+            data_args.max_train_samples = data_args.max_eval_samples or data_args.max_train_samples
         task = make_task(data_args)
         model, processor = task.load_model(args.model)
         if args.random_sparsity:

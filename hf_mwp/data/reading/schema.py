@@ -1,6 +1,7 @@
 """The one schema of all data sets: what the source states, as it states it; the rest is computed from that."""
 
 from collections.abc import Mapping
+from numbers import Number
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +67,18 @@ def make_row(
 def problem_from_row(row: Mapping[str, Any], numerals: bool | None = None) -> MathWordProblem:
     """
     The problem that a row of [`load_mwp_dataset`] describes. Only `text` is needed; the language is Chinese if there
-    is none. Numerals in words are numbers by default in English, not in Chinese.
+    is none; answer and equation may be numbers. Numerals in words are numbers by default in English, not in Chinese.
     """
     return MathWordProblem(
         text=row["text"],
-        equation=row.get("equation") or None,
-        answer=row.get("answer") or None,
+        equation=_written(row.get("equation")),
+        answer=_written(row.get("answer")),
         id=str(row.get("id") or ""),
         language=row.get("language") or "zh",
         numerals=numerals,
     )
+
+
+def _written(value: Any) -> str | None:
+    """A number as text; `None` in place of an empty text."""
+    return str(value) if isinstance(value, Number) else value or None

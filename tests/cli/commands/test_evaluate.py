@@ -121,9 +121,10 @@ def test_a_place_that_cannot_be_is_named_before_solving(solver_folder, problems,
         assert "choose another output folder" in shown or "cannot be made" in shown
 
 
-def test_some_training_problems_alone(solver_folder, problems, tmp_path):
+@pytest.mark.parametrize("limit", ["max_eval_samples", "max_train_samples"])
+def test_some_training_problems_alone(limit, solver_folder, problems, tmp_path):
     argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems), "--split=train"]
-    assert main([*argv, "--max_eval_samples=3", "--predictions", str(tmp_path / "p.jsonl")]) == 0
+    assert main([*argv, f"--{limit}=3", "--predictions", str(tmp_path / "p.jsonl")]) == 0
     assert len((tmp_path / "p.jsonl").read_text("utf-8").splitlines()) == 3
 
 

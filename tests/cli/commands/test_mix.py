@@ -71,6 +71,8 @@ def test_solvers_that_do_not_belong_together_are_refused(siblings, folders, tmp_
     assert "`solvers` takes two or more solvers" in refuse("--solvers", siblings[0])
     both = ["--solvers", *siblings, "--distilled", siblings[0]]
     assert "without `pretrained` and `distilled`" in refuse(*both)
+    told = "mix: `theta` does nothing with `solvers`, which count alike: leave it out."
+    assert told in refuse("--solvers", *siblings, "--theta=0.9")
     processor = tiny_processor()
     processor.vocabulary = processor.vocabulary.with_constants(["7"])
     other = tmp_path / "other"

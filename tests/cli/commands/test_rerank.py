@@ -103,6 +103,8 @@ def test_unsure_beams_are_fitted_to_beside_the_others(model, problems, tmp_path)
     assert not any(module.training for module in solver.modules())
     with pytest.raises(PlausibilityError, match="below 1, not 1"):
         fit_reranker(solver, processor, parts, unsure_share=1)
+    with pytest.raises(PlausibilityError, match="0.96 leaves none of the 12 problems .* without dropout: give"):
+        fit_reranker(solver, processor, parts, num_beams=6, unsure_share=0.96, beams_dir=tmp_path / "refused")
     for wrong, message in (({"min_beams": 7}, "from 2 to 6, not 7"), ({"regularization": 0}, "more than 0, not 0")):
         with pytest.raises(PlausibilityError, match=message):
             fit_reranker(solver, processor, parts, num_beams=6, beams_dir=tmp_path / "refused", **wrong)
@@ -111,6 +113,16 @@ def test_unsure_beams_are_fitted_to_beside_the_others(model, problems, tmp_path)
         layer.dropout = torch.nn.Identity()
     with pytest.raises(PlausibilityError, match="leave `unsure_share` at 0"):
         fit_reranker(solver, processor, parts, num_beams=6, unsure_share=0.25)
+
+
+def test_parts_without_problems_are_not_measured(model, problems):
+    solver, processor = MwpSolver.from_pretrained(model), MwpProcessor.from_pretrained(model)
+    rows = list(load_mwp_dataset(problems)["train"])
+    parts = {"train": rows[:12], "empty": [], "validation": rows[12:16]}
+    measured = fit_reranker(solver, processor, parts, num_beams=6, min_beams=3).measured
+    assert list(measured) == ["train", "validation", "validation, 3 beams"]
+    with pytest.raises(PlausibilityError, match="none of the 0 problems"):
+        fit_reranker(solver, processor, {"empty": [], **parts}, num_beams=6)
 
 
 def test_evaluate_shows_both(model, problems, tmp_path, capsys):

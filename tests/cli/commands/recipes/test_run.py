@@ -115,6 +115,9 @@ def test_a_wrong_option_of_a_late_stage_is_named_before_the_first_one_runs(recip
     assert "stage student: key 'temperature'" in capsys.readouterr().err
     assert main([*argv, "--budget", "huge"]) == 1
     assert "unknown budget 'huge'" in capsys.readouterr().err
+    assert main([*argv, "--student.output_dir", str(tmp_path / "mine")]) == 1
+    told = "stage student: key 'output_dir': the recipe names the folder of each stage: give --output_dir, where"
+    assert told in capsys.readouterr().err
     assert main([*argv, "--temperature"]) == 1
     assert "needs the form" in capsys.readouterr().err
     assert not folder.exists()
