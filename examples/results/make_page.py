@@ -22,8 +22,9 @@ PAPER = RESULTS.parent / "reproduce" / "compact_table7.yaml"
 MODELS = {
     "published student, 3 x 312": ("reversed_learned", "published"),
     "the one that it goes on from": ("born_again", "born_again"),
-    "published student from Gemma, 3 x 312": ("gemma_reversed", "gemma_reversed"),
-    "the one that this goes on from, the mean of four": ("gemma_distilled", "gemma"),
+    "published student from Gemma, 3 x 312": ("gemma_seed_46", "gemma_seeds"),
+    "the one that this goes on from": ("gemma_reversed", "gemma_reversed"),
+    "what that one went on from, the mean of four": ("gemma_distilled", "gemma"),
     "not published: taught by that mean, which it also began as": ("gemma_born_again", "gemma_born_again"),
     "the best of its teachers, Gemma, 12 x 640": ("gemma_teacher", "gemma_teacher"),
     "what the first one went on from began as, its teacher": ("continued", "averaged"),
@@ -116,7 +117,7 @@ def draw(path: Path) -> None:
         axes.annotate(title, (size[name], arm["paper"]["math23k"]), (7, -3), textcoords="offset points", color="gray")
     student = RECORDS / "evaluations"
     encoder = size["ours"]
-    for model, title, marker in (("published", "hf_mwp", "o"), ("gemma_reversed", "from Gemma", "D")):
+    for model, title, marker in (("published", "hf_mwp", "o"), ("gemma_seeds", "from Gemma", "D")):
         for label, search, colour in (("greedy", "greedy", "tab:blue"), ("beam 20, re-ranked", "reranked", "tab:red")):
             report = json.loads((student / f"{model}-{search}.json").read_text("utf-8"))["test"]["reports"]
             accuracy = 100 * report["all problems"]["answer_accuracy"]
