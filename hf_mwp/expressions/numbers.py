@@ -1,6 +1,7 @@
 """Numbers as the data sets write them: `12`, `1,234`, `3.5`, `80%`, `(3/8)`, `1(3/4)`, full-width digits."""
 
 import re
+import unicodedata
 from fractions import Fraction
 from functools import lru_cache
 
@@ -26,6 +27,12 @@ One unsigned literal, in running text or in an equation. In this order:
 - a decimal without leading zero, `.5`, where no word or number ends before it.
 """
 
+VULGAR = "¼-¾⅐-⅞"
+"""Fractions that are one character, for a class of a regular expression."""
+
+VULGAR_PATTERN = re.compile(rf"({_D}*)\s?([{VULGAR}])")
+"""One of them, with the whole number before it."""
+
 # Full-width ASCII but for the comma, and the other spellings of operators and brackets. One character each, so that
 # positions stay those of the text.
 _HALF_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F) if code != ord("，")}
@@ -44,6 +51,12 @@ def to_half_width(text: str) -> str:
 def normalize_number(text: str) -> str:
     """The literal `text` in half-width characters, without white space, thousands commas and a plus sign."""
     return "".join(to_half_width(text).split()).replace(",", "").removeprefix("+")
+
+
+def vulgar_literal(match: re.Match) -> str:
+    """The literal of a match of `VULGAR_PATTERN`: `1(1/2)` of `1½`, `(1/2)` of `½`."""
+    value = Fraction(unicodedata.numeric(match[2])).limit_denominator(10)
+    return f"{to_half_width(match[1])}({value.numerator}/{value.denominator})"
 
 
 @lru_cache(maxsize=8192)

@@ -4,7 +4,15 @@ import re
 from collections.abc import Iterable, Sequence
 
 from .errors import ExpressionError
-from .numbers import NUMBER_PATTERN, normalize_number, parse_number, to_half_width
+from .numbers import (
+    NUMBER_PATTERN,
+    VULGAR,
+    VULGAR_PATTERN,
+    normalize_number,
+    parse_number,
+    to_half_width,
+    vulgar_literal,
+)
 from .operators import BRACKETS, OPERATOR_SPELLINGS, PRECEDENCE, RIGHT_ASSOCIATIVE, SIGN_PRECEDENCE
 
 
@@ -12,12 +20,12 @@ SLOT_PATTERN = re.compile(r"N(0|[1-9]\d{0,3})", flags=re.ASCII)
 """A number slot: `N0` to `N9999`."""
 
 _SPACE = re.compile(r"\s*")
-_WORD = re.compile(r"[^\W\d]\w*")
+_WORD = re.compile(rf"[^\W\d{VULGAR}]\w*")
 _OPERATOR = re.compile(r"\*\*|[-+*/^:]")
 _FRACTION = re.compile(r"\(\d+/\d+\)", flags=re.ASCII)
 _BARE_FRACTION = re.compile(r"\d+/\d+(?![\d.]|\s*%)", flags=re.ASCII)
 _POWER = re.compile(r"\s*(?:\^|\*\*)")
-_RESULT = re.compile(rf"\s*-?(?:{NUMBER_PATTERN.pattern})(?:\s*r\s*\d+)?\s*")
+_RESULT = re.compile(rf"\s*-?(?:{VULGAR_PATTERN.pattern}|{NUMBER_PATTERN.pattern})(?:\s*r\s*\d+)?\s*")
 _CLOSING = frozenset(BRACKETS.values())
 
 
@@ -79,6 +87,10 @@ def infix_to_postfix(
 
 def _is_unknown(word: str) -> bool:
     return _WORD.fullmatch(word) is not None and SLOT_PATTERN.fullmatch(word) is None
+
+
+def _literal(number: re.Match) -> str:
+    return vulgar_literal(number) if number.re is VULGAR_PATTERN else normalize_number(number.group())
 
 
 class _Scan:
@@ -147,7 +159,7 @@ class _Scan:
             self.position = bare.end()
             return f"({bare.group()})"
         if self.text[position] == "-":
-            number = NUMBER_PATTERN.match(self.text, _SPACE.match(self.text, position + 1).end(), self.end)
+            number = self._number(_SPACE.match(self.text, position + 1).end())
             # -5^2 is 0-5^2 whatever the text says; the power of a negative number needs brackets.
             if number is None or _POWER.match(self.text, number.end(), self.end):
                 return None
@@ -155,18 +167,26 @@ class _Scan:
             number = _FRACTION.match(self.text, position, self.end)
         if number is None:
             return None
-        literal = normalize_number(self.text[position : number.end()])
+        literal = f"-{_literal(number)}" if self.text[position] == "-" else _literal(number)
         # A fraction is its spelling, for 3/6 is another division than 1/2; -2.0 is the -2 of the text.
         if literal not in self.fractions and not (literal[0] == "-" and parse_number(literal) in self.negatives):
             return None
         self.position = number.end()
         return literal
 
+    def _number(self, position: int) -> re.Match | None:
+        vulgar = VULGAR_PATTERN.match(self.text, position, self.end)
+        return vulgar or NUMBER_PATTERN.match(self.text, position, self.end)
+
     def _number_or_slot(self) -> None:
         position = self.position
-        number = NUMBER_PATTERN.match(self.text, position, self.end)
+        number = self._number(position)
         if number is not None:
-            self._emit(normalize_number(number.group()), position)
+            literal = _literal(number)
+            # As (1/2) is, ½ is a division if the text does not hold it.
+            divided = literal[0] == "(" and literal not in self.fractions
+            for token in [*literal[1:-1].split("/"), "/"] if divided else [literal]:
+                self._emit(token, position)
             self.position = number.end()
             return
         word = _WORD.match(self.text, position, self.end)

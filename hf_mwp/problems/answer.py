@@ -5,16 +5,18 @@ from fractions import Fraction
 
 from ..expressions import NUMBER_PATTERN, Expression, ExpressionError, parse_number
 from ..expressions.numbers import to_half_width
+from .numbers.number_mention import VULGAR, literal_in_digits
 
 
 # Math23k writes fractions ((7)/(4)) and mixed numbers 7((2)/(3)), others 7_2/3 and 7 2/3.
 _MATH23K_FRACTION = re.compile(r"\(\((\d+)\)/\((\d+)\)\)", flags=re.ASCII)
 _SPACED_MIXED = re.compile(r"(?<![\d./])(\d+)[ _]+(\d+/0*[1-9]\d*)(?![\d./])", flags=re.ASCII)
+_VULGAR = re.compile(rf"\d* ?[{VULGAR}]")
 _MIXED = re.compile(r"-?\d+\(\d+/\d+\)", flags=re.ASCII)
 _ARITHMETIC = re.compile(r"[-+*/^:().%\d\s]+", flags=re.ASCII)
 _NUMBER = re.compile(rf"(-?)(?:(\d+/0*[1-9]\d*)|({NUMBER_PATTERN.pattern}))", flags=re.ASCII)
 # What may follow the number that counts: a remark in brackets, a remainder, further answers.
-_REMARK = re.compile(r"(?<=\S)\s*\([^()]*[^\W\d_][^()]*\)\Z")
+_REMARK = re.compile(rf"(?<=\S)\s*\([^()]*[^\W\d_{VULGAR}][^()]*\)\Z")
 _REMAINDER = re.compile(r"\s*(?:r|R|余|…+|\.{3,})\s*\d+\s*\Z")
 _FURTHER = re.compile(r"[;,，、\n]")
 _MAX_LENGTH = 1000
@@ -25,9 +27,9 @@ def answer_value(answer: str) -> Fraction | float | None:
     The value of an annotated answer.
 
     Read as a whole if it is arithmetic: `20`, `880.0`, `10%`, `(11/20)`, `((7)/(4))`, `1/2`, the ratio `3:2`, and the
-    mixed numbers `7((2)/(3))`, `23(1/3)`, `2_1/5` and `2 1/5`. Otherwise the number in it counts: 9 in `9 (apples)`, 7
-    in `7 r4`, 5 in `5千克`, in `x=5`, and, as the first of several answers, in `[5, 3]` and `5;3`. Two numbers that
-    make up one answer are not read: `2小时30分`, `1.2e3`, `5元3角`.
+    mixed numbers `7((2)/(3))`, `23(1/3)`, `2_1/5`, `2 1/5` and `2⅕`. Otherwise the number in it counts: 9 in
+    `9 (apples)`, 7 in `7 r4`, 5 in `5千克`, in `x=5`, and, as the first of several answers, in `[5, 3]` and `5;3`. Two
+    numbers that make up one answer are not read: `2小时30分`, `1.2e3`, `5元3角`.
 
     Args:
         answer (`str`): The answer as written; what comes after 1,000 characters is not read.
@@ -59,6 +61,7 @@ def _read(answer: str) -> tuple[Fraction | float | None, str | None]:
     """The value, and the literal without sign that it is written with, if it is."""
     text = _MATH23K_FRACTION.sub(r"(\1/\2)", to_half_width(answer[:_MAX_LENGTH])).strip()
     text = _REMARK.sub("", _SPACED_MIXED.sub(r"\1(\2)", text))
+    text = _VULGAR.sub(lambda match: literal_in_digits(match.group()), text)
     number = _NUMBER.search(text)
     if number is None:
         return None, None

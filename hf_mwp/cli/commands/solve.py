@@ -24,7 +24,7 @@ class SolveArguments(RankedSearchOptions):
     """Options of `hf-mwp solve`."""
 
     file: str | None = option(
-        None, "File of problems: one a line, or .jsonl with a field `text`; - is standard input."
+        None, "File of problems: one a line, or .jsonl, .json or .csv with a field `text`; - is standard input."
     )
     json: bool = option(False, "Print JSON lines instead of text.", Role.TOLD)
     tree: bool = option(True, "Draw the expression tree.")

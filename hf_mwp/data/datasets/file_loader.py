@@ -22,6 +22,7 @@ ALIASES = {
 _FILES = {"train": ("train",), "validation": ("validation", "valid", "val", "dev"), "test": ("test",)}
 _SUFFIXES = (".jsonl", ".json", ".csv")
 _CHINESE = re.compile("[\u3400-\u9fff]")
+_WORD = re.compile("[A-Za-z]{3}")  # longer than units and unknowns
 
 
 class FileLoader(MwpLoader):
@@ -30,14 +31,15 @@ class FileLoader(MwpLoader):
 
     Files end in `.jsonl`, `.json` or `.csv`, and may be gzipped. Each record has a text and, as far as they are known,
     an equation, an answer, an id and a `language` (`"zh"` or `"en"`); see `ALIASES` for the fields' names, others are
-    ignored. Without a language, a text with Chinese characters is Chinese and any other English.
+    ignored. Without a language, a text with Chinese characters is Chinese, and so is one without words, such as
+    `36÷4=?`, if there is a Chinese one in the file, or in any of the folder; any other is English.
 
     A single file is the split that its name begins with, `test_hard.jsonl` for instance the test split, and the
     training split if it begins with none of them.
 
     Args:
         path (`Path`): The file or folder.
-        language (`str`, *optional*, defaults to `"en"`): Language of texts without Chinese characters that state none.
+        language (`str`, *optional*, defaults to `"en"`): Language of texts that state none and are not Chinese.
     """
 
     language = "zh"
@@ -51,20 +53,27 @@ class FileLoader(MwpLoader):
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
         if self.path.is_file():
             starts = (split for split, stems in _FILES.items() if self.path.name.startswith(stems))
-            return {next(starts, "train"): reader.rows(self.row, self.path.name)}
-        files = {
-            split: [f"{stem}{suffix}" for stem in stems for suffix in _SUFFIXES] for split, stems in _FILES.items()
-        }
-        return self.read_files(reader, files)
+            splits = {next(starts, "train"): reader.rows(self.row, self.path.name)}
+        else:
+            files = {
+                split: [f"{stem}{suffix}" for stem in stems for suffix in _SUFFIXES] for split, stems in _FILES.items()
+            }
+            splits = self.read_files(reader, files)
+        rows = [row for split in splits.values() for row in split]
+        language = "zh" if any(row["language"] == "zh" for row in rows) else self.other_language
+        for row in rows:
+            row["language"] = row["language"] or (self.other_language if _WORD.search(row["text"]) else language)
+        return splits
 
     def row(self, record: Record, fold: str | None = None) -> dict[str, Any]:
+        """As in [`MwpLoader`], but for the language: `""` until all rows are read if it is neither stated nor seen."""
         names = {column: record.first_of(aliases) for column, aliases in ALIASES.items()}
         text = record.scalar(names["text"] or "text")
         if names["body"]:
             text = f"{record.scalar(names['body'])} {text}"
         written = {column: record.joined(names[column]) if names[column] else "" for column in ("equation", "answer")}
-        language = record.fields.get("language") or language_of(text, self.other_language)
-        if language not in ("zh", "en"):
+        language = record.fields.get("language") or language_of(text, "")
+        if language not in ("zh", "en", ""):
             record.fail(f"expected 'zh' or 'en', not {language!r}", "language")
         return make_row(
             record,

@@ -39,20 +39,22 @@ def read_entries(path: Path) -> Iterator[tuple[int, dict[str, Any] | DataError]]
     Records of a file with their 1-based lines (in an array: 1-based records), and an error in place of each damaged
     one.
 
-    A `.csv` file is read as CSV with a header. Everything else is JSON: an array if the file begins with `[`, one
-    object per line otherwise. Blank lines are passed over.
+    A `.csv` file is read as CSV with a header. Everything else is JSON: an array if the first line that is not blank
+    begins with `[`, one object per line otherwise. Blank lines are passed over.
     """
     lines = read_lines(path)
     try:
         if path.name.removesuffix(".gz").endswith(".csv"):
             yield from _csv_entries(path, lines)
             return
+        begun = False
         for number, line in enumerate(lines, 1):
             text = line.strip()
-            if number == 1 and text.startswith("["):
+            if not begun and text.startswith("["):
                 yield from _array_entries(path, "".join([line, *lines]))
                 return
             if text:
+                begun = True
                 yield number, _object(path, number, text)
     except DataError as error:
         yield error.line or 1, error
@@ -63,9 +65,17 @@ def _object(path: Path, line: int, text: str) -> dict[str, Any] | DataError:
         value = json.loads(text)
     except json.JSONDecodeError as error:
         return DataError(f"not a complete JSON object: {error.msg} at column {error.colno}", path, line)
-    except RecursionError:
-        return DataError("not a JSON object that can be read: nested too deeply", path, line)
+    except (ValueError, RecursionError) as error:
+        return DataError(f"not a JSON object that can be read: {_fault(error)}", path, line)
     return _checked(path, line, value)
+
+
+def _fault(error: ValueError | RecursionError) -> str:
+    """What is wrong with JSON that cannot be decoded."""
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    # JSON has no such limit: Python reads integers of up to 4,300 digits.
+    return getattr(error, "msg", "a number has too many digits")
 
 
 def _checked(path: Path, line: int, value: Any) -> dict[str, Any] | DataError:
@@ -81,9 +91,9 @@ def _array_entries(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any] 
     while text[position : position + 1] != "]":
         try:
             value, position = decoder.raw_decode(text, position)
-        except (json.JSONDecodeError, RecursionError) as error:
-            reason = getattr(error, "msg", "nested too deeply")
-            yield number, DataError(f"the JSON array is damaged or cut off in this record: {reason}", path, number)
+        except (ValueError, RecursionError) as error:
+            message = f"the JSON array is damaged or cut off in this record: {_fault(error)}"
+            yield number, DataError(message, path, number)
             return
         yield number, _checked(path, number, value)
         position = _SPACE.match(text, position).end()
@@ -110,7 +120,7 @@ def _csv_entries(path: Path, lines: Iterable[str]) -> Iterator[tuple[int, dict[s
         if values is None:
             return
         if not header:
-            header = values
+            header = [name.strip() for name in values]
         elif len(values) == len(header):
             yield number, {name: value or None for name, value in zip(header, values, strict=True)}
         elif values:

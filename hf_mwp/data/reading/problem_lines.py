@@ -1,6 +1,6 @@
 """Problems without answers: as texts, from a file, or from standard input as its lines come."""
 
-import json
+import re
 import sys
 from collections.abc import Iterator
 from io import BufferedIOBase
@@ -8,8 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from ...usage_error import UsageError
+from ..data_error import DataError
+from ..datasets.file_loader import ALIASES
+from .file_contents import read_entries
+from .record import Record
 
 
+_RECORD_FILES = tuple(f"{suffix}{end}" for suffix in (".jsonl", ".json", ".csv") for end in ("", ".gz"))
+_NO_UTF8 = re.compile("[\udc80-\udcff]")  # what `read_entries` makes of a byte that is not UTF-8
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _MARK = b"\xef\xbb\xbf"  # some editors begin UTF-8 files with it
 _MOST_READ = 1 << 16
@@ -17,13 +23,14 @@ _MOST_READ = 1 << 16
 
 def problem_batches(texts: list[str], file: str | None, size: int) -> Iterator[list[dict[str, Any]]]:
     """
-    Batches of problems, each a dictionary with `text`, for records of a JSONL file with their `id`, and with `error`
-    for a line that is not UTF-8 text.
+    Batches of problems, each a dictionary with `text`, for records of a file with their `id`, and with `error` for a
+    line or record that is not UTF-8 text.
 
     Standard input gives what lines are waiting: one by one to who answers before the next is written, whole batches of
     what comes faster. It is read for `["-"]` as texts, `"-"` as the file, and where neither is given. A file has a
-    problem, or a JSON object, a line. `UsageError` for both of them, a file that is none or damaged, and nothing to
-    solve.
+    problem a line; one whose name ends in `.jsonl`, `.json` or `.csv`, or in one of these and `.gz`, has records with
+    a text, under any name that data sets have for it (`ALIASES`). `UsageError` for both of them, a file that is none,
+    and nothing to solve, [`DataError`] for a damaged one.
     """
     if texts and file is not None:
         raise UsageError("Give problems as arguments or a --file, not both.")
@@ -67,38 +74,38 @@ def _from_file(path: Path) -> Iterator[dict[str, Any]]:
         raise UsageError(f"--file: {path} is a folder; name a file of problems in it.")
     if not path.is_file():
         raise UsageError(f"There is no file {path}.")
-    read = _record if path.suffix in (".jsonl", ".json") else _plain
     with path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            if number == 1 and line.startswith(_UTF16):
-                raise UsageError(f"{path} is not UTF-8 text but UTF-16, going by its first bytes: save it as UTF-8.")
-            if line.strip():
-                yield read(line, f"{path}, line {number}", number)
+        if lines.peek(2).startswith(_UTF16):
+            raise UsageError(f"{path} is not UTF-8 text but UTF-16, going by its first bytes: save it as UTF-8.")
+        if not path.name.endswith(_RECORD_FILES):
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    yield _plain(line, f"{path}, line {number}", number)
+            return
+    for line, entry in read_entries(path):
+        if isinstance(entry, DataError):
+            raise entry
+        yield _problem(Record(entry, str(path), line))
 
 
 def _plain(line: bytes, place: str, number: int) -> dict[str, Any]:
-    text, fault = _decode(line, place, number)
-    return {"text": text.strip()} | fault
-
-
-def _record(line: bytes, place: str, number: int) -> dict[str, Any]:
-    text, fault = _decode(line, place, number)
-    try:
-        record = json.loads(text)
-    except ValueError as error:
-        hint = "" if line.endswith(b"\n") else " (the last line is cut off)"
-        raise UsageError(f"{place}: no JSON{hint}: {error}") from error
-    if not isinstance(record, dict) or not isinstance(record.get("text"), str):
-        raise UsageError(f"{place}: needs an object with a field `text`.")
-    return {name: record[name] for name in ("id", "text") if name in record} | fault
-
-
-def _decode(line: bytes, place: str, number: int) -> tuple[str, dict[str, str]]:
-    """The line as text, and what is wrong with it."""
     if number == 1:
         line = line.removeprefix(_MARK)
     try:
-        return line.decode("utf-8"), {}
+        return {"text": line.decode("utf-8").strip()}
     except UnicodeDecodeError as error:
         fault = f"{place} is not UTF-8 text: byte {line[error.start]:#04x} at position {error.start}."
-        return line.decode("utf-8", "replace"), {"error": fault}
+        return {"text": line.decode("utf-8", "replace").strip(), "error": fault}
+
+
+def _problem(record: Record) -> dict[str, Any]:
+    id_name, body, text_name = (record.first_of(ALIASES[column]) for column in ("id", "body", "text"))
+    parts = [record.fields[name] for name in (body, text_name) if name]
+    if text_name is None or not all(isinstance(part, str) for part in parts):
+        raise UsageError(f"{record.file}, line {record.line}: needs an object with a field `text`.")
+    text = " ".join(parts)
+    problem = {"id": record.fields[id_name]} if id_name else {}
+    if byte := _NO_UTF8.search(text):
+        fault = f"{record.file}, line {record.line} is not UTF-8 text: byte {ord(byte.group()) - 0xDC00:#04x}."
+        return problem | {"text": _NO_UTF8.sub("\ufffd", text), "error": fault}
+    return problem | {"text": text}

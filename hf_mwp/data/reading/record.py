@@ -1,6 +1,8 @@
 """One record of a data file, which knows where it stands."""
 
+import math
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, NoReturn
 
 from ..data_error import DataError
@@ -62,7 +64,7 @@ class Record:
     def _written(self, field: str, value: Any) -> str:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             self.fail(f"expected a string or number, not {_describe(value)}", field)
-        written = str(value)
+        written = as_text(value)
         try:
             written.encode()
         except UnicodeEncodeError:
@@ -73,3 +75,9 @@ class Record:
 def _describe(value: Any) -> str:
     shown = repr(value)
     return f"{type(value).__name__} {shown if len(shown) <= 40 else shown[:37] + '...'}"
+
+
+def as_text(value: str | float) -> str:
+    """A number as answers and equations write one: 0.00001, not 1e-05."""
+    plain = isinstance(value, float) and math.isfinite(value)
+    return format(Decimal(repr(value)), "f") if plain else str(value)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ...problems import MathWordProblem
-from .record import Record
+from .record import Record, as_text
 
 
 COLUMNS = {
@@ -81,4 +81,4 @@ def problem_from_row(row: Mapping[str, Any], numerals: bool | None = None) -> Ma
 
 def _written(value: Any) -> str | None:
     """A number as text; `None` in place of an empty text."""
-    return str(value) if isinstance(value, Number) else value or None
+    return as_text(value) if isinstance(value, Number) else value or None

@@ -6,20 +6,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ...expressions import ExpressionError
-from ...expressions.numbers import MAX_NUMBER_LENGTH, to_half_width
+from ...expressions.numbers import MAX_NUMBER_LENGTH, VULGAR, VULGAR_PATTERN, to_half_width, vulgar_literal
 
 
 MINUS = "−–﹣－-"
 """Characters that may be the sign of a number, for the end of a class of a regular expression."""
 
-VULGAR = "¼-¾⅐-⅞"
-"""Fractions that are one character, for a class of a regular expression."""
-
 _IN_DIGITS = re.compile(rf"[\d{VULGAR}]")
 _SIGN = re.compile(rf"[{MINUS}]\s?(?=[\d(（.{VULGAR}])")
 _FRACTION = re.compile(r"(?:(\d+)\s)?(\d+) ?[/／⁄] ?(\d+)")
 _BARE = re.compile(rf"\d+ ?[/／⁄] ?\d+|[{VULGAR}]")
-_VULGAR = re.compile(rf"(\d*)\s?([{VULGAR}])")
 _SCIENTIFIC = re.compile(r"([\d,]+(?:\.\d+)?)[eE]([-+]?\d{1,9})", flags=re.ASCII)
 _FOREIGN = re.compile(r"(?![0-9０-９])\d|[٪٫٬]")
 _FOREIGN_SIGNS = {"٪": "%", "٫": ".", "٬": ","}
@@ -39,9 +35,8 @@ def literal_in_digits(written: str) -> str:
         written = _FOREIGN.sub(_to_ascii, written)
     if fraction := _FRACTION.fullmatch(written):
         return to_half_width(f"{fraction[1] or ''}({fraction[2]}/{fraction[3]})")
-    if vulgar := _VULGAR.fullmatch(written):
-        value = Fraction(unicodedata.numeric(vulgar[2])).limit_denominator(10)
-        return f"{to_half_width(vulgar[1])}({value.numerator}/{value.denominator})"
+    if vulgar := VULGAR_PATTERN.fullmatch(written):
+        return vulgar_literal(vulgar)
     if scientific := _SCIENTIFIC.fullmatch(written):
         mantissa, exponent = scientific.groups()
         if abs(int(exponent)) >= MAX_NUMBER_LENGTH:

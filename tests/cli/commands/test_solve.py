@@ -1,3 +1,4 @@
+import gzip
 import io
 import json
 import os
@@ -78,7 +79,8 @@ def test_a_line_that_is_not_utf_8_is_reported_in_its_place(solver_folder, tmp_pa
     path.write_bytes(b'{"text": "4 \xff"}\n{"id": "b", "text": "\\ud800 4"}\n{"text": "3 + 4"}\n')
     status, shown, _ = run(capsys, "--model", solver_folder, "--json", "--file", path)
     first, second, last = (json.loads(line) for line in shown.splitlines())
-    assert first["error"] == f"{path}, line 1 is not UTF-8 text: byte 0xff at position 12."
+    assert first["error"] == f"{path}, line 1 is not UTF-8 text: byte 0xff."
+    assert first["text"] == "4 \ufffd"
     assert (second["id"], second["text"]) == ("b", "\ud800 4") and "half a surrogate pair" in second["error"]
     assert last["numbers"] == ["3", "4"]
 
@@ -146,11 +148,12 @@ def test_jsonl_file_keeps_ids(solver_folder, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"text": "1"}\n{"text": "2', "line 2: no JSON (the last line is cut off)"),
-        ('{"text": "1"}\n{"text" 2}\n', "line 2: no JSON: "),
-        ('{"question": "1"}\n', "line 1: needs an object with a field `text`"),
+        ('{"text": "1"}\n{"text": "2', "line 2: not a complete JSON object: "),
+        ('{"text": "1"}\n{"text" 2}\n', "line 2: not a complete JSON object: "),
+        ('{"words": "1"}\n', "line 1: needs an object with a field `text`"),
         ('{"text": 3}\n', "line 1: needs an object with a field `text`"),
-        ("[]\n", "line 1: needs an object with a field `text`"),
+        ("[3]\n", "line 1: expected a JSON object, not int"),
+        ('{"text": "1"}\n[]\n', "line 2: expected a JSON object, not list"),
     ],
 )
 def test_damaged_jsonl(solver_folder, tmp_path, capsys, content, message):
@@ -159,6 +162,24 @@ def test_damaged_jsonl(solver_folder, tmp_path, capsys, content, message):
     status, _, error = run(capsys, "--model", solver_folder, "--file", path, "--batch_size", 1)
     assert status == 1
     assert f"{path}, {message}" in error
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("x.jsonl", '\ufeff{"question": "3个", "ID": "a"}\n\n{"body": "有4个。", "question": "共几个？"}\n'),
+        ("x.json", '\n[{"text": "3个", "id": "a"},\n{"Body": "有4个。", "Question": "共几个？", "answer": 4}]\n'),
+        ("x.csv", "id, text ,body\na,3个,\n,共几个？,有4个。\n"),
+    ],
+)
+@pytest.mark.parametrize("gzipped", [False, True])
+def test_files_of_records_are_read_as_the_data_sets_are(tmp_path, name, content, gzipped):
+    from hf_mwp.data.reading.problem_lines import problem_batches
+
+    path = tmp_path / f"{name}{'.gz' if gzipped else ''}"
+    path.write_bytes(gzip.compress(content.encode()) if gzipped else content.encode())
+    problems = [{"id": "a", "text": "3个"}, {"text": "有4个。 共几个？"}]
+    assert list(problem_batches([], str(path), 1)) == [[problem] for problem in problems]
 
 
 def test_no_text_file(solver_folder, tmp_path, capsys):

@@ -480,6 +480,21 @@ def test_own_files(tmp_path):
     assert ids(load_mwp_dataset("dev.csv", data_dir=tmp_path)) == {"validation": ["2"]}
 
 
+def test_rows_without_words_have_the_language_of_their_source(tmp_path):
+    sums, chinese = [{"text": "36cm÷4=?"}, {"text": "3+4=?", "language": "en"}], [{"text": "买3个"}]
+
+    def languages(train, test):
+        write_lines(tmp_path / "train.jsonl", train)
+        write_lines(tmp_path / "test.jsonl", test)
+        dataset = load_mwp_dataset(tmp_path, keep_unusable=True)
+        return dataset["train"]["language"], dataset["test"]["language"]
+
+    assert languages(sums + chinese, sums) == (["zh", "en", "zh"], ["zh", "en"])
+    assert languages(sums, sums) == (["en", "en"], ["en", "en"])
+    path = write_lines(tmp_path / "mine.jsonl", sums[:1] + chinese)
+    assert load_mwp_dataset(path, keep_unusable=True)["train"]["language"] == ["zh", "zh"]
+
+
 @pytest.mark.parametrize(
     ("record", "message"),
     [

@@ -9,6 +9,7 @@ import pytest
 from hf_mwp.data import DataError
 from hf_mwp.data.reading.dataset_reader import RecordReader
 from hf_mwp.data.reading.file_contents import read_entries, read_lines
+from hf_mwp.data.reading.record import Record
 
 
 def read(path: Path) -> list:
@@ -36,11 +37,12 @@ def test_json_lines(tmp_path, name):
 def test_json_array(tmp_path, name):
     assert read(write(tmp_path / name, '[\n{"a": 1},\n {"a": 2} ]\n')) == [{"a": 1}, {"a": 2}]
     assert read(write(tmp_path / name, "[]")) == []
+    assert read(write(tmp_path / name, '\n \n[{"a": 1}]')) == [{"a": 1}]
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.csv.gz"])
 def test_csv(tmp_path, name):
-    path = write(tmp_path / name, 'id,text\r\n1,"two\nlines, one ""field"""\n\n2,\n')
+    path = write(tmp_path / name, ' id,text \r\n1,"two\nlines, one ""field"""\n\n2,\n')
     assert list(read_entries(path)) == [
         (2, {"id": "1", "text": 'two\nlines, one "field"'}),
         (5, {"id": "2", "text": None}),
@@ -64,9 +66,20 @@ def test_records_that_are_no_objects(tmp_path):
     ]
 
 
+def test_an_integer_too_long_to_be_read_damages_its_record(tmp_path):
+    number = "1" * 5000
+    path = write(tmp_path / "x.jsonl", f'{{"a": "1"}}\n{{"a": {number}}}\n{{"a": "3"}}\n')
+    with pytest.raises(DataError, match=r"x\.jsonl, line 2: .*: a number has too many digits"):
+        RecordReader(tmp_path).rows(lambda record: record.fields, "x.jsonl")
+    reader = RecordReader(tmp_path, "skip")
+    assert reader.rows(lambda record: record.fields, path.name) == [{"a": "1"}, {"a": "3"}]
+    assert [error.line for error in reader.damaged] == [2]
+
+
 @pytest.mark.parametrize(
     ("text", "entries"),
     [
+        (f'[{{"a": 1}}, {"1" * 5000}]', [{"a": 1}, (2, "the JSON array is damaged or cut off in this record")]),
         ('[{"a": 1}, {"a": ', [{"a": 1}, (2, "the JSON array is damaged or cut off in this record")]),
         ('[{"a": 1}', [{"a": 1}, (1, "the JSON array is damaged or cut off after this record")]),
         ('[{"a": 1} {"a": 2}]', [{"a": 1}, (1, "the JSON array is damaged or cut off after this record")]),
@@ -163,6 +176,14 @@ def test_fields(tmp_path):
         return {}
 
     assert RecordReader(tmp_path).rows(values, "x.jsonl") == [{}]
+
+
+def test_floats_are_written_as_plain_decimals(tmp_path):
+    numbers = "[0.00001, 2e16, -1.5e-7, 6.0, 0.1, 1e400]"
+    path = write(tmp_path / "x.jsonl", f'{{"answer": 0.00001, "equation": {numbers}}}')
+    (record,) = (Record(entry, path.name, line) for line, entry in read_entries(path))
+    assert record.scalar("answer") == "0.00001"
+    assert record.joined("equation") == "0.00001 ; 20000000000000000 ; -0.00000015 ; 6.0 ; 0.1 ; inf"
 
 
 def test_missing_file_says_where_to_get_it(tmp_path):
