@@ -136,6 +136,11 @@ def default_of(option: Field) -> Any:
     return option.default if option.default_factory is MISSING else option.default_factory()
 
 
+def given_options(options: Any) -> list[str]:
+    """The fields of a dataclass of options that have another value than their default."""
+    return [each.name for each in fields(options) if getattr(options, each.name) != default_of(each)]
+
+
 def options_in(*dataclass_types: type) -> dict[str, CommandOption]:
     """The options that the fields of dataclasses are, by their names."""
     declared = (each for kind in dataclass_types for each in fields(kind) if each.init)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ..models.architecture import cut_heads, layer_parts
-from ..pruning.gates import closed_heads
+from ..pruning.gates import HeadGates
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,8 @@ def surviving_heads(model: nn.Module | None) -> list[SurvivingHeads] | None:
         return None
     layers = []
     with suppress(ValueError):
-        for parts, cut, closed in zip(layer_parts(model), cut_heads(model), closed_heads(model), strict=True):
+        gone = cut_heads(model), HeadGates.closed_on(model)
+        for parts, cut, closed in zip(layer_parts(model), *gone, strict=True):
             total = parts.num_heads + len(cut)
             numbers = [head for head in range(total) if head not in cut]
             places = {head: place for place, head in enumerate(numbers) if place not in closed}

@@ -22,7 +22,7 @@ from ..models.mwp_student import (
     MwpStudentModel,
 )
 from ..models.mwp_student.layers_mwp_student import MwpStudentBias
-from .gates import HeadGates, NeuronGates, check_indices, closed_heads, closed_neurons
+from .gates import HeadGates, NeuronGates, check_indices
 from .slicing import note_cut_heads, slice_heads, slice_neurons
 
 
@@ -74,8 +74,8 @@ def _cut(model: nn.Module, heads: Mapping[int, Iterable[int]], neurons: Mapping[
     parts = layer_parts(model)
     check_indices(heads, [each.num_heads for each in parts])
     check_indices(neurons, [each.num_neurons for each in parts])
-    heads = {layer: {*heads.get(layer, ()), *closed} for layer, closed in enumerate(closed_heads(model))}
-    neurons = {layer: {*neurons.get(layer, ()), *closed} for layer, closed in enumerate(closed_neurons(model))}
+    heads = {layer: {*heads.get(layer, ()), *closed} for layer, closed in enumerate(HeadGates.closed_on(model))}
+    neurons = {layer: {*neurons.get(layer, ()), *closed} for layer, closed in enumerate(NeuronGates.closed_on(model))}
     smaller = copy.deepcopy(model)
     # A copy carries the gates of the original with it.
     remove_gates(smaller)

@@ -50,14 +50,17 @@ def export_dense(model: nn.Module) -> PreTrainedModel:
         ValueError: another model, heads that do not fit into the width of the encoder, positions that are counted
             neither as BERT's nor as RoBERTa's, or a classifier whose activation is not theirs.
     """
-    encoder = find_encoder(model)
-    if encoder.config.model_type != "mwp_student":
+    if find_encoder(model).config.model_type != "mwp_student":
         raise ValueError(f"{type(model).__name__} is dense already: it is no student.")
     # A copy, without what gates have closed.
     model = prune_heads(model, {})
-    encoder = find_encoder(model)
     if getattr(model.config, "model_type", None) == "mwp_solver":
-        return solver_on(model, export_dense(encoder))
+        return solver_on(model, _dense(find_encoder(model)))
+    return _dense(model)
+
+
+def _dense(model: nn.Module) -> PreTrainedModel:
+    encoder = find_encoder(model)
     config, kind = encoder.config, type(model).__name__
     if kind not in DENSE:
         raise ValueError(f"A {kind} has no stock form, as {', '.join(DENSE)} have: export its encoder.")

@@ -69,6 +69,11 @@ class Gates:
         gates._modules, gates._handles = modules, []
         return gates
 
+    @classmethod
+    def closed_on(cls, model: nn.Module) -> list[frozenset[int]]:
+        """By layer, what gates of this kind have closed on a model, if it has any; no device is waited for."""
+        return [getattr(cls._projection(parts), cls.record, frozenset()) for parts in layer_parts(model)]
+
     @property
     def values(self) -> list[Tensor | None]:
         """The factors of each layer, of shape `(count,)` or `(batch, count)`; `None` where there is nothing left."""
@@ -189,16 +194,6 @@ class NeuronGates(Gates):
         return activations * (gate if gate.dim() == 1 else gate[:, None]), *rest
 
 
-def closed_heads(model: nn.Module) -> list[frozenset[int]]:
-    """By layer, the heads that [`HeadGates`] have closed; no device is waited for."""
-    return [getattr(parts.attention_output, HeadGates.record, frozenset()) for parts in layer_parts(model)]
-
-
-def closed_neurons(model: nn.Module) -> list[frozenset[int]]:
-    """By layer, the neurons that [`NeuronGates`] have closed; no device is waited for."""
-    return [getattr(parts.output, NeuronGates.record, frozenset()) for parts in layer_parts(model)]
-
-
 def check_indices(chosen: Mapping[int, Iterable[int]], counts: list[int]) -> None:
     """Raises `ValueError` for layers, heads or neurons that there are not; `counts` has how many each layer has."""
     for layer, indices in chosen.items():
@@ -209,4 +204,4 @@ def check_indices(chosen: Mapping[int, Iterable[int]], counts: list[int]) -> Non
             raise ValueError(f"Layer {layer} has no {wrong[0]}: it has {counts[layer]}, counted from 0.")
 
 
-__all__ = ["Gates", "HeadGates", "NeuronGates", "check_indices", "closed_heads", "closed_neurons"]
+__all__ = ["Gates", "HeadGates", "NeuronGates", "check_indices"]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..models.architecture import find_encoder, layer_parts
-from .gates import HeadGates, closed_heads
+from .gates import HeadGates
 
 
 class HeadImportance:
@@ -50,7 +50,7 @@ class HeadImportance:
             finally:
                 for module, training in modes:
                     module.training = training
-        closed = closed_heads(model)
+        closed = HeadGates.closed_on(model)
         self._check(rows, closed)
         scores = as_array(rows)
         for layer, shut in enumerate(closed):
@@ -192,7 +192,7 @@ class CombinedImportance(HeadImportance):
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
         parts = [(self.alpha, WeightNorm()), (1 - self.alpha, AttentionEntropy())]
-        closed, summed = closed_heads(model), None
+        closed, summed = HeadGates.closed_on(model), None
         for share, importance in parts:
             if not share:
                 continue

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from ..data.datasets.sources import DEFAULT_DATASET
 from ..data.glue.glue_sources import GLUE_SOURCES
 from ..option_checks import check_at_least_one, check_not_negative, check_share
-from ..option_roles import Role, default_of, option
+from ..option_roles import Role, given_options, option
 
 
 @dataclass
@@ -98,7 +98,7 @@ class TaskArguments(DataArguments):
         super().__post_init__()
         if self.dev_for_all and self.task is None:
             raise ValueError("`dev_for_all` is for tasks of GLUE: give a `task`, or leave it out.")
-        given = [each.name for each in fields(self) if getattr(self, each.name) != default_of(each)]
+        given = given_options(self)
         if self.dev_for_all and "validation_fraction" in given:
             raise ValueError("`validation_fraction` does nothing with `dev_for_all`: leave one of them out.")
         unused = [name for name in given if name not in USED_BY_TASKS]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..building.classifier import build_classifier, load_classifier, make_student_classifier
 from ..building.encoder import SAMPLE_BATCH, SAMPLE_SIZE
 from ..data.glue.glue_sources import GLUE_SOURCES, HUB_ID
-from ..option_roles import default_of
+from ..option_roles import given_options
 from ..usage_error import UsageError
 from .accuracy_cells import percent
 from .task import Task
@@ -153,10 +153,9 @@ class GlueTask(Task):
 
     def search_options(self, args, processor) -> dict[str, Any]:
         """The same; `UsageError` for options of a search, which a classifier has none of."""
-        given = [each.name for each in fields(args) if getattr(args, each.name) != default_of(each)]
-        for name in SEARCHING:
-            if name in given:
-                raise UsageError(f"`{name}` is for math word problems and does nothing with `task`: leave it out.")
+        unused = [name for name in given_options(args) if name in SEARCHING]
+        if unused:
+            raise UsageError(f"`{unused[0]}` is for math word problems and does nothing with `task`: leave it out.")
         return super().search_options(args, processor)
 
     def predict(self, model, processor, rows, batch_size=64, progress=None) -> list[GluePrediction]:

@@ -55,7 +55,7 @@ def read_entries(path: Path) -> Iterator[tuple[int, dict[str, Any] | DataError]]
                 return
             if text:
                 begun = True
-                yield number, _object(path, number, text)
+                yield number, _object(path, number, line)
     except DataError as error:
         yield error.line or 1, error
 
@@ -64,7 +64,8 @@ def _object(path: Path, line: int, text: str) -> dict[str, Any] | DataError:
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
-        return DataError(f"not a complete JSON object: {error.msg} at column {error.colno}", path, line)
+        hint = "" if text.endswith(("\n", "\r")) else " (the last line is cut off)"
+        return DataError(f"not a complete JSON object: {error.msg} at column {error.colno}{hint}", path, line)
     except (ValueError, RecursionError) as error:
         return DataError(f"not a JSON object that can be read: {_fault(error)}", path, line)
     return _checked(path, line, value)

@@ -2,7 +2,8 @@
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from io import BufferedIOBase
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from ...usage_error import UsageError
 from ..data_error import DataError
 from ..datasets.file_loader import ALIASES
-from .file_contents import read_entries
+from .file_contents import read_entries, read_lines
 from .record import Record
 
 
@@ -82,10 +83,11 @@ def _from_file(path: Path) -> Iterator[dict[str, Any]]:
                 if line.strip():
                     yield _plain(line, f"{path}, line {number}", number)
             return
+    places = cache(partial(_bad_bytes, path))
     for line, entry in read_entries(path):
         if isinstance(entry, DataError):
             raise entry
-        yield _problem(Record(entry, str(path), line))
+        yield _problem(Record(entry, str(path), line), places)
 
 
 def _plain(line: bytes, place: str, number: int) -> dict[str, Any]:
@@ -98,7 +100,19 @@ def _plain(line: bytes, place: str, number: int) -> dict[str, Any]:
         return {"text": line.decode("utf-8", "replace").strip(), "error": fault}
 
 
-def _problem(record: Record) -> dict[str, Any]:
+def _bad_bytes(path: Path) -> dict[int, tuple[int, int]]:
+    """By line, the first byte that is not UTF-8 text, and its position."""
+    found = {}
+    for number, line in enumerate(read_lines(path), start=1):
+        written = line.encode("utf-8", "surrogateescape")
+        try:
+            written.decode("utf-8")
+        except UnicodeDecodeError as error:
+            found[number] = written[error.start], error.start
+    return found
+
+
+def _problem(record: Record, places: Callable[[], dict[int, tuple[int, int]]]) -> dict[str, Any]:
     id_name, body, text_name = (record.first_of(ALIASES[column]) for column in ("id", "body", "text"))
     parts = [record.fields[name] for name in (body, text_name) if name]
     if text_name is None or not all(isinstance(part, str) for part in parts):
@@ -106,6 +120,10 @@ def _problem(record: Record) -> dict[str, Any]:
     text = " ".join(parts)
     problem = {"id": record.fields[id_name]} if id_name else {}
     if byte := _NO_UTF8.search(text):
-        fault = f"{record.file}, line {record.line} is not UTF-8 text: byte {ord(byte.group()) - 0xDC00:#04x}."
+        value = ord(byte.group()) - 0xDC00
+        # Records of an array are counted, not their lines.
+        known, place = places().get(record.line, (None, 0))
+        at = f" at position {place}" if known == value else ""
+        fault = f"{record.file}, line {record.line} is not UTF-8 text: byte {value:#04x}{at}."
         return problem | {"text": _NO_UTF8.sub("\ufffd", text), "error": fault}
     return problem | {"text": text}

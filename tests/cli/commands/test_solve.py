@@ -79,7 +79,7 @@ def test_a_line_that_is_not_utf_8_is_reported_in_its_place(solver_folder, tmp_pa
     path.write_bytes(b'{"text": "4 \xff"}\n{"id": "b", "text": "\\ud800 4"}\n{"text": "3 + 4"}\n')
     status, shown, _ = run(capsys, "--model", solver_folder, "--json", "--file", path)
     first, second, last = (json.loads(line) for line in shown.splitlines())
-    assert first["error"] == f"{path}, line 1 is not UTF-8 text: byte 0xff."
+    assert first["error"] == f"{path}, line 1 is not UTF-8 text: byte 0xff at position 12."
     assert first["text"] == "4 \ufffd"
     assert (second["id"], second["text"]) == ("b", "\ud800 4") and "half a surrogate pair" in second["error"]
     assert last["numbers"] == ["3", "4"]
@@ -148,7 +148,11 @@ def test_jsonl_file_keeps_ids(solver_folder, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"text": "1"}\n{"text": "2', "line 2: not a complete JSON object: "),
+        (
+            '{"text": "1"}\n{"text": "2',
+            "line 2: not a complete JSON object: Unterminated string starting at at column 10 "
+            "(the last line is cut off)",
+        ),
         ('{"text": "1"}\n{"text" 2}\n', "line 2: not a complete JSON object: "),
         ('{"words": "1"}\n', "line 1: needs an object with a field `text`"),
         ('{"text": 3}\n', "line 1: needs an object with a field `text`"),
