@@ -75,14 +75,14 @@ def _from_file(path: Path) -> Iterator[dict[str, Any]]:
         raise UsageError(f"--file: {path} is a folder; name a file of problems in it.")
     if not path.is_file():
         raise UsageError(f"There is no file {path}.")
-    with path.open("rb") as lines:
-        if lines.peek(2).startswith(_UTF16):
+    with path.open("rb") as file:
+        if file.peek(2).startswith(_UTF16):
             raise UsageError(f"{path} is not UTF-8 text but UTF-16, going by its first bytes: save it as UTF-8.")
-        if not path.name.endswith(_RECORD_FILES):
-            for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    yield _plain(line, f"{path}, line {number}", number)
-            return
+    if not path.name.endswith(_RECORD_FILES):
+        for number, line in enumerate(read_lines(path), start=1):
+            if line.strip():
+                yield _plain(line.encode("utf-8", "surrogateescape"), f"{path}, line {number}", number)
+        return
     places = cache(partial(_bad_bytes, path))
     for line, entry in read_entries(path):
         if isinstance(entry, DataError):

@@ -53,7 +53,7 @@ class Recipe:
 
     Raises:
         RecipeError: unknown keys, variables, stages or budgets, values of the wrong kind, stages or variables that
-            need each other, or a base that was not read.
+            need each other, stages that name their folders, or a base that was not read.
     """
 
     def __init__(
@@ -197,6 +197,9 @@ class Recipe:
         command = options.pop("command", None)
         if not isinstance(command, str):
             raise RecipeError(f"{self.source}: stage {name!r} has no `command`.")
+        if "output_dir" in options:
+            fault = "the recipe names the folder of each stage: give --output_dir, where they all lie."
+            raise RecipeError(f"{self.source}, stage {name}: key 'output_dir': {fault}")
         needs: dict[str, Stage] = {}
 
         def with_folders(value: Any) -> Any:

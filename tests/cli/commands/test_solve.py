@@ -186,6 +186,21 @@ def test_files_of_records_are_read_as_the_data_sets_are(tmp_path, name, content,
     assert list(problem_batches([], str(path), 1)) == [[problem] for problem in problems]
 
 
+def test_lines_of_gzipped_text_are_problems(tmp_path):
+    from hf_mwp.data.data_error import DataError
+    from hf_mwp.data.reading.problem_lines import problem_batches
+
+    path = tmp_path / "x.txt.gz"
+    content = gzip.compress("\ufeff3个\n\n有4个。\r\n".encode() + b"\xb0")
+    path.write_bytes(content)
+    fault = f"{path}, line 4 is not UTF-8 text: byte 0xb0 at position 0."
+    problems = [{"text": "3个"}, {"text": "有4个。"}, {"text": "\ufffd", "error": fault}]
+    assert list(problem_batches([], str(path), 8)) == [problems]
+    path.write_bytes(content[:-9])
+    with pytest.raises(DataError, match="x.txt.gz, line .: the gzip file is damaged or cut off here"):
+        list(problem_batches([], str(path), 8))
+
+
 def test_no_text_file(solver_folder, tmp_path, capsys):
     assert "There is no file" in run(capsys, "--model", solver_folder, "--file", tmp_path / "none.txt")[2]
     path = tmp_path / "binary.txt"

@@ -226,6 +226,7 @@ def test_budgets_and_changes(tmp_path):
         ({"teacher.dataset": "${dat}"}, "teacher.dataset: unknown variable or stage 'dat'. Did you mean 'data'"),
         ({"teacher.dataset": "${student}"}, "teacher -> student -> teacher need each other"),
         ({"teacher.command": None}, "'teacher' has no `command`"),
+        ({"student.output_dir": "mine"}, "stage student: key 'output_dir': the recipe names the folder of each stage"),
     ],
 )
 def test_wrong_recipes_name_the_place(tmp_path, changes, message):

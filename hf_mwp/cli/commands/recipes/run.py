@@ -92,11 +92,6 @@ def check_stage(stage: Stage) -> None:
     """
     if stage.command not in STAGES:
         raise UsageError(f"Stage {stage.name!r}: {stage.command!r} cannot be a stage; these can: {', '.join(STAGES)}.")
-    if "output_dir" in stage.options:
-        raise UsageError(
-            f"stage {stage.name}: key 'output_dir': the recipe names the folder of each stage: give --output_dir, "
-            "where they all lie."
-        )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"stage {stage.name}"
         options = {**stage.options, "output_dir": str(stage.folder)}
