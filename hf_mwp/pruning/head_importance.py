@@ -182,6 +182,9 @@ class CombinedImportance(HeadImportance):
 
     References:
         Yu et al., equation 4.
+
+    Raises:
+        ValueError: `alpha` is not from 0 to 1.
     """
 
     def __init__(self, alpha: float = 0.5, normalization=None, by_layer: bool = False) -> None:

@@ -42,6 +42,9 @@ class BaseConfig(TrainingArguments):
     like lengths: without it about half of the computation is padding), `warmup_steps=0.1` (a share of the steps),
     `max_grad_norm=5.0` (the norm of a sum over tree nodes is large), `per_device_eval_batch_size=64` (decoding costs
     little memory), `logging_steps=50`.
+
+    Raises:
+        ValueError: a value of the wrong kind or that cannot be, or options that exclude each other.
     """
 
     train_sampling_strategy: str = setting(

@@ -34,6 +34,9 @@ class MwpProcessor(PushToHubMixin):
             become `[NUM]`.
         max_length (`int`, *optional*, defaults to 512): Most tokens of a text; the rest is cut off, and its numbers
             cannot be used.
+
+    Raises:
+        ValueError: a tokenizer that is not a fast one, another language, or a length that cannot be.
     """
 
     file_name = "mwp_processor.json"

@@ -19,6 +19,9 @@ class OutputVocabulary:
         operators (`tuple[str, ...]`, *optional*, defaults to `("+", "-", "*", "/", "^")`): Binary operators.
         constants (`tuple[str, ...]`, *optional*, defaults to `()`): Numbers that an expression may use although the
             text does not hold them, as canonical literals (`"3.14"`).
+
+    Raises:
+        ValueError: an unknown operator, or a symbol twice.
     """
 
     operators: tuple[str, ...] = OPERATORS

@@ -40,6 +40,9 @@ class PreTrainingCollator:
     References:
         A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), figure 4. It gives no
         weights.
+
+    Raises:
+        ValueError: the tokenizer has no mask token.
     """
 
     def __init__(

@@ -95,6 +95,9 @@ class DistillationConfig(BaseConfig):
     `decoder_learning_rate=1e-3` (of solvers; the paper distils for 120 epochs with 3e-5),
     `per_device_train_batch_size=32`. `metric_for_best_model`, if not given, is `"answer_accuracy"` for solvers,
     `"loss"` for other models.
+
+    Raises:
+        ValueError: as [`BaseConfig`]; an unknown loss, or a layer mapping that is none.
     """
 
     learning_rate: float = setting(1e-4, "Learning rate; of a solver, that of the encoder.")

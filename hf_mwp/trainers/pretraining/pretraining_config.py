@@ -53,6 +53,9 @@ class PreTrainingConfig(BaseConfig):
     plateau of word frequencies within an epoch from random weights; `weight_decay=1e-5` is the paper's. To go on from
     a pretrained encoder 1e-4 to 2e-4 is right. `max_grad_norm=1.0` is that of `TrainingArguments` again: the loss is a
     mean. `metric_for_best_model` is `"loss"` if something needs one.
+
+    Raises:
+        ValueError: as [`BaseConfig`]; a field that only solvers have, nothing to learn, or an unknown part of speech.
     """
 
     num_train_epochs: float = setting(6.0, "Times that each text is seen.")

@@ -32,6 +32,9 @@ class RecursiveDistillationConfig(DistillationConfig):
             Ascending. Rounded down to whole heads, of those of the model that is given (Algorithm 1, line 5).
         until (`float`, *optional*, defaults to 0.5):
             The paper prunes until the last step (1.0), after which nothing recovers.
+
+    Raises:
+        ValueError: as [`DistillationConfig`] and [`HeadPruningCallback`]; `ratios` that do not ascend.
     """
 
     learning_rate: float = field(default=5e-5, metadata={"help": "Learning rate; of a solver, that of the encoder."})

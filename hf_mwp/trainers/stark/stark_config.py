@@ -47,6 +47,9 @@ class StarkConfig(DistillationConfig):
     `hidden_loss=None`, `embedding_weight=0.0`, `learning_rate=3e-5` (of 1e-5, 2e-5 and 3e-5), `weight_decay=0.01`,
     `num_train_epochs=10`, `early_stopping_patience=5`; `eval_strategy="epoch"` and `save_strategy="epoch"` with
     `load_best_model_at_end=True` and `save_total_limit=1` (the program evaluates more often).
+
+    Raises:
+        ValueError: as [`DistillationConfig`]; `sparsities` that do not ascend, or options that exclude each other.
     """
 
     learning_rate: float = setting(3e-5, "Learning rate; of a solver, that of the encoder.")

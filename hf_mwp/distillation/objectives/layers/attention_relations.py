@@ -29,6 +29,9 @@ class AttentionRelations(HeadObjective):
             Relation heads; by default 12, or the largest divisor of it into which all widths can be cut.
         kinds (`Sequence[str]`, *optional*, defaults to `("query", "key", "value")`): Whose relations are added up.
         name (`str`, *optional*, defaults to `"relations"`), kwargs: See [`LayerObjective`].
+
+    Raises:
+        ValueError: `kinds` that there are not, or none.
     """
 
     _keep = staticmethod(keep_vectors)
