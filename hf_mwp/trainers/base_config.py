@@ -44,7 +44,8 @@ class BaseConfig(TrainingArguments):
     little memory), `logging_steps=50`.
 
     Raises:
-        ValueError: a value of the wrong kind or that cannot be, or options that exclude each other.
+        TypeError: a value of the wrong kind.
+        ValueError: one that cannot be, options that exclude each other, or one that needs a package that is not there.
     """
 
     train_sampling_strategy: str = setting(
