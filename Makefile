@@ -72,6 +72,7 @@ format: $(STAMPS)/ruff
 
 bench: $(STAMPS)/package
 	$(BIN)/python examples/benchmarks/gts.py --write
+	$(BIN)/python examples/benchmarks/fine_tuning.py --write
 	$(BIN)/python examples/benchmarks/distillation.py --write
 	$(BIN)/python examples/benchmarks/cache_memory.py --write
 	$(BIN)/python examples/benchmarks/import_time.py --write

@@ -97,6 +97,18 @@ def test_distillation_is_measured_with_and_without_its_cache(measuring, tmp_path
     assert "| cached " in text and "in passes of the teacher" in text
 
 
+@pytest.mark.slow
+def test_steps_are_measured_of_all_weights_and_of_adapters(measuring):
+    import fine_tuning
+
+    args = fine_tuning.parse_arguments(["--quick"])
+    figures = fine_tuning.measure(args)["2x24"]
+    # Adapters of rank 8 for two 24 x 24 layers' queries and values, with the decoder: far from all weights.
+    assert figures["LoRA"]["trained"] < figures["all weights"]["trained"] / 4
+    assert all(seconds > 0 for way in figures.values() for seconds in way["seconds"].values())
+    assert "| 2x24, LoRA, rank 8 |" in fine_tuning.report({"2x24": figures}, args)
+
+
 def test_solving_is_measured_in_five_ways_by_two_encoders(measuring, tmp_path):
     import solving
     from transformers import pipeline

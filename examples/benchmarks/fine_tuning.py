@@ -1,0 +1,122 @@
+"""What a training step of a teacher costs: of all weights or of low-rank adapters (LoRA), in fp32 and in bf16.
+
+Problems of Math23k, encoders of BERT's shape with random weights, which do not change the time. Each way trains on the
+same batches, in rounds that take turns, so that what else the machine does falls on all alike. Figures are CPU seconds
+of a step, the optimiser's included, of the best round; bf16 is quicker only on processors that have instructions for
+it.
+
+    python examples/benchmarks/fine_tuning.py [--shapes 6x384 12x768] [--rank 8] [--rounds 2] [--quick] [--write]
+"""
+
+import argparse
+import random
+import tempfile
+from collections.abc import Sequence
+
+from distillation import SEED, VOCABULARY, WARM_UP, new_solver, settle, trainer_options
+from measuring import Clock, restart_with_threads, table, write_section
+
+
+def parse_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="A teacher's training step: all weights or LoRA, fp32 or bf16.")
+    parser.add_argument("--data-dir", help="folder of Math23k, if not the one in examples/data")
+    parser.add_argument(
+        "--shapes", nargs="+", default=["6x384", "12x384", "12x768"], help="layers and widths of the encoders"
+    )
+    parser.add_argument("--rank", type=int, default=8, help="rank of the adapters")
+    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--steps", type=int, default=6, help=f"steps of each round, after {WARM_UP} that do not count")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--quick", action="store_true", help="a tiny encoder and one step: only to see it run")
+    parser.add_argument("--write", action="store_true", help="put the table into RESULTS.md")
+    args = parser.parse_args(argv)
+    if args.quick:
+        args.shapes, args.batch_size, args.steps, args.rounds = ["2x24"], 2, 1, 1
+    return args
+
+
+def step_watch(clock: Clock):
+    """A trainer's callback that takes the time of the steps after the first ones."""
+    from transformers import TrainerCallback
+
+    class Watch(TrainerCallback):
+        def on_step_begin(self, args, state, control, **kwargs):
+            if state.global_step >= WARM_UP:
+                clock.__enter__()
+
+        def on_step_end(self, args, state, control, **kwargs):
+            if state.global_step > WARM_UP:
+                clock.__exit__()
+
+    return Watch()
+
+
+def measure(args: argparse.Namespace) -> dict:
+    """By shape and way (`"all weights"`, `"LoRA"`): parameters that are trained, seconds of a step by precision."""
+    from hf_mwp import MwpProcessor, MwpStudentConfig, SolverConfig, SolverTrainer, add_lora, load_mwp_dataset
+    from hf_mwp.data import problem_from_row
+
+    settle(args.threads)
+    train = load_mwp_dataset("math23k", data_dir=args.data_dir)["train"]
+    count = (WARM_UP + args.steps) * args.batch_size
+    rows = train.select(random.Random(SEED).sample(range(len(train)), count)).to_list()
+    processor = MwpProcessor.build(VOCABULARY, map(problem_from_row, rows), min_constant_count=1, indexed_numbers=True)
+    figures: dict = {}
+    for shape in args.shapes:
+        layers, width = map(int, shape.split("x"))
+        sizes = {"num_hidden_layers": layers, "hidden_size": width, "intermediate_size": 4 * width}
+        config = MwpStudentConfig(**sizes, num_attention_heads=12)
+        figures[shape] = {way: {"seconds": {}} for way in ("all weights", "LoRA")}
+        for _ in range(args.rounds):
+            for way, each in figures[shape].items():
+                for precision in ("fp32", "bf16"):
+                    model = new_solver(processor, config)
+                    if way == "LoRA":
+                        add_lora(model, args.rank, tokens=processor.number_token_ids)
+                    each["trained"] = sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
+                    clock = Clock()
+                    with tempfile.TemporaryDirectory() as folder:
+                        options = trainer_options(folder, args.batch_size) | {"bf16": precision == "bf16"}
+                        trainer = SolverTrainer(
+                            model=model,
+                            args=SolverConfig(**options, num_train_epochs=1),
+                            train_dataset=rows,
+                            processing_class=processor,
+                            callbacks=[step_watch(clock)],
+                        )
+                        trainer.train()
+                    spent = clock.cpu / clock.laps
+                    each["seconds"][precision] = min(spent, each["seconds"].get(precision, spent))
+    return figures
+
+
+def report(figures: dict, args: argparse.Namespace) -> str:
+    """A table with a row for each shape and way."""
+    rows = []
+    for shape, ways in figures.items():
+        base = ways["all weights"]["seconds"]
+        for way, each in ways.items():
+            name = f"LoRA, rank {args.rank}" if way == "LoRA" else way
+            fp32, bf16 = each["seconds"]["fp32"], each["seconds"]["bf16"]
+            cells = [f"{each['trained'] / 1e6:.1f}", f"{fp32:.2f}", f"{fp32 / base['fp32']:.2f}"]
+            cells += [f"{bf16:.2f}", f"{bf16 / base['bf16']:.2f}", f"{fp32 / bf16:.2f}"]
+            rows.append([f"{shape}, {name}", *cells])
+    head = ["", "M trained", "fp32, s", "times all weights", "bf16, s", "times all weights", "bf16, times faster"]
+    return (
+        f"CPU seconds a step of {args.batch_size} problems of Math23k: mean of {args.steps} steps, best of {args.rounds} "
+        f"rounds.\n\n{table(head, rows)}"
+    )
+
+
+def main() -> None:
+    args = parse_arguments()
+    restart_with_threads(args.threads)
+    text = report(measure(args), args)
+    print(text)
+    if args.write:
+        write_section("A teacher's training step", text)
+
+
+if __name__ == "__main__":
+    main()
