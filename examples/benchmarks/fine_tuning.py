@@ -12,6 +12,7 @@ import argparse
 import random
 import tempfile
 from collections.abc import Sequence
+from itertools import product
 
 from distillation import SEED, VOCABULARY, WARM_UP, new_solver, settle, trainer_options
 from measuring import Clock, restart_with_threads, table, write_section
@@ -54,7 +55,7 @@ def step_watch(clock: Clock):
 
 def measure(args: argparse.Namespace) -> dict:
     """By shape and way (`"all weights"`, `"LoRA"`): parameters that are trained, seconds of a step by precision."""
-    from hf_mwp import MwpProcessor, MwpStudentConfig, SolverConfig, SolverTrainer, add_lora, load_mwp_dataset
+    from hf_mwp import MwpProcessor, MwpStudentConfig, add_lora, load_mwp_dataset
     from hf_mwp.data import problem_from_row
 
     settle(args.threads)
@@ -67,28 +68,32 @@ def measure(args: argparse.Namespace) -> dict:
         layers, width = map(int, shape.split("x"))
         sizes = {"num_hidden_layers": layers, "hidden_size": width, "intermediate_size": 4 * width}
         config = MwpStudentConfig(**sizes, num_attention_heads=12)
-        figures[shape] = {way: {"seconds": {}} for way in ("all weights", "LoRA")}
-        for _ in range(args.rounds):
-            for way, each in figures[shape].items():
-                for precision in ("fp32", "bf16"):
-                    model = new_solver(processor, config)
-                    if way == "LoRA":
-                        add_lora(model, args.rank, tokens=processor.number_token_ids)
-                    each["trained"] = sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
-                    clock = Clock()
-                    with tempfile.TemporaryDirectory() as folder:
-                        options = trainer_options(folder, args.batch_size) | {"bf16": precision == "bf16"}
-                        trainer = SolverTrainer(
-                            model=model,
-                            args=SolverConfig(**options, num_train_epochs=1),
-                            train_dataset=rows,
-                            processing_class=processor,
-                            callbacks=[step_watch(clock)],
-                        )
-                        trainer.train()
-                    spent = clock.cpu / clock.laps
-                    each["seconds"][precision] = min(spent, each["seconds"].get(precision, spent))
+        ways = figures[shape] = {way: {"seconds": {}} for way in ("all weights", "LoRA")}
+        for _, way, precision in product(range(args.rounds), ways, ("fp32", "bf16")):
+            model, each = new_solver(processor, config), ways[way]
+            if way == "LoRA":
+                add_lora(model, args.rank, tokens=processor.number_token_ids)
+            each["trained"] = sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
+            spent = step_seconds(model, processor, rows, args.batch_size, bf16=precision == "bf16")
+            each["seconds"][precision] = min(spent, each["seconds"].get(precision, spent))
     return figures
+
+
+def step_seconds(model, processor, rows: list[dict], batch_size: int, bf16: bool) -> float:
+    """CPU seconds of a step of an epoch, but for its first ones."""
+    from hf_mwp import SolverConfig, SolverTrainer
+
+    clock = Clock()
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = SolverTrainer(
+            model=model,
+            args=SolverConfig(**trainer_options(folder, batch_size), num_train_epochs=1, bf16=bf16),
+            train_dataset=rows,
+            processing_class=processor,
+            callbacks=[step_watch(clock)],
+        )
+        trainer.train()
+    return clock.cpu / clock.laps
 
 
 def report(figures: dict, args: argparse.Namespace) -> str:

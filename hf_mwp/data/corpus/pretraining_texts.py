@@ -10,15 +10,14 @@ from pathlib import Path
 from ...problems import MathWordProblem
 from ...problems.text_keys import TextKeys
 from ..data_error import DataError
-from ..datasets.file_loader import ALIASES, language_of
+from ..datasets.file_loader import language_of, text_fields
 from ..datasets.sources import LOADERS, SPLITS, part_of, read_splits, split_name
-from ..reading.file_contents import read_entries, read_lines
+from ..reading.file_contents import RECORD_FILES, RECORD_SUFFIXES, read_entries, read_lines
 from ..reading.record import Record
 
 
 HELD_OUT = ("validation", "test")
 _TEXT_FILES = (".txt", ".txt.gz")
-_RECORD_FILES = tuple(f"{suffix}{end}" for suffix in (".jsonl", ".json", ".csv") for end in ("", ".gz"))
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -110,8 +109,8 @@ class _Source:
                 "part, such as ape210k:validation",
                 source,
             )
-        elif not self.path.name.endswith(_TEXT_FILES + _RECORD_FILES):
-            endings = ", ".join(_TEXT_FILES[:1] + _RECORD_FILES[::2])
+        elif not self.path.name.endswith(_TEXT_FILES + RECORD_FILES):
+            endings = ", ".join(_TEXT_FILES[:1] + RECORD_SUFFIXES)
             raise DataError(f"the name of a file with texts ends in {endings}, or in one of these and .gz", source)
 
     def __iter__(self) -> Iterator[str]:
@@ -132,9 +131,7 @@ class _Source:
                 if isinstance(entry, DataError):
                     raise entry
                 record = Record(entry, str(self.path), line)
-                text, body = (record.first_of(ALIASES[name]) for name in ("text", "body"))
-                names = [body, text or "text"] if body else [text or "text"]
-                yield " ".join(map(record.text, names)), self.path, line
+                yield " ".join(map(record.text, text_fields(record))), self.path, line
 
 
 def masked_digest(text: str, language: str | None = None) -> bytes:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ..reading.dataset_reader import RecordReader
+from ..reading.file_contents import RECORD_SUFFIXES
 from ..reading.record import Record
 from ..reading.schema import make_row
 from .mwp_loader import MwpLoader, Rows
@@ -20,7 +21,6 @@ ALIASES = {
 """Fields that may hold a column; the first one that is there counts. `body`, if there is one, goes before the text."""
 
 _FILES = {"train": ("train",), "validation": ("validation", "valid", "val", "dev"), "test": ("test",)}
-_SUFFIXES = (".jsonl", ".json", ".csv")
 _CHINESE = re.compile("[\u3400-\u9fff]")
 _WORD = re.compile("[A-Za-z]{3}")  # longer than units and unknowns
 
@@ -56,7 +56,8 @@ class FileLoader(MwpLoader):
             splits = {next(starts, "train"): reader.rows(self.row, self.path.name)}
         else:
             files = {
-                split: [f"{stem}{suffix}" for stem in stems for suffix in _SUFFIXES] for split, stems in _FILES.items()
+                split: [f"{stem}{suffix}" for stem in stems for suffix in RECORD_SUFFIXES]
+                for split, stems in _FILES.items()
             }
             splits = self.read_files(reader, files)
         rows = [row for split in splits.values() for row in split]
@@ -68,9 +69,7 @@ class FileLoader(MwpLoader):
     def row(self, record: Record, fold: str | None = None) -> dict[str, Any]:
         """As in [`MwpLoader`], but for the language: `""` until all rows are read if it is neither stated nor seen."""
         names = {column: record.first_of(aliases) for column, aliases in ALIASES.items()}
-        text = record.scalar(names["text"] or "text")
-        if names["body"]:
-            text = f"{record.scalar(names['body'])} {text}"
+        text = " ".join(map(record.scalar, text_fields(record)))
         written = {column: record.joined(names[column]) if names[column] else "" for column in ("equation", "answer")}
         language = record.fields.get("language") or language_of(text, "")
         if language not in ("zh", "en", ""):
@@ -88,3 +87,9 @@ class FileLoader(MwpLoader):
 def language_of(text: str, otherwise: str = "en") -> str:
     """The language of a text that states none: Chinese with a Chinese character in it, `otherwise` the other one."""
     return "zh" if _CHINESE.search(text) else otherwise
+
+
+def text_fields(record: Record) -> list[str]:
+    """The fields whose texts make up a record's: what it tells, where that stands apart, and what it asks."""
+    body, text = (record.first_of(ALIASES[column]) for column in ("body", "text"))
+    return [*([body] if body else ()), text or "text"]

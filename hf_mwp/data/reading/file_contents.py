@@ -12,6 +12,10 @@ from typing import Any
 from ..data_error import DataError
 
 
+RECORD_SUFFIXES = (".jsonl", ".json", ".csv")
+RECORD_FILES = tuple(f"{suffix}{end}" for suffix in RECORD_SUFFIXES for end in ("", ".gz"))
+"""How the names of files end that [`read_entries`] reads."""
+
 _SPACE = re.compile(r"\s*")
 
 

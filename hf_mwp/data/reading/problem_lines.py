@@ -10,12 +10,11 @@ from typing import Any
 
 from ...usage_error import UsageError
 from ..data_error import DataError
-from ..datasets.file_loader import ALIASES
-from .file_contents import read_entries, read_lines
+from ..datasets.file_loader import ALIASES, text_fields
+from .file_contents import RECORD_FILES, read_entries, read_lines
 from .record import Record
 
 
-_RECORD_FILES = tuple(f"{suffix}{end}" for suffix in (".jsonl", ".json", ".csv") for end in ("", ".gz"))
 _NO_UTF8 = re.compile("[\udc80-\udcff]")  # what `read_entries` makes of a byte that is not UTF-8
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _MARK = b"\xef\xbb\xbf"  # some editors begin UTF-8 files with it
@@ -29,9 +28,9 @@ def problem_batches(texts: list[str], file: str | None, size: int) -> Iterator[l
 
     Standard input gives what lines are waiting: one by one to who answers before the next is written, whole batches of
     what comes faster. It is read for `["-"]` as texts, `"-"` as the file, and where neither is given. A file has a
-    problem a line; one whose name ends in `.jsonl`, `.json` or `.csv`, or in one of these and `.gz`, has records with
-    a text, under any name that data sets have for it (`ALIASES`). `UsageError` for both of them, a file that is none,
-    and nothing to solve, [`DataError`] for a damaged one.
+    problem a line; one whose name ends in `.jsonl`, `.json` or `.csv` has records with a text, under any name that
+    data sets have for it (`ALIASES`). Each may be gzipped, with `.gz` after its name. `UsageError` for both of them, a
+    file that is none, and nothing to solve, [`DataError`] for a damaged one.
     """
     if texts and file is not None:
         raise UsageError("Give problems as arguments or a --file, not both.")
@@ -78,7 +77,7 @@ def _from_file(path: Path) -> Iterator[dict[str, Any]]:
     with path.open("rb") as file:
         if file.peek(2).startswith(_UTF16):
             raise UsageError(f"{path} is not UTF-8 text but UTF-16, going by its first bytes: save it as UTF-8.")
-    if not path.name.endswith(_RECORD_FILES):
+    if not path.name.endswith(RECORD_FILES):
         for number, line in enumerate(read_lines(path), start=1):
             if line.strip():
                 yield _plain(line.encode("utf-8", "surrogateescape"), f"{path}, line {number}", number)
@@ -113,9 +112,9 @@ def _bad_bytes(path: Path) -> dict[int, tuple[int, int]]:
 
 
 def _problem(record: Record, places: Callable[[], dict[int, tuple[int, int]]]) -> dict[str, Any]:
-    id_name, body, text_name = (record.first_of(ALIASES[column]) for column in ("id", "body", "text"))
-    parts = [record.fields[name] for name in (body, text_name) if name]
-    if text_name is None or not all(isinstance(part, str) for part in parts):
+    id_name = record.first_of(ALIASES["id"])
+    parts = [record.fields.get(name) for name in text_fields(record)]
+    if not all(isinstance(part, str) for part in parts):
         raise UsageError(f"{record.file}, line {record.line}: needs an object with a field `text`.")
     text = " ".join(parts)
     problem = {"id": record.fields[id_name]} if id_name else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ....trainers.base_trainer import BaseTrainer
 
 
-class TrainingRun:
+class TrainingRun(ABC):
     """
     A run of a training command, from its options (`values` as they were resolved) to the finished folder. What is
     trained, `name` in bars and tables, and how it is measured is a subclass's.
@@ -34,21 +35,21 @@ class TrainingRun:
         self.command, self.name, self.values, self.config, self.args = command, name, values, config, args
         self.console = make_console()
 
+    @abstractmethod
     def make_trainer(self, folder: RunFolder) -> BaseTrainer:
         """The trainer, with its data."""
-        raise NotImplementedError
 
+    @abstractmethod
     def record(self, trainer: BaseTrainer) -> dict[str, Any]:
         """What is learned from, for `data.json`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def measure(self, trainer: BaseTrainer) -> dict[str, Any]:
         """Figures of the trained model, for `metrics.json`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def title(self) -> str:
         """Heading of the learning curve."""
-        raise NotImplementedError
 
     def run(self) -> int:
         """Trains, saves model and processor, measures, and leaves records and curve beside them."""
