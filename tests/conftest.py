@@ -90,6 +90,7 @@ def demo_package(tmp_path, monkeypatch):
     folder.mkdir(parents=True)
     (folder.parent / "__init__.py").touch()
     (folder / "config.json").write_text("{}")
+    (folder / "model.safetensors").touch()
     monkeypatch.syspath_prepend(folder.parents[1])
     return folder
 

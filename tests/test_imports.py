@@ -16,12 +16,11 @@ PACKAGE = Path(__file__).parents[1] / "hf_mwp"
 LAYOUT = [
     "usage_error",
     "lazy_names",
-    "option_checks",
-    "option_roles",
     "expressions",
     "problems",
     "losses",
     "store",
+    "options",
     "data",
     "metrics",
     "models",
@@ -34,7 +33,7 @@ LAYOUT = [
     "tasks",
     "hub",
     "export",
-    "runs",
+    "recipes",
     "reports",
     "cli",
 ]
@@ -218,9 +217,9 @@ def test_the_command_line_registers_when_it_has_its_arguments():
         sys.argv[0] = "bin/hf-mwp"
         import hf_mwp
         assert "transformers" not in sys.modules
-        from hf_mwp.cli.options.parsing import parse
+        from hf_mwp.cli.options import parse_command
 
-        parse("toy", "", [], [])
+        parse_command("toy", "", [], [])
         from transformers import AutoConfig, AutoModel
         from transformers.pipelines import PIPELINE_REGISTRY
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..option_checks import check_share
-from ..option_roles import Role, option
+from ..options import option
+from ..options.checks import check_share
 from ..usage_error import UsageError
-from .model_sources import find_encoder, load_config, loading
+from .model_sources import find_encoder, load_config, loading, locate_encoder, locate_tokenizer
 
 
 if TYPE_CHECKING:
@@ -38,24 +38,25 @@ class EncoderArguments:
         None,
         "Hub id or folder of a BERT- or RoBERTa-like encoder or a student; to pretrain, also of a solver, whose "
         "encoder is taken.",
-        Role.ENCODER | Role.START | Role.COMMON,
+        common=True,
+        locate=locate_encoder,
     )
     encoder_layers: str | None = option(
         None,
         "Layers of the encoder to keep: a number (3: the first three) or indices (0,2,4).",
-        Role.LAYERS | Role.COMMON,
+        common=True,
     )
     encoder_config: dict | str | None = option(
         None,
         "Without an encoder: fields of MwpStudentConfig for random weights, a mapping in YAML, JSON as a flag ({}: "
         "the 3-layer student of the paper).",
-        Role.SHAPE | Role.COMMON,
+        common=True,
     )
     tokenizer: str | None = option(
-        None, "Hub id or folder of the tokenizer; the encoder's if not given.", Role.TOKENIZER | Role.COMMON
+        None, "Hub id or folder of the tokenizer; the encoder's if not given.", common=True, locate=locate_tokenizer
     )
     language: str | None = option(
-        None, "Language of the problems; that of the data if not given.", Role.COMMON, ("zh", "en")
+        None, "Language of the problems; that of the data if not given.", common=True, choices=("zh", "en")
     )
     indexed_numbers: bool | None = option(
         None,

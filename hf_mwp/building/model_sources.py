@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..usage_error import UsageError
 
@@ -106,6 +106,29 @@ def check_folder(name: str, solver: bool = False) -> None:
                 "convert it to safetensors (model.save_pretrained of a current transformers writes that)."
             )
         raise UsageError(f"{name} has a config.json but no weights ({WEIGHTS[0]}).")
+
+
+def locate_model(name: str, options: Mapping[str, Any]) -> Path | None:
+    """Return the folder of a model, as [`~options.option`] takes it for `locate`; `None` for a Hub id."""
+    check_folder(name)
+    return Path(name) if Path(name).is_dir() else None
+
+
+def locate_encoder(name: str, options: Mapping[str, Any]) -> Path | None:
+    """Return the folder of an encoder, also of one that an installed package carries; see [`find_encoder`]."""
+    return locate_model(find_encoder(name), options)
+
+
+def locate_solver(name: str, options: Mapping[str, Any]) -> Path | None:
+    """Return the folder of a solver, or of a classifier where the options name a task of GLUE."""
+    check_folder(name, solver=not options.get("task"))
+    return Path(name) if Path(name).is_dir() else None
+
+
+def locate_tokenizer(name: str, options: Mapping[str, Any]) -> Path | None:
+    """Return the folder of a tokenizer, as [`~options.option`] takes it for `locate`; `None` for a Hub id."""
+    check_tokenizer(name)
+    return Path(name) if Path(name).is_dir() else None
 
 
 def has_tokenizer(folder: str | Path) -> bool:

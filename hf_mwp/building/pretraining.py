@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..option_roles import Role, option
+from ..options import option
 from ..usage_error import UsageError
 from .encoder import EncoderArguments, keep_layers, parse_layers, parse_mapping, project_on_problems
 from .model_sources import check_folder, has_tokenizer, load_tokenizer
@@ -24,14 +24,13 @@ PROJECTED_SIZES = ("hidden_size", "intermediate_size", "num_attention_heads")
 class PretrainingArguments(EncoderArguments):
     """The encoder to pretrain: from random weights, from another encoder, or some layers of it."""
 
-    language: str = option("zh", "Language of the texts.", Role.COMMON, ("zh", "en"))
+    language: str = option("zh", "Language of the texts.", common=True, choices=("zh", "en"))
     max_length: int = option(512, "Most tokens of a text; the rest is cut off.")
     project_to: dict | str | None = option(
         None,
         "Start as a projection of the encoder onto these sizes, fitted on a sample of the texts: hidden_size, "
         "intermediate_size, num_attention_heads ({}: 312, 1200, 12), of its first three layers unless encoder_layers "
         "says otherwise.",
-        Role.WIDTHS,
     )
     numerals: bool | None = option(None, "Whether number words are numbers; in English only if not given.")
     new_pos_head: bool = option(False, "Start the tagging head anew: the encoder's has the labels of another tagger.")

@@ -8,11 +8,11 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..option_checks import check_at_least_one, check_share
-from ..option_roles import Role, option
+from ..options import option
+from ..options.checks import check_at_least_one, check_share
 from ..usage_error import UsageError
 from .encoder import EncoderArguments, keep_layers, parse_layers, parse_mapping, set_dropout
-from .model_sources import check_folder, load_tokenizer, solver_class
+from .model_sources import check_folder, load_tokenizer, locate_solver, solver_class
 
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ class SolverArguments(EncoderArguments):
         None,
         "Folder or Hub id of a solver to go on training, instead of an encoder; then dropouts, constants and "
         "bottleneck networks are all that other options can change.",
-        Role.SOLVER | Role.START | Role.COMMON,
+        common=True,
+        locate=locate_solver,
     )
     min_constant_count: int | None = option(
         None, "Training problems in which a constant must occur to be an output symbol; 5 if not given."
@@ -51,7 +52,7 @@ class SolverArguments(EncoderArguments):
         None, "Fields of GTSConfig for the new decoder, such as root_goal: a mapping in YAML, JSON as a flag."
     )
     bottleneck_layers: str | None = option(
-        None, "Encoder layers, from 1, to put bottleneck networks after (2,4,6), also into a solver.", Role.AFTER
+        None, "Encoder layers, from 1, to put bottleneck networks after (2,4,6), also into a solver."
     )
     bottleneck_size: int | None = option(
         None, "Width of the bottleneck networks; that of the student to come, as a rule."

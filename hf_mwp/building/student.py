@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ..option_checks import as_list, check_at_least_one, check_share
-from ..option_roles import Role, option
+from ..options import option
+from ..options.checks import as_list, check_at_least_one, check_share
 from ..usage_error import UsageError
 from .encoder import SAMPLE_BATCH, SAMPLE_SIZE, load_encoder, parse_layers, project_on_problems
-from .model_sources import find_encoder, load_tokenizer
+from .model_sources import find_encoder, load_tokenizer, locate_encoder, locate_solver
 from .solver import load_solver
 
 
@@ -51,7 +51,9 @@ class TeacherArguments:
         None,
         "Folder or Hub id of a trained solver (must be given). Of several the probabilities are averaged; hidden "
         "states, and the student's start, are the first one's.",
-        Role.SOLVER | Role.TEACHER | Role.ONE_OR_MORE | Role.COMMON,
+        common=True,
+        locate=locate_solver,
+        one_or_more=True,
     )
 
     def __post_init__(self):
@@ -73,21 +75,23 @@ class StudentArguments:
     student: str | None = option(
         None,
         "Folder or Hub id of a solver to train; made of the teacher if not given.",
-        Role.SOLVER | Role.START | Role.COMMON,
+        common=True,
+        locate=locate_solver,
     )
     student_encoder: str | None = option(
         None,
         "Folder or Hub id of a pretrained encoder for the student, such as `hf-mwp pretrain` writes; its decoder is "
         "new.",
-        Role.ENCODER | Role.START | Role.COMMON,
+        common=True,
+        locate=locate_encoder,
     )
     student_start: str = option(
         "cut",
         "Where else it comes from: layers of the teacher's encoder, and its decoder, as they are; such layers in "
         "other widths, fitted to the teacher's on training problems, and a new decoder; random weights; or the "
         "teacher without the heads and neurons that its own loss on training problems needs least.",
-        Role.COMMON,
-        ("cut", "project", "random", "prune"),
+        common=True,
+        choices=("cut", "project", "random", "prune"),
     )
     student_sparsity: float | None = option(
         None, f"Share of heads and neurons that a pruned student lacks; {SPARSITY} if not given."
@@ -99,7 +103,7 @@ class StudentArguments:
         None,
         "Teacher's encoder layers the student starts from: a number, or indices (0,2,4); of a random student how many "
         "it has; 3 if not given.",
-        Role.LAYERS | Role.COMMON,
+        common=True,
     )
     student_layer_choice: str | None = option(
         None,

@@ -20,7 +20,7 @@ from ..data.batches.output_vocabulary import OutputVocabulary
 from ..data.training_lineage import training_texts_of, write_training_texts
 from ..models import Solver
 from ..models.mwp_student import MwpStudentModel, save_student_code
-from ..option_roles import CommandOption
+from ..options import CommandOption
 from ..solving.plausibility import PlausibilityError, PlausibilityReranker
 from ..usage_error import UsageError
 from .encoder_pooling import with_pooling_layer

@@ -9,14 +9,15 @@ from typing import Any
 
 import yaml
 
-from ..option_roles import ROLES, CommandOption, Role
+from ..options import CommandOption
+from ..options.option import WITHOUT_EFFECT
 from ..store.files import without_folder
 from ..usage_error import UsageError
 from .model_card import ModelFigures, TrainingStage
 
 
-# What says where files lie or how a run was started, and not how the model was made, and what is secret.
-NOT_SHOWN = Role.PLACE | Role.CACHE | Role.LAUNCH
+# Options that say where files lie.
+PLACES = frozenset({"data_dir", "output_dir"})
 
 
 def read_figures(folder: str | Path, model: str) -> ModelFigures:
@@ -56,14 +57,12 @@ def read_stage(folder: str | Path, commands: Mapping[str, Mapping[str, CommandOp
     if not is_stage:
         # A run's own record holds all options, also those that were not set.
         given = {name: value for name, value in given.items() if name not in options or value != options[name].default}
-    roles = [*ROLES.items(), *((name, option.role) for each in commands.values() for name, option in each.items())]
-    hidden = {name for name, role in roles if role & NOT_SHOWN}
+    free = {name for each in commands.values() for name, option in each.items() if not option.affects_result}
+    hidden = WITHOUT_EFFECT | PLACES | free
     shown = {name: without_place(value) for name, value in given.items() if name not in hidden}
-    has_task = any(options[name].role & Role.TASK for name in shown if name in options)
-    if not has_task and any(option.role & Role.LENGTH for option in options.values()):
-        # What was trained on is told also where it is the default.
-        defaults = {name: option.default for name, option in options.items() if option.role & Role.DATASET}
-        shown = shown | {name: value for name, value in defaults.items() if name not in shown}
+    if "task" not in shown and {"dataset", "num_train_epochs"} <= options.keys():
+        # The training data is shown even where it is the default.
+        shown.setdefault("dataset", options["dataset"].default)
     if "seconds" in stage:
         # The run's own record has those of its last start alone.
         record = {**record, "wall_seconds": stage["seconds"]}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..runs.recipes.recipe_file import unknown_name
+from ..recipes.recipe_file import unknown_name
 
 
 class ReportError(ValueError):

@@ -6,9 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..option_checks import as_list
-from ..runs.recipes import Recipe, Stage
-from ..runs.recipes.running import with_launcher
+from ..options.checks import as_list
+from ..recipes import Recipe, Stage
+from ..recipes.running import with_launcher
 from ..store.files import without_folder
 from .grid.arm import Arm
 from .grid.column import UNITS, Column

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..runs.environment import describe_environment
-from ..runs.recipes import Stage
-from ..runs.run_folder import check_output_folder
+from ..recipes import Stage
+from ..store.runs.environment import describe_environment
+from ..store.runs.run_folder import check_output_folder
 from ..tasks.math_word_problems import keep_loaded
 from ..usage_error import UsageError
 from .grid.arm import Arm

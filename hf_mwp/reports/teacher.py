@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ..building.encoder import parse_mapping
-from ..option_checks import as_list
-from ..runs.recipes import Recipe, Stage
-from ..runs.recipes.layers import STUDENT_LAYERS, folder_layers, source_layers
-from ..runs.run_folder import last_options
+from ..options.checks import as_list
+from ..recipes import Recipe, Stage
+from ..recipes.layers import STUDENT_LAYERS, folder_layers, source_layers
 from ..store.files import without_folder
+from ..store.runs.run_folder import last_options
 
 
 def describe_teacher(recipe: Recipe, stage: str, stages: Mapping[str, Stage]) -> str:

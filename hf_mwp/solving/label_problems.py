@@ -14,7 +14,7 @@ from ..data.corpus.pretraining_texts import held_out_digests, loose_digest, mask
 from ..data.reading.usability import find_answer_fault
 from ..distillation.teachers.cache.fingerprint import hash_model, hash_processing
 from ..metrics import score_prediction
-from ..option_checks import check_at_least_one, check_share
+from ..options.checks import check_at_least_one, check_share
 from ..problems import MathWordProblem, refusal
 from ..usage_error import UsageError
 from .kept_records import kept_records

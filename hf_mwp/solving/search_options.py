@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..option_checks import check_at_least_one
-from ..option_roles import Role, option
+from ..building.model_sources import locate_solver
+from ..data.locating import locate_source, locate_texts
+from ..options import option
+from ..options.checks import check_at_least_one, check_share
 from ..usage_error import UsageError
 
 
@@ -20,13 +23,13 @@ class SearchOptions:
     """Which solver solves how many problems at once, and where."""
 
     model: str | None = option(
-        "hf_mwp_quickstart/student", "Folder or Hub id of the solver.", Role.SOLVER | Role.COMMON
+        "hf_mwp_quickstart/student", "Folder or Hub id of the solver.", common=True, locate=locate_solver
     )
     num_beams: int | None = option(
         None, "Beams of the search, 1 if not given, or those of the re-ranker; the papers report 5."
     )
-    batch_size: int = option(64, "Problems solved at once.", Role.DEVICE)
-    device: str | None = option(None, "Device, such as cpu or cuda:0; chosen if not given.", Role.DEVICE)
+    batch_size: int = option(64, "Problems solved at once.", affects_result=False)
+    device: str | None = option(None, "Device, such as cpu or cuda:0; chosen if not given.", affects_result=False)
 
     def __post_init__(self):
         check_at_least_one(self, "num_beams", "batch_size")
@@ -63,6 +66,110 @@ class RankedSearchOptions(SearchOptions):
             return found, found.check(processor.language, self.num_beams)
         except PlausibilityError as error:
             raise UsageError(f"--rerank: {error}.") from error
+
+
+@dataclass
+class LabelArguments(RankedSearchOptions):
+    """Options of `hf-mwp label`."""
+
+    problems: list[str] = option(
+        [], "Files, data sets, or sets and parts (must be given).", common=True, locate=locate_source
+    )
+    output_dir: str | None = option(None, "Folder for labelled.jsonl and the figures (must be given).")
+    model: str = option(
+        "hf_mwp_quickstart/teacher", "Folder or Hub id of the solver.", common=True, locate=locate_solver
+    )
+    data_dir: str | None = option(None, "Folder of the data sets.")
+    exclude: list[str] | None = option(
+        None, "Data sets or files whose texts must not occur, whatever their numbers.", locate=locate_texts
+    )
+    num_beams: int = option(5, "Trees tried for each problem.")
+    min_probability: float = option(0.0, "Least probability of a tree.")
+    surest_share: float = option(
+        0.0,
+        "Share of the problems without an answer that get the solver's own, those that it is the surest of; "
+        "--rerank chooses it.",
+    )
+    overwrite: bool = option(False, "Replace the labelled.jsonl that is in the folder.", affects_result=False)
+
+    def __post_init__(self):
+        if not self.problems or self.output_dir is None:
+            raise ValueError("`problems` and `output_dir` must be given.")
+        super().__post_init__()
+        check_share(self, "min_probability", "surest_share")
+        if (self.rerank or self.reranker is not None) and not self.surest_share:
+            raise ValueError("`rerank` is for problems without an answer: give `surest_share`, too.")
+
+
+@dataclass
+class RerankArguments(SearchOptions):
+    """Options of `hf-mwp rerank` beside those of the data."""
+
+    output_dir: str | None = option(None, "Folder for plausibility.json; the model's own folder if not given.")
+    split: str = option("train", "Part of the data set to fit on.", choices=["train", "validation"])
+    num_samples: int = option(4000, "Problems to fit on, drawn at random; --max_train_samples may say it as well.")
+    num_beams: int = option(20, "Beams of the search.")
+    min_beams: int | None = option(None, "The least that can be ranked later, measured, too; num_beams if not given.")
+    regularization: float = option(1.0, "How strongly weights are held to those of the solver's own probability.")
+    unsure_share: float = option(
+        0.0,
+        "Share of these problems solved with dropout in the encoder: a solver is too sure of what it learned from.",
+    )
+    beams_dir: str | None = option(
+        None, "Folder where the beams are kept: what is there already is not searched for again."
+    )
+    seed: int = option(0, "Seed of the choice of problems.")
+    overwrite: bool = option(False, "Replace the plausibility.json that is in the folder.", affects_result=False)
+
+    def __post_init__(self):
+        from .plausibility.plausibility_reranker import check_fit
+
+        check_at_least_one(self, "num_samples", "batch_size")
+        check_share(self, "unsure_share")
+        check_fit(self.num_beams, self.regularization, self.min_beams)
+
+
+@dataclass
+class EvaluateArguments(RankedSearchOptions):
+    """Options of `hf-mwp evaluate` beside those of the data."""
+
+    model: str | None = option(
+        None, "Folder or Hub id of the solver (must be given).", common=True, locate=locate_solver
+    )
+    split: str = option("test", "Part of the data set to solve.", choices=["test", "validation", "train"])
+    max_decode_length: int | None = option(None, "Most symbols of an equation; the decoder's own limit if not given.")
+    rule: str = option(
+        "annotated",
+        "What a right answer is: the annotated one (whole numbers equal, others up to a relative 1e-4), "
+        "or, as the peers have it, the value of the target equation (absolute tolerance).",
+        choices=["annotated", "peers"],
+    )
+    predictions: str | None = option(
+        None,
+        "JSONL file for the predictions; predictions_<dataset>_<split>.jsonl in output_dir if not given, "
+        "or else runs/predictions_<model>_<dataset>[_fold<fold>]_<split>.jsonl.",
+        affects_result=False,
+    )
+    output_dir: str | None = option(
+        None, "Folder for the predictions, the figures (metrics.json) and a picture (reliability.png)."
+    )
+    random_sparsity: float = option(
+        0.0, "Share of the weights of the encoder's layers to set to 0 at random first (the pilot study of STARK)."
+    )
+    seed: int = option(0, "Seed of the choice of these weights.")
+    half_precision: bool = option(False, "Round the weights first, as `hf-mwp card` does for the published folder.")
+    json: bool = option(False, "Print the figures as one JSON object instead of tables.", affects_result=False)
+
+    def __post_init__(self):
+        check_at_least_one(self, "num_beams", "batch_size", "max_decode_length")
+        check_share(self, "random_sparsity")
+        if self.model is None:
+            raise ValueError(
+                "a `model` and a `dataset` must be given: what solves, and what it is measured on, for example "
+                "--model hf_mwp_quickstart/student --dataset asdiv_a."
+            )
+        if self.predictions is not None and Path(self.predictions).is_dir():
+            raise ValueError(f"`predictions` takes a file, and {self.predictions} is a folder: name a file in it.")
 
 
 def find_device(name: str | None) -> str:

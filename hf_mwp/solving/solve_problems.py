@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..data.reading.schema import problem_from_row
 from ..metrics.matching import RULES
-from ..option_checks import check_at_least_one
+from ..options.checks import check_at_least_one
 from ..problems import MathWordProblem
 from .beams import find_beams
 from .solver_prediction import SolverPrediction

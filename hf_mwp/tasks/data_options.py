@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from ..data.datasets.sources import DEFAULT_DATASET
 from ..data.glue.glue_sources import GLUE_SOURCES
-from ..option_checks import check_at_least_one, check_not_negative, check_share
-from ..option_roles import Role, given_options, option
+from ..data.locating import locate_extra, locate_extra_texts, locate_problems
+from ..options import given_options, option
+from ..options.checks import check_at_least_one, check_not_negative, check_share
 
 
 @dataclass
@@ -19,15 +20,14 @@ class DataArguments:
     dataset: str = option(
         DEFAULT_DATASET,
         "Name of a data set, or a JSONL or CSV file of the common schema.",
-        Role.DATASET | Role.COMMON,
+        common=True,
+        locate=locate_problems,
     )
-    data_dir: str | None = option(
-        None, "Folder of the data set's files, if they are not where the loader looks.", Role.PLACE | Role.NEAR
-    )
+    data_dir: str | None = option(None, "Folder of the data set's files, if they are not where the loader looks.")
     split_scheme: str | None = option(
         None, "Named public split or fold scheme; the data set's usual one if not given."
     )
-    fold: int | None = option(None, "Fold to hold out, for data sets with folds.", Role.COMMON)
+    fold: int | None = option(None, "Fold to hold out, for data sets with folds.", common=True)
     on_error: str = option(
         "raise", "What a damaged record does: stop, or be skipped and counted.", choices=("raise", "skip")
     )
@@ -47,13 +47,14 @@ class DataArguments:
         None,
         "More problems to train on: files, names of data sets (their training part), or names and parts "
         "(ape210k:validation, mawps:all); those whose masked text is in the data set are left out.",
-        Role.EXTRA | Role.COMMON,
+        common=True,
+        locate=locate_extra,
     )
     extra_exclude: list[str] | None = option(
         None,
         "Whose texts, whatever their numbers, are not to be among the added: files, data sets (validation and test "
         "part), or names and parts; what the model is to be evaluated on besides.",
-        Role.EXTRA | Role.TEXTS,
+        locate=locate_extra_texts,
     )
     reverse_train: bool = option(
         False,
@@ -85,8 +86,8 @@ class TaskArguments(DataArguments):
     task: str | None = option(
         None,
         "A task of GLUE to learn in place of math word problems, with its files in data_dir or else from the Hub.",
-        Role.TASK | Role.COMMON,
-        tuple(GLUE_SOURCES),
+        common=True,
+        choices=tuple(GLUE_SOURCES),
     )
     dev_for_all: bool = option(
         False,
@@ -114,7 +115,7 @@ class MeasuredTaskArguments(TaskArguments):
     """
 
     dataset: str | None = option(
-        None, "Name of a data set, or a JSONL or CSV file (must be given).", Role.DATASET | Role.COMMON
+        None, "Name of a data set, or a JSONL or CSV file (must be given).", common=True, locate=locate_problems
     )
 
     def __post_init__(self):

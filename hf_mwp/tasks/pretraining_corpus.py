@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..building.encoder import SAMPLE_SIZE
+from ..building.model_sources import is_path
 from ..building.pretraining import PretrainingArguments, PretrainingBuilder
-from ..option_checks import check_at_least_one
-from ..option_roles import Role, option
+from ..data.locating import locate_texts
+from ..options import option
+from ..options.checks import check_at_least_one
 from ..usage_error import UsageError
 
 
@@ -22,6 +24,18 @@ if TYPE_CHECKING:
     from ..trainers import PreTrainingConfig, PreTrainingTrainer
 
 NO_TAGGER = "none"
+
+
+def locate_tagger(tagger: str, options: Mapping[str, Any]) -> Path | None:
+    """Return the folder of a part-of-speech tagger, as [`~options.option`] takes it for `locate`."""
+    from ..problems.tagging.pos_tagger import split_tagger
+
+    folder = "" if tagger == NO_TAGGER else split_tagger(tagger)[1]
+    if Path(folder).exists():
+        return Path(folder) if folder else None
+    if is_path(folder):
+        raise UsageError(f"There is no folder {folder}.")
+    return None
 
 
 @dataclass
@@ -33,24 +47,25 @@ class CorpusArguments:
     corpus: list[str] = option(
         [],
         "Text files (.txt, .jsonl, also .gz) and names of data sets, whose training parts are read (must be given).",
-        Role.SOURCES | Role.TEXTS | Role.COMMON,
+        common=True,
+        locate=locate_texts,
     )
-    data_dir: str | None = option(
-        None, "Folder of the data sets' files, if they are not where the loaders look.", Role.PLACE | Role.NEAR
-    )
+    data_dir: str | None = option(None, "Folder of the data sets' files, if they are not where the loaders look.")
     exclude: list[str] | None = option(
         None,
         "Data sets or files whose texts must not occur, whatever their numbers: those of test sets.",
-        Role.SOURCES | Role.TEXTS | Role.COMMON,
+        common=True,
+        locate=locate_texts,
     )
     tagger: str = option(
         "jieba",
         "jieba, ltp:FOLDER or ltp:HUB_ID, or none (which needs pos_loss_weight 0). With a tagger and pos_loss_weight "
         "0 the tags say which words are quantities, and nothing else.",
-        Role.TAGGER | Role.COMMON,
+        common=True,
+        locate=locate_tagger,
     )
     tag_cache: str | None = option(
-        None, "Folder for the tags, to be shared by runs; in the output folder otherwise.", Role.CACHE
+        None, "Folder for the tags, to be shared by runs; in the output folder otherwise.", affects_result=False
     )
     max_texts: int | None = option(None, "Use only so many texts, for a quick try.")
 

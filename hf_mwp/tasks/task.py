@@ -8,7 +8,7 @@ from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..option_roles import default_of
+from ..options import default_of
 from ..usage_error import UsageError
 
 

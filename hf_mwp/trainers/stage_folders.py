@@ -11,14 +11,10 @@ from transformers import PreTrainedModel
 
 from ..distillation.objectives import Objective
 from ..distillation.teachers.cache.fingerprint import describe_collator, hash_processing, row_key
-from ..option_roles import ROLES, Role
+from ..options.option import WITHOUT_EFFECT
 from ..store.finished_folder import FinishedFolder, digest_of
 from .base_config import BaseConfig
 from .distillation.default_objectives import show_attention
-
-
-# No weight depends on these.
-FREE = Role.LAUNCH | Role.PLACE | Role.CACHE | Role.TOLD | Role.LOGGED | Role.SAVED | Role.DEVICE
 
 
 def describe_training(
@@ -26,7 +22,6 @@ def describe_training(
     data: Mapping[str, Any],
     methods: Iterable[Any],
     free: Collection[str] = (),
-    counted: Collection[str] = (),
 ) -> str:
     """
     A fingerprint of what all trainings of a loop depend on: arguments, data, methods; not their models.
@@ -37,9 +32,8 @@ def describe_training(
             `processing_class`.
         methods (`Iterable`): Objects that say how is trained, such as objectives.
         free (`Collection[str]`, *optional*): Arguments that count for the loop alone.
-        counted (`Collection[str]`, *optional*): Arguments that do count although their role is one of `FREE`.
     """
-    ignored = ({name for name, role in ROLES.items() if role & FREE} | {*free}) - {*counted}
+    ignored = WITHOUT_EFFECT | {*free}
     options = {name: value for name, value in args.to_dict().items() if name not in ignored}
     rows = digest_of_rows({part: data[part] for part in ("train_dataset", "eval_dataset")})
     collator, processing = describe_collator(data["data_collator"]), hash_processing(data["processing_class"])
@@ -79,4 +73,4 @@ def own_objectives(objectives: Sequence[Objective], *models: PreTrainedModel) ->
     return copy.deepcopy(list(objectives))
 
 
-__all__ = ["FREE", "describe_training", "digest_of_rows", "fill_together", "own_objectives"]
+__all__ = ["describe_training", "digest_of_rows", "fill_together", "own_objectives"]

@@ -3,13 +3,13 @@ from pathlib import Path
 
 import pytest
 
+from hf_mwp.building.mixing import MixArguments
 from hf_mwp.building.model_sources import find_encoder
 from hf_mwp.building.pretraining import PretrainingArguments
 from hf_mwp.building.solver import SolverArguments
 from hf_mwp.building.student import StudentArguments
 from hf_mwp.cli.commands.quickstart import QuickstartArguments
 from hf_mwp.cli.main import main
-from hf_mwp.runs.stage_arguments import MixArguments
 
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

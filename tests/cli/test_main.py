@@ -37,8 +37,8 @@ def test_help_all_of_train_names_every_field(capsys):
     import dataclasses
 
     from hf_mwp.building.solver import SolverArguments
-    from hf_mwp.runs.run_arguments import RunArguments
     from hf_mwp.tasks.data_options import DataArguments
+    from hf_mwp.tasks.run_arguments import RunArguments
     from hf_mwp.trainers import SolverConfig
 
     with pytest.raises(SystemExit):

@@ -5,12 +5,11 @@ import json
 import pytest
 import yaml
 
-from hf_mwp.cli.commands import label
-from hf_mwp.cli.commands.training import distill, pretrain, train
-from hf_mwp.cli.options.hints import all_options
-from hf_mwp.cli.options.parsing import parse
+from hf_mwp.cli.options import all_options
 from hf_mwp.hub.run_records import read_stage, without_place
-from hf_mwp.runs.run_folder import RunFolder
+from hf_mwp.options.parsing import parse
+from hf_mwp.recipes.commands import types_of
+from hf_mwp.store.runs.run_folder import RunFolder
 from hf_mwp.usage_error import UsageError
 
 
@@ -44,18 +43,17 @@ def test_the_data_set_of_a_stage_is_named_also_where_it_is_the_default(tmp_path)
 @pytest.mark.parametrize(
     ("command", "given", "more"),
     [
-        (train, {"encoder": "someone/bert", "learning_rate": 3e-4, "test": False}, {"dataset": "math23k"}),
-        (train, {"encoder": "someone/bert", "dataset": "svamp", "max_length": 128, "eval_strategy": "epoch"}, {}),
-        (distill, {"teacher": "me/teacher", "hidden_weights": [1.0, 2.0, 1.0], "dataset": "svamp"}, {}),
-        (pretrain, {"encoder": "someone/bert", "corpus": ["math23k"], "project_to": {}, "max_steps": 7}, {}),
-        (label, {"problems": ["cm17k:all"], "model": "me/solver", "num_beams": 8}, {}),
+        ("train", {"encoder": "someone/bert", "learning_rate": 3e-4, "test": False}, {"dataset": "math23k"}),
+        ("train", {"encoder": "someone/bert", "dataset": "svamp", "max_length": 128, "eval_strategy": "epoch"}, {}),
+        ("distill", {"teacher": "me/teacher", "hidden_weights": [1.0, 2.0, 1.0], "dataset": "svamp"}, {}),
+        ("pretrain", {"encoder": "someone/bert", "corpus": ["math23k"], "project_to": {}, "max_steps": 7}, {}),
+        ("label", {"problems": ["cm17k:all"], "model": "me/solver", "num_beams": 8}, {}),
     ],
 )
 def test_options_of_a_run_are_shown_as_far_as_they_were_set(tmp_path, command, given, more):
-    name = command.__name__.rpartition(".")[2]
     (tmp_path / "given.yaml").write_text(yaml.safe_dump(given | {"output_dir": str(tmp_path)}))
-    _, values = parse(name, "", command.argument_types(), ["--config", str(tmp_path / "given.yaml")])
-    RunFolder(tmp_path, name, values).finish({})
+    _, values = parse(command, "", types_of(command), ["--config", str(tmp_path / "given.yaml")])
+    RunFolder(tmp_path, command, values).finish({})
     assert read_stage(tmp_path, all_options()).options == given | more
 
 

@@ -2,8 +2,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from hf_mwp.recipes import Stage
 from hf_mwp.reports.teacher import describe_teacher
-from hf_mwp.runs.recipes import Stage
 
 
 @pytest.mark.parametrize(

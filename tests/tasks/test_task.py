@@ -11,8 +11,8 @@ from transformers import DataCollatorWithPadding
 
 from hf_mwp.cli.commands.training.training_run import TaskTraining
 from hf_mwp.cli.terminal.console import print_evaluation
-from hf_mwp.runs.run_arguments import RunArguments
 from hf_mwp.tasks.evaluation import evaluate_part
+from hf_mwp.tasks.run_arguments import RunArguments
 from hf_mwp.tasks.task import Task
 from hf_mwp.trainers.base_config import BaseConfig
 from hf_mwp.trainers.base_trainer import BaseTrainer

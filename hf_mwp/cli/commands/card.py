@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from pathlib import Path
 
-from ...runs.run_folder import RunFolder, check_output_folder
-from ...runs.stage_arguments import types_of
+from ...store.runs.run_folder import RunFolder, check_output_folder
 from ...usage_error import UsageError
-from ..options.hints import all_options
-from ..options.parsing import parse
+from ..options import all_options, parse_command
 from ..terminal.console import make_console
-
-
-argument_types = partial(types_of, "card")
 
 
 def run(argv: list[str]) -> int:
     """Writes the folder; see `hf-mwp card --help`."""
-    (args,), _ = parse(
+    (args,), _ = parse_command(
         "card",
         "Write the folder that the Hub gets: weights in half precision, configuration, processor, and a card made of "
         "the records of the runs.",
-        argument_types,
         argv,
     )
     check_output_folder(args.output_dir)

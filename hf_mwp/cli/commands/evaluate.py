@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 
-from ...runs.pictures import draw_reliability
-from ...runs.run_folder import RunFolder, check_output_folder
-from ...runs.stage_arguments import EvaluateArguments, types_of
-from ...solving.search_options import find_device
+from ...solving.search_options import EvaluateArguments, find_device
 from ...store.files import write_json_lines
+from ...store.runs.run_folder import RunFolder, check_output_folder
 from ...tasks.data_options import MeasuredTaskArguments
 from ...tasks.evaluation import evaluate_part
+from ...tasks.make_task import make_task
+from ...tasks.pictures import draw_reliability
 from ...usage_error import UsageError
-from ..options.parsing import parse
-from ..options.tasks import make_task
+from ..options import parse_command
 from ..terminal.console import calibration_table, make_console, print_evaluation, side_by_side, solving_bar
-
-
-argument_types = partial(types_of, "evaluate")
 
 
 def run(argv: list[str]) -> int:
     """Evaluates, prints tables, writes predictions; see `hf-mwp evaluate --help`."""
-    (args, data_args), values = parse(
+    (args, data_args), values = parse_command(
         "evaluate",
         "Measure a solver on a data set: answer and equation accuracy, overall, per level of complexity, and with and "
         "without problems whose text, or whose text up to its numbers, the model was trained on. Every prediction "
         "goes to a JSONL file with the reason of its failure. With --task a classifier of texts, by its figures.",
-        argument_types,
         argv,
     )
     device = find_device(args.device)

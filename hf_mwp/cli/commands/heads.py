@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...building.model_sources import solver_class
-from ...option_checks import check_at_least_one
-from ...option_roles import Role, option
-from ...runs.run_folder import check_output_folder
-from ...runs.stage_arguments import IMPORTANCE_HELP, IMPORTANCES
+from ...options import option
+from ...options.checks import check_at_least_one
 from ...store.files import write_whole
+from ...store.runs.run_folder import check_output_folder
 from ...tasks.data_options import MeasuredTaskArguments
+from ...tasks.make_task import make_task
+from ...tasks.pruning_arguments import IMPORTANCE_HELP, IMPORTANCES, make_importance
 from ...tasks.task import Task
 from ...usage_error import UsageError
-from ..options.importance import make_importance
-from ..options.parsing import parse
-from ..options.tasks import make_task
+from ..options import parse_command
 from ..terminal.console import make_console, make_table
 
 
@@ -33,9 +32,9 @@ class HeadsArguments:
     """Options of `hf-mwp heads` beside those of the data."""
 
     model: str | None = option(
-        None, "Folder or Hub id of a solver, or of any encoder with its tokenizer (must be given).", Role.COMMON
+        None, "Folder or Hub id of a solver, or of any encoder with its tokenizer (must be given).", common=True
     )
-    importance: str = option("combined", IMPORTANCE_HELP, Role.COMMON, IMPORTANCES)
+    importance: str = option("combined", IMPORTANCE_HELP, common=True, choices=IMPORTANCES)
     alpha: float = option(0.5, "Weight of the heads' norm against their entropy, of importance combined.")
     split: str = option("train", "Part of the data set on whose texts heads are scored.")
     num_batches: int = option(8, "Batches of them.")
@@ -49,19 +48,14 @@ class HeadsArguments:
             raise ValueError("a `model` must be given: a folder or Hub id.")
 
 
-def argument_types() -> list[type]:
-    """Dataclasses whose fields are the options."""
-    return [HeadsArguments, MeasuredTaskArguments]
-
-
 def run(argv: list[str]) -> int:
     """Scores, prints, draws; see `hf-mwp heads --help`."""
-    (args, data_args), _ = parse(
+    (args, data_args), _ = parse_command(
         "heads",
         "Score the attention heads of a model, print the scores by layer, and draw them as a heat map: what `hf-mwp "
         "prune` would cut first.",
-        argument_types(),
         argv,
+        [HeadsArguments, MeasuredTaskArguments],
     )
     from ...pruning import draw_importance, rows_of
 

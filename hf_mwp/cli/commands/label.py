@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import shutil
-from functools import partial
 from pathlib import Path
 
 from ...building.solver import load_solver
-from ...runs.main_process import check_one_process
-from ...runs.run_folder import RunFolder
-from ...runs.stage_arguments import types_of
 from ...solving.search_options import find_device
 from ...store.files import write_json_lines
-from ..options.parsing import parse
+from ...store.runs.main_process import check_one_process
+from ...store.runs.run_folder import RunFolder
+from ..options import parse_command
 from ..terminal.console import make_console, make_table, solving_bar
-
-
-argument_types = partial(types_of, "label")
 
 
 def run(argv: list[str]) -> int:
     """Labels and writes; see `hf-mwp label --help`."""
-    (args,), values = parse(
+    (args,), values = parse_command(
         "label",
         "Give equations to problems that have an answer and no equation (self-training): of the trees that a solver "
         "finds, the most probable one whose value is the answer. Of those without an answer the surest get the "
         "solver's own (--surest_share). labelled.jsonl is training data for --extra_train.",
-        argument_types,
         argv,
     )
     check_one_process("label", launches=False)

@@ -16,15 +16,15 @@ from rich.table import Table
 from ...building.encoder import parse_layers
 from ...building.model_sources import find_encoder
 from ...building.solver import build_solver
-from ...option_checks import check_at_least_one, check_not_negative, check_share
-from ...option_roles import option
-from ...runs.pictures import draw_learning_curve
-from ...runs.run_folder import RECORD, RunFolder, check_output_folder, describe_contents, last_record
+from ...options import option
+from ...options.checks import check_at_least_one, check_not_negative, check_share
+from ...store.runs.run_folder import RECORD, RunFolder, check_output_folder, describe_contents, last_record
 from ...tasks.data_options import DataArguments
 from ...tasks.evaluation import evaluate_part
 from ...tasks.math_word_problems import MathWordProblems
+from ...tasks.pictures import draw_learning_curve
 from ...usage_error import UsageError
-from ..options.parsing import parse
+from ..options import parse_command
 from ..terminal.console import make_console, make_table, of_equations, percent
 from ..terminal.solution import print_solution
 
@@ -92,11 +92,10 @@ def argument_types() -> list[type]:
 def run(argv: list[str]) -> int:
     """Runs the quickstart; see `hf-mwp quickstart --help`."""
     started = time.perf_counter()
-    (args,), values = parse(
+    (args,), values = parse_command(
         "quickstart",
         "Fine-tune a pretrained encoder into a teacher on ASDiv-A, cut a 3-layer student from it, distil it, train "
         "the same student from random weights for comparison, and measure all of them on the fold held out.",
-        argument_types,
         argv,
     )
     check_output(Path(args.output_dir))

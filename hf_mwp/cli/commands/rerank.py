@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import random
-from functools import partial
 from pathlib import Path
 
 from ...building.solver import load_solver
-from ...runs.main_process import check_one_process
-from ...runs.run_folder import RunFolder
-from ...runs.stage_arguments import types_of
 from ...solving.search_options import find_device
 from ...store.files import without_folder
+from ...store.runs.main_process import check_one_process
+from ...store.runs.run_folder import RunFolder
 from ...tasks.math_word_problems import MathWordProblems
 from ...usage_error import UsageError
-from ..options.parsing import parse
+from ..options import parse_command
 from ..terminal.console import make_console, make_table, percent, solving_bar
 
 
 RERANKING = ("num_beams", "min_beams", "regularization", "unsure_share", "beams_dir", "batch_size")
 
-argument_types = partial(types_of, "rerank")
-
 
 def run(argv: list[str]) -> int:
     """Fits, measures on the validation part, saves; see `hf-mwp rerank --help`."""
-    (args, data_args), values = parse(
+    (args, data_args), values = parse_command(
         "rerank",
         "Fit a re-ranker of plausibility to a solver's beams on training problems, and save it beside the model: "
         "`hf-mwp solve --rerank`, `hf-mwp evaluate --rerank` and the pipeline (rerank=True) use it.",
-        argument_types,
         argv,
     )
     check_one_process("rerank", launches=False)

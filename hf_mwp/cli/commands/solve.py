@@ -7,11 +7,11 @@ from itertools import chain
 
 from ...building.solver import load_solver
 from ...data.reading.problem_lines import problem_batches
-from ...option_checks import check_at_least_one
-from ...option_roles import Role, option
+from ...options import option
+from ...options.checks import check_at_least_one
 from ...solving.search_options import RankedSearchOptions, find_device
 from ...usage_error import UsageError
-from ..options.parsing import parse
+from ..options import parse_command
 from ..terminal.console import make_console
 from ..terminal.solution import json_line, print_solution
 
@@ -26,7 +26,7 @@ class SolveArguments(RankedSearchOptions):
     file: str | None = option(
         None, "File of problems: one a line, or .jsonl, .json or .csv with a field `text`; - is standard input."
     )
-    json: bool = option(False, "Print JSON lines instead of text.", Role.TOLD)
+    json: bool = option(False, "Print JSON lines instead of text.", affects_result=False)
     tree: bool = option(True, "Draw the expression tree.")
     top_k: int = option(1, "Equations to show for each problem.")
     min_score: float | None = option(
@@ -38,19 +38,14 @@ class SolveArguments(RankedSearchOptions):
         check_at_least_one(self, "num_beams", "top_k", "batch_size")
 
 
-def argument_types() -> list[type]:
-    """Dataclasses whose fields are the options."""
-    return [SolveArguments]
-
-
 def run(argv: list[str]) -> int:
     """Solves and prints; see `hf-mwp solve --help`."""
-    (args,), values = parse(
+    (args,), values = parse_command(
         "solve",
         "Solve math word problems given as arguments, in a file, or on standard input (one a line, answered as it "
         "comes). One without an answer is reported in its place with its error; the exit status is 0 all the same.",
-        argument_types(),
         argv,
+        [SolveArguments],
         positional="problems",
     )
     device = find_device(args.device)

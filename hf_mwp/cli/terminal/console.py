@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from ...runs.main_process import is_main_process
+from ...store.runs.main_process import is_main_process
 from ...tasks.accuracy_cells import accuracy_cells
 from ...tasks.accuracy_cells import of_equations as of_equations
 from ...tasks.accuracy_cells import percent as percent

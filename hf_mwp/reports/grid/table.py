@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from ...runs.recipes import Recipe, RecipeError, read_recipe
-from ...runs.recipes.recipe_file import read_yaml
+from ...recipes import Recipe, RecipeError, read_recipe
+from ...recipes.recipe_file import read_yaml
 from ..report_error import ReportError, check_name
 from .arm import Arm
 from .column import Column

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from ...runs.recipes.recipe import caution
+from ...recipes.recipe import caution
 from ...store.files import write_whole
 from ..grid.column import Column
 from ..report_error import ReportError

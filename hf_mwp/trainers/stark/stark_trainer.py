@@ -44,8 +44,6 @@ OF_THE_LOOP = (
     *("sparsities", "tradeoff", "auto", "per_example", "score_batch_size", "single_weights", "mask", "round_to"),
     *("stages_dir", "keep_caches"),
 )
-# A run goes on with another patience, but another patience gives another student.
-COUNTED = ("early_stopping_patience",)
 
 
 class StarkTrainer:
@@ -146,7 +144,7 @@ class StarkTrainer:
         self._trainer_options = {**self._data, "compute_metrics": compute_metrics}
         self._student = copy.deepcopy(model)
         self._check()
-        self._depends_on = describe_training(self.args, self._data, objectives or (), OF_THE_LOOP, COUNTED)
+        self._depends_on = describe_training(self.args, self._data, objectives or (), OF_THE_LOOP)
         self._student_folder(self.teacher_model, 0.0).check_own()
 
     def train(self) -> StarkStudent:

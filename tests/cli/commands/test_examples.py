@@ -3,18 +3,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hf_mwp.cli.commands import evaluate
-from hf_mwp.cli.commands.training import distill, train
-from hf_mwp.cli.options.parsing import parse
+from hf_mwp.options.parsing import parse
+from hf_mwp.recipes import Recipe
+from hf_mwp.recipes.commands import types_of
 from hf_mwp.reports import Reproduction, Table
-from hf_mwp.runs.recipes import Recipe
 
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 TYPES = {
-    "solver": train.argument_types(),
-    "distill": distill.argument_types(),
-    "evaluate": evaluate.argument_types(),
+    "solver": types_of("train"),
+    "distill": types_of("distill"),
+    "evaluate": types_of("evaluate"),
 }
 
 

@@ -1,7 +1,7 @@
 import pytest
 
+from hf_mwp.recipes import RecipeError
 from hf_mwp.reports import ReportError, Table
-from hf_mwp.runs.recipes import RecipeError
 from tests.reports.grids import TABLE, write_table
 
 

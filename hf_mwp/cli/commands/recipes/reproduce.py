@@ -6,12 +6,12 @@ from pathlib import Path
 
 from rich.table import Table as RichTable
 
+from ....recipes import Stage
+from ....recipes.recipe_file import read_yaml
 from ....reports import Arm, Reproduction, TableResult, join_results, reproduce_table, write_report
 from ....reports.results.arm_result import ArmRun
 from ....reports.running import find_table, table_files
-from ....runs.main_process import check_one_process
-from ....runs.recipes import Stage
-from ....runs.recipes.recipe_file import read_yaml
+from ....store.runs.main_process import check_one_process
 from ....usage_error import UsageError
 from ...terminal.console import make_console, make_table
 from .run import check_stage, read_changes, recipe_parser, stage_commands

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from rich.table import Table
 
-from ....runs.main_process import check_one_process
-from ....runs.recipes import Recipe, RecipeError, Stage, StageResult, run_recipe
-from ....runs.recipes.recipe import caution
-from ....runs.recipes.recipe_file import read_value, read_yaml
-from ....runs.recipes.stage_checks import check_stage_options
-from ....runs.stage_arguments import STAGES, types_of
+from ....options.yaml_values import read_value, read_yaml
+from ....recipes import Recipe, Stage, StageResult, run_recipe
+from ....recipes.commands import STAGES
+from ....recipes.recipe import caution
+from ....store.runs.main_process import check_one_process
 from ....usage_error import UsageError
-from ...options.parsing import parse
 from ...terminal.console import make_console, make_table
 from .. import command_module
 
@@ -55,7 +51,6 @@ def run(argv: list[str], command: str = "run") -> int:
         targets=args.targets,
         launch=args.launch,
         commands=stage_commands(),
-        check=check_stage,
         on_plan=tell_plan,
         on_stage=tell_stage,
         dry_run=args.dry_run,
@@ -75,7 +70,7 @@ def is_recipe(argv: Sequence[str]) -> bool:
         return False
     try:
         content = read_yaml(path)
-    except RecipeError:
+    except UsageError:
         return False
     return isinstance(content, Mapping) and ("stages" in content or "base" in content)
 
@@ -83,24 +78,6 @@ def is_recipe(argv: Sequence[str]) -> bool:
 def stage_commands() -> dict[str, Callable[[list[str]], int]]:
     """The functions of the commands that may be stages."""
     return {name: command_module(name).run for name in STAGES}
-
-
-def check_stage(stage: Stage) -> None:
-    """
-    Reads a stage's options as its command will, and looks for the models, data and layers that they name, so that
-    `UsageError` names what is wrong before the first stage is run.
-    """
-    if stage.command not in STAGES:
-        raise UsageError(f"Stage {stage.name!r}: {stage.command!r} cannot be a stage; these can: {', '.join(STAGES)}.")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"stage {stage.name}"
-        options = {**stage.options, "output_dir": str(stage.folder)}
-        path.write_text(yaml.safe_dump(options, allow_unicode=True), encoding="utf-8")
-        try:
-            _, values = parse(f"stage {stage.name}", "", types_of(stage.command), ["--config", str(path)])
-        except UsageError as error:
-            raise UsageError(str(error).replace(f"{folder}/", "")) from None
-    check_stage_options(stage, values)
 
 
 def plan_table(recipe: Recipe, stages: Sequence[Stage]) -> Table:

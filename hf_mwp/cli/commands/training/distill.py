@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
-from ....building.student import StudentArguments, TeacherArguments
-from ....runs.run_arguments import RunArguments
-from ....runs.stage_arguments import types_of
-from ....tasks.data_options import TaskArguments
+from ....tasks.make_task import make_task
 from ....tasks.task import Task
-from ...options.parsing import parse
-from ...options.tasks import make_task
-from ...options.training_options import DistillationOptions
+from ...options import parse_command
 from ..recipes.run import is_recipe
 from ..recipes.run import run as run_stages
 from .training_run import TaskTraining
@@ -22,12 +16,6 @@ if TYPE_CHECKING:
     from ....trainers import DistillationTrainer
 
 
-COMMON = (TaskArguments, TeacherArguments, StudentArguments, DistillationOptions, RunArguments)
-
-
-argument_types = partial(types_of, "distill")
-
-
 def run(argv: list[str]) -> int:
     """
     Distils a student, or runs a recipe if the configuration file has `stages`; see `hf-mwp distill --help`. Also runs
@@ -35,14 +23,12 @@ def run(argv: list[str]) -> int:
     """
     if is_recipe(argv):
         return run_stages(argv, "distill")
-    (data_args, teacher_args, student_args, run_args, config), values = parse(
+    (data_args, teacher_args, student_args, run_args, config), values = parse_command(
         "distill",
         "Train a student solver, or with --task a classifier of texts, after a frozen teacher, or several: its "
         "predictions, hidden states and embeddings. With a --config that has `stages`, run these one after another "
         "(--budget, --dry_run, --variable, --stage.option).",
-        argument_types,
         argv,
-        common=COMMON,
     )
 
     def make(task: Task) -> DistillationTrainer:

@@ -7,30 +7,19 @@ from functools import partial
 from rich.table import Table
 
 from ....building.pretraining import PretrainingArguments
-from ....runs.run_arguments import ResumeArguments
-from ....runs.stage_arguments import types_of
 from ....tasks.pretraining_corpus import CorpusArguments, make_pretraining_trainer
-from ...options.parsing import parse
-from ...options.training_options import PreTrainingOptions
+from ...options import parse_command
 from ...terminal.console import make_table, percent
 from .training_run import TrainingRun
 
 
-COMMON = (CorpusArguments, PretrainingArguments, PreTrainingOptions, ResumeArguments)
-
-
-argument_types = partial(types_of, "pretrain")
-
-
 def run(argv: list[str]) -> int:
     """Pretrains a student; see `hf-mwp pretrain --help`. Also runs under `torchrun` and `accelerate launch`."""
-    (corpus_args, model_args, resume_args, config), values = parse(
+    (corpus_args, model_args, resume_args, config), values = parse_command(
         "pretrain",
         "Pretrain a student on texts of math word problems: masked words, of which those that carry the mathematics "
         "are masked more often, and parts of speech.",
-        argument_types,
         argv,
-        common=COMMON,
     )
     options = {"values": values, "config": config, "args": resume_args}
     return Pretraining(corpus_args, model_args, command="pretrain", name="student", **options).run()

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ....runs.main_process import is_main_process
-from ....runs.run_folder import RunFolder, describe_contents
-from ....runs.stage_arguments import PruneArguments, types_of
+from ....store.runs.main_process import is_main_process
+from ....store.runs.run_folder import RunFolder, describe_contents
 from ....tasks.accuracy_cells import percent
-from ....tasks.data_options import TaskArguments
 from ....tasks.evaluation import parts_at_end, records_of
+from ....tasks.make_task import make_task
+from ....tasks.pruning_arguments import make_importance
 from ....usage_error import UsageError
-from ...options.importance import make_importance
-from ...options.parsing import parse
-from ...options.tasks import make_task
-from ...options.training_options import PruningOptions
+from ...options import parse_command
 from ...terminal.console import make_console, make_table, solving_bar
 
 
@@ -31,21 +27,13 @@ if TYPE_CHECKING:
 PICTURE = "accuracy_latency.png"
 
 
-COMMON = (TaskArguments, PruneArguments, PruningOptions)
-
-
-argument_types = partial(types_of, "prune")
-
-
 def run(argv: list[str]) -> int:
     """Prunes; see `hf-mwp prune --help`. Also runs under `torchrun` and `accelerate launch`."""
-    (data_args, args, config), values = parse(
+    (data_args, args, config), values = parse_command(
         "prune",
         "Prune attention heads of a trained solver, or with --task a classifier, in generations: each learns from the "
         "last one, which has more heads. Started again, it goes on where it was.",
-        argument_types,
         argv,
-        common=COMMON,
     )
     from ....pruning import draw_importance, scores_of
     from ....trainers import recursive_distillation

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ....building.student import StudentArguments
-from ....runs.main_process import is_main_process
-from ....runs.run_folder import RunFolder, check_output_folder, describe_contents
-from ....runs.stage_arguments import StarkArguments, types_of
+from ....store.runs.main_process import is_main_process
+from ....store.runs.run_folder import RunFolder, check_output_folder, describe_contents
 from ....tasks.accuracy_cells import percent
-from ....tasks.data_options import TaskArguments
 from ....tasks.evaluation import parts_at_end, records_of
+from ....tasks.make_task import make_task
+from ....tasks.stark_arguments import StarkArguments
 from ....usage_error import UsageError
-from ...options.parsing import parse
-from ...options.tasks import make_task
-from ...options.training_options import StarkOptions
+from ...options import parse_command
 from ...terminal.console import make_console, make_table, solving_bar
 from ..recipes.run import is_recipe
 from ..recipes.run import run as run_stages
@@ -34,12 +30,6 @@ if TYPE_CHECKING:
 PICTURE, DENSITIES, CUMULATIVE = "sparsities.png", "densities.png", "cumulative_densities.png"
 
 
-COMMON = (TaskArguments, StarkArguments, StudentArguments, StarkOptions)
-
-
-argument_types = partial(types_of, "stark")
-
-
 def run(argv: list[str]) -> int:
     """
     Finds a sparse teacher, or runs a recipe if the configuration file has `stages`; see `hf-mwp stark --help`. Also
@@ -47,16 +37,14 @@ def run(argv: list[str]) -> int:
     """
     if is_recipe(argv):
         return run_stages(argv, "stark")
-    (data_args, args, student_args, config), values = parse(
+    (data_args, args, student_args, config), values = parse_command(
         "stark",
         "Find the sparse teacher that teaches a student best (STARK): a trial student learns from the whole teacher, "
         "the teacher's heads and neurons are scored and removed at each sparsity, and a student learns from each "
         "sparse teacher, from the same start. The best on the validation part is kept. Started again, it goes on "
         "where it was. With a --config that has `stages`, run these one after another (--budget, --dry_run, "
         "--variable, --stage.option).",
-        argument_types,
         argv,
-        common=COMMON,
     )
     from transformers import set_seed
 

@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ....runs.main_process import is_main_process
-from ....runs.pictures import PANELS, draw_learning_curve
-from ....runs.resuming import begin_record, begin_run
-from ....runs.run_arguments import ResumeArguments
-from ....runs.run_folder import RunFolder, describe_contents
+from ....store.runs.main_process import is_main_process
+from ....store.runs.run_folder import RunFolder, describe_contents
 from ....tasks.evaluation import evaluate_trained, parts_at_end
+from ....tasks.pictures import PANELS, draw_learning_curve
+from ....tasks.resuming import begin_record, begin_run
+from ....tasks.run_arguments import ResumeArguments
 from ....tasks.task import Task
 from ...terminal.console import make_console, print_evaluation, solving_bar
 

@@ -7,9 +7,9 @@ import yaml
 from hf_mwp.cli.commands.recipes import reproduce
 from hf_mwp.cli.commands.recipes.run import check_stage, stage_commands
 from hf_mwp.cli.main import main
+from hf_mwp.recipes import RecipeError
 from hf_mwp.reports import Reproduction, Table, TableResult, running
 from hf_mwp.reports.running import check_stages
-from hf_mwp.runs.recipes import RecipeError
 from hf_mwp.runs.stage_arguments import options_of
 
 
@@ -189,7 +189,7 @@ def test_arms_share_what_they_can(tmp_path):
 
 
 def test_tables_share_stages_with_the_recipe(tmp_path, repository):
-    from hf_mwp.runs.recipes import Recipe
+    from hf_mwp.recipes import Recipe
 
     recipe = Recipe.from_file(repository / "examples" / "compact_math23k.yaml", tmp_path, budget="cpu")
     table = load("compact-table8")

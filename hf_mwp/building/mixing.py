@@ -1,0 +1,101 @@
+"""Mixing and averaging of solvers: as options, and done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..options import option
+from ..options.checks import check_given
+from ..usage_error import UsageError
+from .model_sources import check_folder, find_encoder, locate_encoder, locate_solver
+from .solver import load_solver
+
+
+if TYPE_CHECKING:
+    from ..data.batches.mwp_processor import MwpProcessor
+    from ..models import Solver
+
+
+@dataclass
+class MixArguments:
+    """Options of `hf-mwp mix`."""
+
+    pretrained: str | None = option(
+        None, "Folder or Hub id of the pretrained encoder, to be mixed with `distilled`.", locate=locate_encoder
+    )
+    distilled: str | None = option(None, "Folder or Hub id of the solver distilled from it.", locate=locate_solver)
+    solvers: list[str] | None = option(
+        None,
+        "Folders or Hub ids of solvers, in place of both: trained from the same start with other seeds or options, "
+        "and averaged whole.",
+        locate=locate_solver,
+    )
+    theta: float = option(0.2, "Share of the pretrained weights; the paper's is 0.2.")
+    output_dir: str | None = option(
+        None, "Folder for the mixed solver and its processor (must be given).", affects_result=False
+    )
+    overwrite: bool = option(False, "Replace the model that is in the folder.", affects_result=False)
+
+    def __post_init__(self):
+        if self.solvers is None:
+            check_given(self, "pretrained", "distilled")
+        elif (self.pretrained, self.distilled) != (None, None) or len(self.solvers) < 2:
+            raise ValueError("`solvers` takes two or more solvers to average, without `pretrained` and `distilled`.")
+        elif self.theta != type(self).theta:
+            raise ValueError("`theta` does nothing with `solvers`, which count alike: leave it out.")
+        check_given(self, "output_dir")
+        if not 0 <= self.theta <= 1:
+            raise ValueError(f"`theta` must be from 0 to 1, not {self.theta}.")
+        self.pretrained = find_encoder(self.pretrained)
+
+
+def mix_solvers(options: MixArguments) -> tuple[Solver, MwpProcessor]:
+    """
+    Mix a distilled solver's encoder with the pretrained encoder that it started from, or average whole solvers.
+
+    A decoder that is mixed with a pretrained encoder stays as distilled.
+
+    Args:
+        options ([`MixArguments`]): The models and the weight of the pretrained one.
+
+    Returns:
+        `tuple[Solver, MwpProcessor]`: the mixed solver, and the processor of the distilled (of the first) solver.
+
+    Raises:
+        UsageError: a model cannot be loaded, or the solvers do not share tokens and symbols.
+    """
+    from ..data.training_lineage import ancestry_of
+
+    solver, processor = _mixed(options) if options.solvers is None else _averaged(options.solvers)
+    solver.training_texts = ancestry_of(solver)
+    return solver, processor
+
+
+def _mixed(options: MixArguments) -> tuple[Solver, MwpProcessor]:
+    from transformers import AutoModel
+
+    from ..distillation import mix_parameters
+
+    check_folder(options.pretrained)
+    solver, processor = load_solver(options.distilled)
+    try:
+        pretrained = AutoModel.from_pretrained(options.pretrained, dtype=solver.dtype, use_safetensors=True)
+    except OSError as error:
+        raise UsageError(f"{options.pretrained} cannot be loaded: {error}") from error
+    # Rows of tokens that came with the solver begin in the same way each time.
+    processor.resize_embeddings(pretrained)
+    return mix_parameters(pretrained, solver, options.theta, inplace=True), processor
+
+
+def _averaged(names: Sequence[str]) -> tuple[Solver, MwpProcessor]:
+    from ..distillation import average_parameters
+
+    solvers, processors = zip(*map(load_solver, names), strict=True)
+    for name, solver in zip(names, solvers, strict=True):
+        try:
+            processors[0].check_model(solver)
+        except ValueError as error:
+            raise UsageError(f"mix: {name} cannot be averaged with {names[0]}: {error}") from error
+    return average_parameters(solvers), processors[0]

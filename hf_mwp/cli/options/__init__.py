@@ -1,1 +1,0 @@
-"""From YAML files and flags to the fields of dataclasses."""

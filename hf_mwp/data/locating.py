@@ -1,0 +1,49 @@
+"""Files behind options that name problems or texts, as [`~options.option`] takes them for `locate`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .datasets.sources import locate_dataset, locate_part
+
+
+def locate_problems(source: str, options: Mapping[str, Any]) -> Path | None:
+    """Return the file or folder of a data set; `None` for tasks of GLUE, which do not read it."""
+    return None if options.get("task") else locate_dataset(source, options.get("data_dir"))
+
+
+def locate_source(source: str, options: Mapping[str, Any]) -> Path:
+    """Return the file or folder of a source of problems: a file, a data set, or one of its splits."""
+    return locate_part(source, options.get("data_dir"))
+
+
+def locate_texts(source: str, options: Mapping[str, Any]) -> Path:
+    """Return the file or folder of a source of texts; a file must have one of the known extensions."""
+    place = locate_source(source, options)
+    _check_texts(source, options.get("data_dir"))
+    return place
+
+
+def locate_extra(source: str, options: Mapping[str, Any]) -> Path | None:
+    """Return the file or folder of a source that lies beside the data set of the same options."""
+    near = options.get("data_dir")
+    if options.get("dataset") is not None:
+        dataset = locate_dataset(options["dataset"], near)
+        near = dataset if dataset.is_dir() else dataset.parent
+    return locate_part(source, near)
+
+
+def locate_extra_texts(source: str, options: Mapping[str, Any]) -> Path | None:
+    """Return the file or folder of a source of texts that lies beside the data set; see [`locate_texts`]."""
+    place = locate_extra(source, options)
+    _check_texts(source)
+    return place
+
+
+def _check_texts(source: str, data_dir: str | None = None) -> None:
+    from .corpus.pretraining_texts import read_texts
+
+    # It checks its sources at once, and reads nothing before it is asked for a text.
+    read_texts(source, data_dir=data_dir)

@@ -1,0 +1,123 @@
+"""Dataclass fields that are options of commands."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, field, fields
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+
+# Fields of `transformers.TrainingArguments` and of the trainers' configs that do not change a result. They are named
+# here because `HfArgumentParser` accepts nothing in a field's metadata but what argparse takes.
+WITHOUT_EFFECT = frozenset(
+    {
+        # start and place
+        *("output_dir", "resume_from_checkpoint", "hub_token"),
+        *("teacher_cache_dir", "stages_dir", "run_name", "project"),
+        # progress and log
+        *("disable_tqdm", "logging_first_step", "report_to", "log_level", "log_level_replica", "log_on_each_node"),
+        *("trackio_space_id", "trackio_bucket_id", "trackio_static_space_id", "do_train", "do_eval", "do_predict"),
+        *("logging_strategy", "logging_steps", "logging_nan_inf_filter", "include_num_input_tokens_seen"),
+        *("skip_memory_metrics", "write_predictions", "debug"),
+        # checkpoints and publishing
+        *("save_strategy", "save_steps", "save_total_limit", "save_only_model", "save_on_each_node"),
+        *("enable_jit_checkpoint", "push_to_hub", "hub_private_repo", "hub_model_id", "hub_strategy"),
+        *("hub_always_push", "hub_revision"),
+        # device
+        *("use_cpu", "local_rank", "per_device_eval_batch_size", "eval_accumulation_steps", "torch_compile"),
+        *("torch_compile_backend", "torch_compile_mode", "torch_empty_cache_steps", "use_cache"),
+        *("activation_checkpointing", "activation_checkpointing_kwargs", "gradient_checkpointing"),
+        *("gradient_checkpointing_kwargs", "dataloader_num_workers", "dataloader_pin_memory"),
+        *("dataloader_persistent_workers", "dataloader_prefetch_factor", "dataloader_multiprocessing_context"),
+        *("ddp_backend", "ddp_timeout", "ddp_bucket_cap_mb", "ddp_find_unused_parameters", "ddp_static_graph"),
+    }
+)
+
+Locate = Callable[[str, Mapping[str, Any]], Path | None]
+
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    common: bool = False,
+    affects_result: bool = True,
+    locate: Locate | None = None,
+    one_or_more: bool = False,
+    choices: Sequence[str] | None = None,
+) -> Any:
+    """
+    Declare a dataclass field that is an option of a command.
+
+    Args:
+        default (`Any`):
+            Default value; a list or dict is copied for each instance.
+        help (`str`):
+            Text of `--help`.
+        common (`bool`, *optional*, defaults to `False`):
+            Whether the short `--help` lists the option.
+        affects_result (`bool`, *optional*, defaults to `True`):
+            Whether the result of the command depends on the option. A finished stage of a recipe is reused, and an
+            interrupted run may resume, when only other options differ.
+        locate (`Callable`, *optional*):
+            Function of a value (of each item of a list) and of all options by name. It returns the file or folder that
+            the value names, or `None` for a Hub id, and raises `ValueError` if there is none.
+        one_or_more (`bool`, *optional*, defaults to `False`):
+            Whether a flag with a single value gives the value itself and not a list of one.
+        choices (`Sequence[str]`, *optional*):
+            Accepted values.
+
+    Example:
+
+    ```python
+    @dataclass
+    class SolveArguments:
+        model: str | None = option(None, "Folder or Hub id of a solver.", common=True, locate=locate_solver)
+    ```
+    """
+    metadata = {
+        "help": help,
+        "common": common,
+        "affects_result": affects_result,
+        "locate": locate,
+        "one_or_more": one_or_more,
+    }
+    if choices is not None:
+        metadata["choices"] = list(choices)
+    if isinstance(default, list | dict):
+        return field(default_factory=partial(copy.copy, default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+# Keys of a field's metadata that argparse does not take.
+OWN_KEYS = ("common", "affects_result", "locate", "one_or_more")
+
+
+def affects_result(option: Field) -> bool:
+    """Return whether the result of a command depends on an option."""
+    return option.metadata.get("affects_result", True) and option.name not in WITHOUT_EFFECT
+
+
+def default_of(option: Field) -> Any:
+    """Return the default of an option, `dataclasses.MISSING` if it has none."""
+    return option.default if option.default_factory is MISSING else option.default_factory()
+
+
+def given_options(options: Any) -> list[str]:
+    """Return the names of the fields whose value differs from the default."""
+    return [each.name for each in fields(options) if getattr(options, each.name) != default_of(each)]
+
+
+class CommandOption(NamedTuple):
+    """Default of a command's option, and whether the result of the command depends on it."""
+
+    default: Any
+    affects_result: bool
+
+
+def options_in(*dataclass_types: type) -> dict[str, Field]:
+    """Return the fields of dataclasses that are options, by name."""
+    return {each.name: each for kind in dataclass_types for each in fields(kind) if each.init}

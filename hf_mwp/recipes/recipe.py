@@ -1,0 +1,244 @@
+"""A YAML file of stages that build on each other."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Self
+
+from ..options import affects_result
+from ..store.finished_folder import FinishedFolder
+from .commands import options_of
+from .recipe_file import KEYS, RecipeError, read_recipe, unknown_name
+from .stage import Stage, StageResult
+from .stage_inputs import fingerprint
+
+
+# What a stage stands as in a text until its folder is known.
+MARK = re.compile("\0(.+?)\0")
+
+
+class Recipe:
+    """
+    Stages, each a command of `hf-mwp` with its options, read from a YAML file:
+
+    ```yaml
+    recipe: A compact model for Math23k      # title
+    budget: cpu                              # the budget if none is chosen
+    variables: {dataset: math23k, seed: 42}
+    stages:
+      teacher: {command: train, dataset: "${dataset}", seed: "${seed}", num_train_epochs: 10}
+      distill: {command: distill, teacher: "${teacher}", dataset: "${dataset}", seed: "${seed}"}
+    budgets:                                 # what differs from the above
+      quick: {variables: {}, teacher: {max_steps: 20}}
+      cpu: {}
+    targets: [distill]                       # what is wanted; all stages by default
+    ```
+
+    A file with `base: other.yaml` holds only what differs from that file, whose path is seen from its own.
+
+    `${name}` stands for a variable, or for the folder of a stage, which is then run before; OmegaConf fills it in
+    (after a backslash it stays). The folder of a stage is named after its fingerprint, so that what is there is used
+    again, by this recipe and by others in the same folder, and a changed option never meets an old result.
+
+    Args:
+        content (`dict`): What the file holds, as [`read_recipe`] gives it.
+        output_dir (`str` or `Path`): Folder for the folders of the stages.
+        budget (`str`, *optional*): One of the file's budgets; by default the one that it names.
+        changes (`Mapping[str, Any]` or a sequence of such, *optional*):
+            Values that win over the file: `{"seed": 1}` sets a variable, `{"teacher.max_steps": 5}` an option of a
+            stage, `{"teacher": {"max_steps": 5}}` several; `None` takes an option away. Of several the last one wins.
+        source (`str`, *optional*): Name of the file, for messages.
+        launch (`str`, *optional*): The program that starts stages which train, if they are not just called.
+
+    Raises:
+        RecipeError: unknown keys, variables, stages or budgets, values of the wrong kind, stages or variables that
+            need each other, stages that name their folders, or a base that was not read.
+    """
+
+    def __init__(
+        self,
+        content: Mapping[str, Any],
+        output_dir: str | Path,
+        budget: str | None = None,
+        changes: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+        source: str = "the recipe",
+        launch: str | None = None,
+    ) -> None:
+        self.source, self.output_dir, self.launch = source, Path(output_dir), launch
+        if isinstance(content, Mapping) and content.get("base") is not None:
+            raise RecipeError(f"{source} has a `base`, {content['base']}, which is not read yet: see `read_recipe`.")
+        if not isinstance(content, Mapping) or not isinstance(content.get("stages"), Mapping):
+            raise RecipeError(f"{source} has no mapping `stages`, so it is no recipe.")
+        for key in content:
+            self._check(key, KEYS, "key")
+        self.title = str(content.get("recipe", source))
+        self.variables = self._mapping(content.get("variables") or {}, "variables")
+        stages = self._mapping(content["stages"], "stages")
+        self._options = {name: self._mapping(options, f"stages.{name}") for name, options in stages.items()}
+        budgets = self._mapping(content.get("budgets") or {}, "budgets")
+        self.budget = budget or content.get("budget")
+        if self.budget is not None:
+            self.budget = str(self.budget)
+            self._check(self.budget, budgets, "budget")
+            place = f"budgets.{self.budget}"
+            self._change(self._mapping(budgets[self.budget] or {}, place), f"{place}.")
+        for each in [changes or {}] if isinstance(changes, Mapping | None) else changes:
+            self._change(each)
+        targets = content.get("targets") or list(self._options)
+        if not isinstance(targets, (list, tuple)) or not all(isinstance(target, str) for target in targets):
+            example = next(iter(self._options), "stage")
+            raise RecipeError(f"{source}, targets: needs a list of names ([{example}]), not {targets!r}.")
+        self.targets = list(targets)
+        self.stages: dict[str, Stage] = {}
+        options = self._filled()
+        for name in options:
+            self._add_stage(name, options, ())
+
+    @classmethod
+    def from_file(cls, path: str | Path, output_dir: str | Path, base: str | Path | None = None, **kwargs) -> Self:
+        """Reads a recipe, see [`read_recipe`]; `kwargs` are those of the class."""
+        return cls(read_recipe(path, base), output_dir, source=str(path), **kwargs)
+
+    def wanted(self, targets: Iterable[str] | None = None) -> list[Stage]:
+        """The stages that the targets (by default those of the file) need, in the order in which they are run."""
+        needed: dict[str, Stage] = {}
+
+        def add(name: str) -> None:
+            self._check(name, self.stages, "stage")
+            for other in self.stages[name].needs:
+                add(other)
+            needed.setdefault(name, self.stages[name])
+
+        for target in self.targets if targets is None else targets:
+            add(target)
+        return list(needed.values())
+
+    def run(
+        self,
+        commands: Mapping[str, Callable[[list[str]], int]],
+        targets: Iterable[str] | None = None,
+        on_stage: Callable[[Stage, int, int], None] | None = None,
+    ) -> list[StageResult]:
+        """
+        Runs what the targets need and what is not there yet.
+
+        Args:
+            commands (`Mapping[str, Callable]`): By name, functions that take arguments as the command line gives them.
+            targets (`Iterable[str]`, *optional*): Names of stages; those of the file by default.
+            on_stage (`Callable`, *optional*): Called before each stage with it, its number from 1, and their count.
+        """
+        stages = self.wanted(targets)
+        results = []
+        for number, stage in enumerate(stages, start=1):
+            if on_stage is not None:
+                on_stage(stage, number, len(stages))
+            results.append(stage.run(commands))
+        return results
+
+    def _change(self, changes: Mapping[str, Any], place: str = "") -> None:
+        for key, value in changes.items():
+            stage, dot, option = key.partition(".")
+            if key == "variables":
+                variables = self._mapping(value or {}, f"{place}{key}")
+                for name in variables:
+                    self._check(name, self.variables, "variable")
+                self.variables.update(variables)
+            elif dot or (key in self._options and (isinstance(value, Mapping) or key not in self.variables)):
+                self._check(stage, self._options, "stage")
+                self._options[stage].update({option: value} if dot else self._mapping(value, f"{place}{key}"))
+            else:
+                self._check(key, self.variables, "variable")
+                self.variables[key] = value
+
+    def _filled(self) -> dict[str, dict[str, Any]]:
+        """The options of all stages with the values of variables, and with marks for folders."""
+        from omegaconf import OmegaConf
+        from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
+
+        marks = {name: f"\0{name}\0" for name in self._options}
+        try:
+            root = OmegaConf.create({**marks, **self.variables})
+        except OmegaConfBaseException as error:
+            raise RecipeError(f"{self.source}, variables: {error}") from None
+
+        def fill(value: Any) -> Any:
+            config = OmegaConf.create({"value": value}, parent=root)
+            return OmegaConf.to_container(config, resolve=True)["value"]
+
+        # Most options are one of a few variables.
+        fill_text = cache(fill)
+
+        def option(place: str, value: Any) -> Any:
+            try:
+                if isinstance(value, str):
+                    return fill_text(value) if "${" in value else value
+                return fill(value) if isinstance(value, (Mapping, list, tuple)) else value
+            except InterpolationKeyError as error:
+                missing = re.search("'(.*)'", error.msg)[1]
+                self._check(missing, [*self._options, *self.variables], "variable or stage", place)
+                raise RecipeError(f"{self.source}, {place}: {error.msg}") from None
+            except OmegaConfBaseException as error:
+                fault = f"{value!r} cannot be filled in: {str(error).splitlines()[0]}."
+                raise RecipeError(f"{self.source}, {place}: {fault}") from None
+
+        return {
+            stage: {name: option(f"{stage}.{name}", value) for name, value in options.items()}
+            for stage, options in self._options.items()
+        }
+
+    def _add_stage(self, name: str, every: Mapping[str, Mapping[str, Any]], parents: tuple[str, ...]) -> Stage:
+        """Adds a stage after those that it builds on."""
+        if name in self.stages:
+            return self.stages[name]
+        if name in parents:
+            raise RecipeError(f"{self.source}: the stages {' -> '.join([*parents, name])} need each other.")
+        options = {key: value for key, value in every[name].items() if value is not None}
+        command = options.pop("command", None)
+        if not isinstance(command, str):
+            raise RecipeError(f"{self.source}: stage {name!r} has no `command`.")
+        if "output_dir" in options:
+            fault = "the recipe names the folder of each stage: give --output_dir, where they all lie."
+            raise RecipeError(f"{self.source}, stage {name}: key 'output_dir': {fault}")
+        needs: dict[str, Stage] = {}
+
+        def with_folders(value: Any) -> Any:
+            if isinstance(value, Mapping):
+                return {key: with_folders(item) for key, item in value.items()}
+            if isinstance(value, (list, tuple)):
+                return [with_folders(item) for item in value]
+            return MARK.sub(input_folder, value) if isinstance(value, str) else value
+
+        def input_folder(mark: re.Match) -> str:
+            needs[mark[1]] = self._add_stage(mark[1], every, (*parents, name))
+            return str(needs[mark[1]].folder)
+
+        # A cache may lie in the folder of a stage that is not needed otherwise.
+        known = options_of(command)
+        free = [key for key in options if key in known and not affects_result(known[key])]
+        options |= {key: with_folders(options[key]) for key in free}
+        needs.clear()
+        options = {key: with_folders(value) for key, value in options.items()}
+        inputs = {str(stage.folder): stage.fingerprint for stage in needs.values()}
+        digest = fingerprint(command, options, inputs, self.launch)
+        folder = FinishedFolder.named(self.output_dir, name, digest).path
+        self.stages[name] = Stage(name, command, options, tuple(needs.values()), digest, folder)
+        return self.stages[name]
+
+    def _mapping(self, value: Any, place: str) -> dict[str, Any]:
+        if not isinstance(value, Mapping):
+            raise RecipeError(f"{self.source}, {place}: needs a mapping (`name: value` lines), not {value!r}.")
+        for name in value:
+            if not isinstance(name, str):
+                raise RecipeError(f"{self.source}, {place}: {name!r} is no name: put quotes around it.")
+        return dict(value)
+
+    def _check(self, name: str, known: Iterable[str], kind: str, place: str | None = None) -> None:
+        told = unknown_name(name, known, kind)
+        if told is not None:
+            raise RecipeError(f"{self.source}, {place}: {told}" if place else f"{self.source}: {told}")
+
+
+def caution(budget: str | None) -> str:
+    """What a reader of figures has to know of their budget; empty if nothing."""
+    return "budget quick: only to see it run, these figures say nothing" if budget == "quick" else ""

@@ -1,0 +1,64 @@
+"""YAML files of recipes, merged into their bases."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..options.yaml_values import read_yaml
+from ..usage_error import UsageError
+
+
+KEYS = ("recipe", "base", "budget", "variables", "stages", "budgets", "targets")
+# How deep mappings are merged into those of the base: variables; options of stages; options of a budget's stages.
+MERGED = {"variables": 1, "stages": 2, "budgets": 3}
+
+
+class RecipeError(UsageError):
+    """A recipe with an error; the message names the file and the place."""
+
+
+def unknown_name(name: object, known: Iterable[object], kind: str) -> str | None:
+    """What to say of a name that is not among the known ones, with a close match; `None` of one that is."""
+    names = [str(each) for each in known]
+    if str(name) in names:
+        return None
+    close = difflib.get_close_matches(str(name), names, n=1)
+    hint = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(names) or 'none'}."
+    return f"unknown {kind} {str(name)!r}. {hint}"
+
+
+def read_recipe(path: str | Path, base: str | Path | None = None) -> Any:
+    """
+    What a recipe's file holds, merged into its base if it has one; another `base` may take the place of that one.
+
+    Raises:
+        RecipeError: there is no such file, it is no YAML, or its base is no recipe or leads back to it.
+    """
+    return _read_merged(Path(path), (), base)
+
+
+def _read_merged(path: Path, above: tuple[Path, ...], other_base: str | Path | None = None) -> Any:
+    try:
+        content = read_yaml(path)
+    except UsageError as error:
+        raise RecipeError(str(error)) from error
+    if not isinstance(content, Mapping) or content.get("base") is None:
+        if other_base is not None:
+            raise RecipeError(f"{path} has no `base`, whose place {other_base} could take.")
+        return content
+    if other_base is not None:
+        content = {**content, "base": Path(other_base).resolve()}
+    if path.resolve() in above:
+        raise RecipeError(f"{above[0]}: its `base` leads back to {path}.")
+    base = _read_merged(path.parent / str(content["base"]), (*above, path.resolve()))
+    if not isinstance(base, Mapping) or not base.keys() & set(KEYS):
+        raise RecipeError(f"{path}: its `base` {content['base']} is no recipe.")
+    own = {key: value for key, value in content.items() if key != "base"}
+    return {**base, **{key: _merged(base.get(key), value, MERGED.get(key, 0)) for key, value in own.items()}}
+
+
+def _merged(base: Any, value: Any, depth: int) -> Any:
+    if depth == 0 or not isinstance(base, Mapping) or not isinstance(value, Mapping):
+        return value
+    return {**base, **{key: _merged(base.get(key), item, depth - 1) for key, item in value.items()}}

@@ -1,0 +1,21 @@
+"""Which of the processes that train together prints and writes."""
+
+import os
+
+from ...usage_error import UsageError
+
+
+def is_main_process() -> bool:
+    """Whether this process is the one that prints and writes; `torchrun` and `accelerate launch` set the rank."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
+def check_one_process(command: str, launches: bool = True) -> None:
+    """
+    Raises `UsageError` under `torchrun`, where each process would do the same; `launches` says whether the command can
+    itself launch stages in several processes.
+    """
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    if processes > 1:
+        more = f" --launch 'torchrun --nproc_per_node {processes}'" if launches else ""
+        raise UsageError(f"{command}: start it in one process, not in {processes}: hf-mwp {command} ...{more}")

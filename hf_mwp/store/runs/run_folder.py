@@ -1,0 +1,196 @@
+"""What a run leaves beside its model: resolved options, environment, figures, log."""
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ...usage_error import UsageError
+from ..disk_full_error import DiskFullError, means_full_disk
+from ..files import write_whole
+from ..process_lock import ProcessLock
+from .environment import describe_environment
+from .main_process import is_main_process
+
+
+CONFIG, RECORD, LOCK = "run_config.yaml", "run.json", "run.lock"
+RECORDS = (CONFIG, RECORD, "data.json", "metrics.json", "run.log", "learning_curve.png")
+MODEL_FILES = ("config.json", "*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*")
+
+
+class RunFolder:
+    """
+    The folder that a command fills: held by one run at a time, until the context is left. A full disk is named there.
+
+    With a command it has the record of the run: `run_config.yaml` (what `--config` reads again), `run.json` (command,
+    seed, library versions, git revision, machine, times, and the same of earlier starts), `metrics.json`, `run.log`.
+
+    Of a distributed run the first process holds it and writes; a process that is killed leaves it free.
+
+    The folder is made if it is not there, and taken away again if nothing is written to it. `values` are the resolved
+    options of the command; `begin=False` leaves it to the method of that name to begin the record, when it is sure
+    that the run will be one. `UsageError` if the path is a file, or another run writes to the folder.
+    """
+
+    def __init__(
+        self, path: str | Path, command: str | None = None, values: Mapping[str, Any] | None = None, begin: bool = True
+    ):
+        self.path = Path(path)
+        self.writes = is_main_process()
+        check_output_folder(self.path)
+        self._is_new = not self.path.exists()
+        self._lock = ProcessLock(self.path / LOCK) if self.writes else None
+        if self._lock is not None and not self._lock.acquire():
+            holder, self._lock = self._lock.holder, None
+            raise UsageError(
+                f"Another run writes to {self.path} ({holder}): wait for its end, or choose another output folder."
+            )
+        self.command = f"hf-mwp {command}"
+        self.values = {name: plain(value) for name, value in (values or {}).items()}
+        self.record: dict[str, Any] = {}
+        self._log: logging.Handler | None = None
+        self._started = time.time()
+        self._cpu_started = time.process_time()
+        if begin and command is not None:
+            self.begin()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace) -> None:
+        self.close()
+        if isinstance(error, DiskFullError):
+            raise UsageError(str(error)) from error
+        if not isinstance(error, UsageError) and means_full_disk(error):
+            remedy = "Make room, or choose another output folder, and start again."
+            raise UsageError(str(DiskFullError(self.path, remedy))) from error
+
+    def begin(self, checkpoint: str | None = None, changes: Mapping[str, tuple] | None = None) -> None:
+        """
+        Begins the record. Earlier starts stay in that of a run that goes on from a `checkpoint`; `changes` are the
+        options that have changed since: what they were and are.
+        """
+        self.record = {
+            "command": self.command,
+            "arguments": sys.argv[1:],
+            "seed": self.values.get("seed"),
+            "data_seed": self.values.get("data_seed"),
+            **describe_environment(),
+        }
+        if checkpoint is not None:
+            last = last_record(self.path)
+            earlier = [*last.pop("earlier_starts", []), *([last] if last else [])]
+            self.record |= {"resumed_from": checkpoint, "changes": dict(changes or {}), "earlier_starts": earlier}
+        if self.writes:
+            text = yaml.safe_dump(self.values, allow_unicode=True)
+            write_whole(self.path / CONFIG, text)
+            self.write_json(RECORD, self.record)
+            self._log = _RunLog(self.path / "run.log", encoding="utf-8")
+            self._log.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+            for name in ("transformers", "hf_mwp"):
+                logging.getLogger(name).addHandler(self._log)
+            logging.getLogger("hf_mwp").setLevel(logging.INFO)
+
+    def check_unused(self, overwrite: bool, files: tuple[str, ...] = MODEL_FILES) -> None:
+        """Raises `UsageError` if finished work, files of these patterns, would be written over unasked."""
+        found = [path.name for pattern in files for path in sorted(self.path.glob(pattern))]
+        if found and not overwrite:
+            raise UsageError(
+                f"{self.path} has finished work of an earlier run ({', '.join(found[:2])}): replace it with "
+                "--overwrite, or choose another --output_dir."
+            )
+
+    def check_record(self) -> None:
+        """Raises `UsageError` if the folder holds the record of another command."""
+        other = last_record(self.path).get("command")
+        if other is not None and other != self.command:
+            raise UsageError(
+                f"{self.path} has the record of `{other}`, which `{self.command}` would replace: choose another "
+                "--output_dir."
+            )
+
+    def write_json(self, name: str, content: Any) -> None:
+        """Writes a JSON file to the folder."""
+        if self.writes:
+            text = json.dumps(content, indent=2, ensure_ascii=False, default=str)
+            write_whole(self.path / name, text + "\n")
+
+    def finish(self, metrics: Mapping[str, Any]) -> None:
+        """Writes `metrics.json`, adds the run's times to `run.json`, and closes the log."""
+        self.record["wall_seconds"] = round(time.time() - self._started, 1)
+        self.record["cpu_seconds"] = round(time.process_time() - self._cpu_started, 1)
+        self.write_json("metrics.json", metrics)
+        self.write_json(RECORD, self.record)
+        self.close()
+
+    def close(self) -> None:
+        """Closes the log, and lets others write to the folder; more than once does no harm."""
+        if self._log is not None:
+            for name in ("transformers", "hf_mwp"):
+                logging.getLogger(name).removeHandler(self._log)
+            # What a full disk has no room for is lost.
+            with suppress(OSError):
+                self._log.close()
+        if self._lock is None:
+            return
+        lock, self._lock = self._lock, None
+        lock.release(remove=True)
+        if self._is_new and not any(self.path.iterdir()):
+            self.path.rmdir()
+
+
+class _RunLog(logging.FileHandler):
+    """A log whose lines are lost on a full disk, instead of a traceback each."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        if not means_full_disk(sys.exception()):
+            super().handleError(record)
+
+
+def check_output_folder(path: str | Path) -> None:
+    """Raises `UsageError` if a file has the name of the folder, or of one above it."""
+    there = next((place for place in (Path(path), *Path(path).parents) if place.exists()), None)
+    if there is not None and not there.is_dir():
+        raise UsageError(f"{there} is a file; choose another output folder.")
+
+
+def describe_contents(path: Path, *made: str) -> str:
+    """What a run has left in its folder: what it `made`, and the records that are there."""
+    return f"{path} has {', '.join((*made, *(name for name in RECORDS if (path / name).is_file())))}"
+
+
+def last_record(folder: Path) -> dict[str, Any]:
+    """What the last run wrote down in a folder; empty if there is nothing to be read."""
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def last_options(folder: Path) -> dict[str, Any]:
+    """The options of the last run in a folder; none of a run that was not started by a command."""
+    path = folder / CONFIG
+    try:
+        options = yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UsageError(f"{path} cannot be read, so nobody can tell the options of its run: {error}") from error
+    return plain(options) if isinstance(options, dict) else {}
+
+
+def plain(value: Any) -> Any:
+    """An option as YAML has it."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

@@ -1,0 +1,142 @@
+"""Where a training run begins: anew, or at a checkpoint with the options that it was made with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..options import affects_result, options_in
+from ..options.option import WITHOUT_EFFECT
+from ..store.files import content_digest
+from ..store.runs.run_folder import CONFIG, RunFolder, last_options, last_record
+from ..usage_error import UsageError
+from .data_options import DataArguments
+from .pretraining_corpus import CorpusArguments
+from .run_arguments import ResumeArguments, RunArguments
+
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..trainers.base_config import BaseConfig
+
+# How long a run trains. A resumed run may be longer.
+LENGTHS = ("num_train_epochs", "max_steps")
+# How a run is started, which its record does not compare.
+STARTED = frozenset({"resume", "overwrite", "resume_from_checkpoint", "hub_token"})
+# A resumed run may differ in these: no weight depends on them.
+MAY_DIFFER = (
+    WITHOUT_EFFECT
+    | {"data_dir", "early_stopping_patience"}
+    | set(options_in(RunArguments))
+    | {name for name, each in options_in(DataArguments, CorpusArguments).items() if not affects_result(each)}
+)
+
+
+def begin_run(
+    folder: RunFolder, config: BaseConfig, args: ResumeArguments, console: Console
+) -> tuple[str | None, dict[str, tuple]]:
+    """
+    The checkpoint to go on from, and what is otherwise than when it was made. Nothing is written.
+
+    Raises:
+        UsageError: there is no checkpoint although the run is to be resumed; there are some, or a finished model,
+            although it is not; or it is to go on with options on which its weights depend.
+    """
+    checkpoint = _checkpoint(folder, config, args)
+    if checkpoint is None:
+        return None, {}
+    run = Path(checkpoint).parent
+    before = last_options(run)
+    changes = changed_options(before, folder.values)
+    processes = last_record(run).get("machine", {}).get("world_size")
+    if processes is not None and processes != (now := int(os.environ.get("WORLD_SIZE", "1"))):
+        changes["processes"] = (processes, now)
+    refused = {name: values for name, values in changes.items() if name not in MAY_DIFFER}
+    length = _longer(before, changes)
+    if length is not None:
+        refused = {name: values for name, values in refused.items() if name not in LENGTHS}
+    if refused:
+        told = ", ".join(f"{name}: {old!r} -> {new!r}" for name, (old, new) in refused.items())
+        raise UsageError(
+            f"{run} was made with other options ({told}), which --resume cannot change: go on with the old ones "
+            f"(--config {run / CONFIG}), or start anew with --overwrite or another --output_dir."
+        )
+    if length in changes:
+        old, new = changes[length]
+        console.print(
+            f"Longer than before ({length}: {old} -> {new}): from {Path(checkpoint).name} on, the learning rate "
+            "follows the schedule of a run of the new length; the steps before had that of the old one."
+        )
+    return checkpoint, changes
+
+
+def begin_record(folder: RunFolder, checkpoint: str | None, changes: Mapping[str, tuple]) -> None:
+    """Begins the record of a training with what [`begin_run`] gives; removes checkpoints it does not go on from."""
+    from ..store.checkpoints import remove_checkpoints
+
+    if folder.writes and (checkpoint is None or Path(checkpoint).parent.resolve() != folder.path.resolve()):
+        remove_checkpoints(folder.path)
+    folder.begin(checkpoint, changes)
+
+
+def _checkpoint(folder: RunFolder, config: BaseConfig, args: ResumeArguments) -> str | None:
+    from ..store.checkpoints import is_complete, last_complete_checkpoint
+
+    path, last, given = folder.path, last_complete_checkpoint(folder.path), config.resume_from_checkpoint
+    if given:
+        if not is_complete(given):
+            raise UsageError(f"--resume_from_checkpoint: there is no complete checkpoint {given}.")
+        if Path(given).parent.resolve() == path.resolve():
+            return given
+    elif args.resume:
+        if last is None:
+            raise UsageError(f"There is no checkpoint in {path} to resume from; start without --resume.")
+        return last
+    if last is not None and not args.overwrite:
+        raise UsageError(
+            f"{path} has checkpoints of an earlier run ({Path(last).name}): go on with --resume, start anew with "
+            "--overwrite, or choose another --output_dir."
+        )
+    folder.check_unused(args.overwrite)
+    return given or None
+
+
+def changed_options(before: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """
+    Options that two runs have otherwise, by name, before and now. A file or folder that has moved is the same one; an
+    option that only one of them knows does not count.
+    """
+    places = tuple(str(options.get("output_dir") or "") for options in (before, values))
+    return {
+        name: (before[name], value)
+        for name, value in values.items()
+        if name in before and name not in STARTED and not _same(before[name], value, places)
+    }
+
+
+def _same(old: Any, new: Any, places: tuple[str, str]) -> bool:
+    if old == new:
+        return True
+    if isinstance(old, list) and isinstance(new, list):
+        return len(old) == len(new) and all(_same(*pair, places) for pair in zip(old, new, strict=True))
+    if not (isinstance(old, str) and isinstance(new, str) and new and os.path.exists(new)):
+        return False
+    # Of a folder of runs that was moved as a whole, each run finds the others where they were.
+    if os.path.relpath(old, places[0] or ".") == os.path.relpath(new, places[1] or "."):
+        return True
+    if os.path.exists(old):
+        return os.path.samefile(old, new) or content_digest(old) == content_digest(new)
+    return Path(old).name == Path(new).name
+
+
+def _longer(before: Mapping[str, Any], changes: Mapping[str, tuple]) -> str | None:
+    """The option that says how long a run is, unless it is shorter than before; `max_steps` wins over epochs."""
+    if not any(name in changes for name in LENGTHS):
+        return None
+    (old_epochs, epochs), (old_steps, steps) = (changes.get(name, (before.get(name),) * 2) for name in LENGTHS)
+    if old_steps > 0 and steps > 0:
+        return "max_steps" if steps >= old_steps else None
+    return "num_train_epochs" if old_steps <= 0 and steps <= 0 and epochs >= old_epochs else None

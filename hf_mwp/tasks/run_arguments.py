@@ -1,0 +1,34 @@
+"""Options of a training run that are not the trainer's."""
+
+from dataclasses import dataclass
+
+from ..options import option
+from ..options.checks import check_at_least_one
+
+
+@dataclass
+class ResumeArguments:
+    """How a run treats its output folder; the fields' help says what each is."""
+
+    _argument_group_name = "run"
+
+    resume: bool = option(
+        False,
+        "Go on from the last checkpoint in the output folder, with its options; with more epochs the schedule of the "
+        "learning rate is from there on that of a run of the new length.",
+        affects_result=False,
+    )
+    overwrite: bool = option(
+        False, "Start anew in a folder that has checkpoints or the model of an earlier run.", affects_result=False
+    )
+
+
+@dataclass
+class RunArguments(ResumeArguments):
+    """How a run treats its output folder, and what it does at the end; the fields' help says what each is."""
+
+    test: bool = option(True, "Solve the test part at the end.")
+    test_num_beams: int | None = option(None, "Beams for the test part; num_beams if not given.")
+
+    def __post_init__(self):
+        check_at_least_one(self, "test_num_beams")

@@ -1,0 +1,115 @@
+from dataclasses import dataclass, field
+
+import pytest
+
+from hf_mwp.options.parsing import build_parser, parse
+from hf_mwp.usage_error import UsageError
+
+
+@dataclass
+class ToyArguments:
+    name: str = field(default="solver", metadata={"help": "A name."})
+    rate: float = field(default=0.5, metadata={"help": "A rate, in %%."})
+    count: int = field(default=3, metadata={"help": "A number."})
+    limit: int | None = field(default=7, metadata={"help": "A limit, or none."})
+    weights: list[float] | None = field(default=None, metadata={"help": "Weights."})
+    fields: dict | str | None = field(default=None, metadata={"help": "A mapping."})
+    mode: str = field(default="slow", metadata={"help": "A mode.", "choices": ["slow", "fast"]})
+    verbose: bool = field(default=False, metadata={"help": "Say more."})
+
+    def __post_init__(self):
+        if self.count < 0:
+            raise ValueError(f"`count` must not be negative, not {self.count}.")
+
+
+@dataclass
+class OtherArguments:
+    size: int = field(default=1, metadata={"help": "A size."})
+
+
+def read(*argv, positional=None):
+    (toy, other), values = parse("toy", "A toy.", [ToyArguments, OtherArguments], argv, positional=positional)
+    return toy, other, values
+
+
+@pytest.fixture
+def yaml_file(tmp_path):
+    def write(text):
+        path = tmp_path / "toy.yaml"
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def test_defaults():
+    toy, other, values = read()
+    assert (toy, other) == (ToyArguments(), OtherArguments())
+    assert values == {**vars(toy), **vars(other)}
+
+
+def test_flags_win_over_the_file_and_the_file_over_defaults(yaml_file):
+    path = yaml_file("rate: 1e-4\ncount: 5\nsize: 9\nweights: [1, 0.5]\nfields: {a: 1}\nlimit: null\nverbose: true\n")
+    toy, other, _ = read("--config", path, "--count", "6", "--name=other")
+    expected = ToyArguments(
+        name="other", rate=1e-4, count=6, limit=None, weights=[1.0, 0.5], fields={"a": 1}, verbose=True
+    )
+    assert toy == expected
+    assert other.size == 9
+
+
+def test_every_field_is_a_flag_and_a_key(yaml_file):
+    assert read("--config", yaml_file("mode: fast\n"))[0].mode == "fast"
+    help_text = build_parser("toy", "", [ToyArguments]).format_help()
+    assert all(f"--{name}" in help_text for name in vars(ToyArguments()))
+
+
+def test_resolved_values_read_back(yaml_file, tmp_path):
+    import yaml
+
+    _, _, values = read("--rate", "0.25", "--weights", "1", "2", "--verbose")
+    again = tmp_path / "again.yaml"
+    again.write_text(yaml.safe_dump(values))
+    assert read("--config", str(again))[2] == values
+
+
+def test_a_switch_does_not_swallow_the_next_argument():
+    toy, _, values = read("--verbose", "a problem", positional="problems")
+    assert toy.verbose and values["problems"] == ["a problem"]
+    assert not read("--verbose", "false")[0].verbose
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ratte: 1\n", r"toy.yaml: unknown key 'ratte'. Did you mean 'rate'\?"),
+        ("count: 1\ncount: 2\n", "found duplicate key count"),
+        ("count: many\n", "toy.yaml: key 'count': takes a whole number, not 'many'"),
+        ("count: 1.5\n", "takes a whole number, not 1.5"),
+        ("count: [1, 2]\n", "takes one value, not a list"),
+        ("count: null\n", "'count': must have a value"),
+        ("mode: quick\n", "takes one of slow, fast, not 'quick'"),
+        ("weights: [1, x]\n", "takes a number, not 'x'"),
+        ("- 1\n", "must hold a mapping"),
+        ("a: [\n", "cannot be read as YAML"),
+        ("config: x.yaml\n", "unknown key 'config'"),
+    ],
+)
+def test_mistakes_in_the_file_are_named(yaml_file, text, message):
+    with pytest.raises(UsageError, match=message):
+        read("--config", yaml_file(text))
+
+
+def test_a_missing_file_is_named():
+    with pytest.raises(UsageError, match="There is no file nowhere.yaml"):
+        read("--config", "nowhere.yaml")
+
+
+def test_unknown_flags_are_named():
+    with pytest.raises(UsageError, match=r"unknown argument '--cuont'. Did you mean '--count'\?"):
+        read("--cuont", "1")
+
+
+def test_what_a_dataclass_refuses_is_told():
+    with pytest.raises(UsageError, match="toy: `count` must not be negative, not -1"):
+        read("--count=-1")

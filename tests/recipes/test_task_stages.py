@@ -1,0 +1,44 @@
+"""Stages of another task than math word problems."""
+
+import shutil
+
+import pytest
+
+from hf_mwp.recipes.stage import Stage, StageResult
+from hf_mwp.recipes.stage_inputs import check_stage, fingerprint
+from hf_mwp.usage_error import UsageError
+
+
+@pytest.fixture
+def glue(tmp_path):
+    folder = tmp_path / "glue" / "RTE"
+    folder.mkdir(parents=True)
+    (folder / "train.tsv").write_text("rows")
+    return folder.parent
+
+
+def test_it_depends_on_what_is_in_the_folder_and_not_on_its_place(glue, tmp_path):
+    def digest(folder=glue, task="rte", **options):
+        return fingerprint("train", {"task": task, "data_dir": str(folder), "encoder": "bert", **options}, {})
+
+    before = digest()
+    shutil.copytree(glue, tmp_path / "copy")
+    assert digest(tmp_path / "copy") == before and digest(task="wnli") != before
+    (glue / "RTE" / "train.tsv").write_text("other rows")
+    assert digest() != before
+
+
+def test_its_teacher_is_no_solver_and_its_data_no_problems(encoder):
+    options = {"task": "rte", "data_dir": "nowhere", "teacher": str(encoder), "student_layers": "1"}
+    check_stage("student", "distill", options, [])
+    options |= {"task": None, "data_dir": None}
+    with pytest.raises(UsageError, match="stage student: key 'teacher': .* but a solver"):
+        check_stage("student", "distill", options, [])
+
+
+def test_its_headline_is_its_first_figure(tmp_path):
+    report = {"matthews": 0.321, "accuracy": 0.7, "num_examples": 9}
+    metrics = {"test": {"reports": {"all problems": report}}}
+    assert (
+        StageResult(Stage("a", "train", {}, folder=tmp_path), 1.0, False, metrics).headline == "test 32.1 % (matthews)"
+    )

@@ -1,0 +1,121 @@
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from hf_mwp.cli.main import main
+from hf_mwp.store.runs.run_folder import RunFolder, check_output_folder, describe_contents
+from hf_mwp.usage_error import UsageError
+
+
+def test_two_runs_do_not_write_to_one_folder(tmp_path):
+    with (
+        RunFolder(tmp_path),
+        pytest.raises(UsageError, match=rf"Another run writes.*process {os.getpid()} on"),
+    ):
+        RunFolder(tmp_path, "train", {})
+    assert not list(tmp_path.iterdir())
+    RunFolder(tmp_path, "train", {}).close()
+
+
+def test_of_several_processes_the_first_one_holds_it(tmp_path, monkeypatch):
+    with RunFolder(tmp_path):
+        monkeypatch.setenv("RANK", "1")
+        with RunFolder(tmp_path):
+            pass
+
+
+def test_a_new_folder_to_which_nothing_was_written_is_gone(tmp_path):
+    with RunFolder(tmp_path / "new"):
+        assert (tmp_path / "new").is_dir()
+    assert not (tmp_path / "new").exists()
+    with RunFolder(tmp_path):
+        pass
+    assert tmp_path.is_dir()
+    with RunFolder(tmp_path / "new") as folder:
+        (folder.path / "file").touch()
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(
+    "name", ["config.json", "model.safetensors", "model-00001-of-00002.safetensors", "pytorch_model.bin"]
+)
+def test_a_model_is_not_written_over(tmp_path, name):
+    (tmp_path / "run_config.yaml").touch()
+    with RunFolder(tmp_path) as folder:
+        folder.check_unused(overwrite=False)
+        (tmp_path / name).touch()
+        with pytest.raises(UsageError, match=f"finished work of an earlier run \\({name}\\).*--overwrite"):
+            folder.check_unused(overwrite=False)
+        folder.check_unused(overwrite=True)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+        RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 576 vs 534"),
+    ],
+)
+def test_a_full_disk_is_named(tmp_path, error):
+    with pytest.raises(UsageError, match=rf"^The disk is full: [\d,]+ bytes are free at {tmp_path}\. Make room"):
+        with RunFolder(tmp_path):
+            raise error
+    with pytest.raises(ZeroDivisionError), RunFolder(tmp_path):
+        raise ZeroDivisionError
+
+
+def test_the_record_of_another_command_stays(tmp_path):
+    RunFolder(tmp_path, "train", {"seed": 1}).finish({})
+    before = (tmp_path / "run.json").read_text()
+    with pytest.raises(UsageError, match="record of `hf-mwp train`, which `hf-mwp evaluate` would replace"):
+        with RunFolder(tmp_path, "evaluate", {}, begin=False) as folder:
+            folder.check_record()
+    assert (tmp_path / "run.json").read_text() == before
+    with RunFolder(tmp_path, "train", {}, begin=False) as folder:
+        folder.check_record()
+
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+@pytest.mark.parametrize("path", ["file", "file/deeper/still"])
+def test_a_file_is_no_folder(path, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=f"^{tmp_path}/file is a file; choose another output folder.$"):
+        check_output_folder(tmp_path / path)
+
+
+def test_folders_that_are_there_or_can_be_made(tmp_path):
+    check_output_folder(tmp_path)
+    check_output_folder(tmp_path / "new" / "deeper")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        "train --encoder=a --dataset=nowhere",
+        "distill --teacher=a --dataset=nowhere",
+        "pretrain --encoder=a --corpus=nowhere",
+        "mix --pretrained=/no/where --distilled=/no/where",
+        "evaluate --model=/no/where --dataset=nowhere",
+        "label --model=/no/where --problems=nowhere",
+        "card --model=/no/where",
+        "quickstart --encoder=/no/where --data_dir=/no/where",
+        "reproduce compact-table1 --budget=quick",
+        f"distill --config {EXAMPLES}/compact_math23k.yaml --budget=quick",
+    ],
+)
+def test_each_command_looks_before_it_works(argv, tmp_path, capsys):
+    path = tmp_path / "file"
+    path.write_text("mine")
+    assert main([*argv.split(), f"--output_dir={path}"]) == 1
+    assert f"{path} is a file; choose another output folder." in capsys.readouterr().err
+    assert path.read_text() == "mine"
+
+
+def test_only_what_is_there_is_told(tmp_path):
+    for name in ("run.json", "run.log", "other.txt"):
+        (tmp_path / name).touch()
+    assert describe_contents(tmp_path, "model", "processor") == f"{tmp_path} has model, processor, run.json, run.log"

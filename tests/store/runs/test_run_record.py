@@ -1,0 +1,98 @@
+import io
+import json
+import logging
+import subprocess
+from enum import Enum
+
+import pytest
+import yaml
+from rich.console import Console
+from transformers import TrainerState
+
+from hf_mwp.cli.terminal.console import accuracy_table, make_console, percent
+from hf_mwp.cli.terminal.progress import RichProgressCallback
+from hf_mwp.store.runs.environment import git_revision
+from hf_mwp.store.runs.run_folder import RunFolder
+from hf_mwp.tasks.pictures import draw_learning_curve
+from hf_mwp.usage_error import UsageError
+
+
+class Kind(Enum):
+    ONE = "one"
+
+
+def test_values_are_written_as_yaml(tmp_path):
+    values = {"seed": 3, "kind": Kind.ONE, "list": (1, 2.5), "mapping": {"a": None}, "path": tmp_path, "数": "一"}
+    folder = RunFolder(tmp_path / "run", "train", values)
+    logging.getLogger("hf_mwp.cli").info("a line")
+    folder.finish({"accuracy": 0.5})
+    written = yaml.safe_load((tmp_path / "run" / "run_config.yaml").read_text(encoding="utf-8"))
+    assert written == values | {"kind": "one", "list": [1, 2.5], "path": str(tmp_path)}
+    assert json.loads((tmp_path / "run" / "metrics.json").read_text()) == {"accuracy": 0.5}
+    assert "a line" in (tmp_path / "run" / "run.log").read_text()
+    run = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert run["command"] == "hf-mwp train" and "transformers" in run["libraries"]
+
+
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="is a file"):
+        RunFolder(tmp_path / "file", "train", {})
+
+
+def test_only_the_first_process_writes(tmp_path, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    RunFolder(tmp_path / "run", "train", {}).finish({})
+    assert not (tmp_path / "run").exists()
+    assert make_console().quiet
+
+
+def test_git_revision(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert git_revision() is None
+    for command in (["init", "-q"], ["add", "."], ["commit", "-q", "--allow-empty", "-m", "one"]):
+        identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", *identity, *command], check=True)
+    assert len(git_revision()) == 40
+    (tmp_path / "file").write_text("1")
+    subprocess.run(["git", "add", "file"], check=True)
+    assert git_revision().endswith("-dirty")
+
+
+def test_curve(tmp_path):
+    history = [{"epoch": 0.5, "loss": 2.0}, {"epoch": 1.0, "eval_answer_accuracy": 0.5}, {"train_runtime": 1}]
+    assert draw_learning_curve({"a": history, "b": history}, tmp_path / "curve.png", title="both")
+    assert (tmp_path / "curve.png").stat().st_size > 1000
+    assert not draw_learning_curve({"a": []}, tmp_path / "none.png")
+    assert not (tmp_path / "none.png").exists()
+
+
+def test_accuracy_table():
+    reports = {
+        "all": {"num_problems": 4, "answer_accuracy": 0.5, "num_problems_low": 3, "answer_accuracy_low": 2 / 3},
+        "some": {
+            "num_problems": 1704,
+            "answer_accuracy": 0.125,
+            "num_equations": 619,
+            "equation_accuracy": 104 / 619,
+            "num_unjudged": 36,
+        },
+        "none": {"num_problems": 0, "num_equations": 0},
+    }
+    console = Console(width=100, record=True, file=io.StringIO())
+    console.print(accuracy_table("A title", reports))
+    text = console.export_text()
+    for part in ("A title", "50.0", "66.7 of 3", "1704 (36 left out)", "16.8 of 619"):
+        assert part in text
+    assert "high" not in text
+    assert percent(None) == "-"
+
+
+def test_the_line_of_an_evaluation_names_the_count_of_its_equations():
+    console = Console(width=200, record=True, file=io.StringIO())
+    metrics = {"eval_answer_accuracy": 0.125, "eval_equation_accuracy": 104 / 619, "eval_num_problems": 1704}
+    progress = RichProgressCallback(console, "a model")
+    for count in (619, 1704):
+        progress.on_evaluate(None, TrainerState(epoch=1.0), None, metrics | {"eval_num_equations": count})
+    first, second = console.export_text().splitlines()
+    assert "equations 16.8 % of 619" in first and " of " not in second and "equations 16.8 %" in second
