@@ -27,9 +27,9 @@ def test_means_need_no_equal_numbers_of_heads():
     assert AttentionMSELoss("mean")(STUDENT[:, :1], TEACHER).item() == pytest.approx(
         ((1 - 0.25) ** 2 + (0 - 0.75) ** 2 + (0.5 - 0.75) ** 2 + (0.5 - 0.25) ** 2) / 4
     )
-    with pytest.raises(ValueError, match='1 heads, the teacher\'s 2: .*"attention_mean"'):
+    with pytest.raises(ValueError, match='1 heads.* 2.*"attention_mean"'):
         AttentionMSELoss()(STUDENT[:, :1], TEACHER)
-    with pytest.raises(ValueError, match="only their means"):
+    with pytest.raises(ValueError, match='1 heads.* 2.*"attention_mean"'):
         AttentionMSELoss("sum")(STUDENT[:, :1], TEACHER)
 
 
@@ -83,12 +83,12 @@ def test_gradient_goes_to_the_student_alone_in_fp32():
 
 
 def test_wrong_use_is_named():
-    with pytest.raises(ValueError, match="does that layer have heads"):
+    with pytest.raises(ValueError, match=r"\(1, 0, 2, 2\)"):
         AttentionMSELoss()(torch.zeros(1, 0, 2, 2), TEACHER)
-    with pytest.raises(ValueError, match="same tokens"):
+    with pytest.raises(ValueError, match=r"\(1, 2, 3, 3\).*\(1, 2, 2, 2\)"):
         AttentionMSELoss()(torch.zeros(1, 2, 3, 3), TEACHER)
-    with pytest.raises(ValueError, match="mask"):
+    with pytest.raises(ValueError, match=r"mask.*\(1, 3\).*\(1, 2\)"):
         AttentionMSELoss()(STUDENT, TEACHER, torch.ones(1, 3))
-    with pytest.raises(ValueError, match='"each", "sum" or "mean"'):
+    with pytest.raises(ValueError, match='`heads`.*"each", "sum" or "mean".*\'all\''):
         AttentionMSELoss("all")
     assert "TextBrewer" in AttentionMSELoss().citation

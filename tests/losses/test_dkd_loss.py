@@ -71,11 +71,11 @@ def test_limits():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="same positions"):
+    with pytest.raises(ValueError, match=r"\(1, 3\).*\(1, 2\)"):
         DKDLoss()(STUDENT, TEACHER[:, :2], torch.tensor([0]))
-    with pytest.raises(ValueError, match="targets have the shape"):
+    with pytest.raises(ValueError, match=r"targets.*\(2,\).*\(1, 3\)"):
         DKDLoss()(STUDENT, TEACHER, torch.tensor([0, 1]))
     for fields in ({"temperature": 0.0}, {"alpha": -1.0}, {"reduction": "sum"}):
-        with pytest.raises(ValueError, match="must"):
+        with pytest.raises(ValueError, match=f"`{next(iter(fields))}`"):
             DKDLoss(**fields)
     assert "zhao2022decoupled" in DKDLoss().citation

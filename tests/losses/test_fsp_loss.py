@@ -75,11 +75,11 @@ def test_wrong_use_is_named():
     states = [torch.zeros(1, 2, 3)] * 2
     with pytest.raises(ValueError, match="projection"):
         FSPLoss()(states, [torch.zeros(1, 2, 4)] * 2)
-    with pytest.raises(ValueError, match="two layers are needed, got 1"):
+    with pytest.raises(ValueError, match="two layers.* 1"):
         FSPLoss()(states[:1], states)
-    with pytest.raises(ValueError, match="shapes"):
+    with pytest.raises(ValueError, match=r"\(1, 2\).*\(1, 4\)"):
         FSPLoss()([torch.zeros(1, 2, 3), torch.zeros(1, 4, 3)], states)
-    with pytest.raises(ValueError, match="same tokens"):
+    with pytest.raises(ValueError, match=r"\(1, 2\).*\(1, 3\)"):
         FSPLoss()(states, [torch.zeros(1, 3, 3)] * 2)
     with pytest.raises(ValueError, match="mask"):
         FSPLoss()(states, states, torch.ones(1, 3))

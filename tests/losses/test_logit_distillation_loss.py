@@ -119,7 +119,7 @@ def test_wrong_use_is_named():
         LogitDistillationLoss(0.0)
     with pytest.raises(ValueError, match="reduction"):
         LogitDistillationLoss(reduction="sum")
-    with pytest.raises(ValueError, match="same classes|same positions"):
+    with pytest.raises(ValueError, match=r"\(2, 3\).*\(2, 4\)"):
         LogitDistillationLoss()(torch.zeros(2, 3), torch.zeros(2, 4))
     with pytest.raises(ValueError, match="mask"):
         LogitDistillationLoss()(torch.zeros(2, 3, 4), torch.zeros(2, 3, 4), torch.ones(2, 4))

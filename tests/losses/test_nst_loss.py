@@ -73,12 +73,12 @@ def test_half_precision_is_computed_in_fp32():
 
 
 def test_wrong_use_is_named():
-    with pytest.raises(ValueError, match="same tokens"):
+    with pytest.raises(ValueError, match=r"\(1, 2\).*\(1, 3\)"):
         NSTLoss()(torch.zeros(1, 2, 3), torch.zeros(1, 3, 3))
     with pytest.raises(ValueError, match="mask"):
         NSTLoss()(torch.zeros(1, 2, 3), torch.zeros(1, 2, 3), torch.ones(1, 3))
-    with pytest.raises(ValueError, match="two layers"):
+    with pytest.raises(ValueError, match="two layers.* 1"):
         NSTLoss()((torch.zeros(1, 2, 3),), torch.zeros(1, 2, 3))
-    with pytest.raises(ValueError, match="widths 3 and 4"):
+    with pytest.raises(ValueError, match=r"width.*\b3\b.*\b4\b"):
         NSTLoss()((torch.zeros(1, 2, 3), torch.zeros(1, 2, 4)), torch.zeros(1, 2, 3))
     assert "Huang" in NSTLoss().citation

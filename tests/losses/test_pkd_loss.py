@@ -30,12 +30,12 @@ def test_the_first_valid_token_counts_and_empty_texts_do_not():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="of 1 layers, the teacher's of 2"):
+    with pytest.raises(ValueError, match=r"\b1 layers.*\b2\b"):
         PKDLoss()([torch.zeros(1, 2, 3)], [torch.zeros(1, 2, 3)] * 2)
     with pytest.raises(ValueError, match="projection"):
         PKDLoss()([torch.zeros(1, 2, 3)], [torch.zeros(1, 2, 4)])
-    with pytest.raises(ValueError, match="same tokens"):
+    with pytest.raises(ValueError, match=r"\(1, 2\).*\(1, 3\)"):
         PKDLoss()([torch.zeros(1, 2, 3)], [torch.zeros(1, 3, 3)])
-    with pytest.raises(ValueError, match="mask has the shape"):
+    with pytest.raises(ValueError, match=r"mask.*\(1, 3\)"):
         PKDLoss()([torch.zeros(1, 2, 3)], [torch.zeros(1, 2, 3)], torch.ones(1, 3))
     assert "sun2019patient" in PKDLoss().citation

@@ -44,10 +44,10 @@ def test_padding():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="width 4 cannot be cut into 3"):
+    with pytest.raises(ValueError, match=r"\b4 .*\b3 relation heads"):
         RelationLoss(3)(torch.zeros(1, 2, 4), torch.zeros(1, 2, 6))
-    with pytest.raises(ValueError, match="same tokens"):
+    with pytest.raises(ValueError, match=r"\(1, 2\).*\(1, 3\)"):
         RelationLoss()(torch.zeros(1, 2, 4), torch.zeros(1, 3, 4))
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ValueError, match="`heads`.* 0"):
         RelationLoss(0)
     assert "wang2021minilmv2" in RelationLoss().citation
