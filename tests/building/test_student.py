@@ -59,15 +59,15 @@ def test_students_of_a_teacher():
     assert sum(parts.num_heads for parts in layer_parts(pruned)) == 3
     assert sum(parts.num_neurons for parts in layer_parts(pruned)) == 36
     for fields in ({"student_sparsity": 0.5}, {"student_start": "prune", "student_layers": 1}):
-        with pytest.raises(ValueError, match="is for a pruned student|does nothing with `student_start=prune`"):
+        with pytest.raises(ValueError, match="student_start.*prune"):
             StudentArguments(**fields)
     assert all(torch.equal(value, before[name]) for name, value in teacher.state_dict().items())
 
 
 def test_options_are_given_once():
-    with pytest.raises(TypeError, match="put dropout there"):
+    with pytest.raises(TypeError, match="`options`.*dropout"):
         hf_mwp.build_solver([], SolverArguments(encoder="encoder"), dropout=0.1)
-    with pytest.raises(TypeError, match="put student_layers there"):
+    with pytest.raises(TypeError, match="`options`.*student_layers"):
         hf_mwp.make_student(None, None, options=StudentArguments(), student_layers=1)
     with pytest.raises(TypeError, match="layer"):
         hf_mwp.build_solver([], encoder="encoder", layer=1)

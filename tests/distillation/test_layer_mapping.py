@@ -36,18 +36,18 @@ def test_mappings_rise_and_stay_within_the_teacher(student, times, name):
 @pytest.mark.parametrize(
     ("mapping", "student", "teacher", "message"),
     [
-        ("uniform", 4, 6, "4 does not divide 6"),
-        ("uniform", 6, 3, "at least as many layers"),
-        ("last", 6, 3, "at least as many layers"),
-        ("every", 3, 12, "Unknown layer mapping 'every'"),
-        ("1:a", 3, 12, "Unknown layer mapping"),
-        ([[1, 13]], 3, 12, "layer 13 of the teacher, which has layers 1 to 12"),
+        ("uniform", 4, 6, r"\b4 .*\b6\b"),
+        ("uniform", 6, 3, r'"uniform".*\b3 .*\b6\b'),
+        ("last", 6, 3, r'"last".*\b3 .*\b6\b'),
+        ("every", 3, 12, "'every'.*'uniform', 'first', 'last'"),
+        ("1:a", 3, 12, "'1:a'"),
+        ([[1, 13]], 3, 12, r"layer 13 of the teacher.* 1 to 12"),
         ([[4, 12]], 3, 12, "layer 4 of the student"),
         ([[-1, 12]], 3, 12, "layer -1 of the student"),
         ([[1, 4], [1, 8]], 3, 12, "layer 1 of the student twice"),
-        ([[1, 4, 5]], 3, 12, "pairs"),
-        ([], 3, 12, "empty"),
-        ("uniform", 0, 12, "without layers"),
+        ([[1, 4, 5]], 3, 12, r"pairs.*\[1, 4, 5\]"),
+        ([], 3, 12, "empty.*`hidden_loss=None`"),
+        ("uniform", 0, 12, r"\b0 .*\b12\b"),
     ],
 )
 def test_wrong_mappings_are_named(mapping, student, teacher, message):

@@ -116,9 +116,9 @@ def test_objectives_stand_side_by_side(tmp_path):
     total += 0.5 * entry["loss_more_2"] + 2.0 * entry["loss_patient"]
     assert entry["loss"] == pytest.approx(total, rel=1e-5)
     assert set(trainer.projections.layers) == {"hidden_1", "hidden_2", "more_2", "patient_1", "patient_2"}
-    with pytest.raises(ValueError, match="names .*'hidden_2'.* its own"):
+    with pytest.raises(ValueError, match="'hidden_2'.*`name="):
         train([HiddenStates(), HiddenStates(layer_mapping="2:3")], tmp_path)
-    with pytest.raises(ValueError, match="Nothing to learn from"):
+    with pytest.raises(ValueError, match="weights.* 0"):
         train([], tmp_path)
 
 
@@ -159,7 +159,7 @@ def test_patient_states_are_those_of_all_mapped_layers():
     ours, theirs = planned(objective, student, teacher, inputs)
     expected = PKDLoss()(ours.states[1:], theirs.states[2:4], inputs["attention_mask"])
     assert torch.equal(objective.losses(ours, theirs, inputs)["patient"], expected)
-    with pytest.raises(ValueError, match="`hidden_weights` has 2 entries, .* 1 parts"):
+    with pytest.raises(ValueError, match=r"`hidden_weights`.* 2 .* 1 .*\['patient'\]"):
         planned(PatientStates(layer_weights=[1.0, 1.0]), student, teacher, inputs)
 
 
@@ -179,16 +179,16 @@ def test_relations_are_read_where_attention_is_made():
     torch.testing.assert_close(objective.losses(ours, theirs, inputs)["relations_2"], expected)
     for layer in (*attention_inputs(student), *attention_inputs(teacher)):
         assert not any(module._forward_hooks for module in layer.values())
-    with pytest.raises(ValueError, match="value_2 has no gradient: its layer is frozen"):
+    with pytest.raises(ValueError, match="value_2 .*frozen"):
         frozen = read_features(student.requires_grad_(False), inputs, objective.options, objective.student_reads)
         objective.losses(frozen, theirs, inputs)
     # By default, as many heads as both widths (16 and 24) and 12 have in common.
     objective = AttentionRelations()
     planned(objective, student, teacher, inputs)
     assert objective.loss.heads == 4
-    with pytest.raises(ValueError, match="cannot be cut into 5"):
+    with pytest.raises(ValueError, match=r"\b16 .*\b5 relation heads"):
         planned(AttentionRelations(5), student, teacher, inputs)
-    with pytest.raises(ValueError, match="no queries"):
+    with pytest.raises(ValueError, match=r"\[0, 0\].*queries"):
         planned(AttentionRelations(layer_mapping=[(0, 0)]), student, teacher, inputs)
 
 
@@ -211,7 +211,7 @@ def test_where_queries_keys_and_values_are_made(make):
 
 def test_models_that_make_them_in_one_are_refused():
     inputs = {"input_ids": torch.tensor([[5, 6, 7]])}
-    with pytest.raises(ValueError, match="`GPT2LMHeadModel`, has 2 layers, but .* found in 0"):
+    with pytest.raises(ValueError, match="`GPT2LMHeadModel`.* 2 layers.* 0"):
         planned(AttentionRelations(), gpt2(16, 0), gpt2(16, 1), inputs)
 
 
@@ -227,7 +227,7 @@ def test_context_relations_need_equal_widths_within_a_model():
     student, teacher = tiny_classifier(), tiny_classifier(1)
     inputs, objective = pad(tiny_classifier_rows(4)), ContextRelations()
     ours, theirs = (Features(m(**inputs, **objective.options), model=m) for m in (student, teacher))
-    with pytest.raises(ValueError, match="The teacher's states differ in width"):
+    with pytest.raises(ValueError, match="teacher's.*15.*14.*`use_bottlenecks=False`"):
         objective.plan(ours, Narrow(theirs.output, model=teacher), inputs)
 
 
@@ -254,7 +254,7 @@ def test_equal_numbers_of_a_problem_are_one_right_class():
     assert torch.equal(targets[1:], objective._targets(ours["logits"], batch)[1:])
     loss = objective.losses(ours, theirs, batch)["soft"]
     assert loss.isfinite() and loss > 0
-    with pytest.raises(ValueError, match="needs one right class"):
+    with pytest.raises(ValueError, match='labels.*`prediction_loss="kd"`'):
         objective.losses(ours, theirs, {name: value for name, value in batch.items() if name != "labels"})
 
 
@@ -291,7 +291,7 @@ def test_several_right_classes_have_no_probabilities_to_follow(problem_type, lab
     student, teacher = (Features({"logits": torch.zeros(2, 3)}, model=tiny_classifier()) for _ in range(2))
     student.model.config.problem_type = problem_type
     for refused in (SoftLabels(), DecoupledLabels()):
-        with pytest.raises(ValueError, match="several classes can be right at once"):
+        with pytest.raises(ValueError, match='`prediction_loss="mse"`.*`soft_label_weight=0`'):
             refused.plan(student, teacher, {"labels": labels})
     TeacherValues().plan(student, teacher, {"labels": labels})
 
@@ -304,5 +304,5 @@ def test_values_of_a_regression_are_compared_by_their_squared_distance():
     processor = tiny_processor()
     columns = [processor.encode([problem], with_labels=True) for problem in tiny_problems(2)]
     batch = MwpCollator(processor)([{name: values[0] for name, values in each.items()} for each in columns])
-    with pytest.raises(ValueError, match="a solver's forbidden symbols"):
+    with pytest.raises(ValueError, match='solver.*`prediction_loss="kd"`'):
         planned(TeacherValues(), tiny_solver(processor), tiny_solver(processor, seed=1), batch)

@@ -103,7 +103,7 @@ def test_a_tied_weight_may_have_been_left_out():
     for name, value in mixed.state_dict().items():
         torch.testing.assert_close(value, expected.state_dict()[name])
     untied = {name: value.clone() for name, value in second.state_dict().items()}
-    with pytest.raises(ValueError, match="cls.predictions.decoder.weight is only in the distilled weights"):
+    with pytest.raises(ValueError, match="cls.predictions.decoder.weight .*distilled"):
         mix_parameters(saved, untied)
 
 
@@ -124,13 +124,13 @@ def test_what_differs_is_listed(processor):
     grown = tiny_solver(processor)
     with pytest.raises(ValueError, match=r"word_embeddings.weight is \(\d+, 16\) .*(?s:.*)resize_embeddings"):
         mix_parameters(plain.encoder, grown)
-    with pytest.raises(ValueError, match="encoder.layer.2.*only in the distilled"):
+    with pytest.raises(ValueError, match="encoder.layer.2.*distilled"):
         mix_parameters(tiny_solver(processor).encoder, tiny_solver(processor, layers=3))
-    with pytest.raises(ValueError, match="and 35 more"):
+    with pytest.raises(ValueError, match=r"\b35 more"):
         mix_parameters({}, {str(number): torch.ones(1) for number in range(47)})
-    with pytest.raises(ValueError, match="no weights"):
+    with pytest.raises(ValueError, match="weights"):
         mix_parameters({}, {})
-    with pytest.raises(ValueError, match="`theta` must be from 0 to 1, got 1.2"):
+    with pytest.raises(ValueError, match=r"`theta`.* 1\.2"):
         mix_parameters({}, {}, theta=1.2)
 
 
@@ -155,5 +155,5 @@ def test_an_average_is_the_mean_of_each_parameter():
     assert mean["count"] == 1  # integers stay those of the first
     assert torch.equal(states[0]["a"], torch.tensor([1.0, 8.0])), "the first is not changed"
     assert torch.equal(average_parameters(states[:1])["a"], states[0]["a"])
-    with pytest.raises(ValueError, match="no models"):
+    with pytest.raises(ValueError, match="models"):
         average_parameters([])

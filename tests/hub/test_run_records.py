@@ -75,11 +75,11 @@ def test_how_a_run_was_started_is_not_how_the_model_was_made(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("run_config.yaml", "a: [", "run_config.yaml cannot be read as YAML"),
-        ("stage.yaml", "- a", "stage.yaml must hold a mapping, not"),
-        ("stage.yaml", "", "stage.yaml must hold a mapping, not"),
-        ("run.json", "{", "run.json cannot be read as JSON"),
-        ("stage.json", "[1]", "stage.json must hold a mapping"),
+        ("run_config.yaml", "a: [", "run_config.yaml.*YAML"),
+        ("stage.yaml", "- a", r"stage.yaml.*\['a'\]"),
+        ("stage.yaml", "", "stage.yaml.*None"),
+        ("run.json", "{", "run.json.*JSON"),
+        ("stage.json", "[1]", r"stage.json.*\[1\]"),
     ],
 )
 def test_a_damaged_record_is_named(tmp_path, name, content, message):

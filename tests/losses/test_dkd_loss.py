@@ -63,19 +63,14 @@ def test_limits():
     loss = DKDLoss()(student, student.detach(), torch.tensor([0]))
     loss.backward()
     assert loss.item() == 0.0 and student.grad.isfinite().all()
-    assert DKDLoss()(STUDENT, TEACHER, torch.tensor([0]), torch.tensor([False])).item() == 0.0
-    assert DKDLoss()(STUDENT, STUDENT, torch.tensor([1])).item() == pytest.approx(0.0, abs=1e-6)
     sure = torch.tensor([[200.0, 0.0, 0.0]], requires_grad=True)
     DKDLoss(1.0)(sure, TEACHER, torch.tensor([0])).backward()
     assert sure.grad.isfinite().all()
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="same positions"):
-        DKDLoss()(STUDENT, TEACHER[:, :2], torch.tensor([0]))
-    with pytest.raises(ValueError, match="targets have the shape"):
+    with pytest.raises(ValueError, match=r"targets.*\(2,\).*\(1, 3\)"):
         DKDLoss()(STUDENT, TEACHER, torch.tensor([0, 1]))
     for fields in ({"temperature": 0.0}, {"alpha": -1.0}, {"reduction": "sum"}):
-        with pytest.raises(ValueError, match="must"):
+        with pytest.raises(ValueError, match=f"`{next(iter(fields))}`"):
             DKDLoss(**fields)
-    assert "zhao2022decoupled" in DKDLoss().citation

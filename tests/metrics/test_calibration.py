@@ -93,11 +93,11 @@ def test_as_the_obvious_ones(answers, num_bins):
 @pytest.mark.parametrize(
     ("probabilities", "correct", "num_bins", "message"),
     [
-        ([], [], 15, "needs a probability"),
-        ([0.5], [True, False], 15, "2 answers have 1 probabilities"),
-        ([1.5], [True], 15, "one is 1.5"),
-        ([0.1, math.nan], [True, True], 15, "one is nan"),
-        ([0.5], [True], 0, "`num_bins` must be at least 1, not 0"),
+        ([], [], 15, "probabilit"),
+        ([0.5], [True, False], 15, "2 .* 1 probabilit"),
+        ([1.5], [True], 15, r"\b1\.5\b"),
+        ([0.1, math.nan], [True, True], 15, r"\bnan\b"),
+        ([0.5], [True], 0, "`num_bins`.* 0"),
     ],
 )
 def test_wrong_use_is_named(probabilities, correct, num_bins, message):

@@ -40,17 +40,17 @@ def test_equation_accuracy():
 
 
 def test_references_must_be_usable():
-    with pytest.raises(ValueError, match="row 1: no number in the annotated answer 'many'"):
+    with pytest.raises(ValueError, match="row 1: .*'many'"):
         AnswerAccuracy(keep_in_memory=True).compute(predictions=["1", "2"], references=["1", "many"])
-    with pytest.raises(ValueError, match="row 0: the equation '1/0' has no value"):
+    with pytest.raises(ValueError, match="row 0: .*'1/0'"):
         AnswerAccuracy(keep_in_memory=True).compute(predictions=["1"], references=["1/0"], rule="peers")
-    with pytest.raises(ValueError, match="row 0: '' does not parse"):
+    with pytest.raises(ValueError, match="row 0: ''"):
         EquationAccuracy(keep_in_memory=True).compute(predictions=["1"], references=[""])
-    with pytest.raises(ValueError, match="`levels` has 1 entries for 2"):
+    with pytest.raises(ValueError, match="`levels`.* 1 .* 2"):
         AnswerAccuracy(keep_in_memory=True).compute(predictions=["1", "2"], references=["1", "2"], levels=["low"])
 
 
 @pytest.mark.parametrize("metric", [AnswerAccuracy, EquationAccuracy])
 def test_nothing_to_score_is_an_error(metric):
-    with pytest.raises(ValueError, match="nothing to score"):
+    with pytest.raises(ValueError, match="`predictions`"):
         metric(keep_in_memory=True).compute(predictions=[], references=[])

@@ -25,9 +25,9 @@ def test_limits():
     assert matthews_correlation([0, 1, 2], [0, 1, 2]) == pytest.approx(1)
     assert share_right([1], [1]) == f1_of_positive([1], [1]) == 1
     for figure in (share_right, f1_of_positive, matthews_correlation, spearman_correlation):
-        with pytest.raises(ValueError, match="equally many: got 1 and 2"):
+        with pytest.raises(ValueError, match="labels.* 1 .* 2"):
             figure([1], [1, 0])
-        with pytest.raises(ValueError, match="got 0 and 0"):
+        with pytest.raises(ValueError, match="labels.* 0 .* 0"):
             figure([], [])
 
 

@@ -113,11 +113,11 @@ def test_a_value_matches_itself(value):
 
 
 def test_wrong_use_is_named():
-    with pytest.raises(ValueError, match="'exact' is unknown"):
+    with pytest.raises(ValueError, match="'exact'"):
         answers_match(1, 1, rule="exact")
-    with pytest.raises(ValueError, match="finite number"):
+    with pytest.raises(ValueError, match="nan"):
         answers_match(1, math.nan)
-    with pytest.raises(ValueError, match="finite number, not '2小时30分'"):
+    with pytest.raises(ValueError, match="'2小时30分'"):
         answers_match(2, "2小时30分")
 
 

@@ -1,4 +1,5 @@
 import copy
+import re
 
 import pytest
 import torch
@@ -122,19 +123,19 @@ def test_from_encoder_takes_the_layers_asked_for(layers, indices):
 
 @pytest.mark.parametrize("layers", [0, 4, -1, [], [3], [-1], ["0"]])
 def test_from_encoder_refuses_layers_that_do_not_exist(layers):
-    with pytest.raises(ValueError, match="3 layers"):
+    with pytest.raises(ValueError, match=rf"{re.escape(f'layers={layers}')}.* 3 layers"):
         MwpStudentModel.from_encoder(tiny_source(BertConfig, BertModel), layers=layers)
 
 
 def test_from_encoder_refuses_other_models_and_sizes():
     gpt2 = GPT2Model(GPT2Config(vocab_size=VOCAB, n_embd=8, n_layer=1, n_head=1))
-    with pytest.raises(ValueError, match="Cannot make a student from GPT2Model: give an encoder"):
+    with pytest.raises(ValueError, match="GPT2Model.*bert, roberta"):
         MwpStudentModel.from_encoder(gpt2)
-    with pytest.raises(ValueError, match="Cannot make a student from Linear"):
+    with pytest.raises(ValueError, match="Linear.*bert, roberta"):
         MwpStudentModel.from_encoder(torch.nn.Linear(2, 2))
-    with pytest.raises(ValueError, match="Cannot make a student from BertModel"):
+    with pytest.raises(ValueError, match="BertModel.*bert, roberta"):
         MwpStudentModel.from_encoder(tiny_source(BertConfig, BertModel, is_decoder=True))
-    with pytest.raises(ValueError, match="hidden_size: sizes come with the weights"):
+    with pytest.raises(ValueError, match="hidden_size"):
         MwpStudentModel.from_encoder(tiny_source(BertConfig, BertModel), hidden_size=12)
 
 
@@ -229,7 +230,7 @@ def test_from_encoder_leaves_heads_of_another_shape_new():
 
 
 def test_an_electra_with_narrow_embeddings_is_refused():
-    with pytest.raises(ValueError, match="embeds tokens in 8 dimensions and projects them to 24"):
+    with pytest.raises(ValueError, match=r"\b8 .*\b24\b"):
         MwpStudentModel.from_encoder(tiny_source(ElectraConfig, ElectraModel, embedding_size=8))
 
 

@@ -114,7 +114,7 @@ def test_a_pruned_encoder():
 
 
 def test_an_encoder_that_is_not_known_has_its_own_names():
-    with pytest.raises(UsageError, match="'modernbert' has no targets of LoRA that are known; .* are Wqkv, Wo, Wi"):
+    with pytest.raises(UsageError, match="'modernbert'.* Wqkv, Wo, Wi"):
         add_lora(tiny_modern(), rank=2)
     model = add_lora(tiny_modern(), rank=2, targets=["Wqkv"])
     assert sum(".lora_A." in name for name, _ in model.named_parameters()) == 2
@@ -123,10 +123,10 @@ def test_an_encoder_that_is_not_known_has_its_own_names():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"rank": 0}, "rank of LoRA must be at least 1, not 0"),
-        ({"rank": 1, "alpha": 0}, "alpha more than 0"),
-        ({"rank": 1, "dropout": 1.0}, "dropout is at least 0 and below 1"),
-        ({"rank": 1, "targets": ["query", "valeu"]}, "no 'valeu'; .* are query, key, value, attention_output, interm"),
+        ({"rank": 0}, "rank.* 0"),
+        ({"rank": 1, "alpha": 0}, r"alpha.*\b0"),
+        ({"rank": 1, "dropout": 1.0}, r"dropout.* 1\.0"),
+        ({"rank": 1, "targets": ["query", "valeu"]}, "'valeu'.* query, key, value, attention_output, interm"),
     ],
 )
 def test_wrong_use_is_named(fields, message):
@@ -140,7 +140,7 @@ def test_adapters_that_are_there_already():
         add_lora(tiny_classifier(), rank=1),
         peft.get_peft_model(tiny_encoder("bert"), peft.LoraConfig(target_modules=["query"])).base_model.model,
     ):
-        with pytest.raises(UsageError, match="has adapters already: merge them first"):
+        with pytest.raises(UsageError, match="adapters.*`hf_mwp.merge_lora`"):
             add_lora(model, rank=1)
 
 
@@ -148,8 +148,8 @@ def test_adapters_of_another_model_are_refused(tmp_path):
     save_adapters(add_lora(tiny_classifier(), rank=2), tmp_path)
     load_adapters(add_lora(tiny_classifier(), rank=2), tmp_path)
     for model, told in (
-        (add_lora(tiny_classifier(), rank=1), "4 adapters of rank 2 and the model 4 adapters of rank 1"),
-        (tiny_classifier(), "4 adapters of rank 2 and the model no adapters"),
+        (add_lora(tiny_classifier(), rank=1), "4 adapters.* rank 2 .* 4 adapters.* rank 1"),
+        (tiny_classifier(), "4 adapters.* rank 2 .*no adapters"),
     ):
         with pytest.raises(UsageError, match=told):
             load_adapters(model, tmp_path)

@@ -1,5 +1,7 @@
 """Masked words for encoders without a head for them, here a small Gemma that reads both sides."""
 
+import re
+
 import pytest
 import torch
 from transformers import AutoModel, Gemma3TextModel
@@ -84,13 +86,13 @@ def test_pretraining_adapts_another_type_of_encoder_and_a_solver_is_built_on_it(
     [
         (
             (),
-            "of type 'gemma3_text', can learn masked words, not tagging: leave that away with --pos_loss_weight 0",
+            "'gemma3_text'.* --pos_loss_weight 0",
         ),
-        (("--pos_loss_weight", "0", "--project_to", "{}"), "can learn masked words, not project_to: leave it away"),
+        (("--pos_loss_weight", "0", "--project_to", "{}"), "project_to"),
     ],
 )
 def test_other_tasks_are_refused_before_the_corpus_is_tagged(folder, monkeypatch, capsys, options, message):
     monkeypatch.chdir(folder)
     assert pretrain(folder, *options) != 0
-    assert message in " ".join(capsys.readouterr().err.split())
+    assert re.search(message, " ".join(capsys.readouterr().err.split()))
     assert not (folder / "tags").exists()

@@ -211,11 +211,11 @@ def test_mixed_precision_decodes_where_copies_are_not_promoted(monkeypatch):
 
 def test_a_target_is_needed_and_must_be_a_tree():
     decoder, states, mask, positions, _ = make_case(0, batch=1)
-    with pytest.raises(ValueError, match="needed to score"):
+    with pytest.raises(ValueError, match="`labels`.*`trees`"):
         decoder(states, mask, positions)
-    with pytest.raises(ValueError, match="operands are missing"):
+    with pytest.raises(ValueError, match=r"\[0, 5\].*operand"):
         decoder(states, mask, positions, labels=torch.tensor([[0, 5]]))
-    with pytest.raises(ValueError, match="complete before"):
+    with pytest.raises(ValueError, match=r"\[5, 5\].*complete"):
         decoder(states, mask, positions, labels=torch.tensor([[5, 5]]))
 
 
@@ -223,7 +223,7 @@ def test_a_target_is_needed_and_must_be_a_tree():
 def test_impossible_searches_are_refused(counts):
     decoder, states, mask, positions, _ = make_case(0, batch=1)
     beams, length, returned = counts
-    with pytest.raises(ValueError, match="at least 1|cannot be returned"):
+    with pytest.raises(ValueError, match=r"`num_beams`|\b3 sequences.*\b2 beams"):
         decoder.generate(states, mask, positions, beams, length, returned)
 
 
@@ -248,7 +248,7 @@ def test_further_constants_leave_the_known_ones_as_they_were():
     assert torch.equal(decoder.constant_embedding[: len(known)], known)
     assert decoder.constant_embedding.requires_grad
     assert not torch.equal(decoder.constant_embedding[-1], decoder.constant_embedding[-2])
-    with pytest.raises(ValueError, match="do not begin with those that the decoder has"):
+    with pytest.raises(ValueError, match=r"constants \['60'\].*\['1', '2', '60', '0\.5'\]"):
         decoder.set_constants(["60"])
 
 

@@ -207,14 +207,14 @@ def test_outputs_as_a_tuple():
 
 def test_wrong_inputs_raise_and_say_what_to_do():
     model = MwpStudentModel(tiny_config(position_offset=2, pad_token_id=1)).eval()
-    with pytest.raises(ValueError, match="either `input_ids` or `inputs_embeds`"):
+    with pytest.raises(ValueError, match="`input_ids`.*`inputs_embeds`"):
         model()
-    with pytest.raises(ValueError, match="either `input_ids` or `inputs_embeds`"):
+    with pytest.raises(ValueError, match="`input_ids`.*`inputs_embeds`"):
         model(torch.ones(1, 2, dtype=torch.long), inputs_embeds=torch.ones(1, 2, 24))
     assert model(torch.full((1, 30), 5)).last_hidden_state.shape == (1, 30, 24)
-    with pytest.raises(ValueError, match="31 tokens, the model has positions for 30: truncate"):
+    with pytest.raises(ValueError, match="31 tokens.* 30.*truncation=True"):
         model(torch.full((1, 31), 5))
-    with pytest.raises(ValueError, match="needs `num_pos_tags`"):
+    with pytest.raises(ValueError, match="`num_pos_tags`"):
         MwpStudentForPreTraining(tiny_config(num_pos_tags=0))
 
 

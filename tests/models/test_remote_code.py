@@ -172,7 +172,7 @@ def test_saving_code_keeps_the_config_and_can_be_repeated(tmp_path):
 def test_saving_code_needs_the_folder_of_a_student(tmp_path, content):
     if content is not None:
         (tmp_path / "config.json").write_text(content)
-    with pytest.raises(ValueError, match="no folder of a student.*save_pretrained"):
+    with pytest.raises(ValueError, match="mwp_student.*save_pretrained"):
         save_student_code(tmp_path)
     assert not list(tmp_path.glob("*.py"))
 

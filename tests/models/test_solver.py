@@ -103,7 +103,7 @@ def test_the_command_line_loads_and_measures_a_solver_of_any_class(processor, pr
 
     solver.encoder.save_pretrained(encoder)
     assert main(["evaluate", "--model", str(encoder), *options]) == 1
-    assert "holds a model of type 'mwp_student', but a solver" in capsys.readouterr().err
+    assert "'mwp_student'" in capsys.readouterr().err
 
 
 def test_a_student_is_cut_from_a_solver_with_another_decoder(processor):
@@ -116,7 +116,7 @@ def test_a_student_is_cut_from_a_solver_with_another_decoder(processor):
 def test_solvers_of_other_symbols_are_no_teachers(processor, tmp_path):
     other = tiny_processor()
     other.vocabulary = other.vocabulary.with_constants(["3.14"])
-    with pytest.raises(ValueError, match=r"constants are \['1'\], the teacher's \['1', '3.14'\]"):
+    with pytest.raises(ValueError, match=r"constants.*\['1'\].*\['1', '3.14'\]"):
         DistillationTrainer(
             flat_solver(processor),
             tiny_solver(other),

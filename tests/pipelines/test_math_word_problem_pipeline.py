@@ -1,4 +1,5 @@
 import math
+import re
 import shutil
 from fractions import Fraction
 
@@ -110,13 +111,13 @@ def test_beams_and_top_k(solver):
 def test_empty_text(solver, text):
     (result,) = solver(text)
     assert (result["answer"], result["equation"], result["score"]) == (None, None, 0.0)
-    assert result["error"] == "The text is empty."
+    assert "empty" in result["error"]
 
 
 def test_text_without_numbers(solver):
     (result,) = solver("一共有几个苹果？")
     assert result["answer"] is None
-    assert "No number was found" in result["error"]
+    assert "number" in result["error"]
 
 
 def test_a_batch_goes_on_past_what_cannot_be_solved(solver):
@@ -128,14 +129,14 @@ def test_a_batch_goes_on_past_what_cannot_be_solved(solver):
 def test_half_a_surrogate_pair_is_told_and_the_others_are_answered(solver):
     first, broken, last = solver([TEXT, "4个\ud800和2个", TEXT], batch_size=3)
     assert first == last and first["numbers"] == ["4", "2"]
-    assert broken["error"] == "The text is no valid Unicode: half a surrogate pair (U+D800) at position 2."
+    assert "U+D800" in broken["error"] and "position 2" in broken["error"]
 
 
 @pytest.mark.parametrize("number", ["1e999", "7" * 400])
 def test_a_number_that_is_too_large_is_told(solver, number):
     (result,) = solver(f"有{number}个苹果和2个梨")
     assert result["answer"] is None
-    assert f"cannot be read: {number[:20]}" in result["error"]
+    assert number[:20] in result["error"]
 
 
 def test_bare_fractions_and_signs_reach_the_answer(solver, monkeypatch):
@@ -148,7 +149,7 @@ def test_bare_fractions_and_signs_reach_the_answer(solver, monkeypatch):
 def test_a_text_of_another_language_comes_with_a_warning(solver):
     (result,) = solver("Q4 鑫 7 鑫鑫鑫 有 2 个")
     assert 0.2 < result["unknown_share"] < 1
-    assert "of the text's tokens are not in the solver's vocabulary" in result["warning"]
+    assert "vocabulary" in result["warning"]
     assert "warning" not in solver(TEXT)[0]
 
 
@@ -156,25 +157,25 @@ def test_division_by_zero_is_told(solver, monkeypatch):
     always(solver, monkeypatch, "N0/(N1-N1)")
     (result,) = solver(TEXT)
     assert (result["answer"], result["value"], result["equation"]) == (None, None, "4/(2-2)")
-    assert result["error"].startswith("The equation has no value: ")
+    assert "division by zero" in result["error"]
 
 
 def test_an_unfinished_tree_is_no_answer(solver, monkeypatch):
     always(solver, monkeypatch, "N0+N1", "N0-N1", finished=[False, True])
-    assert "without a finished equation" in solver(TEXT)[0]["error"]
+    assert "finished" in solver(TEXT)[0]["error"]
     assert [result["equation"] for result in solver(TEXT, top_k=2)] == ["4-2"]
 
 
 def test_long_text_is_cut_and_says_so(solver):
     (result,) = solver("小明有4个苹果，" + "苹果" * 5000 + "又买了2个")
     assert len(result["numbers"]) == 2
-    assert result["warning"] == ("The text was cut at 64 tokens; 1 of its 2 numbers lie beyond and could not be used.")
+    assert re.search("64 tokens.* 1 of .* 2 numbers", result["warning"])
 
 
 def test_two_hundred_numbers(solver):
     (result,) = solver("，".join(str(number) for number in range(200)))
     assert len(result["numbers"]) == 200
-    assert result["warning"].startswith("The text was cut at 64 tokens; ")
+    assert "64 tokens" in result["warning"]
     assert result["answer"] is not None or "error" in result
 
 
@@ -186,14 +187,14 @@ def test_emoji_and_full_width_digits(solver, monkeypatch):
 
 @pytest.mark.parametrize("problem", [3, None, b"4+2", ["4"]])
 def test_what_is_no_text_is_an_error(solver, problem):
-    with pytest.raises(TypeError, match="A problem is a text"):
+    with pytest.raises(TypeError, match="MathWordProblem"):
         solver([problem])
 
 
 @pytest.mark.parametrize("name", ["num_beams", "top_k", "max_decode_length"])
 @pytest.mark.parametrize("value", [0, -1, 1.5, "2"])
 def test_wrong_parameters_are_named(solver, name, value):
-    with pytest.raises(ValueError, match=f"`{name}` must be a whole number"):
+    with pytest.raises(ValueError, match=f"`{name}`.*{value}"):
         solver(TEXT, **{name: value})
 
 
@@ -208,23 +209,23 @@ def test_a_processor_can_be_given(solver, folder):
     assert MathWordProblemPipeline(model=model, processor=str(folder), device="cpu")(TEXT) == solver(TEXT)
     other = tiny_processor()
     other.vocabulary = type(other.vocabulary)(other.vocabulary.operators, ("9",))
-    with pytest.raises(ValueError, match="are not the processor's"):
+    with pytest.raises(ValueError, match=r"processor.*\['1'\].*\['9'\]"):
         MathWordProblemPipeline(model=model, processor=other)
 
 
 def test_a_model_without_processor(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "copy")
     (tmp_path / "copy" / "mwp_processor.json").unlink()
-    with pytest.raises(ValueError, match="has a model but no mwp_processor.json"):
+    with pytest.raises(ValueError, match="mwp_processor.json.*`processor="):
         pipeline("math-word-problem", model=str(tmp_path / "copy"))
-    with pytest.raises(ValueError, match="needs `processor=` as well"):
+    with pytest.raises(ValueError, match="`processor=`"):
         MathWordProblemPipeline(model=tiny_solver(tiny_processor()))
 
 
 def test_a_folder_that_is_no_solver(tmp_path):
     encoder = BertModel(tiny_bert_config())
     encoder.save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="needs an MwpSolver, not BertModel"):
+    with pytest.raises(ValueError, match="MwpSolver.*BertModel"):
         MathWordProblemPipeline(model=encoder)
     with pytest.raises(Exception, match="mwp_solver|MwpSolver"):
         pipeline("math-word-problem", model=str(tmp_path))
@@ -247,11 +248,11 @@ def test_what_is_wrong_with_a_folder_is_one_line(folder, tmp_path, kind):
     else:
         tiny_processor(indexed_numbers=True).save_pretrained(path)
     message = {
-        "encoder": "needs an MwpSolver, not MwpStudentModel (",
-        "no tokenizer": "tokenizer.json is missing",
-        "missing weights": "model.safetensors lacks 2 weights of the solver",
-        "cut off": "has a damaged file (model.safetensors: ",
-        "small encoder": "load both from the same folder",
+        "encoder": "MwpStudentModel",
+        "no tokenizer": "tokenizer.json",
+        "missing weights": "2 weights",
+        "cut off": "model.safetensors",
+        "small encoder": "tokenizer",
     }[kind]
     with pytest.raises((ValueError, SolverFolderError)) as error:
         pipeline("math-word-problem", model=str(path), device="cpu")
@@ -271,7 +272,7 @@ def test_below_min_score_it_is_unsure_and_names_the_candidates(solver, monkeypat
         "numbers": ["4", "2"],
         "score": first,
         "unknown_share": 0.0,
-        "error": "Unsure: the best equation has the probability 0.368, below 0.5.",
+        "error": result["error"],
         "status": "unsure",
         "candidates": [
             {"equation": "4+2", "answer": 6.0, "value": "6", "score": first},
@@ -279,6 +280,7 @@ def test_below_min_score_it_is_unsure_and_names_the_candidates(solver, monkeypat
             {"equation": "4/(2-2)", "answer": None, "value": None, "score": third},
         ],
     }
+    assert re.search(r"0\.368.*0\.5", result["error"])
     (results,) = [solver(TEXT, num_beams=3, top_k=2, min_score=0.5)]
     assert [each.get("status") for each in results] == ["unsure"] and len(results[0]["candidates"]) == 3
     (greedy,) = solver(TEXT, min_score=0.5)
@@ -303,5 +305,5 @@ def test_min_score_of_the_pipeline_itself(folder, monkeypatch):
 
 @pytest.mark.parametrize("value", [-0.1, 1.5, math.nan, "0.5", True])
 def test_min_score_is_a_probability(solver, value):
-    with pytest.raises(ValueError, match="`min_score` is a probability, a number from 0 to 1, not"):
+    with pytest.raises(ValueError, match="`min_score`.* 0 .* 1"):
         solver(TEXT, min_score=value)

@@ -107,9 +107,9 @@ def test_as_an_option_of_the_pipeline(folder, tmp_path):
 
 
 def test_what_does_not_suit_is_refused(solver, tmp_path):
-    with pytest.raises(PlausibilityError, match="fitted to 4 beams and cannot rank 3"):
+    with pytest.raises(PlausibilityError, match="4 beams.* 3.*num_beams=4"):
         solver(TEXT, rerank=True, num_beams=3)
-    with pytest.raises(PlausibilityError, match="language 'en', not in 'zh'"):
+    with pytest.raises(PlausibilityError, match="'en'.*'zh'"):
         solver(TEXT, rerank=reranker(language="en"))
-    with pytest.raises(PlausibilityError, match="has no plausibility.json"):
+    with pytest.raises(PlausibilityError, match="plausibility.json.*`hf-mwp rerank"):
         solver(TEXT, rerank=str(tmp_path))

@@ -80,7 +80,7 @@ def test_what_cannot_be_turned_around_is_left(text, equation, answer):
 
 
 def test_english_is_refused():
-    with pytest.raises(ProblemError, match="'7' is not in Chinese"):
+    with pytest.raises(ProblemError, match="'7'.*Chinese"):
         reverse_operations(MathWordProblem("4 apples, 2 pears, how many?", "4+2", "6", id="7", language="en"))
 
 

@@ -66,7 +66,7 @@ def test_what_gates_have_closed_is_cut_and_not_opened_again(name):
         torch.testing.assert_close(first_output(cut, batch), gated, rtol=0, atol=1e-6)
         assert (cut.config.heads_per_layer, cut.config.neurons_per_layer) == ([3, 4, 4], [20, 20, 18])
         assert cut.config.cut_heads == [[1], [], []]
-    with pytest.raises(ValueError, match="Gates have closed some of what is in"):
+    with pytest.raises(ValueError, match=r"(?i)gates.*`hf_mwp.prune_heads\(model, \{\}\)`"):
         MwpStudentModel.from_encoder(model)
 
 
@@ -118,17 +118,17 @@ TINY = {"vocab_size": 8, "hidden_size": 8, "num_hidden_layers": 1, "num_attentio
     [
         (
             lambda: prune_heads(BertForQuestionAnswering(BertConfig(**TINY)), {}),
-            "BertForQuestionAnswering has no class",
+            r"BertForQuestionAnswering.*\(BertModel\)",
         ),
-        (lambda: prune_heads(WithAnotherPart(BertConfig(**TINY)), {}), r"Prune its encoder \(BertModel\)"),
-        (lambda: prune_heads(torch.nn.Sequential(tiny_encoder("bert")), {}), "Sequential has no class"),
-        (lambda: prune_heads(tiny_encoder("bert"), {3: [0]}), "no layer 3: the encoder has layers 0 to 2"),
-        (lambda: prune_heads(tiny_encoder("bert"), {0: [4]}), "Layer 0 has no 4: it has 4"),
-        (lambda: prune_neurons(tiny_encoder("bert"), {0: [-1]}), "Layer 0 has no -1"),
+        (lambda: prune_heads(WithAnotherPart(BertConfig(**TINY)), {}), r"WithAnotherPart.*\(BertModel\)"),
+        (lambda: prune_heads(torch.nn.Sequential(tiny_encoder("bert")), {}), "Sequential"),
+        (lambda: prune_heads(tiny_encoder("bert"), {3: [0]}), r"layer 3\b.* 0 to 2"),
+        (lambda: prune_heads(tiny_encoder("bert"), {0: [4]}), r"Layer 0\b.* 4\b.* 4\b"),
+        (lambda: prune_neurons(tiny_encoder("bert"), {0: [-1]}), r"Layer 0\b.* -1\b.* 20\b"),
         (lambda: prune_heads(GPT2Model(GPT2Config(n_layer=1, n_embd=8, n_head=2)), {0: [0]}), "ARCHITECTURES"),
         (
             lambda: prune_heads(T5EncoderModel(T5Config(num_layers=1, d_model=8, d_kv=4, num_heads=2, d_ff=8)), {}),
-            "share one bias",
+            "T5EncoderModel.*bias",
         ),
     ],
 )
@@ -144,7 +144,7 @@ def test_adapters_are_merged_first():
     adapted = peft.get_peft_model(tiny_encoder("bert"), config)
     # What a callback asks for before the training says so as well.
     for refuse in (lambda: prune_heads(adapted, {0: [0]}), lambda: pruned_class(adapted)):
-        with pytest.raises(ValueError, match="merge adapters"):
+        with pytest.raises(ValueError, match="`hf_mwp.merge_lora"):
             refuse()
     with HeadGates(adapted.merge_and_unload()) as gates:
         gates.close({0: [0]})

@@ -55,17 +55,17 @@ def test_what_gates_have_closed_stays_so():
 
 
 def test_what_has_no_stock_form():
-    with pytest.raises(ValueError, match="BertModel is dense already"):
+    with pytest.raises(ValueError, match="BertModel"):
         export_dense(tiny_encoder("bert"))
-    with pytest.raises(ValueError, match="activation is relu"):
+    with pytest.raises(ValueError, match="relu.*tanh"):
         export_dense(prune_heads(tiny_encoder("distilbert", "ForSequenceClassification"), {}))
-    with pytest.raises(ValueError, match="4 heads of width 5 do not fit into an encoder of width 24"):
+    with pytest.raises(ValueError, match=r"\b4 heads.*\b5\b.*\b24\b"):
         export_dense(tiny_encoder("mwp_student", head_dim=5))
-    with pytest.raises(ValueError, match="4 heads of width 12 do not fit into an encoder of width 24"):
+    with pytest.raises(ValueError, match=r"\b4 heads.*\b12\b.*\b24\b"):
         export_dense(tiny_encoder("mwp_student", head_dim=12))
-    with pytest.raises(ValueError, match="begin at 5 .* which is 2: no stock model"):
+    with pytest.raises(ValueError, match=r"\b5 .*`position_offset`.*`pad_token_id`.*\b2\b"):
         export_dense(tiny_encoder("mwp_student", position_offset=5, pad_token_id=1))
-    with pytest.raises(ValueError, match="MwpStudentForPreTraining has no stock form"):
+    with pytest.raises(ValueError, match="MwpStudentForPreTraining.*MwpStudentModel"):
         export_dense(MwpStudentForPreTraining(tiny_encoder("mwp_student", num_pos_tags=3).config))
 
 

@@ -135,14 +135,14 @@ def test_scores_of_an_uneven_model_end_early_and_nothing_is_changed():
 
 def test_what_cannot_be_scored():
     model = tiny_encoder("bert")
-    with pytest.raises(ValueError, match="give calibration batches"):
+    with pytest.raises(ValueError, match="AttentionEntropy.*batches"):
         AttentionEntropy().scores(model)
-    with pytest.raises(ValueError, match="needs batches with labels"):
+    with pytest.raises(ValueError, match="GateGradient.*labels"):
         GateGradient().scores(model, batches(model))
-    with pytest.raises(ValueError, match="from 0 to 1, not 1.5"):
+    with pytest.raises(ValueError, match=r"`alpha`.* 0 to 1.* 1\.5"):
         CombinedImportance(1.5)
     layer_parts(model)[1].key.weight.data[3] = torch.nan
-    with pytest.raises(ValueError, match="no numbers for heads of layer 1"):
+    with pytest.raises(ValueError, match="WeightNorm.*heads of layer 1"):
         WeightNorm().scores(model)
 
 
@@ -157,9 +157,9 @@ def test_the_lowest_heads_go():
     assert choose_heads(scores, 0.7) == {0: [0, 1, 3], 1: [0], 2: [0, 2, 3]}
     # What was chosen before stays so, whatever its score is now.
     assert choose_heads(scores, 0.3, gone={0: [2]}) == {0: [0, 2], 2: [0]}
-    with pytest.raises(ValueError, match="at least 0 and below 1"):
+    with pytest.raises(ValueError, match="ratio.* 1"):
         choose_heads(scores, 1.0)
-    with pytest.raises(ValueError, match="8 heads are to go, but with at least 1 left in each layer only 7 can"):
+    with pytest.raises(ValueError, match=r"\b8 heads.*\b1 .*\b7\b"):
         choose_heads(scores, 0.8)
 
 

@@ -288,7 +288,7 @@ class StopAt(TrainerCallback):
     ],
 )
 def test_impossible_schedules(fields):
-    with pytest.raises(ValueError, match="must be"):
+    with pytest.raises(ValueError, match=next(iter(fields))):
         HeadPruningCallback(**fields)
 
 
@@ -312,23 +312,27 @@ def break_weights(model):
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        (lambda trainer: None, {"events": 9}, "has 8 steps, too few for 9 events"),
-        (lambda trainer: setattr(trainer, "train_dataset", Nothing()), {}, "scored on training examples, and there"),
-        (lambda trainer: break_weights(trainer.model), {}, "WeightNorm gives no numbers for heads of layer 1"),
-        (lambda trainer: None, {"max_ratio": 0.9}, "with at least 1 left in each layer only 9 can"),
-        (lambda trainer: mute(trainer.model), {}, "returns no attention matrices"),
+        (lambda trainer: None, {"events": 9}, r"\b8 steps.*\b9 .*`events`"),
+        (lambda trainer: setattr(trainer, "train_dataset", Nothing()), {}, "training examples"),
+        (lambda trainer: break_weights(trainer.model), {}, "WeightNorm.*heads of layer 1"),
+        (lambda trainer: None, {"max_ratio": 0.9}, r"\b10 heads.*\b1 .*\b9\b"),
+        (lambda trainer: mute(trainer.model), {}, r"BertForSequenceClassification.*attention.*`alpha=1\.0`"),
         (
             lambda trainer: setattr(trainer, "model", BertForQuestionAnswering(trainer.model.config)),
             {},
-            "BertForQuestionAnswering has no class that loads it again",
+            r"BertForQuestionAnswering.*\(BertModel\)",
         ),
         (
             lambda trainer: setattr(trainer.args, "restore_callback_states_from_checkpoint", True),
             {},
-            "leave the option away",
+            "`restore_callback_states_from_checkpoint`",
         ),
-        (lambda trainer: setattr(trainer.args, "optim", "adafactor"), {"cut": "event"}, "not that of Adafactor"),
-        (lambda trainer: None, {"cut": "event", "floor": 0}, "needs a `floor` of 1"),
+        (
+            lambda trainer: setattr(trainer.args, "optim", "adafactor"),
+            {"cut": "event"},
+            r'`cut="event"`.*Adafactor.*`optim`.*`cut="end"`',
+        ),
+        (lambda trainer: None, {"cut": "event", "floor": 0}, r'`cut="event"`.*`floor`.* 1'),
     ],
 )
 def test_what_would_fail_later_fails_before_the_training(change, options, message, tmp_path):
@@ -342,9 +346,9 @@ def test_what_would_fail_later_fails_before_the_training(change, options, messag
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"fsdp": "full_shard"}, "FSDP splits weights"),
-        ({"ACCELERATE_USE_FSDP": "true", "world_size": 2}, "FSDP splits weights"),
-        ({"world_size": 2}, r"Several processes \(DDP"),
+        ({"fsdp": "full_shard"}, "FSDP.*DDP"),
+        ({"ACCELERATE_USE_FSDP": "true", "world_size": 2}, "FSDP.*DDP"),
+        ({"world_size": 2}, r'DDP.*`cut="event"`.*`cut="end"`'),
     ],
 )
 def test_what_splits_or_copies_the_weights(fields, message, monkeypatch):

@@ -1,4 +1,5 @@
 import math
+import re
 
 import pytest
 import torch
@@ -32,5 +33,5 @@ def test_cells_of_pruned_heads_are_empty(tmp_path):
 
 def test_nothing_to_draw(tmp_path):
     for scores in (torch.full((2, 2), math.nan), torch.zeros(3)):
-        with pytest.raises(ValueError, match="no scores to draw"):
+        with pytest.raises(ValueError, match=re.escape(str(tuple(scores.shape)))):
             draw_importance(scores, tmp_path / "heads.png")

@@ -1,6 +1,5 @@
 import json
 import os
-import re
 import shutil
 import threading
 import time
@@ -221,12 +220,12 @@ def test_budgets_and_changes(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"sed": 1}, "unknown variable 'sed'. Did you mean 'seed'"),
-        ({"techer.epochs": 1}, "unknown stage 'techer'. Did you mean 'teacher'"),
-        ({"teacher.dataset": "${dat}"}, "teacher.dataset: unknown variable or stage 'dat'. Did you mean 'data'"),
-        ({"teacher.dataset": "${student}"}, "teacher -> student -> teacher need each other"),
-        ({"teacher.command": None}, "'teacher' has no `command`"),
-        ({"student.output_dir": "mine"}, "stage student: key 'output_dir': the recipe names the folder of each stage"),
+        ({"sed": 1}, "'sed'.*'seed'"),
+        ({"techer.epochs": 1}, "'techer'.*'teacher'"),
+        ({"teacher.dataset": "${dat}"}, "teacher.dataset: .*'dat'.*'data'"),
+        ({"teacher.dataset": "${student}"}, "teacher -> student -> teacher"),
+        ({"teacher.command": None}, "'teacher'.*`command`"),
+        ({"student.output_dir": "mine"}, "stage student: .*'output_dir'.*--output_dir"),
     ],
 )
 def test_wrong_recipes_name_the_place(tmp_path, changes, message):
@@ -237,28 +236,28 @@ def test_wrong_recipes_name_the_place(tmp_path, changes, message):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"stages": {"teacher": None}}, "stages.teacher: needs a mapping (`name: value` lines), not None"),
-        ({"stages": {"teacher": "train"}}, "stages.teacher: needs a mapping (`name: value` lines), not 'train'"),
-        ({"stages": {1: {"command": "train"}}}, "stages: 1 is no name: put quotes around it"),
-        ({"budgets": ["large"]}, "budgets: needs a mapping (`name: value` lines), not ['large']"),
-        ({"budgets": {"large": 5}}, "budgets.large: needs a mapping (`name: value` lines), not 5"),
-        ({"budgets": {"large": {"teacher": [1]}}}, "budgets.large.teacher: needs a mapping (`name: value` lines)"),
-        ({"budgets": {"large": {"teacher": None}}}, "budgets.large.teacher: needs a mapping (`name: value` lines)"),
-        ({"budgets": {"large": {"variables": "a"}}}, "budgets.large.variables: needs a mapping"),
-        ({"variables": ["seed"]}, "variables: needs a mapping (`name: value` lines), not ['seed']"),
-        ({"targets": "student"}, "targets: needs a list of names ([teacher]), not 'student'"),
-        ({"targets": {"student": 1}}, "targets: needs a list of names ([teacher]), not {'student': 1}"),
-        ({"targets": [["student"]]}, "targets: needs a list of names ([teacher]), not [['student']]"),
+        ({"stages": {"teacher": None}}, r"stages\.teacher: .*mapping.* None"),
+        ({"stages": {"teacher": "train"}}, r"stages\.teacher: .*mapping.* 'train'"),
+        ({"stages": {1: {"command": "train"}}}, "stages: 1 .*quotes"),
+        ({"budgets": ["large"]}, r"budgets: .*mapping.* \['large'\]"),
+        ({"budgets": {"large": 5}}, r"budgets\.large: .*mapping.* 5"),
+        ({"budgets": {"large": {"teacher": [1]}}}, r"budgets\.large\.teacher: .*mapping.* \[1\]"),
+        ({"budgets": {"large": {"teacher": None}}}, r"budgets\.large\.teacher: .*mapping.* None"),
+        ({"budgets": {"large": {"variables": "a"}}}, r"budgets\.large\.variables: .*mapping.* 'a'"),
+        ({"variables": ["seed"]}, r"variables: .*mapping.* \['seed'\]"),
+        ({"targets": "student"}, r"targets: .*list.* 'student'"),
+        ({"targets": {"student": 1}}, r"targets: .*list.* \{'student': 1\}"),
+        ({"targets": [["student"]]}, r"targets: .*list.* \[\['student'\]\]"),
     ],
 )
 def test_values_of_the_wrong_kind_name_the_place(tmp_path, content, message):
-    with pytest.raises(RecipeError, match=re.escape(f"some.yaml, {message}")):
+    with pytest.raises(RecipeError, match=f"some.yaml, {message}"):
         Recipe({**CONTENT, **content}, tmp_path, source="some.yaml")
 
 
 def test_a_change_of_a_stage_is_a_mapping(tmp_path):
     for value in (None, 5):
-        with pytest.raises(RecipeError, match="the recipe, teacher: needs a mapping"):
+        with pytest.raises(RecipeError, match=f"teacher: .*mapping.*{value}"):
             recipe(tmp_path, changes={"teacher": value})
     empty = {**CONTENT, "variables": None, "budgets": {"large": None}, "stages": {"one": {"command": "train"}}}
     assert Recipe({**empty, "targets": None}, tmp_path).targets == ["one"]
@@ -266,9 +265,9 @@ def test_a_change_of_a_stage_is_a_mapping(tmp_path):
 
 def test_variables_that_refer_to_each_other_are_named(tmp_path):
     changes = {"data": "${seed}", "seed": ["x${layers}"], "layers": "${seed}"}
-    with pytest.raises(RecipeError, match=r"teacher.seed: '\${seed}' cannot be filled in: Interpolation to parent"):
+    with pytest.raises(RecipeError, match=r"teacher.seed: '\${seed}'"):
         recipe(tmp_path, changes=changes)
-    with pytest.raises(RecipeError, match=r"teacher.dataset: '\${data}' cannot be filled in: Recursive"):
+    with pytest.raises(RecipeError, match=r"teacher.dataset: '\${data}'.*(?i:recursive)"):
         recipe(tmp_path, changes={"data": "${data}/more"})
     twice = recipe(tmp_path, changes={"layers": ["${data}", "${data}"]}).stages["teacher"]
     assert twice.options["layers"] == ["numbers", "numbers"]
@@ -297,9 +296,7 @@ def test_numbers_in_mappings_are_numbers(tmp_path):
 def test_a_key_that_stands_twice_is_refused_with_its_place(tmp_path, text, key, line):
     path = tmp_path / "r.yaml"
     path.write_text(text)
-    with pytest.raises(
-        RecipeError, match=rf"r.yaml cannot be read as YAML:(?s:.*)duplicate key {key}\n.*line {line},"
-    ):
+    with pytest.raises(RecipeError, match=rf"r.yaml(?s:.*)duplicate key {key}\n.*line {line},"):
         read_recipe(path)
 
 
@@ -337,10 +334,10 @@ def test_a_file_holds_what_differs_from_its_base(tmp_path):
 
     path.write_text("base: ../base.yaml\nstages: {teacher: {epochs: 9}}")
     (tmp_path / "base.yaml").write_text("base: files/more.yaml")
-    with pytest.raises(RecipeError, match="more.yaml: its `base` leads back to .*more.yaml"):
+    with pytest.raises(RecipeError, match="more.yaml: .*`base`.*more.yaml"):
         Recipe.from_file(path, tmp_path)
     (tmp_path / "base.yaml").write_text("a text")
-    with pytest.raises(RecipeError, match="more.yaml: its `base` ../base.yaml is no recipe"):
+    with pytest.raises(RecipeError, match=r"more.yaml: .*`base`.*\.\./base.yaml"):
         Recipe.from_file(path, tmp_path)
 
 
@@ -353,9 +350,9 @@ def test_another_base_takes_the_place_of_the_one_that_a_file_names(tmp_path):
         for base in (None, tmp_path / "two.yaml")
     ]
     assert options == [{"seed": "13"}, {"seed": "23"}]
-    with pytest.raises(RecipeError, match="one.yaml has no `base`, whose place .*two.yaml could take"):
+    with pytest.raises(RecipeError, match="one.yaml .*`base`.*two.yaml"):
         Recipe.from_file(tmp_path / "one.yaml", tmp_path, tmp_path / "two.yaml")
-    with pytest.raises(RecipeError, match="leads back to"):
+    with pytest.raises(RecipeError, match="own.yaml: .*`base`.*own.yaml"):
         Recipe.from_file(tmp_path / "own.yaml", tmp_path, tmp_path / "own.yaml")
 
 
@@ -366,24 +363,24 @@ def test_a_base_is_read_from_a_file_only(tmp_path):
     content = read_recipe(path)
     assert "base" not in content
     assert Recipe(content, tmp_path).stages["teacher"].options["epochs"] == 9
-    with pytest.raises(RecipeError, match="has a `base`, base.yaml, which is not read yet"):
+    with pytest.raises(RecipeError, match="`base`.*base.yaml.*`read_recipe`"):
         Recipe(yaml.safe_load(path.read_text()), tmp_path)
 
 
 def test_unknown_budget_key_target_and_file(tmp_path):
-    with pytest.raises(RecipeError, match="unknown budget 'huge'. There are: large, small"):
+    with pytest.raises(RecipeError, match="'huge'.*large, small"):
         recipe(tmp_path, budget="huge")
-    with pytest.raises(RecipeError, match="unknown key 'stage'. Did you mean 'stages'"):
+    with pytest.raises(RecipeError, match="'stage'.*'stages'"):
         Recipe({**CONTENT, "stage": {}}, tmp_path)
-    with pytest.raises(RecipeError, match="unknown stage 'studnt'"):
+    with pytest.raises(RecipeError, match="'studnt'.*'student'"):
         recipe(tmp_path).wanted(["studnt"])
-    with pytest.raises(RecipeError, match="There is no file"):
+    with pytest.raises(RecipeError, match="none.yaml"):
         Recipe.from_file(tmp_path / "none.yaml", tmp_path)
-    with pytest.raises(RecipeError, match="no mapping `stages`"):
+    with pytest.raises(RecipeError, match="`stages`"):
         Recipe({"variables": {}}, tmp_path)
     broken = tmp_path / "broken.yaml"
     broken.write_text("stages: [")
-    with pytest.raises(RecipeError, match="broken.yaml cannot be read as YAML"):
+    with pytest.raises(RecipeError, match="broken.yaml.*YAML"):
         Recipe.from_file(broken, tmp_path)
 
 
@@ -453,4 +450,4 @@ def test_a_stage_that_another_run_is_busy_with_is_waited_for(tmp_path, caplog):
         results = one.result(30), other.result(30)
     assert [result.skipped for result in results] == [False, True]
     assert len(first.calls) == 1 and not second.calls
-    assert "another run is busy with" in caplog.text
+    assert recipe(tmp_path).stages["teacher"].folder.name in caplog.text

@@ -54,7 +54,7 @@ def test_without_commands_each_stage_is_a_process(path, monkeypatch):
 
 
 def test_a_program_that_cannot_be_started_or_fails_is_named():
-    with pytest.raises(UsageError, match="no-such-program cannot be started"):
+    with pytest.raises(UsageError, match="no-such-program"):
         start_command(["no-such-program"], "train", [])
-    with pytest.raises(UsageError, match="ended with status 3"):
+    with pytest.raises(UsageError, match="status 3"):
         start_command([sys.executable, "-c", "raise SystemExit(3)"], "train", [])

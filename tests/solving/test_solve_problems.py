@@ -62,36 +62,35 @@ def test_answers_and_equations_may_be_numbers(solver, answer):
 def test_one_problem_is_not_taken_for_several(solver, call):
     (row,) = tiny_rows(1)
     for one in (row["text"], row, MathWordProblem(row["text"])):
-        with pytest.raises(TypeError, match=f"`problems` must be several, not a {type(one).__name__}: give a list"):
+        with pytest.raises(TypeError, match=f"`problems`.*{type(one).__name__}.*list"):
             call(*solver, one)
 
 
 @pytest.mark.parametrize(
-    ("call", "options", "message"),
+    ("call", "options"),
     [
-        (hf_mwp.solve_problems, {"num_beams": 0}, "`num_beams` must be at least 1, not 0."),
-        (hf_mwp.solve_problems, {"top_k": 0}, "`top_k` must be at least 1, not 0."),
-        (hf_mwp.solve_problems, {"batch_size": 0}, "`batch_size` must be at least 1, not 0."),
-        (hf_mwp.solve_problems, {"max_decode_length": -1}, "`max_decode_length` must be at least 1, not -1."),
-        (hf_mwp.solve_problems, {"rule": "x"}, "`rule` takes one of annotated, peers, not 'x'."),
-        (hf_mwp.label_problems, {"num_beams": 0}, "`num_beams` must be at least 1, not 0."),
-        (hf_mwp.label_problems, {"batch_size": 0}, "`batch_size` must be at least 1, not 0."),
-        (hf_mwp.label_problems, {"surest_share": 3}, "`surest_share` must be at least 0 and below 1, not 3."),
-        (hf_mwp.label_problems, {"min_probability": -1}, "`min_probability` must be at least 0 and below 1, not -1."),
+        (hf_mwp.solve_problems, {"num_beams": 0}),
+        (hf_mwp.solve_problems, {"top_k": 0}),
+        (hf_mwp.solve_problems, {"batch_size": 0}),
+        (hf_mwp.solve_problems, {"max_decode_length": -1}),
+        (hf_mwp.solve_problems, {"rule": "x"}),
+        (hf_mwp.label_problems, {"num_beams": 0}),
+        (hf_mwp.label_problems, {"batch_size": 0}),
+        (hf_mwp.label_problems, {"surest_share": 3}),
+        (hf_mwp.label_problems, {"min_probability": -1}),
     ],
 )
-def test_what_the_command_line_refuses_is_refused(solver, call, options, message):
-    with pytest.raises(ValueError) as error:
+def test_what_the_command_line_refuses_is_refused(solver, call, options):
+    ((name, value),) = options.items()
+    with pytest.raises(ValueError, match=f"`{name}`.* {value!r}"):
         call(*solver, tiny_rows(1), **options)
-    assert str(error.value) == message
 
 
 def test_what_cannot_be_solved_says_why_and_stops_nothing(solver):
     rows = [{"text": "没有数字", "answer": "1"}, *tiny_rows(1), {"text": ""}, {"text": "4个\ud800"}]
     refused, solved, empty, broken = hf_mwp.solve_problems(*solver, rows, num_beams=3)
     assert (refused.expression, refused.log_probability, refused.score.reason) == (None, -math.inf, "no_numbers")
-    assert refused.error.startswith("No number") and empty.error == "The text is empty."
-    assert "half a surrogate pair" in broken.error
+    assert "number" in refused.error and "empty" in empty.error and "U+D800" in broken.error
     assert solved.error is None and solved.expression is not None
     assert hf_mwp.solve_problems(*solver, []) == []
 
@@ -123,7 +122,7 @@ def test_a_reranker_chooses_and_the_solvers_own_answer_is_kept(solver):
         assert each.expression == each.ranked[0].expression and 0 < each.plausibility == each.confidence <= 1
         assert each.displaced is None or each.ranking_to_dict()["instead_of"]["value"] != each.to_dict()["value"]
     assert any(each.displaced for each in ranked)
-    with pytest.raises(PlausibilityError, match="fitted to 4 beams and cannot rank 3"):
+    with pytest.raises(PlausibilityError, match="4 beams.* 3.*num_beams=4"):
         hf_mwp.solve_problems(*solver, rows, reranker=reranker, num_beams=3)
 
 
@@ -141,7 +140,7 @@ def test_labels_are_the_first_trees_with_the_answer(solver):
 
 
 def test_languages_are_not_mixed(solver):
-    with pytest.raises(hf_mwp.usage_error.UsageError, match="not in the language of the solver \\(zh\\)"):
+    with pytest.raises(hf_mwp.usage_error.UsageError, match="language.*zh"):
         hf_mwp.label_problems(*solver, [MathWordProblem("2 and 3?", answer="5", language="en")])
 
 

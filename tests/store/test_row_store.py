@@ -104,12 +104,12 @@ def test_damage_is_met_when_opening_or_reading(tmp_path, caplog):
     content = path.read_bytes()
     path.write_bytes(content[:-8])
     check(store, [4, 0], [4, 0])
-    with pytest.raises(StoreError, match=rf"{path} has .* instead of .* since it was opened") as caught:
+    with pytest.raises(StoreError, match=rf"{path} .*568 .*576") as caught:
         store.rows([0, 3], ["text"])
     assert caught.value.path == path
     opened = RowStore(tmp_path, "f")
     check(opened, [0, 1, 4, 5])
-    assert str(path) in caplog.text and "its 2 rows are computed again" in caplog.text
+    assert str(path) in caplog.text and "2 rows" in caplog.text
     fill(opened, [3, 2])
     check(opened, [0, 1, 4, 5, 3, 2])
     assert not path.exists()
@@ -127,5 +127,5 @@ def test_what_another_process_wrote_is_known_with_the_lock(tmp_path):
 
 def test_a_foreign_folder_is_refused(tmp_path):
     fill(RowStore(tmp_path, "f"), [1])
-    with pytest.raises(StoreError, match=r"manifest.json belongs to something else .*g\): remove the folder"):
+    with pytest.raises(StoreError, match=r"manifest.json .*\bf\b.*\bg\b"):
         RowStore(tmp_path, "g")

@@ -1,6 +1,7 @@
 """A task of GLUE from its folder to a card: trained, distilled, pruned and measured through the command line."""
 
 import json
+import re
 
 import pytest
 import torch
@@ -71,7 +72,7 @@ def test_a_classifier_is_trained(trained):
     # Each row is kept, so that models can be compared row by row.
     kept = [text.split() for text in metrics["test"]["examples"].values()]
     assert metrics["test"]["outcomes"] == "".join(str(int(ours == label)) for ours, label in zip(*kept, strict=True))
-    assert metrics["test"]["scheme"].startswith("10% of GLUE's training part held out as validation")
+    assert metrics["test"]["scheme"].startswith("10%")
     assert metrics["best_model_checkpoint"] and "num_beams" not in metrics["test"]
     record = json.loads((trained / "data.json").read_text())
     assert record["used"] == {"train": 44, "validation": 4, "test": 12}
@@ -107,9 +108,9 @@ def test_it_is_evaluated_and_published(student, glue, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["confidence"] != found["confidence"]
     for option in ("--rerank", "--num_beams=5", "--rule=peers", "--max_decode_length=3"):
         assert run("evaluate", glue, tmp_path / "search", "--model", student, option) == 1
-        assert "for math word problems and does nothing with `task`" in " ".join(capsys.readouterr().err.split())
+        assert re.search(f"`{option[2:].partition('=')[0]}`.*`task`", " ".join(capsys.readouterr().err.split()))
     wrong = ["card", "--model", str(student), "--output_dir", str(tmp_path / "published"), "--reranker", "zh"]
-    assert main(wrong) == 1 and "is a classifier" in capsys.readouterr().err
+    assert main(wrong) == 1 and "classifier" in capsys.readouterr().err
     card = ["card", "--model", str(student), "--stages", str(student), "--evaluations", str(tmp_path / "run")]
     assert main([*card, "--output_dir", str(tmp_path / "published"), "--model_id", "me/rte"]) == 0
     text = (tmp_path / "published" / "README.md").read_text(encoding="utf-8")
@@ -119,7 +120,7 @@ def test_it_is_evaluated_and_published(student, glue, tmp_path, capsys):
         "language: en",
         'pipeline("text-classification", model="me/rte")',
         '"text_pair": ',
-        "| model | data | examples | search | accuracy % |",
+        "| accuracy % |",
         f"| 12 | - | {100 * right / 12:.1f} |",
     ):
         assert part in text, text
@@ -173,10 +174,10 @@ def test_a_sparse_teacher_is_found(glue, trained, tmp_path, capsys):
 def test_the_development_part_for_all(glue):
     task = GlueTask(TaskArguments(task="rte", data_dir=str(glue), dev_for_all=True))
     assert {part: len(rows) for part, rows in task.parts.items()} == {"train": 48, "validation": 12, "test": 12}
-    assert task.record()["scheme"] == "GLUE's development part as validation and as test"
-    with pytest.raises(ValueError, match="`validation_fraction` does nothing"):
+    assert re.fullmatch(".*development.*validation.*test", task.record()["scheme"])
+    with pytest.raises(ValueError, match="`validation_fraction`.*`dev_for_all`"):
         TaskArguments(task="rte", dev_for_all=True, validation_fraction=0.2)
-    with pytest.raises(ValueError, match="give a `task`"):
+    with pytest.raises(ValueError, match="`dev_for_all`.*`task`"):
         TaskArguments(dev_for_all=True)
 
 
@@ -198,7 +199,7 @@ def test_a_regression(glue, encoder, tmp_path, capsys):
     assert any("eval_spearman" in entry for entry in history) and any("loss_soft" in entry for entry in history)
     capsys.readouterr()
     assert run("evaluate", glue, tmp_path / "run", "--model", tmp_path / "student") == 1
-    assert "has 1 outputs, and the task needs 2 classes (entailment, not_entailment)" in capsys.readouterr().err
+    assert re.search(r"\b1 .*\b2 .*entailment, not_entailment", capsys.readouterr().err)
 
 
 def task_of(glue, name="rte", **fields):
@@ -272,33 +273,33 @@ def test_random_weights_and_other_label_counts(tmp_path):
     model, tokenizer = build_classifier((), options)
     assert (model.num_labels, model.config.problem_type, tokenizer.model_max_length) == (1, "regression", 9)
     tiny_classifier(num_labels=3, vocab_size=60).save_pretrained(tmp_path)
-    with pytest.raises(UsageError, match="has 3 outputs, and the task needs one output, for a regression"):
+    with pytest.raises(UsageError, match=r"\b3 outputs.*regression"):
         load_classifier(str(tmp_path), ())
     # An encoder may have had another head.
     assert build_classifier(CLASSES, SolverArguments(encoder=str(tmp_path)))[0].classifier.out_features == 2
     turned = tiny_classifier(num_labels=2, vocab_size=60, id2label=dict(enumerate(CLASSES[::-1])))
     turned.save_pretrained(tmp_path)
-    with pytest.raises(UsageError, match="numbers its classes otherwise"):
+    with pytest.raises(UsageError, match=r"\(not_entailment, entailment\).*\(entailment, not_entailment\)"):
         load_classifier(str(tmp_path), CLASSES)
 
 
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["train", "--task=rtf", "--encoder=."], "argument --task: invalid choice: 'rtf'"),
-        (["train", "--task=rte", "--encoder=.", "--dataset=svamp"], "`dataset` is for math word problems and does"),
-        (["evaluate", "--task=rte", "--model=none", "--fold=1"], "`fold` is for math word problems and does nothing"),
-        (["train", "--task=rte", "--encoder={encoder}", "--constants", "1"], "`constants` is for solvers of math"),
-        (["distill", "--task=rte", "--teacher={encoder}"], "holds a BertModel, but a classifier of texts is needed"),
-        (["evaluate", "--task=rte", "--model={encoder}"], "holds a BertModel, but a classifier of texts is needed"),
+        (["train", "--task=rtf", "--encoder=."], "--task.*'rtf'"),
+        (["train", "--task=rte", "--encoder=.", "--dataset=svamp"], "`dataset`.*`task`"),
+        (["evaluate", "--task=rte", "--model=none", "--fold=1"], "`fold`.*`task`"),
+        (["train", "--task=rte", "--encoder={encoder}", "--constants", "1"], "`constants`.*classifier"),
+        (["distill", "--task=rte", "--teacher={encoder}"], "BertModel.*classifier"),
+        (["evaluate", "--task=rte", "--model={encoder}"], "BertModel.*classifier"),
         (
             ["train", "--task=rte", "--encoder={encoder}", "--metric_for_best_model=f1", "--eval_strategy=epoch"],
-            "`metric_for_best_model`: rte has no 'f1', but loss, accuracy",
+            "`metric_for_best_model`.*'f1'.*loss, accuracy",
         ),
-        (["train", "--task=wnli", "--encoder={encoder}"], "there is neither WNLI/train.tsv nor train.tsv"),
+        (["train", "--task=wnli", "--encoder={encoder}"], "WNLI/train.tsv"),
     ],
 )
 def test_bad_input(argv, message, glue, encoder, tmp_path, capsys):
     places = [] if "--encoder=." in argv else ["--data_dir", str(glue), "--output_dir", str(tmp_path / "run")]
     assert main([word.format(encoder=encoder) for word in argv] + places) == 1
-    assert message in capsys.readouterr().err and not (tmp_path / "run" / "config.json").exists()
+    assert re.search(message, capsys.readouterr().err) and not (tmp_path / "run" / "config.json").exists()

@@ -52,7 +52,7 @@ def test_other_options_are_refused_and_named_and_nothing_is_written(begun, optio
     before = {path.name: path.read_bytes() for path in begun.iterdir() if path.is_file()}
     with pytest.raises(UsageError) as raised:
         begin(begun, **options)
-    assert f"({told})" in str(raised.value)
+    assert told in str(raised.value)
     assert {path.name: path.read_bytes() for path in begun.iterdir() if path.is_file()} == before
 
 
@@ -70,7 +70,7 @@ def test_what_no_weight_depends_on_may_differ_and_each_start_is_kept(begun):
 def test_more_epochs_say_what_they_mean(begun):
     _, changes, text = begin(begun, num_train_epochs=3.0)
     assert changes == {"num_train_epochs": (2.0, 3.0)}
-    assert "num_train_epochs: 2.0 -> 3.0" in text and "schedule of a run of the new length" in text
+    assert "num_train_epochs: 2.0 -> 3.0" in text and "schedule" in text
 
 
 def test_another_number_of_processes_is_refused(begun, monkeypatch):
@@ -85,21 +85,21 @@ def test_a_checkpoint_of_another_folder_has_its_own_options(begun, tmp_path):
         begin(begun, given, resume=False, to=tmp_path / "other", seed=7)
     assert begin(begun, given, resume=False, to=tmp_path / "other")[0] == given
     (tmp_path / "other" / "config.json").touch()
-    with pytest.raises(UsageError, match="finished work"):
+    with pytest.raises(UsageError, match=r"config\.json.*--overwrite"):
         begin(begun, given, resume=False, to=tmp_path / "other")
-    with pytest.raises(UsageError, match="no complete checkpoint /no/such"):
+    with pytest.raises(UsageError, match="--resume_from_checkpoint.*/no/such"):
         begin(begun, "/no/such", resume=False)
 
 
 def test_a_finished_model_without_checkpoints_is_kept(tmp_path):
     (tmp_path / "config.json").touch()
-    with pytest.raises(UsageError, match="finished work"):
+    with pytest.raises(UsageError, match=r"config\.json.*--overwrite"):
         begin(tmp_path, resume=False)
     assert begin(tmp_path, resume=False, overwrite=True)[0] is None
 
 
 def test_starting_anew_removes_checkpoints_when_it_begins(begun):
-    with pytest.raises(UsageError, match="start anew with --overwrite"):
+    with pytest.raises(UsageError, match="checkpoint-5.*--resume.*--overwrite"):
         begin(begun, resume=False)
     assert (begun / "checkpoint-5").exists()
     assert begin(begun, resume=False, overwrite=True, seed=7)[0] is None

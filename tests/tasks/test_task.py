@@ -101,7 +101,7 @@ def test_it_trains_and_is_measured(tmp_path, console):
     assert figures["validation"]["threshold"] == 0.5
     assert figures["test"]["training_texts"]["compared_with"] == "training data"
     shown = console.export_text()
-    assert "classifier, test part (three seeds)" in shown and "num_texts" in shown and "1.000" in shown
+    assert "three seeds" in shown and "num_texts" in shown and "1.000" in shown
     assert (tmp_path / "model.safetensors").is_file()
 
 
@@ -127,18 +127,18 @@ def test_its_record_and_its_parts():
         "card": {"pipeline_tag": "text-classification", "datasets": ["totals"], "language": "zh", "tags": []},
     }
     del task.parts["train"]
-    with pytest.raises(UsageError, match="totals has no training part; it has validation, test."):
+    with pytest.raises(UsageError, match="totals .*train.*validation, test"):
         task.train  # noqa: B018
-    with pytest.raises(UsageError, match=r"totals has no 'train' part; it has validation, test: take one"):
+    with pytest.raises(UsageError, match=r"totals .*'train'.*validation, test.*--split"):
         evaluate_part(task, None, None, "train")
     task.parts["validation"] = task.parts["validation"].select([])
     assert task.validation is None and len(task.test) == 12
-    with pytest.raises(UsageError, match=r"totals has no training part; it has test\."):
+    with pytest.raises(UsageError, match=r"totals .*train.* test\b"):
         task.train  # noqa: B018
-    with pytest.raises(UsageError, match=r"no rows that can be used in its 'validation' part; it has test: take"):
+    with pytest.raises(UsageError, match=r"totals .*'validation'.* test.*--split"):
         task.part_to_read("validation")
     task.parts["train"] = task.parts["test"] = task.parts["validation"]
-    with pytest.raises(UsageError, match=r"totals has no rows that can be used in its training part; no part has any"):
+    with pytest.raises(UsageError, match=r"totals .*train.*other data"):
         task.train  # noqa: B018
-    with pytest.raises(UsageError, match=r"totals has no 'dev' part; no part has any rows: take other data\."):
+    with pytest.raises(UsageError, match=r"totals .*'dev'.*other data"):
         task.part_to_read("dev")

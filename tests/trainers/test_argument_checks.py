@@ -9,11 +9,11 @@ from tests.tiny import tiny_classifier_rows, tiny_rows, tiny_solver
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"temperature": "hot"}, "`temperature` must be a number, got 'hot'"),
-        ({"learning_rate": "1e-4"}, "`learning_rate` must be a number, got '1e-4'"),
-        ({"num_beams": 2.5}, "`num_beams` must be a whole number, got 2.5"),
-        ({"num_train_epochs": None}, "`num_train_epochs` must be a number, got None"),
-        ({"cache_teacher_outputs": "no"}, "`cache_teacher_outputs` must be True or False, got 'no'"),
+        ({"temperature": "hot"}, "`temperature` .* 'hot'"),
+        ({"learning_rate": "1e-4"}, "`learning_rate` .* '1e-4'"),
+        ({"num_beams": 2.5}, "`num_beams`.* 2.5"),
+        ({"num_train_epochs": None}, "`num_train_epochs` .* None"),
+        ({"cache_teacher_outputs": "no"}, "`cache_teacher_outputs`.*'no'"),
     ],
 )
 def test_wrong_types_are_named(tmp_path, fields, message):
@@ -29,27 +29,27 @@ def test_whole_numbers_may_be_written_as_others_are(tmp_path):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"per_device_train_batch_size": 0}, "`per_device_train_batch_size` must be at least 1, got 0"),
-        ({"per_device_eval_batch_size": 0}, "`per_device_eval_batch_size` must be at least 1"),
-        ({"gradient_accumulation_steps": 0}, "`gradient_accumulation_steps` must be at least 1"),
-        ({"save_total_limit": 0}, "`save_total_limit` must be at least 1"),
-        ({"learning_rate": -1.0}, "`learning_rate` must not be negative, got -1.0"),
-        ({"learning_rate": float("nan")}, "`learning_rate` must be finite, got nan"),
-        ({"weight_decay": -1.0}, "`weight_decay` must not be negative"),
-        ({"neftune_noise_alpha": -1.0}, "`neftune_noise_alpha` must not be negative"),
-        ({"dataloader_num_workers": -1}, "`dataloader_num_workers` must not be negative"),
-        ({"label_smoothing_factor": 2.0}, "`label_smoothing_factor` must be at least 0 and below 1"),
-        ({"adam_beta1": 1.0}, "`adam_beta1` must be at least 0 and below 1"),
-        ({"num_train_epochs": -1}, "`num_train_epochs` must be greater than 0, got -1"),
-        ({"num_train_epochs": 0}, "`num_train_epochs` must be greater than 0"),
-        ({"max_steps": 0}, "`max_steps` must be at least 1, or -1"),
-        ({"logging_steps": -1}, "`logging_steps` must be greater than 0"),
-        ({"save_steps": 0, "save_strategy": "steps"}, "`save_steps` must be greater than 0"),
-        ({"report_to": "nonsense"}, "`report_to`: the package of nonsense is not installed, or there is no such"),
-        ({"deepspeed": "x.json"}, "`deepspeed` needs the package deepspeed"),
-        ({"use_liger_kernel": True}, "`use_liger_kernel` needs the package liger-kernel"),
+        ({"per_device_train_batch_size": 0}, "`per_device_train_batch_size`.* 0"),
+        ({"per_device_eval_batch_size": 0}, "`per_device_eval_batch_size`.* 0"),
+        ({"gradient_accumulation_steps": 0}, "`gradient_accumulation_steps`.* 0"),
+        ({"save_total_limit": 0}, "`save_total_limit`.* 0"),
+        ({"learning_rate": -1.0}, "`learning_rate`.*-1"),
+        ({"learning_rate": float("nan")}, "`learning_rate`.*nan"),
+        ({"weight_decay": -1.0}, "`weight_decay`.*-1"),
+        ({"neftune_noise_alpha": -1.0}, "`neftune_noise_alpha`.*-1"),
+        ({"dataloader_num_workers": -1}, "`dataloader_num_workers`.*-1"),
+        ({"label_smoothing_factor": 2.0}, "`label_smoothing_factor`.* 2"),
+        ({"adam_beta1": 1.0}, "`adam_beta1`.* 1"),
+        ({"num_train_epochs": -1}, "`num_train_epochs`.*-1"),
+        ({"num_train_epochs": 0}, "`num_train_epochs`.* 0"),
+        ({"max_steps": 0}, "`max_steps`.* 0"),
+        ({"logging_steps": -1}, "`logging_steps`.*-1"),
+        ({"save_steps": 0, "save_strategy": "steps"}, "`save_steps`.* 0"),
+        ({"report_to": "nonsense"}, "`report_to`.*nonsense"),
+        ({"deepspeed": "x.json"}, "`deepspeed`.*pip install deepspeed"),
+        ({"use_liger_kernel": True}, "`use_liger_kernel`.*pip install liger-kernel"),
         ({"optim": "adamw_bnb_8bit"}, "`optim`: .*bitsandbytes"),
-        ({"optim_args": "nonsense"}, "`optim_args` takes settings such as"),
+        ({"optim_args": "nonsense"}, "`optim_args`.*'nonsense'"),
         ({"lr_scheduler_kwargs": {"a": 1}}, "`lr_scheduler_type`, `lr_scheduler_kwargs`: .*'a'"),
         ({"lr_scheduler_type": "cosine_with_min_lr"}, "`lr_scheduler_type`, `lr_scheduler_kwargs`: .*min_lr"),
     ],
@@ -82,14 +82,14 @@ def make_trainer(processor, tmp_path):
 
 
 def test_an_unknown_metric_is_named_before_training(make_trainer, others):
-    with pytest.raises(ValueError, match="`metric_for_best_model`: .* give no 'rouge', but .*answer_accuracy"):
+    with pytest.raises(ValueError, match="`metric_for_best_model`.*'rouge'.*answer_accuracy"):
         make_trainer(eval_strategy="epoch", metric_for_best_model="rouge")
     make_trainer(metric_for_best_model="rouge")
     parts = {"a": tiny_rows(6, seed=1)}
     make_trainer(evaluation=parts, eval_strategy="epoch", metric_for_best_model="eval_a_answer_accuracy")
-    with pytest.raises(ValueError, match="give no 'answer_accuracy', but a_answer_accuracy"):
+    with pytest.raises(ValueError, match="`metric_for_best_model`.*'answer_accuracy'.* a_answer_accuracy"):
         make_trainer(evaluation=parts, eval_strategy="epoch", metric_for_best_model="answer_accuracy")
-    with pytest.raises(ValueError, match="give no 'answer_accuracy', but loss"):
+    with pytest.raises(ValueError, match="`metric_for_best_model`.*'answer_accuracy'.* loss"):
         others(eval_strategy="epoch", metric_for_best_model="answer_accuracy")
 
 
@@ -101,20 +101,20 @@ def test_what_an_evaluation_gives_is_known_before_it(make_trainer):
 
 
 def test_empty_data_sets_are_named(make_trainer, others):
-    with pytest.raises(ValueError, match="`train_dataset` is empty"):
+    with pytest.raises(ValueError, match="`train_dataset`.*empty"):
         make_trainer(train=[])
-    with pytest.raises(ValueError, match="`eval_dataset` is empty"):
+    with pytest.raises(ValueError, match="`eval_dataset`.*empty"):
         make_trainer(evaluation=[])
-    with pytest.raises(ValueError, match="`eval_dataset b` is empty"):
+    with pytest.raises(ValueError, match="`eval_dataset b`.*empty"):
         make_trainer(evaluation={"a": tiny_rows(3), "b": []})
-    with pytest.raises(ValueError, match="`train_dataset` is empty"):
+    with pytest.raises(ValueError, match="`train_dataset`.*empty"):
         others(rows=[])
-    with pytest.raises(ValueError, match="`eval_dataset` is empty"):
+    with pytest.raises(ValueError, match="`eval_dataset`.*empty"):
         others(rows=tiny_classifier_rows(), eval_rows=[])
 
 
 def test_other_arguments_say_what_to_make(make_trainer, tmp_path):
-    with pytest.raises(TypeError, match=r"must be a `SolverConfig`, got `TrainingArguments`: make a `SolverConfig\("):
+    with pytest.raises(TypeError, match=r"`args`.*`SolverConfig`.*`TrainingArguments`.*`SolverConfig\("):
         make_trainer(args=TrainingArguments(output_dir=str(tmp_path), report_to="none"))
 
 
@@ -123,5 +123,5 @@ def test_a_repository_that_cannot_be_made_is_told_before_training(make_trainer, 
         raise OfflineModeIsEnabled("offline mode is enabled")
 
     monkeypatch.setattr(Trainer, "init_hf_repo", offline)
-    with pytest.raises(ConnectionError, match="`push_to_hub`: .*offline mode is enabled.*log in with `hf auth login`"):
+    with pytest.raises(ConnectionError, match="`push_to_hub`.*offline mode is enabled.*`hf auth login`"):
         make_trainer(push_to_hub=True)

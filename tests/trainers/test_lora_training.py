@@ -58,7 +58,7 @@ def test_a_resumed_run_is_the_same(trainer_of, tmp_path, caplog, monkeypatch):
         assert not any(info[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
         assert same(loaded.state_dict(), merged_weights(whole.model))
     for rank in (None, 3):
-        with pytest.raises(UsageError, match="with which that training began"):
+        with pytest.raises(UsageError, match="4 adapters of rank 2"):
             trainer_of(rank, folder="other").train(resume_from_checkpoint=str(tmp_path / "run" / "checkpoint-2"))
 
 
@@ -83,10 +83,10 @@ def test_options_of_a_solver(solver_folder):
     rows = solver.get_input_embeddings().trained_tokens.rows
     assert len(rows) == len(processor.number_token_ids) and rows.requires_grad
     for fields, message in (
-        ({"lora_rank": 0}, "`lora_rank` must be at least 1"),
-        ({"lora_alpha": 4}, "need a `lora_rank`"),
-        ({"lora_rank": 1, "lora_dropout": 1.0}, "`lora_dropout` must be at least 0 and below 1"),
-        ({"lora_rank": 1, "lora_alpha": 0}, "`lora_alpha` must be more than 0"),
+        ({"lora_rank": 0}, "`lora_rank`.* 0"),
+        ({"lora_alpha": 4}, "`lora_alpha`.*`lora_rank`"),
+        ({"lora_rank": 1, "lora_dropout": 1.0}, r"`lora_dropout`.* 1\.0"),
+        ({"lora_rank": 1, "lora_alpha": 0}, "`lora_alpha`.* 0"),
     ):
         with pytest.raises(ValueError, match=message):
             build_solver(tiny_rows(), solver=str(solver_folder), **fields)

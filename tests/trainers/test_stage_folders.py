@@ -45,6 +45,6 @@ def test_filled_with_something_else_it_is_refused(tmp_path):
     for _ in range(2):
         fill_together(folder, lambda: calls.append(1), one_process)
     assert calls == [1]
-    with pytest.raises(ValueError, match="holds finished work of another run"):
+    with pytest.raises(ValueError, match=r"\babc\b.*\bdef\b"):
         fill_together(FinishedFolder(tmp_path / "trial", "def"), lambda: calls.append(2), one_process)
     assert calls == [1] and folder.is_done

@@ -64,7 +64,7 @@ def test_batches_are_padded(processor):
 def test_what_is_cut_off_cannot_be_used(tokenizer):
     processor = MwpProcessor(tokenizer, OutputVocabulary(constants=("3",)), max_length=8)
     assert processor.encode([PROBLEM])["number_positions"] == [[4, -1, -1]]
-    with pytest.raises(ExpressionError, match="beyond max_length=8"):
+    with pytest.raises(ExpressionError, match="'2'.*max_length=8"):
         processor.encode([PROBLEM], with_labels=True)
 
 
@@ -88,18 +88,18 @@ def test_save_and_load(processor, tmp_path):
 def test_a_damaged_file_is_named(processor, tmp_path):
     processor.save_pretrained(tmp_path)
     (tmp_path / "mwp_processor.json").write_text(json.dumps({"operators": ["+"]}))
-    with pytest.raises(ValueError, match="mwp_processor.json is no file of MwpProcessor"):
+    with pytest.raises(ValueError, match=r"mwp_processor.json.*\['constants'\]"):
         MwpProcessor.from_pretrained(tmp_path)
-    with pytest.raises(OSError, match="is no folder"):
+    with pytest.raises(OSError, match="nowhere"):
         MwpProcessor.from_pretrained(tmp_path / "nowhere")
 
 
 def test_wrong_arguments(tokenizer, processor):
-    with pytest.raises(ValueError, match="no fast tokenizer"):
+    with pytest.raises(ValueError, match="object.*fast tokenizer"):
         MwpProcessor(object())
-    with pytest.raises(ValueError, match="`language` must be"):
+    with pytest.raises(ValueError, match="`language`.*'fr'"):
         MwpProcessor(tokenizer, language="fr")
-    with pytest.raises(ValueError, match="are not the processor's"):
+    with pytest.raises(ValueError, match=r"symbols.*processor.*\['3'\]"):
         processor.check_symbols(["+"], [])
 
 

@@ -69,7 +69,7 @@ def test_a_damaged_file_is_written_anew(tmp_path, caplog):
     assert len(dataset) == 9 and path.read_bytes() == whole
     assert len(caplog.messages) == 1 and str(path) in caplog.messages[0]
     (path.parent / "manifest.json").write_text("{}")
-    with pytest.raises(DataError, match="is damaged .*remove the folder"):
+    with pytest.raises(DataError, match="damaged.*'format'.*remove"):
         encode_corpus(pairs, encoder(), tmp_path)
 
 
@@ -104,13 +104,13 @@ def test_another_file_for_anything_else(change, tmp_path, monkeypatch):
 def test_an_error_leaves_nothing_behind(tmp_path):
     pairs = tiny_pairs(9)
     wrong = [*pairs, ("小明", [type(pairs[0][1][0])("小明", "nh", 0, 2)])]
-    with pytest.raises(DataError, match="'nh' is none of jieba's"):
+    with pytest.raises(DataError, match="'nh'.*jieba"):
         encode_corpus(wrong, encoder(), tmp_path, batch_size=4)
     assert not list(files(tmp_path))
 
 
 def test_an_empty_corpus(tmp_path):
-    with pytest.raises(DataError, match="the corpus is empty"):
+    with pytest.raises(DataError, match="empty"):
         encode_corpus([], encoder(), tmp_path)
     assert not list(files(tmp_path))
 
@@ -120,7 +120,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
-        with pytest.raises(DataError, match="the encoded texts cannot be written: .*too large.*: make room") as raised:
+        with pytest.raises(DataError, match="too large.*room") as raised:
             encode_corpus(tiny_pairs(9), encoder(), tmp_path / "new")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -130,5 +130,5 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path):
 
 def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="file.*: the encoded texts cannot be written: .*another folder"):
+    with pytest.raises(DataError, match="file/.*: .*another folder"):
         encode_corpus(tiny_pairs(9), encoder(), tmp_path / "file")

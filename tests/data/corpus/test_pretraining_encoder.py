@@ -146,9 +146,9 @@ def test_keys_ignore_numbers_and_tell_texts_apart():
 
 def test_wrong_words_are_named():
     encoder = PreTrainingEncoder(text_processor(), TAGS, "jieba")
-    with pytest.raises(DataError, match="without tagged words: tag them first"):
+    with pytest.raises(DataError, match="tag"):
         encoder.encode(["小明"])
-    with pytest.raises(DataError, match="'小明' at 3-5 does not lie in its text '小'"):
+    with pytest.raises(DataError, match="'小明'.*3-5.*'小'"):
         encoder.encode(["小"], [[TaggedWord("小明", "n", 3, 5)]])
-    with pytest.raises(DataError, match="the tag 'nh' is none of jieba's .m, n, q, v, x.: .* another tagger"):
+    with pytest.raises(DataError, match="'nh'.*jieba.*m, n, q, v, x"):
         encoder.encode(["小明"], [[TaggedWord("小明", "nh", 0, 2)]])

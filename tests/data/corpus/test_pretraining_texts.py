@@ -107,11 +107,11 @@ def test_the_shipped_data_set():
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("nothing.txt", "nothing.txt: there is no such file, nor is it one of the data sets ape210k, .*ape210k:valid"),
-        ("math24k", "no such file"),
-        ("math23k:dev", "parts are train, validation, test, all, not 'dev'"),
-        ("a.xml", "ends in .txt, .jsonl, .json, .csv, or in one of these and .gz"),
-        (".", "no such file"),
+        ("nothing.txt", "nothing.txt: .*ape210k, .*ape210k:valid"),
+        ("math24k", "math24k: .*math23k"),
+        ("math23k:dev", "train, validation, test, all.*'dev'"),
+        ("a.xml", r"a\.xml.*\.txt, \.jsonl, \.json, \.csv.*\.gz"),
+        (".", r"^\.: "),
     ],
 )
 @pytest.mark.parametrize("where", ["source", "exclude"])
@@ -124,24 +124,24 @@ def test_wrong_sources_are_named_at_once(tmp_path, monkeypatch, source, message,
 
 
 def test_nothing_to_read():
-    with pytest.raises(DataError, match="name files or data sets"):
+    with pytest.raises(DataError, match="files.*data sets"):
         read_texts([])
 
 
 def test_a_part_that_is_not_there(data_dir):
     (data_dir / "ape210k" / "test.jsonl").unlink()
-    with pytest.raises(DataError, match="ape210k has no test part: it has train, validation"):
+    with pytest.raises(DataError, match="ape210k.* test .*train, validation"):
         list(read_texts("ape210k:test", data_dir=data_dir))
 
 
 @pytest.mark.parametrize(
     ("name", "lines", "message"),
     [
-        ("a.txt", ["有4个梨", "\udcff"], "a.txt, line 2: the text is not UTF-8"),
-        ("a.jsonl", ['{"text": "梨"}', "{"], "a.jsonl, line 2: not a complete JSON object"),
-        ("a.jsonl", ['{"text": 3}'], "a.jsonl, line 1, field 'text': expected a string"),
-        ("a.jsonl", ['{"id": 3}'], "a.jsonl, line 1, field 'text': the field is missing"),
-        ("a.jsonl", ['{"text": "\\ud800"}'], "a.jsonl, line 1, field 'text': the text is not UTF-8"),
+        ("a.txt", ["有4个梨", "\udcff"], "a.txt, line 2: .*UTF-8"),
+        ("a.jsonl", ['{"text": "梨"}', "{"], "a.jsonl, line 2: .*JSON"),
+        ("a.jsonl", ['{"text": 3}'], "a.jsonl, line 1, field 'text': .*string.* int 3"),
+        ("a.jsonl", ['{"id": 3}'], "a.jsonl, line 1, field 'text': .*missing"),
+        ("a.jsonl", ['{"text": "\\ud800"}'], "a.jsonl, line 1, field 'text': .*UTF-8"),
     ],
 )
 def test_damaged_files_name_the_line(tmp_path, name, lines, message):
@@ -154,7 +154,7 @@ def test_a_cut_off_file_names_the_line_after_the_texts_before_it(tmp_path):
     path.write_bytes(path.read_bytes()[:-200])
     texts = read_texts(path)
     read = []
-    with pytest.raises(DataError, match="cut off here"):
+    with pytest.raises(DataError, match=r"a\.txt\.gz, line \d\d\d\d"):
         read.extend(texts)
     assert len(read) > 1000
 

@@ -3,6 +3,7 @@ import json
 import multiprocessing
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -48,7 +49,7 @@ def test_texts_and_words(tmp_path):
     assert corpus.fingerprint == CharacterTagger().fingerprint
     assert len(files(tmp_path)) == 3
     for index in (20, -21):
-        with pytest.raises(IndexError, match="20 texts"):
+        with pytest.raises(IndexError, match=r"\b20 texts"):
             corpus[index]
 
 
@@ -139,13 +140,13 @@ def damage_other_texts(path):
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (damage_truncate, "bytes instead of"),
-        (damage_byte, "not have the content that was written"),
-        (damage_empty, "has 0 bytes instead of"),
-        (damage_beginning, "not have the content that was written"),
-        (damage_other_file, "bytes instead of"),
-        (damage_other_texts, "not have the content that was written"),
-        (Path.unlink, "cannot be read: No such file"),
+        (damage_truncate, r"\d bytes"),
+        (damage_byte, "content"),
+        (damage_empty, r"\b0 bytes"),
+        (damage_beginning, "content"),
+        (damage_other_file, r"\d bytes"),
+        (damage_other_texts, "content"),
+        (Path.unlink, "No such file"),
     ],
 )
 def test_a_damaged_or_foreign_file_is_named_and_made_anew(tmp_path, caplog, damage, reason):
@@ -159,7 +160,7 @@ def test_a_damaged_or_foreign_file_is_named_and_made_anew(tmp_path, caplog, dama
     tagger = CharacterTagger()
     corpus = tag_corpus(texts, tagger, tmp_path)
     assert list(corpus) == expected(texts) and tagger.count == 8
-    assert len(caplog.messages) == 1 and str(victim) in caplog.messages[0] and reason in caplog.messages[0]
+    assert len(caplog.messages) == 1 and str(victim) in caplog.messages[0] and re.search(reason, caplog.messages[0])
     assert len(files(tmp_path)) == 3 and files(tmp_path)[-1].read_bytes() == whole
 
 
@@ -168,10 +169,10 @@ def test_a_foreign_folder_is_refused(tmp_path):
     manifest = corpus.folder / "manifest.json"
     whole = manifest.read_text("utf-8")
     manifest.write_text(whole.replace('"characters ', '"strangers '), "utf-8")
-    with pytest.raises(DataError, match=r"belongs to something else \(fingerprint strangers .*remove the folder"):
+    with pytest.raises(DataError, match="fingerprint strangers .*remove"):
         tag_corpus(make_texts(20), CharacterTagger(), tmp_path)
     manifest.write_text(whole[:50], "utf-8")
-    with pytest.raises(DataError, match="is damaged .*remove the folder") as caught:
+    with pytest.raises(DataError, match="damaged.*remove") as caught:
         tag_corpus(make_texts(20), CharacterTagger(), tmp_path)
     assert caught.value.file == str(manifest)
 
@@ -181,20 +182,20 @@ def test_a_damaged_beginning_is_not_grown(tmp_path, caplog):
     damage_byte(files(tmp_path)[0])
     tagger = CharacterTagger()
     assert list(tag_corpus(make_texts(6), tagger, tmp_path)) == expected(make_texts(6))
-    assert tagger.count == 6 and "the content that was written" in caplog.messages[0]
+    assert tagger.count == 6 and "content" in caplog.messages[0]
 
 
 def test_damage_after_opening_is_named(tmp_path):
     corpus = tag_corpus(make_texts(20), CharacterTagger(), tmp_path)
     victim = files(tmp_path)[0]
     damage_truncate(victim)
-    with pytest.raises(DataError, match="cut off or removed since it was opened") as caught:
+    with pytest.raises(DataError, match=r"2472 bytes.*2512") as caught:
         corpus[7]
     assert caught.value.file == str(victim)
-    with pytest.raises(DataError, match="cut off or removed since it was opened"):
+    with pytest.raises(DataError, match=r"2472 bytes.*2512"):
         list(corpus)
     victim.unlink()
-    with pytest.raises(DataError, match="cannot be read: No such file.*removed since"):
+    with pytest.raises(DataError, match="No such file"):
         corpus[7]
 
 
@@ -204,18 +205,18 @@ def test_tags_of_another_version_are_not_used(tmp_path, caplog):
     corpus = tag_corpus(make_texts(20), tagger, tmp_path)
     assert tagger.count == 20 and corpus.fingerprint == tagger.fingerprint
     assert len(caplog.messages) == 1 and CharacterTagger(version="1").fingerprint in caplog.messages[0]
-    assert "another version" in caplog.messages[0]
+    assert "version" in caplog.messages[0]
 
 
 @pytest.mark.parametrize("texts", [[], iter(())])
 def test_an_empty_corpus(tmp_path, texts):
-    with pytest.raises(DataError, match="^the corpus is empty"):
+    with pytest.raises(DataError, match="empty"):
         tag_corpus(texts, CharacterTagger(), tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [(None, "text 9 of the corpus is NoneType"), ("a\ud800", "text 9 .* Unicode at character 1")]
+    ("text", "message"), [(None, "text 9 .*NoneType"), ("a\ud800", "text 9 .* Unicode at character 1")]
 )
 def test_no_text(tmp_path, text, message):
     with pytest.raises(DataError, match=message):
@@ -242,7 +243,7 @@ class BadTagger(CharacterTagger):
     ],
 )
 def test_a_tagger_with_other_words(tmp_path, words):
-    with pytest.raises(DataError, match="the tagger characters gave"):
+    with pytest.raises(DataError, match="tagger characters"):
         tag_corpus(["小明", "小红"], BadTagger(words), tmp_path)
 
 
@@ -257,7 +258,7 @@ def test_a_full_disk_keeps_what_is_done(tmp_path, monkeypatch):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(row_file.os, "fsync", full)
-    with pytest.raises(DataError, match="No space left on device. 16 texts are tagged and kept: make room") as caught:
+    with pytest.raises(DataError, match="No space left on device.* 16 texts.* room") as caught:
         tag_corpus(make_texts(30), CharacterTagger(), tmp_path)
     assert str(tmp_path) in str(caught.value)
     assert len(files(tmp_path)) == 2
@@ -270,7 +271,7 @@ def test_a_full_disk_keeps_what_is_done(tmp_path, monkeypatch):
 
 def test_a_cache_folder_that_is_a_file(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="cannot be written.*0 texts are tagged"):
+    with pytest.raises(DataError, match="file/.*: .*0 texts.* another folder"):
         tag_corpus(make_texts(3), CharacterTagger(), tmp_path / "file")
 
 

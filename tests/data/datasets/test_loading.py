@@ -1,5 +1,6 @@
 import gzip
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -77,8 +78,8 @@ def test_truncated_files_of_every_loader(name, tmp_path):
 def test_missing_files_of_every_loader(name, tmp_path):
     with pytest.raises(DataError, match="https://") as caught:
         load_mwp_dataset(name, tmp_path)
-    assert "no such file" in str(caught.value)
-    with pytest.raises(DataError, match="no folder"):
+    assert str(tmp_path) in str(caught.value)
+    with pytest.raises(DataError, match="nowhere: `data_dir`"):
         load_mwp_dataset(name, tmp_path / "nowhere")
 
 
@@ -164,11 +165,11 @@ def test_gzipped_files(math23k):
 @pytest.mark.parametrize(
     ("change", "field", "message"),
     [
-        ({"equation": 7}, "equation", "expected a string, not int 7"),
-        ({"ans": ["5"]}, "ans", r"expected a string or number, not list \['5'\]"),
-        ({"ans": None}, "ans", "the field is null"),
-        ({"original_text": "   "}, "original_text|text", "the problem text is empty"),
-        ({"id": True}, "id", "expected a string or number, not bool True"),
+        ({"equation": 7}, "equation", ".*string.* int 7"),
+        ({"ans": ["5"]}, "ans", r".*string.* list \['5'\]"),
+        ({"ans": None}, "ans", ".*null"),
+        ({"original_text": "   "}, "original_text|text", ".*empty"),
+        ({"id": True}, "id", ".*string.* bool True"),
     ],
 )
 def test_damaged_record(math23k, change, field, message):
@@ -181,7 +182,7 @@ def test_damaged_record(math23k, change, field, message):
     dataset, report = load_mwp_dataset("math23k", math23k, on_error="skip", return_report=True)
     assert dataset["train"]["id"] == ["1", "3"]
     assert report.damaged == 1 and "line 2" in report.damaged_examples[0]
-    assert "1 damaged record" in str(report)
+    assert "1 damaged" in str(report)
 
 
 def write_lines(path: Path, records: list[dict]) -> Path:
@@ -215,7 +216,8 @@ def test_faults_leave_training_problems_out(tmp_path):
     expected = [fault for _, fault in FAULTS if fault is not None]
     assert split.dropped == {fault: expected.count(fault) for fault in expected}
     assert (split.read, split.kept, split.kept_with) == (len(FAULTS), 2, {})
-    assert split.examples["wrong_value"] == ["mine.jsonl, line 11, id 11: x=3*4 is 12, the answer 7"]
+    (example,) = split.examples["wrong_value"]
+    assert re.search(r"mine\.jsonl, line 11.*x=3\*4.*\b12\b.*\b7\b", example)
     kept = load_mwp_dataset(path, keep_unusable=True)
     assert len(kept["train"]) == len(FAULTS)
 
@@ -259,7 +261,7 @@ def test_overlap_is_counted(overlapping):
         "test": 2,
     }
     assert [len(rows) for rows in dataset.values()] == [4, 2, 4]
-    assert "2 have the masked text of a training problem" in str(report)
+    assert re.search(r"\b2 .*masked text", str(report))
 
 
 @pytest.mark.parametrize("side", ["test", True])
@@ -269,7 +271,7 @@ def test_overlap_is_dropped_from_test(overlapping, side):
     assert [len(rows) for rows in dataset.values()] == [4, 2, 2]
     assert report.drop_overlap == "test"
     assert report.splits["test"].overlap == 2 and report.splits["test"].dropped == {"overlap": 2}
-    assert "2 have the masked text of a training problem; left out" in str(report)
+    assert re.search(r"\b2 .*masked text.*left out", str(report))
 
 
 def test_overlap_is_seen_through_punctuation_and_numerals(tmp_path):
@@ -286,7 +288,7 @@ def test_overlap_is_dropped_from_train(overlapping):
     assert dataset["train"]["text"] == ["有3个"]
     assert [len(rows) for rows in dataset.values()] == [1, 2, 4]
     assert report.splits["train"].dropped == {"overlap": 3, "wrong_value": 1}
-    assert "those training problems are left out" in str(report)
+    assert re.search("training problems.*left out", str(report))
 
 
 def test_problems_are_added_to_the_training_part(tmp_path):
@@ -309,7 +311,7 @@ def test_problems_are_added_to_the_training_part(tmp_path):
     counts = report.extra[str(path)]
     assert (counts.read, counts.kept, counts.with_constants) == (6, 1, 1)
     assert counts.dropped == {"known": 4, "wrong_value": 1}
-    assert "added to train" in str(report) and "4 left out: masked text that is there already" in str(report)
+    assert re.search(r"added to train(?s:.*)\b4 left out", str(report))
     assert dataset_report(dataset).extra == report.extra
 
 
@@ -325,7 +327,7 @@ def test_what_is_excluded_is_not_added(tmp_path):
     dataset, report = load_mwp_dataset(path, extra_train=more, extra_exclude=[other], return_report=True)
     assert dataset["train"]["text"] == ["有3个", "买4个"]
     assert report.extra[str(more)].dropped == {"excluded": 2}
-    assert "2 left out: masked text that is not to be added" in str(report)
+    assert re.search(r"\b2 left out", str(report))
 
 
 def test_added_problems_obey_the_options(tmp_path):
@@ -359,11 +361,11 @@ def test_parts_of_other_data_sets_are_added(name, extra):
 @pytest.mark.parametrize(
     ("name", "extra", "fault"),
     [
-        ("math23k", "ape210k:dev", "train, validation, test, all, not 'dev'"),
-        ("math23k", "mawps", r"mawps.jsonl, line 2, .*language.: the text is in another language \(en\)"),
-        ("math23k", "nowhere.jsonl", "no such file or folder"),
-        ("math23k", "cm17k", "cm17k has no train part: it has validation"),
-        ("cm17k", "math23k", "math23k: there is no training split to add problems to"),
+        ("math23k", "ape210k:dev", "train, validation, test, all.*'dev'"),
+        ("math23k", "mawps", r"mawps.jsonl, line 2, .*language.: .*\(en\)"),
+        ("math23k", "nowhere.jsonl", "nowhere.jsonl: .*ape210k"),
+        ("math23k", "cm17k", "cm17k.* train .*validation"),
+        ("cm17k", "math23k", "math23k: .*training split"),
     ],
 )
 def test_what_cannot_be_added_is_named(name, extra, fault):
@@ -393,7 +395,7 @@ def test_reversed_problems_are_added(tmp_path):
     assert [row["file"] for row in rows[3:]] == ["train.jsonl", "more.jsonl", "more.jsonl"]
     assert report.extra["reversed"].dropped == {"known": 1}
     assert len(dataset["test"]) == 1
-    assert "added to train, reversed: 3 of 4 problems" in str(report)
+    assert re.search("reversed: 3 of 4", str(report))
 
 
 def test_held_out_problems_are_reversed():
@@ -406,14 +408,14 @@ def test_held_out_problems_are_reversed():
         ("一根绳子长7米，每段长1.75米，平均分成多少段？", "x=7/1.75", "4"),
     ]
     assert report.splits["validation"].read == 2
-    assert report.scheme == "public, held-out problems reversed"
+    assert re.fullmatch("public, .*reversed", report.scheme)
 
 
 @pytest.mark.parametrize(
     ("name", "fault"),
     [
-        ("asdiv_a", "asdiv_a.jsonl, line [0-9]+, field 'language': only Chinese problems can be reversed"),
-        ("cm17k", "cm17k: there is no problem to reverse"),
+        ("asdiv_a", "asdiv_a.jsonl, line [0-9]+, field 'language': .*Chinese"),
+        ("cm17k", "cm17k: .*reverse"),
     ],
 )
 def test_what_cannot_be_reversed_is_named(name, fault):
@@ -450,7 +452,7 @@ def test_report_travels_with_the_data(tmp_path):
     assert report.scheme == "five_fold, fold 2"
     assert LoadReport.from_json(report.to_json()) == report
     assert json.loads(json.dumps(report.to_dict()))["splits"]["test"]["kept"] == 1
-    with pytest.raises(DataError, match="no report"):
+    with pytest.raises(DataError, match="load_mwp_dataset"):
         dataset_report(DatasetDict({"train": mapped.remove_columns("length").from_list([{"text": "3"}])}))
 
 
@@ -498,10 +500,10 @@ def test_rows_without_words_have_the_language_of_their_source(tmp_path):
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        ({"equation": "3"}, "field 'text': the field is missing"),
-        ({"text": ""}, "field 'text': the problem text is empty"),
-        ({"text": "3", "language": "fr"}, "field 'language': expected 'zh' or 'en', not 'fr'"),
-        ({"text": "3", "answer": {"a": 1}}, "field 'answer': expected a string or number, not dict"),
+        ({"equation": "3"}, "field 'text': .*missing"),
+        ({"text": ""}, "field 'text': .*empty"),
+        ({"text": "3", "language": "fr"}, "field 'language': .*'zh' or 'en'.*'fr'"),
+        ({"text": "3", "answer": {"a": 1}}, "field 'answer': .*string.* dict"),
     ],
 )
 def test_damaged_records_of_own_files(tmp_path, record, message):
@@ -515,7 +517,7 @@ def test_empty_files_and_folders(tmp_path):
     dataset = load_mwp_dataset(path)
     assert len(dataset["train"]) == 0 and dataset["train"].features == FEATURES
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match="train, validation or test files"):
+    with pytest.raises(DataError, match=r"\.jsonl, \.json or \.csv"):
         load_mwp_dataset(tmp_path / "empty")
 
 
@@ -530,15 +532,19 @@ def test_texts_of_every_kind_load(tmp_path):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("math23k", {"split_scheme": "nine_fold"}, "it has public, train_test, five_fold, mwptoolkit, stratified"),
-        ("math23k", {"fold": 1}, "has no folds"),
-        ("asdiv_a", {"fold": 5}, "has folds 0 to 4, not 5"),
-        ("asdiv_a", {"fold": "0"}, "has folds 0 to 4, not '0'"),
-        ("asdiv_a", {"on_error": "ignore"}, "'raise' or 'skip', not 'ignore'"),
-        ("asdiv_a", {"drop_overlap": "both"}, "'test', 'train' or None, not 'both'"),
-        ("asdiv_a", {"validation_fraction": 1}, "below 1, not 1"),
-        ("math24k", {}, "nor is it one of the data sets ape210k"),
-        ("nowhere.jsonl", {}, "no such file or folder"),
+        (
+            "math23k",
+            {"split_scheme": "nine_fold"},
+            "'nine_fold'.*public, train_test, five_fold, mwptoolkit, stratified",
+        ),
+        ("math23k", {"fold": 1}, "'public'.*`fold`"),
+        ("asdiv_a", {"fold": 5}, "folds 0 to 4.* 5"),
+        ("asdiv_a", {"fold": "0"}, "folds 0 to 4.* '0'"),
+        ("asdiv_a", {"on_error": "ignore"}, "`on_error`.*'raise'.*'skip'.*'ignore'"),
+        ("asdiv_a", {"drop_overlap": "both"}, "`drop_overlap`.*'test', 'train'.*'both'"),
+        ("asdiv_a", {"validation_fraction": 1}, "`validation_fraction`.* 1"),
+        ("math24k", {}, "math24k: .*ape210k"),
+        ("nowhere.jsonl", {}, "nowhere.jsonl: .*ape210k"),
     ],
 )
 def test_impossible_options(name, options, message):
@@ -547,5 +553,5 @@ def test_impossible_options(name, options, message):
 
 
 def test_default_folder_is_told_where_there_is_none():
-    with pytest.raises(DataError, match="`data_dir` is needed.*hmwp.jsonl is at https://"):
+    with pytest.raises(DataError, match="`data_dir`.*hmwp.jsonl.* https://"):
         load_mwp_dataset("hmwp")

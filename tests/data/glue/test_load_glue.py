@@ -62,7 +62,7 @@ def test_the_rows_of_both_parts_of_mnli_take_turns(tmp_path):
     rows = load_glue("mnli", tmp_path)["test"]["id"]
     assert rows == ["dev_matched-2", "dev_mismatched-2", "dev_mismatched-3", "dev_mismatched-4"]
     (tmp_path / folder / "dev_mismatched.tsv").unlink()
-    with pytest.raises(DataError, match="there is no such file, which has the dev_mismatched part"):
+    with pytest.raises(DataError, match="dev_mismatched.tsv.*`data_dir`"):
         load_glue("mnli", tmp_path)
 
 
@@ -71,7 +71,7 @@ def test_a_few_lines_of_qqp_hold_no_row(tmp_path):
     write(tmp_path / folder, header, *[line] * 1100, "8\t3\t4\tWhy?")
     assert load_glue("qqp", tmp_path, 0).num_rows == {"train": 1100, "test": 1}
     write(tmp_path / folder, header, *[line] * 1100, "8\t3\t4\tWhy?", "9\t3\t4\tWhy?\tHow?\t2")
-    with pytest.raises(DataError, match=r"line 1103.*the label must be 0 or 1, not '2'"):
+    with pytest.raises(DataError, match=r"line 1103.* 0 or 1.*'2'"):
         load_glue("qqp", tmp_path, 0)
 
 
@@ -98,14 +98,14 @@ def test_windows_line_ends_and_a_mark_at_the_beginning(tmp_path):
 @pytest.mark.parametrize(
     ("task", "line", "place", "message"),
     [
-        ("rte", "1\tIt rains.\tentailment", (22, "label"), "there are 3 columns and should be 4"),
-        ("rte", "1\ta\tb\tc\tentailment", (22, None), "there are 5 columns and should be 4"),
-        ("rte", "1\tIt rains.\t \tentailment", (22, "sentence2"), "the text is empty"),
-        ("rte", "1\ta\tb\t1", (22, "label"), "must be entailment or not_entailment, not '1'"),
-        ("mrpc", "2\t7\t8\ta\tb", (22, "Quality"), "the label must be 0 or 1, not '2'"),
-        ("stsb", FILES["stsb"][2].replace("3.800", "5.1"), (22, "score"), "a number from 0 to 5, not '5.1'"),
-        ("stsb", FILES["stsb"][2].replace("3.800", "nan"), (22, "score"), "a number from 0 to 5, not 'nan'"),
-        ("cola", "gj04\t1\t", (21, "sentence"), "there are 3 columns and should be 4"),
+        ("rte", "1\tIt rains.\tentailment", (22, "label"), "3 columns.* 4"),
+        ("rte", "1\ta\tb\tc\tentailment", (22, None), "5 columns.* 4"),
+        ("rte", "1\tIt rains.\t \tentailment", (22, "sentence2"), "empty"),
+        ("rte", "1\ta\tb\t1", (22, "label"), "entailment.*not_entailment.*'1'"),
+        ("mrpc", "2\t7\t8\ta\tb", (22, "Quality"), "0 or 1.*'2'"),
+        ("stsb", FILES["stsb"][2].replace("3.800", "5.1"), (22, "score"), r"0 to 5.*'5\.1'"),
+        ("stsb", FILES["stsb"][2].replace("3.800", "nan"), (22, "score"), "0 to 5.*'nan'"),
+        ("cola", "gj04\t1\t", (21, "sentence"), "3 columns.* 4"),
     ],
 )
 def test_damaged_rows_are_named(task, line, place, message, tmp_path):
@@ -117,26 +117,26 @@ def test_damaged_rows_are_named(task, line, place, message, tmp_path):
 
 
 def test_what_is_not_there(tmp_path):
-    with pytest.raises(ValueError, match="there is no task 'sts-b': the tasks of GLUE are rte, mrpc, stsb"):
+    with pytest.raises(ValueError, match="'sts-b'.* rte, mrpc, stsb"):
         load_glue("sts-b", tmp_path)
-    with pytest.raises(DataError, match="neither RTE/train.tsv nor train.tsv"):
+    with pytest.raises(DataError, match="RTE/train.tsv.*`data_dir`"):
         load_glue("rte", tmp_path)
     write(tmp_path, FILES["rte"][1], FILES["rte"][2])
-    with pytest.raises(ValueError, match="`validation_fraction` must be at least 0 and below 1, not 1"):
+    with pytest.raises(ValueError, match="`validation_fraction`.* 1"):
         load_glue("rte", tmp_path, 1)
     write(tmp_path, FILES["rte"][1], *[FILES["rte"][2]] * 20)
-    for share, left in ((0.01, "leaves 20 to train on and 0 to validate on"), (0.99, "leaves 0 to train on and 20")):
-        with pytest.raises(ValueError, match=rf"`validation_fraction` {share} of 20 training rows {left}.*another"):
+    for share, left in ((0.01, r"\b20 .*\b0 "), (0.99, r"\b0 .*\b20 ")):
+        with pytest.raises(ValueError, match=rf"`validation_fraction`.* {share} .*20 .*{left}"):
             load_glue("rte", tmp_path, share)
     (tmp_path / "dev.tsv").write_text("index\tsentence1\tsentence2\n0\ta\tb\n")
-    with pytest.raises(DataError, match="dev.tsv, line 1, field 'label': there is no such column"):
+    with pytest.raises(DataError, match="dev.tsv, line 1, field 'label': .*column"):
         load_glue("rte", tmp_path)
     for content in (FILES["rte"][1] + "\n", ""):
         (tmp_path / "dev.tsv").write_text(content)
-        with pytest.raises(DataError, match="dev.tsv: there are no rows.*get the file anew"):
+        with pytest.raises(DataError, match="dev.tsv: .* rows"):
             load_glue("rte", tmp_path)
     (tmp_path / "dev.tsv").unlink()
-    with pytest.raises(DataError, match="dev.tsv: there is no such file, which has the dev part: put it there"):
+    with pytest.raises(DataError, match="dev.tsv: .*`data_dir`"):
         load_glue("rte", tmp_path)
 
 
@@ -155,11 +155,11 @@ def test_the_hub(monkeypatch):
     data = hf_mwp.load_glue("qnli")
     assert asked == [("nyu-mll/glue", "qnli")] and data.num_rows == {"train": 18, "validation": 2, "test": 3}
     assert data["test"][1] == {"id": "dev-1", "sentence1": "Who?", "sentence2": "Ann.", "label": 1}
-    with pytest.raises(DataError, match=r"Couldn't reach.*connect, or give the folder that RTE is in \(`data_dir`\)"):
+    with pytest.raises(DataError, match="Couldn't reach.*RTE.*`data_dir`"):
         load_glue("rte")
-    with pytest.raises(DataError, match="there is no part validation_matched"):
+    with pytest.raises(DataError, match="validation_matched.*train, validation"):
         load_glue("mnli")
-    with pytest.raises(DataError, match="glue, qqp, line 0, field 'label': the label is -1, not from 0 to 1"):
+    with pytest.raises(DataError, match="glue, qqp, line 0, field 'label': .*-1.* 0 to 1"):
         load_glue("qqp")
 
 

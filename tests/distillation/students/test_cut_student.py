@@ -39,9 +39,9 @@ def test_alternate_layers_of_any_count():
 
 
 def test_wrong_choices_are_named():
-    with pytest.raises(ValueError, match="Unknown choice"):
+    with pytest.raises(ValueError, match="'some'"):
         choose_layers(3, 12, "some")
-    with pytest.raises(ValueError, match="cannot be taken"):
+    with pytest.raises(ValueError, match=r"\b5 layers.* 4"):
         choose_layers(5, 4, "alternate")
 
 
@@ -111,5 +111,5 @@ def test_a_bert_becomes_a_student_encoder(processor, tmp_path):
 def test_layers_beyond_the_teacher_are_named(teacher):
     with pytest.raises(ValueError, match="4"):
         cut_student(teacher, [0, 4])
-    with pytest.raises(ValueError, match="cannot be taken"):
+    with pytest.raises(ValueError, match=r"\b5 layers.* 4"):
         cut_student(teacher, 5)

@@ -77,9 +77,9 @@ def test_members():
 
 
 def test_bad_members():
-    with pytest.raises(ValueError, match="at least one teacher"):
+    with pytest.raises(ValueError, match="one teacher"):
         EnsembleTeacher([])
-    with pytest.raises(ValueError, match="Teacher 2 returns no logits"):
+    with pytest.raises(ValueError, match="Teacher 2 .*logits"):
         EnsembleTeacher([Saying(logits=logs(0.5, 0.5)), Saying(states=logs(0.5, 0.5))])()
-    with pytest.raises(ValueError, match=r"shapes \(1, 2\), \(1, 3\)"):
+    with pytest.raises(ValueError, match=r"\(1, 2\).*\(1, 3\)"):
         EnsembleTeacher([Saying(logits=logs(0.5, 0.5)), Saying(logits=logs(0.2, 0.4, 0.4))])()

@@ -141,7 +141,7 @@ def test_ltp_missing(monkeypatch, tmp_path):
     for name in ("c.bin", "p.bin"):
         (tmp_path / name).write_bytes(b"")
     monkeypatch.setitem(sys.modules, "ltp", None)
-    with pytest.raises(ProblemError, match=r"pip install \"hf-mwp\[ltp\]\".*free for academic.*paid for commercial"):
+    with pytest.raises(ProblemError, match=r"pip install \"hf-mwp\[ltp\]\".*commercial.*jieba"):
         LtpTagger(tmp_path)
 
 
@@ -168,11 +168,11 @@ def file_missing(folder):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (config_missing, "is no folder of an LTP model: it has no config.json"),
-        (config_damaged, "config.json is damaged"),
-        (config_of_another_model, "config.json is not of an LTP model"),
-        (config_without_tags, "does not name the models of the tasks cws and pos"),
-        (file_missing, "lacks its file pos_model.bin"),
+        (config_missing, "config.json"),
+        (config_damaged, "config.json.*line 1"),
+        (config_of_another_model, "config.json.*'nerual'"),
+        (config_without_tags, "config.json.*cws.*pos"),
+        (file_missing, "pos_model.bin"),
     ],
 )
 def test_a_folder_that_is_no_model(tmp_path, damage, message):
@@ -191,7 +191,7 @@ def test_a_damaged_model(folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "copy")
     for path in copy.glob("*.bin"):
         path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(ProblemError, match="copy: the LTP model cannot be loaded, its files may be damaged"):
+    with pytest.raises(ProblemError, match="copy: .*damaged"):
         LtpTagger(copy)
 
 
@@ -200,26 +200,26 @@ def test_a_neural_model_without_tags(neural_folder, tmp_path):
     config = json.loads((copy / "config.json").read_text())
     config["vocabs"] = {}
     (copy / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ProblemError, match="copy: the LTP model lacks pos: it has to split and tag"):
+    with pytest.raises(ProblemError, match=r"copy: .*\bpos\b"):
         LtpTagger(copy)
 
 
 @pytest.mark.parametrize("source", ["/no/such/folder", "./no_such_folder", "no/such/folder"])
 def test_no_such_folder(source):
-    with pytest.raises(ProblemError, match=f"{source} is no folder: name the folder of an LTP model"):
+    with pytest.raises(ProblemError, match=f"{source} .*folder.* LTP/small"):
         load_tagger(f"ltp:{source}")
 
 
 def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "model").write_text("")
-    with pytest.raises(ProblemError, match="is no folder"):
+    with pytest.raises(ProblemError, match="model .*folder.* LTP/small"):
         load_tagger(f"ltp:{tmp_path / 'model'}")
 
 
 @pytest.mark.parametrize("source", ["LTP/no-such-model", "not a name"])
 def test_the_hub_does_not_give_it(source):
     # The tests are offline, so the Hub gives nothing.
-    with pytest.raises(ProblemError, match=f"{source} is no folder here, and the Hub does not give it"):
+    with pytest.raises(ProblemError, match=f"{source} .*folder.* Hub"):
         load_tagger(f"ltp:{source}")
 
 

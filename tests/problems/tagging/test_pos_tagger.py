@@ -8,7 +8,7 @@ from hf_mwp.problems.fingerprints import fingerprint_of
 
 @pytest.mark.parametrize("name", ["", "Jieba", "ltp", "ltp:", "jieba:dictionary", "stanza"])
 def test_other_names(name):
-    with pytest.raises(ProblemError, match="'jieba', or 'ltp:' and the folder"):
+    with pytest.raises(ProblemError, match="'jieba'.*'ltp:"):
         load_tagger(name)
 
 
@@ -35,5 +35,5 @@ def test_fingerprints(tmp_path):
 
 
 def test_a_fingerprint_of_a_missing_file(tmp_path):
-    with pytest.raises(ProblemError, match="gone: the file cannot be read"):
+    with pytest.raises(ProblemError, match="gone: "):
         fingerprint_of([], [tmp_path / "gone"])

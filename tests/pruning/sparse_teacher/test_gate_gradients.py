@@ -159,7 +159,7 @@ def test_an_uneven_teacher_has_scores_where_it_has_units():
     assert scores.heads.isfinite().sum(1).tolist() == [3, 4, 0]
     assert scores.neurons.isfinite().sum(1).tolist() == [20, 0, 20]
     scores.check_fits(cut)
-    with pytest.raises(UsageError, match=r"\[3, 4, 0\] heads a layer, the model has \[4, 4, 4\]"):
+    with pytest.raises(UsageError, match=r"\[3, 4, 0\] heads.*\[4, 4, 4\]"):
         scores.check_fits(teacher)
 
 
@@ -168,21 +168,21 @@ def test_what_cannot_be_scored():
     given = batches(teacher)
     unlabelled = [{name: each for name, each in given[0].items() if name != "labels"}]
     for arguments, message in (
-        (([],), "the split has none"),
-        ((unlabelled,), "the batch has no labels"),
-        ((given[1:], classifier(num_labels=2)), r"student's logits have the shape \(2, 2\), the teacher's \(2, 3\)"),
+        (([],), "split"),
+        ((unlabelled,), "labels"),
+        ((given[1:], classifier(num_labels=2)), r"logits.*\(2, 2\).*\(2, 3\)"),
     ):
         with pytest.raises(UsageError, match=message):
             measure_scores(teacher, *arguments)
-    with pytest.raises(UsageError, match="needs a trial student"):
+    with pytest.raises(UsageError, match="trial student"):
         measure_scores(teacher, given, task=False)
-    with HeadGates(teacher), pytest.raises(ValueError, match="has gates of this kind"):
+    with HeadGates(teacher), pytest.raises(ValueError, match=r"head_gate.*`gates.remove\(\)`"):
         measure_scores(teacher, given)
     lm = tiny_encoder("bert", "ForMaskedLM")
     batch = tiny_batch(lm)
-    with pytest.raises(UsageError, match="not those of a classifier"):
+    with pytest.raises(UsageError, match=r"\(3, 9, 40\)"):
         measure_scores(lm, [batch | {"labels": batch["input_ids"]}], lm)
     teacher.classifier.weight.data.fill_(torch.nan)
-    with pytest.raises(UsageError, match="no finite scores for heads of layer 0"):
+    with pytest.raises(UsageError, match="finite.*heads of layer 0"):
         measure_scores(teacher, given)
     assert not any(hasattr(each, "head_gate") for each in teacher.modules())

@@ -44,9 +44,9 @@ def test_lambda_goes_from_friendliness_to_expressiveness():
     # A student is pruned by expressiveness alone, for which no trial student is needed.
     assert torch.equal(KnowledgeableScores(P).combined(1).heads, P.normalized().heads)
     for tradeoff in (-0.1, 1.1):
-        with pytest.raises(UsageError, match="from 0 to 1"):
+        with pytest.raises(UsageError, match=rf" 0 to 1.*{tradeoff}"):
             scores.combined(tradeoff)
-    with pytest.raises(UsageError, match="student-friendliness, which were not measured"):
+    with pytest.raises(UsageError, match=r"0\.5 .*student-friendliness"):
         KnowledgeableScores(P).combined(0.5)
 
 
@@ -63,9 +63,9 @@ def test_they_are_kept_apart_in_a_finished_folder(tmp_path):
     (folder.path / "friendliness.safetensors").unlink()
     assert KnowledgeableScores.load(folder.path).friendliness is None
     (folder.path / "expressiveness.safetensors").write_bytes(b"damaged")
-    with pytest.raises(UsageError, match="holds no scores"):
+    with pytest.raises(UsageError, match="expressiveness.safetensors"):
         KnowledgeableScores.load(folder.path)
-    with pytest.raises(UsageError, match="holds no finished scores"):
+    with pytest.raises(UsageError, match="scores.json"):
         KnowledgeableScores.load(tmp_path / "nowhere")
 
 

@@ -53,16 +53,16 @@ def test_counts_of_a_layer_are_rounded_to_multiples():
 
 @pytest.mark.parametrize("sparsity", [-0.1, 1.0, math.nan, 5])
 def test_sparsities_are_shares(sparsity):
-    with pytest.raises(UsageError, match="at least 0 and below 1"):
+    with pytest.raises(UsageError, match=f"sparsity.* {sparsity}"):
         RemovedUnits.lowest(SCORES, sparsity)
 
 
 def test_an_empty_teacher_is_refused():
-    with pytest.raises(UsageError, match=r"0\.95 leaves an empty teacher: of its 6 heads none"):
+    with pytest.raises(UsageError, match=r"0\.95 .*\b6 heads"):
         RemovedUnits.lowest(SCORES, 0.95)
-    with pytest.raises(UsageError, match="of its 8 neurons none"):
+    with pytest.raises(UsageError, match=r"0\.95 .*\b8 neurons"):
         RemovedUnits.lowest(UnitScores(torch.rand(9, 9), SCORES.neurons), 0.95)
-    with pytest.raises(UsageError, match="at least 1"):
+    with pytest.raises(UsageError, match="`round_to`.* 0"):
         RemovedUnits.lowest(SCORES, 0.5, round_to=0)
 
 
@@ -119,5 +119,5 @@ def test_a_gated_teacher_is_refused():
     teacher = tiny_encoder("bert")
     with HeadGates(teacher):
         for make in (cut_teacher, mask_teacher):
-            with pytest.raises(UsageError, match="The teacher has gates"):
+            with pytest.raises(UsageError, match="gates"):
                 make(teacher, RemovedUnits({}, {}))

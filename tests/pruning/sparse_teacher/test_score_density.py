@@ -57,7 +57,7 @@ def test_a_unit_apart_from_all_others_is_no_peak():
 
 @pytest.mark.parametrize("values", [[], [1.0], [2.0, 2.0, math.nan]])
 def test_what_has_no_density(values):
-    with pytest.raises(UsageError, match="at least two units that differ"):
+    with pytest.raises(UsageError, match="two units"):
         ScoreDensity.of(torch.tensor(values))
 
 
@@ -73,5 +73,5 @@ def test_it_is_drawn(tmp_path):
     panel, shares = figure.axes
     assert panel.lines[0].get_ydata().tolist() == first.density.tolist()
     assert shares.lines[0].get_ydata().tolist() == first.cumulative.tolist()
-    with pytest.raises(UsageError, match="no densities"):
+    with pytest.raises(UsageError, match="densities"):
         draw_densities({}, path)

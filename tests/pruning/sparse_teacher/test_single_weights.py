@@ -71,14 +71,14 @@ def test_the_lowest_weights_are_zero(tmp_path):
 
 def test_what_cannot_be_done():
     teacher = tiny_encoder("bert", "ForSequenceClassification")
-    with pytest.raises(UsageError, match="the split has none"):
+    with pytest.raises(UsageError, match="split"):
         measure_weight_scores(teacher, [])
-    with pytest.raises(UsageError, match="not those of this teacher's attention weights"):
+    with pytest.raises(UsageError, match="attention weights"):
         zero_weights(teacher, UnitScores.random(teacher), 0.5)
-    with pytest.raises(UsageError, match="below 1"):
+    with pytest.raises(UsageError, match=r"sparsity.* 1\.0"):
         zero_weights(teacher, UnitScores.random(teacher), 1.0)
     scores = measure_weight_scores(teacher, batches(teacher)).combined(1.0)
-    with pytest.raises(UsageError, match="leaves no attention weight"):
+    with pytest.raises(UsageError, match=r"0\.99999 "):
         zero_weights(teacher, scores, 0.99999)
 
 

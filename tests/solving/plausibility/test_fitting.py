@@ -61,7 +61,7 @@ def test_beams_without_a_choice_are_passed_over():
     problems[1] = MathWordProblem(problems[1].text)
     beams[2] = beams[2][:0]
     assert fit_plausibility(problems, beams, num_beams=3).fitted_on["num_used"] == 1
-    with pytest.raises(PlausibilityError, match="none of the 3 problems"):
+    with pytest.raises(PlausibilityError, match=r"\b3 problems"):
         fit_plausibility(problems[:3], beams[:3], num_beams=3)
 
 
@@ -74,9 +74,9 @@ def test_equations_stand_in_for_answers():
 def test_bad_arguments_are_named():
     problems, beams = problems_and_beams(2)
     mixed = [problems[0], MathWordProblem("5 and 2?", answer="3", language="en")]
-    with pytest.raises(PlausibilityError, match="not to en and zh"):
+    with pytest.raises(PlausibilityError, match="en and zh"):
         fit_plausibility(mixed, beams, num_beams=3)
-    with pytest.raises(PlausibilityError, match="more than 0"):
+    with pytest.raises(PlausibilityError, match="`regularization`.* 0"):
         fit_plausibility(problems, beams, num_beams=3, regularization=0)
     with pytest.raises(ValueError, match="shorter"):
         fit_plausibility(problems, beams[:1], num_beams=3)

@@ -113,13 +113,13 @@ def test_features_that_an_older_list_lacks_count_for_nothing(tmp_path):
 def test_beams_and_language_are_checked():
     assert reranker(num_beams=5).check("zh") == 5
     assert reranker(num_beams=5).check("zh", 20) == 20
-    with pytest.raises(PlausibilityError, match="fitted to 5 beams and cannot rank 4"):
+    with pytest.raises(PlausibilityError, match="5 beams.* 4.*num_beams=5"):
         reranker(num_beams=5).check("zh", 4)
     assert reranker(num_beams=5, min_beams=3).check("zh", 3) == 3
     assert reranker(num_beams=5, min_beams=3).check("zh") == 5
-    with pytest.raises(PlausibilityError, match="cannot rank 2: search with num_beams=3"):
+    with pytest.raises(PlausibilityError, match="5 beams.* 2.*num_beams=3"):
         reranker(num_beams=5, min_beams=3).check("zh", 2)
-    with pytest.raises(PlausibilityError, match="language 'zh', not in 'en'"):
+    with pytest.raises(PlausibilityError, match="'zh'.*'en'"):
         reranker().rerank(MathWordProblem("5 and 2?", language="en"), BEAM)
 
 
@@ -135,15 +135,15 @@ def damaged(tmp_path, change):
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        (lambda c: c.update(feature_list="0"), "for feature list '0'"),
-        (lambda c: c.update(feature_list="1", weights={"zero": 1.0}), "missing or unknown: average_large"),
-        (lambda c: c["weights"].pop("zero"), "missing or unknown: zero"),
-        (lambda c: c["weights"].update(colour=1.0), "missing or unknown: colour"),
-        (lambda c: c["weights"].update(zero="much"), "weight of 'zero' must be a finite number"),
-        (lambda c: c["weights"].update(zero=math.nan), "weight of 'zero' must be a finite number"),
-        (lambda c: c.update(num_beams=1), "at least 2"),
-        (lambda c: c.update(min_beams=6), "from 2 to 5, not 6"),
-        (lambda c: c.update(min_beams=1), "from 2 to 5, not 1"),
+        (lambda c: c.update(feature_list="0"), "feature list '0'.*'2'"),
+        (lambda c: c.update(feature_list="1", weights={"zero": 1.0}), "average_large"),
+        (lambda c: c["weights"].pop("zero"), r"\bzero\b"),
+        (lambda c: c["weights"].update(colour=1.0), r"\bcolour\b"),
+        (lambda c: c["weights"].update(zero="much"), "'zero'.*'much'"),
+        (lambda c: c["weights"].update(zero=math.nan), "'zero'.*nan"),
+        (lambda c: c.update(num_beams=1), "`num_beams`.* 2.* 1"),
+        (lambda c: c.update(min_beams=6), "`min_beams`.*2.*5.* 6"),
+        (lambda c: c.update(min_beams=1), "`min_beams`.*2.*5.* 1"),
         (lambda c: c.pop("language"), "damaged"),
         (lambda c: c.update(weights=[1.0]), "damaged"),
         (lambda c: c.update(weights=None), "damaged"),
@@ -159,12 +159,12 @@ def test_bad_files_are_named(tmp_path, change, fault):
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"language": "zh"'])
 def test_what_is_no_file_of_a_reranker_is_named(tmp_path, text):
     (tmp_path / "plausibility.json").write_text(text, "utf-8")
-    with pytest.raises(PlausibilityError, match=r"plausibility.json is damaged"):
+    with pytest.raises(PlausibilityError, match=r"plausibility.json.*damaged"):
         PlausibilityReranker.from_pretrained(tmp_path)
 
 
 def test_a_folder_without_one_says_how_to_make_it(tmp_path):
-    with pytest.raises(PlausibilityError, match="has no plausibility.json: fit one with `hf-mwp rerank"):
+    with pytest.raises(PlausibilityError, match="plausibility.json.*`hf-mwp rerank"):
         PlausibilityReranker.from_pretrained(tmp_path)
 
 

@@ -1,5 +1,6 @@
 import errno
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hf_mwp.usage_error import UsageError
 def test_two_runs_do_not_write_to_one_folder(tmp_path):
     with (
         RunFolder(tmp_path),
-        pytest.raises(UsageError, match=rf"Another run writes.*process {os.getpid()} on"),
+        pytest.raises(UsageError, match=rf"{tmp_path}.*process {os.getpid()}"),
     ):
         RunFolder(tmp_path, "train", {})
     assert not list(tmp_path.iterdir())
@@ -46,7 +47,7 @@ def test_a_model_is_not_written_over(tmp_path, name):
     with RunFolder(tmp_path) as folder:
         folder.check_unused(overwrite=False)
         (tmp_path / name).touch()
-        with pytest.raises(UsageError, match=f"finished work of an earlier run \\({name}\\).*--overwrite"):
+        with pytest.raises(UsageError, match=f"{name}.*--overwrite"):
             folder.check_unused(overwrite=False)
         folder.check_unused(overwrite=True)
 
@@ -59,7 +60,7 @@ def test_a_model_is_not_written_over(tmp_path, name):
     ],
 )
 def test_a_full_disk_is_named(tmp_path, error):
-    with pytest.raises(UsageError, match=rf"^The disk is full: [\d,]+ bytes are free at {tmp_path}\. Make room"):
+    with pytest.raises(UsageError, match=rf"full.* [\d,]+ bytes.*{tmp_path}\b"):
         with RunFolder(tmp_path):
             raise error
     with pytest.raises(ZeroDivisionError), RunFolder(tmp_path):
@@ -69,7 +70,7 @@ def test_a_full_disk_is_named(tmp_path, error):
 def test_the_record_of_another_command_stays(tmp_path):
     RunFolder(tmp_path, "train", {"seed": 1}).finish({})
     before = (tmp_path / "run.json").read_text()
-    with pytest.raises(UsageError, match="record of `hf-mwp train`, which `hf-mwp evaluate` would replace"):
+    with pytest.raises(UsageError, match="`hf-mwp train`.*`hf-mwp evaluate`.*--output_dir"):
         with RunFolder(tmp_path, "evaluate", {}, begin=False) as folder:
             folder.check_record()
     assert (tmp_path / "run.json").read_text() == before
@@ -83,7 +84,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 @pytest.mark.parametrize("path", ["file", "file/deeper/still"])
 def test_a_file_is_no_folder(path, tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match=f"^{tmp_path}/file is a file; choose another output folder.$"):
+    with pytest.raises(UsageError, match=f"^{tmp_path}/file .*another output folder"):
         check_output_folder(tmp_path / path)
 
 
@@ -111,7 +112,7 @@ def test_each_command_looks_before_it_works(argv, tmp_path, capsys):
     path = tmp_path / "file"
     path.write_text("mine")
     assert main([*argv.split(), f"--output_dir={path}"]) == 1
-    assert f"{path} is a file; choose another output folder." in capsys.readouterr().err
+    assert re.search(f"{path} .*another output folder", capsys.readouterr().err)
     assert path.read_text() == "mine"
 
 

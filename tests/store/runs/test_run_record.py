@@ -1,6 +1,7 @@
 import io
 import json
 import logging
+import re
 import subprocess
 from enum import Enum
 
@@ -36,7 +37,7 @@ def test_values_are_written_as_yaml(tmp_path):
 
 def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="is a file"):
+    with pytest.raises(UsageError, match="file .*another output folder"):
         RunFolder(tmp_path / "file", "train", {})
 
 
@@ -82,8 +83,8 @@ def test_accuracy_table():
     console = Console(width=100, record=True, file=io.StringIO())
     console.print(accuracy_table("A title", reports))
     text = console.export_text()
-    for part in ("A title", "50.0", "66.7 of 3", "1704 (36 left out)", "16.8 of 619"):
-        assert part in text
+    for part in ("A title", r"50\.0", r"66\.7 .*\b3\b", r"1704 .*\b36\b", r"16\.8 .*\b619\b"):
+        assert re.search(part, text)
     assert "high" not in text
     assert percent(None) == "-"
 
@@ -95,4 +96,4 @@ def test_the_line_of_an_evaluation_names_the_count_of_its_equations():
     for count in (619, 1704):
         progress.on_evaluate(None, TrainerState(epoch=1.0), None, metrics | {"eval_num_equations": count})
     first, second = console.export_text().splitlines()
-    assert "equations 16.8 % of 619" in first and " of " not in second and "equations 16.8 %" in second
+    assert re.search(r"16\.8 %.*619", first) and "16.8 %" in second and "1704" not in second

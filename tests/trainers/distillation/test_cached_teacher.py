@@ -233,7 +233,7 @@ def test_another_teacher_has_another_cache(solvers, processor, tmp_path):
     last = trainer.teacher_source.cache.folder.name
     other = next(folder.name for folder in folders if folder.name != last)
     (tmp_path / "mine" / other).rename(tmp_path / "teacher_cache" / last)
-    with pytest.raises(CacheError, match="belongs to another teacher"):
+    with pytest.raises(CacheError, match="fingerprint.*`teacher_cache_dir"):
         trainer.train()
 
 
@@ -280,7 +280,7 @@ def test_a_teacher_with_dropout(solvers, others):
             output["logits"] = nn.functional.dropout(output["logits"], 0.5)
             return output
 
-    with pytest.raises(ValueError, match="asked again .*dropout"):
+    with pytest.raises(ValueError, match="dropout.*logits.*`cache_teacher_outputs=False`"):
         others(teacher=Careless(tiny_classifier(1)), cache_teacher_outputs=True).train()
 
 
@@ -290,7 +290,7 @@ def test_random_masking(others):
     collator = DataCollatorForLanguageModeling(tiny_tokenizer(), mlm_probability=0.3)
     trainer = others(*models, rows, rows, max_steps=1, cache_teacher_outputs=True)
     trainer.data_collator = collator
-    with pytest.raises(ValueError, match="another 'input_ids' .*Mask tokens once"):
+    with pytest.raises(ValueError, match="'input_ids'.*`dataset.map`.*`cache_teacher_outputs=False`"):
         trainer.train()
 
 
@@ -303,7 +303,7 @@ def test_random_rows(others):
             row = tiny_classifier_rows()[index]
             return {**row, "input_ids": [int(torch.randint(5, 40, ())) for _ in row["input_ids"]]}
 
-    with pytest.raises(ValueError, match="other rows when it is read again"):
+    with pytest.raises(ValueError, match="transform.*`dataset.map`.*`cache_teacher_outputs=False`"):
         others(rows=Noisy(), cache_teacher_outputs=True).train()
 
     class Shifting(Noisy):
@@ -316,7 +316,7 @@ def test_random_rows(others):
             row = tiny_classifier_rows()[index]
             return row if self.reads < 80 else {**row, "input_ids": [5] + row["input_ids"][1:]}
 
-    with pytest.raises(CacheError, match="lacks example .* of the batch"):
+    with pytest.raises(CacheError, match=r"example \d.*`cache_teacher_outputs=False`"):
         others(rows=Shifting(), cache_teacher_outputs=True, num_train_epochs=10).train()
 
 
@@ -329,7 +329,7 @@ def test_padding_that_is_attended_to(others):
     teacher = tiny_classifier(1, initializer_range=0.5)
     trainer = others(teacher=teacher, cache_teacher_outputs=True, hidden_loss=None, embedding_weight=0.0)
     trainer.data_collator = careless
-    with pytest.raises(ValueError, match="beside longer ones .*attention mask"):
+    with pytest.raises(ValueError, match="attention mask.*logits.*`cache_teacher_outputs=False`"):
         trainer.train()
 
 
@@ -339,7 +339,7 @@ def test_streams(others):
             return iter(tiny_classifier_rows())
 
     trainer = others(rows=Stream(), cache_teacher_outputs=True, max_steps=2, train_sampling_strategy="random")
-    with pytest.raises(ValueError, match="streaming data set .`Stream`. .*no length"):
+    with pytest.raises(ValueError, match="`Stream`.*`cache_teacher_outputs=False`"):
         trainer.train()
 
 
@@ -348,7 +348,7 @@ def test_attention_matrices(solvers, processor):
     for model in (tiny_solver(processor), tiny_solver(processor, layers=4, seed=1)):
         model.encoder.set_attn_implementation("eager")
         models.append(model)
-    with pytest.raises(ValueError, match="not cached: set `cache_teacher_outputs=False`"):
+    with pytest.raises(ValueError, match="Attention.*`cache_teacher_outputs=False`"):
         solvers(*models, hidden_loss="attention", cache_teacher_outputs=True)
 
 
@@ -367,12 +367,12 @@ def test_no_room(solvers, monkeypatch, tmp_path):
     with pytest.raises(OSError, match="no room"):
         solvers(cache_teacher_outputs=True, teacher_cache_dir=str(tmp_path / "other")).train()
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="file"):
+    with pytest.raises(OSError, match="file/.*`teacher_cache_dir`"):
         solvers(cache_teacher_outputs=True, teacher_cache_dir=str(tmp_path / "file")).train()
 
 
 def test_impossible_arguments(distillation_config):
-    with pytest.raises(ValueError, match="`cache_top_k` must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="`cache_top_k`.* 0"):
         distillation_config(cache_top_k=0)
 
 
@@ -388,7 +388,7 @@ def test_the_command_line_shows_progress(solvers, terminal, monkeypatch):
     progress = RichProgressCallback.attach(trainer, console, "student")
     trainer.train()
     progress.close()
-    assert "teacher cache  24/24 problems" in out.getvalue()
+    assert "24/24" in out.getvalue()
 
 
 def test_progress_is_logged_without_callbacks(solvers, caplog, monkeypatch):
@@ -397,4 +397,4 @@ def test_progress_is_logged_without_callbacks(solvers, caplog, monkeypatch):
     monkeypatch.setattr(logging.get_logger("hf_mwp"), "propagate", True)
     with caplog.at_level("INFO", logger="hf_mwp"):
         solvers(cache_teacher_outputs=True, max_steps=1, keywords={"train_dataset": tiny_rows()}).train()
-    assert "Teacher cache: 6 of 6 rows" in caplog.text and "are in" in caplog.text
+    assert "6 of 6 rows" in caplog.text

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from hf_mwp import DistillationConfig
@@ -6,14 +8,14 @@ from hf_mwp import DistillationConfig
 @pytest.mark.parametrize(
     ("mapping", "message"),
     [
-        ("foo;bar", "Unknown layer mapping 'foo;bar': use one of"),
+        ("foo;bar", "'foo;bar'.*'uniform', 'first', 'last'"),
         ("1:4:2,2:8", "pairs"),
         ("1:4,1:8", "layer 1 of the student twice"),
         ([[1, 4], [2]], "pairs"),
-        ([], "is empty"),
-        ([1, 4], r"pairs \[student layer, teacher layer\], got 1"),
-        (None, "pairs .*, got None"),
-        (5, "pairs .*, got 5"),
+        ([], "empty.*`hidden_loss=None`"),
+        ([1, 4], r"pairs.* 1\b"),
+        (None, "pairs .*None"),
+        (5, "pairs .* 5"),
     ],
 )
 def test_a_layer_mapping_that_cannot_be_read(mapping, message, tmp_path):
@@ -28,7 +30,7 @@ def test_layer_mappings(mapping, tmp_path):
 
 @pytest.mark.parametrize("option", [{"cache_top_k": 5}, {"teacher_cache_dir": "cache"}])
 def test_options_of_the_cache_need_it(option, tmp_path):
-    with pytest.raises(ValueError, match=f"`{next(iter(option))}` is for a teacher cache"):
+    with pytest.raises(ValueError, match=f"`{next(iter(option))}`.*`cache_teacher_outputs`"):
         DistillationConfig(str(tmp_path), **option)
     assert DistillationConfig(str(tmp_path), **option, cache_teacher_outputs=True).cache_teacher_outputs
     # A recipe may turn the cache off that it gives a place elsewhere.
@@ -38,6 +40,6 @@ def test_options_of_the_cache_need_it(option, tmp_path):
 
 @pytest.mark.parametrize("weights", [[1.0, -0.5], "1,2", 5, [1.0, "0.9"], [True, 1.0], [float("nan")]])
 def test_weights_of_layers_are_a_list_of_numbers(weights, tmp_path):
-    with pytest.raises(ValueError, match="`hidden_weights` must be a list of numbers from 0 on, got "):
+    with pytest.raises(ValueError, match=rf"`hidden_weights`.*{re.escape(repr(weights))}"):
         DistillationConfig(str(tmp_path), hidden_weights=weights)
     assert DistillationConfig(str(tmp_path), hidden_weights=[1, 0.9, 0]).hidden_weights == [1, 0.9, 0]

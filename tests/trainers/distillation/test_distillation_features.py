@@ -128,13 +128,13 @@ def test_accumulation_changes_nothing(others, name):
 
 def test_attention_that_cannot_be_compared_is_named(solvers, processor):
     teacher = tiny_solver(processor, layers=4, seed=1)
-    with pytest.raises(ValueError, match="The student gives no attention matrices: only eager"):
+    with pytest.raises(ValueError, match=r'student.*attention.*set_attn_implementation\("eager"\)'):
         solvers(teacher=eager(teacher), hidden_loss="attention")
-    with pytest.raises(ValueError, match='The teacher gives no attention .*set_attn_implementation\\("eager"\\)'):
+    with pytest.raises(ValueError, match=r'teacher.*attention.*set_attn_implementation\("eager"\)'):
         solvers(eager(tiny_solver(processor)), tiny_solver(processor, layers=4), hidden_loss="attention")
-    with pytest.raises(ValueError, match="embedding output, which has no attention"):
+    with pytest.raises(ValueError, match=r"\[0, 0\].*attention"):
         solvers(eager(tiny_solver(processor)), eager(teacher), hidden_loss="attention", layer_mapping="0:0,2:4")
-    with pytest.raises(ValueError, match="not cached"):
+    with pytest.raises(ValueError, match="Attention.*`cache_teacher_outputs=False`"):
         solvers(eager(tiny_solver(processor)), eager(teacher), hidden_loss="attention", cache_teacher_outputs=True)
 
 
@@ -142,7 +142,7 @@ def test_different_numbers_of_heads(others):
     def models():
         return eager(tiny_classifier()), eager(tiny_classifier(1, hidden_size=24, num_attention_heads=4))
 
-    with pytest.raises(ValueError, match='2 heads, the teacher\'s 4.*"attention_mean"'):
+    with pytest.raises(ValueError, match='2 heads.* 4.*"attention_mean"'):
         others(*models(), hidden_loss="attention")
     others(*models(), hidden_loss="attention_mean", max_steps=1).train()
 

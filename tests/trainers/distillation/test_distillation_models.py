@@ -75,7 +75,7 @@ def test_labels_are_not_needed_for_soft_labels(others):
     trainer = others(rows=rows, soft_label_weight=1.0, max_steps=2)
     trainer.train()
     assert "loss_hard" not in training_logs(trainer)[0]
-    with pytest.raises(ValueError, match="no labels"):
+    with pytest.raises(ValueError, match="labels.*`soft_label_weight=1`"):
         others(rows=rows, max_steps=2).train()
 
 
@@ -166,7 +166,7 @@ def test_losses_may_be_given_as_objects(others):
     rows = [{**row, "labels": float(row["labels"])} for row in tiny_classifier_rows()]
     models = tiny_classifier(**regression), tiny_classifier(1, **regression)
     others(*models, rows, keywords={"objectives": [SoftLabels(loss=Distance())]}, max_steps=1).train()
-    with pytest.raises(ValueError, match="single class"):
+    with pytest.raises(ValueError, match='`prediction_loss="mse"`'):
         others(*models, rows)
 
 
@@ -192,14 +192,14 @@ def test_model_init(others):
 
 def test_solvers_that_do_not_fit(solvers, processor):
     other = MwpProcessor(tiny_tokenizer(), OutputVocabulary(constants=("2",)))
-    with pytest.raises(ValueError, match="constants are .*'1'.* the teacher's .*'2'"):
+    with pytest.raises(ValueError, match="constants.*'1'.*'2'"):
         solvers(teacher=tiny_solver(other))
     larger = tiny_processor(indexed_numbers=True)
-    with pytest.raises(ValueError, match="embeds"):
+    with pytest.raises(ValueError, match=r"\b31 tokens.*\b47\b"):
         solvers(teacher=tiny_solver(larger))
-    with pytest.raises(ValueError, match="none"):
+    with pytest.raises(ValueError, match="`BertForSequenceClassification`"):
         solvers(teacher=tiny_classifier())
-    with pytest.raises(ValueError, match="different tokenizers"):
+    with pytest.raises(ValueError, match="tokenizers.*`hidden_loss=None`.*`embedding_weight=0`"):
         solvers(keywords={"teacher_processing_class": larger})
     with pytest.raises(ValueError, match="vocabulary"):
         solvers(keywords={"teacher_processing_class": other})
@@ -208,11 +208,11 @@ def test_solvers_that_do_not_fit(solvers, processor):
 
 def test_shared_weights(solvers, processor):
     teacher = tiny_solver(processor)
-    with pytest.raises(ValueError, match="same model"):
+    with pytest.raises(ValueError, match="same model.*`copy.deepcopy`"):
         solvers(teacher, teacher)
     student = tiny_solver(processor)
     student.encoder.embeddings = teacher.encoder.embeddings
-    with pytest.raises(ValueError, match="word_embeddings.weight is the teacher's"):
+    with pytest.raises(ValueError, match="word_embeddings.weight.*`copy.deepcopy`"):
         solvers(student, teacher)
 
 
@@ -221,8 +221,8 @@ def test_shared_weights(solvers, processor):
     [
         ({"layer_mapping": "1:5"}, "layer 5 of the teacher"),
         ({"layer_mapping": "3:4"}, "layer 3 of the student"),
-        ({"hidden_weights": [1.0, 0.9, 1.0]}, "3 entries, but the layer mapping has 2 pairs"),
-        ({"prediction_weight": 0.0, "hidden_loss": None, "embedding_weight": 0.0}, "Nothing to learn"),
+        ({"hidden_weights": [1.0, 0.9, 1.0]}, r"`hidden_weights`.*\b3 .*\b2 "),
+        ({"prediction_weight": 0.0, "hidden_loss": None, "embedding_weight": 0.0}, "weights.* 0"),
     ],
 )
 def test_impossible_arguments(solvers, fields, message):
@@ -237,10 +237,10 @@ def test_the_papers_weights_are_for_three_layers(solvers, processor):
 
 
 def test_other_models_that_do_not_fit(others):
-    with pytest.raises(ValueError, match=r"\(2, 3\), the teacher's \(2, 4\)"):
+    with pytest.raises(ValueError, match=r"\(2, 3\).*\(2, 4\).*`soft_label_weight=0`"):
         others(teacher=tiny_classifier(1, num_labels=4))
     others(teacher=tiny_classifier(1, num_labels=4), soft_label_weight=0.0)
-    with pytest.raises(ValueError, match="3 does not divide 4"):
+    with pytest.raises(ValueError, match=r"\b3 .*\b4\b"):
         others(student=tiny_classifier(num_hidden_layers=3))
     with pytest.raises(TypeError, match="teacher_model"):
         DistillationTrainer(model=tiny_classifier(), teacher_model="some/model")
@@ -251,13 +251,13 @@ def test_other_models_that_do_not_fit(others):
         def forward(self, **inputs):
             return super().forward(**inputs).to_tuple()
 
-    with pytest.raises(ValueError, match="teacher returns a tuple"):
+    with pytest.raises(ValueError, match="teacher.*tuple"):
         others(teacher=Tuple(tiny_classifier().config))
 
 
 def test_models_that_embed_other_tokens(others):
     models = tiny_classifier(vocab_size=80), tiny_classifier(1)
-    with pytest.raises(ValueError, match="The student embeds 80 tokens, the teacher 40"):
+    with pytest.raises(ValueError, match=r"\b80 tokens.*\b40\b.*teacher_processing_class"):
         others(*models)
     # Spare rows do no harm where both tokenizers are known to be the same.
     tokenizers = {"processing_class": tiny_tokenizer(), "teacher_processing_class": tiny_tokenizer()}

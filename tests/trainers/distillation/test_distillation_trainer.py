@@ -79,7 +79,7 @@ def test_projections_join_an_optimizer_that_was_made_without_them(solvers, proce
     assert all(not torch.equal(value, first[name]) for name, value in trainer.projections.module.state_dict().items())
     scheduler = torch.optim.lr_scheduler.ConstantLR(optimizer := torch.optim.SGD(student.parameters(), lr=1e-3))
     trainer = solvers(student, keywords={"optimizers": (optimizer, scheduler)})
-    with pytest.raises(ValueError, match=r"give `optimizers=\(optimizer, None\)`"):
+    with pytest.raises(ValueError, match=r"`optimizers=\(optimizer, None\)`"):
         trainer.train()
 
 
@@ -110,10 +110,10 @@ def test_resuming_needs_the_projections(solvers, tmp_path):
     trainer = solvers(save_strategy="steps", save_steps=2)
     trainer.train()
     checkpoint = tmp_path / "checkpoint-2"
-    with pytest.raises(ValueError, match="other projections"):
+    with pytest.raises(ValueError, match="distillation_projections.safetensors.*hidden_1.weight"):
         solvers(layer_mapping="2:4").train(resume_from_checkpoint=str(checkpoint))
     (checkpoint / f"{PROJECTIONS}.safetensors").unlink()
-    with pytest.raises(ValueError, match="written without these projections"):
+    with pytest.raises(ValueError, match="distillation_projections.safetensors"):
         solvers().train(resume_from_checkpoint=str(checkpoint))
 
 

@@ -85,7 +85,7 @@ def test_a_trainers_projections_are_no_part_of_the_model(others):
 def test_what_does_not_fit_is_named_before_training(solvers, processor):
     callback = ParameterMixingCallback(tiny_solver(processor, layers=3))
     trainer = solvers(keywords={"callbacks": [callback]})
-    with pytest.raises(ValueError, match="encoder.layer.2.*only in the pretrained"):
+    with pytest.raises(ValueError, match="encoder.layer.2.*pretrained"):
         trainer.train()
     assert trainer.state.global_step == 0
     with pytest.raises(ValueError, match="`theta`"):
@@ -97,7 +97,7 @@ def test_heads_are_not_cut_while_it_waits(order, solvers, processor):
     student = tiny_solver(processor)
     callbacks = [ParameterMixingCallback(copy.deepcopy(student)), HeadPruningCallback(events=2, cut="event")]
     trainer = solvers(student, keywords={"callbacks": callbacks[::order]})
-    with pytest.raises(ValueError, match=r'Heads are cut while the model trains .* \(`cut="end"`\)'):
+    with pytest.raises(ValueError, match=r'`HeadPruningCallback\(cut="event"\)`.*`cut="end"`'):
         trainer.train()
     assert trainer.state.global_step == 0
 

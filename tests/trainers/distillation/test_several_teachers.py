@@ -90,30 +90,30 @@ def test_teachers_that_do_not_fit(solvers, others, processor, other):
     fits, vocabulary = tiny_solver(processor, seed=1), OutputVocabulary(constants=("2",))
     strange = tiny_solver(MwpProcessor(tiny_tokenizer(), vocabulary))
     own = in_other_tokens(fits, processor, other)
-    with pytest.raises(ValueError, match="Teacher 2 of 2: .*constants are .*'1'.* the teacher's .*'2'"):
+    with pytest.raises(ValueError, match="Teacher 2 of 2: .*constants.*'1'.*'2'"):
         solvers(teacher=[fits, strange])
-    with pytest.raises(ValueError, match="Teacher 2 of 2: .*embeds .*teacher_processing_class"):
+    with pytest.raises(ValueError, match="Teacher 2 of 2: .* 31 .* 32.*teacher_processing_class"):
         solvers(teacher=[fits, own])
     with pytest.raises(ValueError, match="vocabulary"):
         keywords = {"teacher_processing_class": MwpProcessor(other.tokenizer, vocabulary)}
         solvers(teacher=own, keywords=keywords, **PREDICTIONS)
-    with pytest.raises(ValueError, match="The tokenizer has"):
+    with pytest.raises(ValueError, match="32 .* 31.*`processor.resize_embeddings"):
         solvers(teacher=fits, keywords={"teacher_processing_class": other}, **PREDICTIONS)
-    with pytest.raises(ValueError, match="2 processors for 1 teachers"):
+    with pytest.raises(ValueError, match="`teacher_processing_class`.* 2 .* 1 "):
         solvers(keywords={"teacher_processing_class": [processor, processor]})
     student = tiny_solver(processor)
-    with pytest.raises(ValueError, match="Teacher 2 of 2: .*same model"):
+    with pytest.raises(ValueError, match="Teacher 2 of 2: .*`copy.deepcopy`"):
         solvers(student, [fits, student])
-    with pytest.raises(TypeError, match="a list of models, got `str`"):
+    with pytest.raises(TypeError, match="`teacher_model`.*`str`"):
         others(teacher=[tiny_classifier(1), "some/model"])
-    with pytest.raises(ValueError, match=r"shapes \(2, 3\), \(2, 4\)"):
+    with pytest.raises(ValueError, match=r"\(2, 3\).*\(2, 4\)"):
         others(teacher=[tiny_classifier(1), tiny_classifier(1, num_labels=4)])
 
 
 def test_states_of_a_teacher_with_another_tokenizer(solvers, processor, other):
     own = in_other_tokens(tiny_solver(processor, layers=4, seed=1), processor, other)
     keywords = {"teacher_processing_class": other}
-    with pytest.raises(ValueError, match="different tokenizers .* and hidden, embedding compare what is inside"):
+    with pytest.raises(ValueError, match="tokenizers.* hidden, embedding .*`hidden_loss=None`"):
         solvers(teacher=own, keywords=keywords)
-    with pytest.raises(ValueError, match="and states compare what is inside"):
+    with pytest.raises(ValueError, match="tokenizers.* states .*`hidden_loss=None`"):
         solvers(teacher=own, keywords=keywords | {"objectives": [SoftLabels(), HiddenStates(name="states")]})

@@ -25,25 +25,25 @@ def test_class_weights_may_be_json(tmp_path):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"mlm_probability": 0}, "`mlm_probability` must be above 0 and below 1, got 0; `mlm_loss_weight=0`"),
-        ({"keyword_weight": 0}, "`keyword_weight` must be greater than 0"),
-        ({"number_weight": -1}, "`number_weight` must be greater than 0"),
-        ({"pos_loss_weight": -1}, "`pos_loss_weight` must not be negative"),
-        ({"mlm_loss_weight": 0, "pos_loss_weight": 0}, "Nothing to learn"),
-        ({"validation_fraction": 1}, "`validation_fraction` must be at least 0 and below 1"),
-        ({"pos_class_weights": "{"}, "`pos_class_weights` is no JSON"),
-        ({"pos_class_weights": [1, 2]}, "takes a mapping of classes"),
-        ({"pos_class_weights": {"adverb": 2}}, "no such class of parts of speech: adverb"),
-        ({"pos_class_weights": {"noun": "2"}}, "noun must be a number that is not negative, got '2'"),
-        ({"pos_class_weights": {"noun": 2}, "pos_loss_weight": 0}, "`pos_loss_weight=0` leaves away: leave them away"),
-        ({"pos_class_weights": {"noun": -1}}, "noun must be a number that is not negative, got -1"),
-        ({"num_beams": 5}, "`num_beams` is for solvers"),
-        ({"decoder_learning_rate": 1e-3}, "`decoder_learning_rate` is for solvers"),
-        ({"dataloader_num_workers": 1, "dataloader_persistent_workers": True}, "masks of the first epoch"),
+        ({"mlm_probability": 0}, "`mlm_probability`.* 0.*`mlm_loss_weight=0`"),
+        ({"keyword_weight": 0}, "`keyword_weight`.* 0"),
+        ({"number_weight": -1}, "`number_weight`.*-1"),
+        ({"pos_loss_weight": -1}, "`pos_loss_weight`.*-1"),
+        ({"mlm_loss_weight": 0, "pos_loss_weight": 0}, "`mlm_loss_weight`.*`pos_loss_weight`.* 0"),
+        ({"validation_fraction": 1}, "`validation_fraction`.* 1"),
+        ({"pos_class_weights": "{"}, "`pos_class_weights`.*JSON"),
+        ({"pos_class_weights": [1, 2]}, r"`pos_class_weights`.*\[1, 2\]"),
+        ({"pos_class_weights": {"adverb": 2}}, "adverb.*'noun'"),
+        ({"pos_class_weights": {"noun": "2"}}, "`pos_class_weights`.*noun.*'2'"),
+        ({"pos_class_weights": {"noun": 2}, "pos_loss_weight": 0}, "`pos_class_weights`.*`pos_loss_weight=0`"),
+        ({"pos_class_weights": {"noun": -1}}, "`pos_class_weights`.*noun.*-1"),
+        ({"num_beams": 5}, "`num_beams`"),
+        ({"decoder_learning_rate": 1e-3}, "`decoder_learning_rate`"),
+        ({"dataloader_num_workers": 1, "dataloader_persistent_workers": True}, "`dataloader_persistent_workers`"),
     ],
 )
 def test_impossible_values_are_named(fields, message, tmp_path):
-    with pytest.raises(ValueError, match=message.replace("{", r"\{")):
+    with pytest.raises(ValueError, match=message):
         config(tmp_path, **fields)
 
 

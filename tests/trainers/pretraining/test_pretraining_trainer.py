@@ -151,7 +151,7 @@ def test_class_weights(make, processor):
     assert loss.item() == pytest.approx(outputs.mlm_loss.item() + 5 * pos.item(), rel=1e-5)
     assert make(pos_class_weights={"noun": 1})._tagging_loss.weights is None
     other = tiny_student(processor, pos_tagger="another")
-    with pytest.raises(ValueError, match="the tag set of another is not known"):
+    with pytest.raises(ValueError, match="`pos_class_weights`.*another"):
         make(other, pos_class_weights=weights)
 
 
@@ -318,9 +318,9 @@ def test_encoded_texts_are_taken(make, processor, tmp_path):
     trainer = make(texts=dataset)
     trainer.train()
     assert not (tmp_path / "encoded").exists()
-    with pytest.raises(DataError, match="no column 'pos_labels'"):
+    with pytest.raises(DataError, match="'pos_labels'.*input_ids.*`encode_corpus`"):
         make(texts=dataset.remove_columns("pos_labels"))
-    with pytest.raises(DataError, match="set `pos_labels` of its config"):
+    with pytest.raises(DataError, match="`pos_labels`.*config"):
         make(tiny_student(processor, pos_labels=None, num_pos_tags=10), texts=dataset)
 
 
@@ -329,7 +329,7 @@ def test_a_model_without_a_list_of_labels_takes_over_the_corpus(make, processor)
     make(model)
     assert model.config.pos_labels == pos_label_list(TAGS)
     wrong = tiny_student(processor, pos_labels=None, pos_tagger=None, num_pos_tags=4)
-    with pytest.raises(ValueError, match="has 4 labels, but the corpus needs 10"):
+    with pytest.raises(ValueError, match="4 labels.* 10.*`pos_labels=pos_label_list"):
         make(wrong)
 
 
@@ -345,11 +345,11 @@ class Corpus(list):
 
 def test_labels_of_another_tagger_are_refused(make):
     make(texts=Corpus(tiny_pairs(20)))
-    with pytest.raises(ValueError, match="has the labels of jieba, but the texts are tagged by ltp"):
+    with pytest.raises(ValueError, match="jieba.* ltp.*`new_pos_head`"):
         make(texts=Corpus(tiny_pairs(20), "ltp"))
     new = Corpus(tiny_pairs(20))
     new.tags = [*TAGS, "zz"]
-    with pytest.raises(ValueError, match="lacks labels of the corpus .B-zz, I-zz."):
+    with pytest.raises(ValueError, match="B-zz, I-zz.*`new_pos_head`"):
         make(texts=new)
 
 
@@ -360,32 +360,32 @@ def test_labels_of_encoded_texts_are_those_of_the_model(make, processor, tmp_pat
         return encode_corpus(pairs, PreTrainingEncoder(processor, sorted(tags), tagger), tmp_path)
 
     make(texts=encoded(TAGS, "jieba"))
-    with pytest.raises(ValueError, match="has the labels of jieba, but the texts are tagged by ltp"):
+    with pytest.raises(ValueError, match="jieba.* ltp.*`new_pos_head`"):
         make(texts=encoded("abcde", "ltp"))
-    with pytest.raises(ValueError, match="lacks labels of the corpus .B-a, I-a"):
+    with pytest.raises(ValueError, match="B-a, I-a.*`new_pos_head`"):
         make(texts=encoded("abcde", "jieba").select(range(15)))
     bare = Dataset.from_dict(encoded(TAGS, "jieba").to_dict())
     make(texts=bare)
-    with pytest.raises(DataError, match="has the label 8, the model's tagging head has 4"):
+    with pytest.raises(DataError, match=r"label 8\b.* 4\b"):
         make(tiny_student(processor, pos_labels=["B-m", "I-m", "B-n", "I-n"]), bare)
 
 
 def test_errors_before_the_work(make, processor):
-    with pytest.raises(DataError, match="the corpus is empty"):
+    with pytest.raises(DataError, match="empty"):
         make(texts=[])
-    with pytest.raises(DataError, match="needs tagged texts, but text 0 is bare"):
+    with pytest.raises(DataError, match="`pos_loss_weight`.*text 0 .*`tag_corpus`"):
         make(texts=tiny_texts(5))
-    with pytest.raises(DataError, match="but text 3 is bare"):
+    with pytest.raises(DataError, match="`pos_loss_weight`.*text 3 .*`tag_corpus`"):
         make(texts=[*tiny_pairs(3), *tiny_texts(5)[3:]])
-    with pytest.raises(DataError, match="too few texts to hold some out"):
+    with pytest.raises(DataError, match="`validation_fraction=0`"):
         make(texts=tiny_pairs(1))
-    with pytest.raises(ValueError, match="has no tagging head"):
+    with pytest.raises(ValueError, match="`MwpStudentForMaskedLM`.*`pos_loss_weight=0`"):
         make(tiny_student(processor, model_class=MwpStudentForMaskedLM, num_pos_tags=0, pos_labels=None))
-    with pytest.raises(ValueError, match=r"The tokenizer has \d+ entries, the model embeds 20"):
+    with pytest.raises(ValueError, match=r"\d+ entries.* 20\b.*`processor.resize_embeddings\(model\)`"):
         make(tiny_student(processor, vocab_size=20))
-    with pytest.raises(TypeError, match="must be a model to pretrain"):
+    with pytest.raises(TypeError, match="`model`.*MwpSolver"):
         make(tiny_solver(processor))
-    with pytest.raises(TypeError, match="must be an `MwpProcessor`, got `Tokenizer.*`: make one"):
+    with pytest.raises(TypeError, match=r"`MwpProcessor`.*`Tokenizer.*`.*`MwpProcessor\(tokenizer\)`"):
         PreTrainingTrainer(tiny_student(processor), processing_class=processor.tokenizer)
-    with pytest.raises(TypeError, match="must be a `PreTrainingConfig`"):
+    with pytest.raises(TypeError, match="`args`.*`PreTrainingConfig`.*`str`"):
         PreTrainingTrainer(tiny_student(processor), args="fast", processing_class=processor)

@@ -142,10 +142,10 @@ def test_stops_when_small_enough_or_too_bad(tmp_path):
     losses = [each.metrics["eval"]["eval_loss"] for each in both]
     bound = losses[0] - 1e-6
     assert of_classifier(tmp_path, fields={"least_metric": bound}) == []
-    with pytest.raises(ValueError, match="10 heads are to go, but with at least 1 left in each layer only 9 can"):
+    with pytest.raises(ValueError, match=r"\b10 heads.*\b1 .*\b9\b"):
         of_classifier(tmp_path / "none", fields={"ratios": [0.25, 0.85]})
     assert not (tmp_path / "none").exists()
-    with pytest.raises(ValueError, match="`least_metric` is measured on an `eval_dataset`"):
+    with pytest.raises(ValueError, match="`least_metric`.*`eval_dataset`"):
         recursive_distillation(tiny_encoder("bert"), arguments(tmp_path, least_metric=0.5), [])
 
 
@@ -162,10 +162,10 @@ def test_a_solver(tmp_path):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"ratios": []}, "`ratios` must be"),
-        ({"ratios": [0.3, 0.2]}, "in ascending order"),
-        ({"ratios": [1.0]}, "below 1"),
-        ({"alpha": 1.5}, "`alpha` weighs"),
+        ({"ratios": []}, r"`ratios`.*\[\]"),
+        ({"ratios": [0.3, 0.2]}, r"`ratios`.*\[0\.3, 0\.2\]"),
+        ({"ratios": [1.0]}, r"`ratios`.*\[1\.0\]"),
+        ({"alpha": 1.5}, r"`alpha`.* 1\.5"),
         ({"power": 0}, "`power`"),
         ({"until": 0}, "`until`"),
         ({"events": 0}, "`events`"),

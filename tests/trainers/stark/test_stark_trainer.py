@@ -203,9 +203,9 @@ def test_random_scores_of_single_weights(tmp_path):
     ]
     total = sum(part.weight.numel() for part in parts)
     assert sum(int((part.weight == 0).sum()) for part in parts) == round(total / 4)
-    with pytest.raises(UsageError, match="not those of this teacher's attention weights"):
+    with pytest.raises(UsageError, match="attention weights"):
         of_classifier(tmp_path, {"single_weights": True}, scores=UnitScores.random(teacher))
-    with pytest.raises(UsageError, match="leaves an empty teacher|leaves no"):
+    with pytest.raises(UsageError, match=r"sparsity.* 0\.99999 "):
         WeightSparsifier().check(teacher, None, 0.99999)
 
 
@@ -266,23 +266,23 @@ def gated():
 @pytest.mark.parametrize(
     ("fields", "changes", "message"),
     [
-        ({}, {"eval_dataset": None}, "Students are compared on one `eval_dataset`"),
-        ({}, {"eval_dataset": {"a": tiny_classifier_rows(2)}}, "Students are compared on one `eval_dataset`"),
-        ({}, {"train_dataset": None}, "from a `train_dataset`"),
-        ({}, {"score_dataset": []}, "scored on `score_dataset`, and it has no rows"),
-        ({"sparsities": [0.99]}, {}, "leaves an empty teacher"),
-        ({}, {"scores": UnitScores.random(tiny_encoder("bert", num_hidden_layers=2))}, "they are another teacher's"),
-        ({}, {"teacher_model": gated()}, "The teacher has gates"),
+        ({}, {"eval_dataset": None}, "`eval_dataset`"),
+        ({}, {"eval_dataset": {"a": tiny_classifier_rows(2)}}, "`eval_dataset`"),
+        ({}, {"train_dataset": None}, "`train_dataset`"),
+        ({}, {"score_dataset": []}, "`score_dataset`.*rows"),
+        ({"sparsities": [0.99]}, {}, r"0\.99 .* 12 heads"),
+        ({}, {"scores": UnitScores.random(tiny_encoder("bert", num_hidden_layers=2))}, r"\[4, 4\] heads.*\[4, 4, 4\]"),
+        ({}, {"teacher_model": gated()}, "gates"),
         (
             {},
             {
                 "teacher_model": tiny_encoder("bert", "ForSequenceClassification", num_labels=2),
                 "train_dataset": [row | {"labels": row["labels"] % 2} for row in tiny_classifier_rows(8)],
             },
-            "must have the same classes",
+            r"\(2, 3\).*\(2, 2\).*`num_labels`",
         ),
-        ({}, {"teacher_model": tiny_encoder("bert", "ForSequenceClassification", vocab_size=50)}, "embeds 40 tokens"),
-        ({"prediction_loss": "dkd"}, regressors(), "With a single class there are no probabilities"),
+        ({}, {"teacher_model": tiny_encoder("bert", "ForSequenceClassification", vocab_size=50)}, "40 tokens.* 50"),
+        ({"prediction_loss": "dkd"}, regressors(), '`prediction_loss="mse"`'),
     ],
 )
 def test_what_cannot_be_is_refused_before_any_training(fields, changes, message, tmp_path):
@@ -293,14 +293,14 @@ def test_what_cannot_be_is_refused_before_any_training(fields, changes, message,
 
 def test_other_arguments_and_folders_of_other_runs_are_refused(whole, tmp_path):
     trainer, _ = whole
-    with pytest.raises(TypeError, match="must be a `StarkConfig`"):
+    with pytest.raises(TypeError, match="`args`.*`StarkConfig`.*`object`"):
         StarkTrainer(trainer.model, trainer.teacher_model, object())
-    with pytest.raises(ValueError, match="call `train`"):
+    with pytest.raises(ValueError, match="`train`"):
         _ = of_classifier(tmp_path).density
     fields = {"stages_dir": str(tmp_path)}
     record = {"fingerprint": "another", "seconds": 1.0}
     (tmp_path / trainer.trial.folder.name).mkdir()
     (tmp_path / trainer.trial.folder.name / "stage.json").write_text(json.dumps(record))
-    with pytest.raises(ValueError, match=f"{trainer.trial.folder.name} holds finished work of another run"):
+    with pytest.raises(ValueError, match=f"{trainer.trial.folder.name} .*fingerprint is another"):
         of_classifier(tmp_path, fields)
     assert json.loads((tmp_path / trainer.trial.folder.name / "stage.json").read_text()) == record

@@ -29,5 +29,5 @@ def test_a_row_may_differ_by_rounding_of_its_size_or_of_that_of_others():
     ("together", "alone"), [([3.0, 4.0, 2.0], [2.2]), ([3.0, 4.0, 0.01], [0.2]), ([0.0] * 3, [1.0])]
 )
 def test_a_row_that_depends_on_its_batch_is_refused(together, alone):
-    with pytest.raises(ValueError, match="beside longer ones .*logits cannot be cached"):
+    with pytest.raises(ValueError, match="attention mask.*logits.*`cache_teacher_outputs=False`"):
         check(together, alone)

@@ -55,9 +55,9 @@ def test_logits_of_rows_and_of_labelled_positions():
     assert torch.equal(back["logits"], output.logits * (labels != -100).unsqueeze(-1))
     # Without labels the tokens count, and without a mask all positions.
     assert torch.equal(through(layout, output, {})["logits"], output.logits)
-    with pytest.raises(ValueError, match="collator is not the one"):
+    with pytest.raises(ValueError, match=r"\[3, 2\].*\[1, 2\].*collator"):
         through(layout, output, {"labels": labels}, labels=torch.tensor([[1, 1, 1], [1, -100, 1]]))
-    with pytest.raises(ValueError, match="only scores of a row"):
+    with pytest.raises(ValueError, match=r"\(1, 2, 3, 4\).*`cache_teacher_outputs=False`"):
         OutputLayout.of(Features(MaskedLMOutput(logits=torch.zeros(1, 2, 3, 4))), TeacherRequest(("logits",)))
 
 
@@ -88,7 +88,7 @@ def test_rows_beyond_fp16_are_kept_in_fp32():
     torch.testing.assert_close(back, states, rtol=2**-11, atol=0)
     for broken in (math.nan, math.inf):
         states[0, 0, 0] = broken
-        with pytest.raises(ValueError, match="NaN or infinite"):
+        with pytest.raises(ValueError, match="NaN"):
             layout.pack(Features(MaskedLMOutput(hidden_states=(states,))), {})
 
 

@@ -74,7 +74,7 @@ def test_rows_are_found_in_any_order(tmp_path):
     check(TeacherCache(tmp_path / "cache", "f"), [3, 3, 1])
     assert len(list((tmp_path / "cache").glob("rows-*.arrow"))) > 1
     assert not list((tmp_path / "cache").glob("*.part"))
-    with pytest.raises(CacheError, match=r"lacks example 1 of the batch.*\(augmentation"):
+    with pytest.raises(CacheError, match="example 1 .*`cache_teacher_outputs=False`"):
         cache.read([KEYS[0], KEYS[11]])
 
 
@@ -133,7 +133,7 @@ def test_damaged_files_are_written_anew(tmp_path, kind, caplog, monkeypatch):
     monkeypatch.setattr(logging.get_logger("transformers"), "propagate", True)
     monkeypatch.setattr(logging.get_logger("hf_mwp"), "propagate", True)
     cache = TeacherCache(tmp_path, "f")
-    assert str(path) in caplog.text and "computed again" in caplog.text
+    assert str(path) in caplog.text
     missing = cache.missing(KEYS[:10])
     assert 0 < len(missing) < 10
     check(build(tmp_path))
@@ -143,16 +143,16 @@ def test_damaged_files_are_written_anew(tmp_path, kind, caplog, monkeypatch):
 
 def test_foreign_and_unreadable_folders_are_refused(tmp_path):
     build(tmp_path)
-    with pytest.raises(CacheError, match="belongs to another teacher"):
+    with pytest.raises(CacheError, match=r"fingerprint f\b.* g\b.*`teacher_cache_dir`"):
         TeacherCache(tmp_path, "g")
     path = tmp_path / "manifest.json"
     content = path.read_text()
     path.write_text(json.dumps(json.loads(content) | {"format": 99}))
-    with pytest.raises(CacheError, match="format 99.*reads format 2"):
+    with pytest.raises(CacheError, match="format 99.*format 2"):
         TeacherCache(tmp_path, "f")
     for damaged in (content[:40], "[]", "{}", content.replace('"rows"', '"lines"')):
         path.write_text(damaged)
-        with pytest.raises(CacheError, match="is damaged"):
+        with pytest.raises(CacheError, match="manifest.json.*damaged"):
             TeacherCache(tmp_path, "f")
 
 
@@ -182,7 +182,7 @@ def test_a_disk_without_room_is_named_before_the_start(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**12, 0, 2_000_000_000))
     cache = TeacherCache(tmp_path, "f")
     check_space(cache, 1_800_000_000)
-    with pytest.raises(OSError, match=r"need about 5\.3 GB, and 2\.0 GB are free.*teacher_cache_dir.*cache_top_k"):
+    with pytest.raises(OSError, match=r"5\.3 GB.*2\.0 GB.*teacher_cache_dir.*cache_top_k"):
         check_space(cache, 5_300_000_000)
 
 
@@ -197,7 +197,7 @@ def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
 
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
-        with pytest.raises(OSError, match="full after 6 of 10 rows.*which stay") as raised:
+        with pytest.raises(OSError, match="full.* 6 of 10 rows") as raised:
             build(tmp_path, ask=fills)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -212,7 +212,7 @@ def test_a_disk_that_is_full_at_the_start_is_named(tmp_path):
     with TeacherCache(tmp_path, "f").locked():
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
-            with pytest.raises(OSError, match=f"full after 0 of 10 rows.*teacher_cache_dir.*{tmp_path}"):
+            with pytest.raises(OSError, match=f"full.* 0 of 10 rows.*teacher_cache_dir.*{tmp_path}"):
                 build_cache(TeacherCache(tmp_path, "f"), LAYOUT, {}, ask, collate, KEYS, range(10), 2)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
