@@ -79,3 +79,10 @@ def test_errors():
         with pytest.raises(ValueError, match="must"):
             DKDLoss(**fields)
     assert "zhao2022decoupled" in DKDLoss().citation
+
+
+@pytest.mark.parametrize("who", ["student", "teacher"])
+def test_logits_that_are_no_numbers_are_not_hidden(who):
+    logits = {"student": STUDENT.clone(), "teacher": TEACHER.clone()}
+    logits[who][0, 1] = math.nan
+    assert DKDLoss()(logits["student"], logits["teacher"], torch.tensor([0])).isnan()

@@ -127,3 +127,11 @@ def test_wrong_use_is_named():
 
 def test_citation():
     assert "1503.02531" in LogitDistillationLoss().citation
+
+
+@pytest.mark.parametrize("broken", [float("nan"), float("inf")])
+@pytest.mark.parametrize("who", ["student", "teacher"])
+def test_logits_that_are_no_numbers_are_not_hidden(who, broken):
+    logits = {"student": torch.tensor([STUDENT]), "teacher": torch.tensor([TEACHER])}
+    logits[who][0, 1] = broken
+    assert LogitDistillationLoss()(logits["student"], logits["teacher"]).isnan()
