@@ -1,13 +1,14 @@
 """Checks that a student can learn from a teacher, before any training."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from ..data.batches.mwp_processor import MwpProcessor
 from ..models import Solver
 from ..usage_error import UsageError
+from .features import Features
 from .objectives import Objective, PredictionObjective
 
 
@@ -113,3 +114,21 @@ def check_outputs(student: Any, teacher: Any) -> None:
     for who, output in (("student", student), ("teacher", teacher)):
         if not hasattr(output, "get"):
             raise ValueError(f"The {who} returns a {type(output).__name__}; distillation needs outputs with names.")
+
+
+def check_losses(losses: Mapping[str, Tensor], student: Features, teacher: Features) -> None:
+    """Raises `ValueError`, which names the model that causes it, if a loss of some examples is NaN or infinite."""
+    names = [f"loss_{name}" for name, loss in losses.items() if not loss.isfinite()]
+    if names:
+        causes = [who for who, features in (("teacher", teacher), ("student", student)) if _is_broken(features)]
+        outputs = f"The outputs of {' and '.join(causes)}" if causes else "The losses"
+        raise ValueError(
+            f"{outputs} on two training examples are NaN or infinite, so nothing can be learned ({', '.join(names)}). "
+            "Check the weights of the models, or load them in fp32."
+        )
+
+
+def _is_broken(features: Features) -> bool:
+    # A class that is forbidden has the logit `-inf`.
+    outputs = [each for each in (features.get("logits"), *features.states) if each is not None]
+    return any(each.isnan().any() or each.isposinf().any() for each in outputs)

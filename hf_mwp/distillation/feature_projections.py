@@ -56,8 +56,8 @@ class FeatureProjections:
             return
         if hasattr(student, self.name):
             raise ValueError(f"The student has an attribute `{self.name}` already: is it trained by another trainer?")
-        reference = next(student.parameters())
-        student.add_module(self.name, self.module.to(reference.device, reference.dtype))
+        self.move_to(student)
+        student.add_module(self.name, self.module)
         hook = student.register_forward_hook(self._add_projected)
         ignored = getattr(student, "_keys_to_ignore_on_save", None)
         student._keys_to_ignore_on_save = {
@@ -71,6 +71,11 @@ class FeatureProjections:
             student._keys_to_ignore_on_save = ignored
 
         self._undo = undo
+
+    def move_to(self, student: nn.Module) -> None:
+        """Gives the maps the device and the dtype of a student."""
+        reference = next(student.parameters())
+        self.module.to(reference.device, reference.dtype)
 
     def detach(self) -> None:
         """Takes the maps out of the student; they keep their weights and may be attached again."""
@@ -102,16 +107,20 @@ class FeatureProjections:
             )
         self.module.load_state_dict(state)
 
+    def project(self, output: Any) -> dict[str, torch.Tensor]:
+        """By name what the maps make of the hidden states in an output, attached or not."""
+        states = hidden_states(output)
+        return {name: self.module[name](states[layer]) for name, layer in self.layers.items()}
+
     def read(self, output: Any) -> dict[str, torch.Tensor]:
         """By name what the maps made of the hidden states of the student whose output this is."""
         projected = output.get(PROJECTED) if self._undo is not None else None
         return {} if projected is None else dict(zip(self.layers, projected, strict=True))
 
     def _add_projected(self, student: nn.Module, args: tuple, output: Any) -> Any:
-        states = hidden_states(output)
-        if states is None or not student.training:
+        if hidden_states(output) is None or not student.training:
             return output
-        projected = tuple(self.module[name](states[layer]) for name, layer in self.layers.items())
+        projected = tuple(self.project(output).values())
         if not isinstance(output, ModelOutput):
             return {**output, PROJECTED: projected}
         return _with_projected(type(output))(**output, **{PROJECTED: projected})

@@ -110,4 +110,4 @@ def _split(log_probs: torch.Tensor, others: torch.Tensor) -> tuple[torch.Tensor,
 
 def _divergence(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
     probabilities = teacher.exp()
-    return torch.where(probabilities > 0, probabilities * (teacher - student), 0.0).sum()
+    return torch.where(probabilities == 0, 0.0, probabilities * (teacher - student)).sum()

@@ -64,8 +64,8 @@ class LogitDistillationLoss(nn.Module):
             for logits in (student_logits, teacher_logits.detach())
         )
         probabilities = teacher.exp()
-        # `where` and not a product: a forbidden class has probability 0, and 0 times its log-probability may be NaN.
-        total = torch.where(probabilities > 0, probabilities * (teacher - student), 0.0).sum()
+        # A forbidden class has probability 0, and 0 times its log-probability may be NaN. Any other NaN is kept.
+        total = torch.where(probabilities == 0, 0.0, probabilities * (teacher - student)).sum()
         count = max(student_logits.shape[0], 1) if self.reduction == "batchmean" else rows.sum().clamp(min=1)
         loss = total / count
         return loss * self.temperature**2 if self.scale_by_square else loss

@@ -21,6 +21,7 @@ from ..store.checkpoints import forget_state, full_disk_named, last_complete_che
 from .base_config import BaseConfig
 from .early_stopping import ResumableEarlyStopping
 from .length_grouped_sampler import LengthGroupedSampler
+from .non_finite_losses import TOTAL, NonFiniteLosses
 
 
 class BaseTrainer(Trainer):
@@ -28,6 +29,7 @@ class BaseTrainer(Trainer):
     A `Trainer` with a sampler, early stopping and checkpoints that a run resumes from exactly; with means of the parts
     of its loss in the logs, learning rates for parts of its model, and accumulated batches that weigh by their items.
     It notes in the model, and in each folder that it writes, what the model was trained on ([`~data.TrainingTexts`]).
+    A loss that is NaN or infinite ends the training with a `ValueError` before anything is logged, evaluated or saved.
 
     Args:
         args ([`BaseConfig`], *optional*): Arguments.
@@ -58,6 +60,7 @@ class BaseTrainer(Trainer):
         self._ancestry = reduce(or_, map(ancestry_of, self._ancestors())) if self._notes_texts else None
         self._loss_parts: dict[str, torch.Tensor] = {}
         self._num_loss_parts = 0
+        self._non_finite = NonFiniteLosses()
 
     @classmethod
     def _checked(cls, args: BaseConfig | None, kind: type[BaseConfig] = BaseConfig) -> BaseConfig:
@@ -285,6 +288,19 @@ class BaseTrainer(Trainer):
             value = value.detach().float()
             self._loss_parts[name] = self._loss_parts[name] + value if name in self._loss_parts else value
         self._num_loss_parts += 1
+        self._non_finite.note(parts, self.state.global_step + 1)
+
+    def training_step(self, model, inputs, num_items_in_batch=None):
+        """As in `Trainer`; notes whether the loss is finite."""
+        loss = super().training_step(model, inputs, num_items_in_batch)
+        self._non_finite.note({TOTAL: loss}, self.state.global_step + 1)
+        return loss
+
+    def _maybe_log_save_evaluate(self, *args, **kwargs):
+        control = self.control
+        if control.should_log or control.should_evaluate or control.should_save or control.should_training_stop:
+            self._non_finite.check(self.accelerator.gather, are_skipped=self.accelerator.scaler is not None)
+        super()._maybe_log_save_evaluate(*args, **kwargs)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Adds the means of the recorded parts, over all processes, to the logs of training steps."""

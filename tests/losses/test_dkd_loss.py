@@ -74,3 +74,10 @@ def test_errors():
     for fields in ({"temperature": 0.0}, {"alpha": -1.0}, {"reduction": "sum"}):
         with pytest.raises(ValueError, match=f"`{next(iter(fields))}`"):
             DKDLoss(**fields)
+
+
+@pytest.mark.parametrize("who", ["student", "teacher"])
+def test_logits_that_are_no_numbers_are_not_hidden(who):
+    logits = {"student": STUDENT.clone(), "teacher": TEACHER.clone()}
+    logits[who][0, 1] = math.nan
+    assert DKDLoss()(logits["student"], logits["teacher"], torch.tensor([0])).isnan()

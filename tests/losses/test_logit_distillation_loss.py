@@ -64,3 +64,11 @@ def test_wrong_use_is_named():
         LogitDistillationLoss(0.0)
     with pytest.raises(ValueError, match="reduction"):
         LogitDistillationLoss(reduction="sum")
+
+
+@pytest.mark.parametrize("broken", [float("nan"), float("inf")])
+@pytest.mark.parametrize("who", ["student", "teacher"])
+def test_logits_that_are_no_numbers_are_not_hidden(who, broken):
+    logits = {"student": torch.tensor([STUDENT]), "teacher": torch.tensor([TEACHER])}
+    logits[who][0, 1] = broken
+    assert LogitDistillationLoss()(logits["student"], logits["teacher"]).isnan()

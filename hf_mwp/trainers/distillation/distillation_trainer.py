@@ -13,6 +13,7 @@ from torch import nn
 from ...distillation.compatibility import (
     check_embeddings,
     check_frozen_teacher,
+    check_losses,
     check_only_predictions,
     check_outputs,
     check_reading,
@@ -49,7 +50,7 @@ class DistillationTrainer(SolverTrainer):
     [`FeatureProjections`]. They are saved in checkpoints in a file of their own and resumed from there; checkpoints
     and `save_model` give a plain student.
 
-    Models, layers, widths and classes are checked with two examples before training begins.
+    Models, layers, widths, classes and that the loss is finite are checked with two examples before training begins.
 
     With `cache_teacher_outputs` the teacher is run once over the training rows, not in every epoch, and what is
     compared is kept on disk, see [`~distillation.TeacherCache`]; attention maps are not.
@@ -75,7 +76,7 @@ class DistillationTrainer(SolverTrainer):
 
     Raises:
         ValueError: models that do not fit: other symbols, vocabulary, classes, shared weights, a mapping beyond the
-        layers.
+        layers; outputs that are NaN or infinite.
 
     References:
         A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), task-specific
@@ -208,9 +209,9 @@ class DistillationTrainer(SolverTrainer):
         was_training = self.model.training
         self.model.eval()
         with torch.random.fork_rng(devices=[]):
-            inputs = next(self.batches_in_order(2))
-            theirs = self.teacher_model(**inputs, **self._options)
-            inputs.pop(TEACHER_INPUTS, None)
+            given = next(self.batches_in_order(2))
+            theirs = self.teacher_model(**given, **self._options)
+            inputs = {name: value for name, value in given.items() if name != TEACHER_INPUTS}
             outputs = [self.model(**inputs, **self._options), theirs]
             check_outputs(*outputs)
             models = [self.accelerator.unwrap_model(model) for model in (self.model, self.teacher_model)]
@@ -218,7 +219,6 @@ class DistillationTrainer(SolverTrainer):
             student, teacher = (Features(o, model=model) for o, model in zip(outputs, models, strict=True))
             for objective in self.objectives:
                 objective.plan(student, teacher, inputs)
-        self.model.train(was_training)
         parts = [part for each in self.objectives for part in each.parts]
         if len({*parts}) < len(parts):
             raise ValueError(f"Parts of the loss have the names {parts}: give each objective its own (`name=`).")
@@ -228,6 +228,14 @@ class DistillationTrainer(SolverTrainer):
         self._reads = [name for each in self.objectives for name in each.student_reads]
         request = TeacherRequest.of(self.objectives, self.args.cache_top_k)
         self._live_teacher = self.teacher_source = LiveTeacher(self.teacher_model, request)
+        with torch.random.fork_rng(devices=[]):
+            # Again, with what is read by hooks, as planned.
+            teacher = self._live_teacher.outputs(given)
+            student = read_features(self.model, inputs, self._options, self._reads)
+            self.projections.move_to(models[0])
+            student.projected = self.projections.project(student.output)
+            check_losses(self._losses(student, teacher, inputs), student, teacher)
+        self.model.train(was_training)
 
     def batches_in_order(self, size: int) -> Iterator[dict[str, Any]]:
         """Inputs of the models from the training rows, in their order, on the device; the same in each process."""
@@ -331,6 +339,10 @@ class DistillationTrainer(SolverTrainer):
         inputs.pop(TEACHER_INPUTS, None)
         return super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
 
+    def _losses(self, student: Features, teacher: Features, inputs: dict[str, Any]) -> dict[str, torch.Tensor]:
+        """The parts of the loss by name, without their weights."""
+        return {name: loss for each in self.objectives for name, loss in each.losses(student, teacher, inputs).items()}
+
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         """The weighted sum of all parts while training, the student's own loss while evaluating."""
         if not model.training:
@@ -339,12 +351,8 @@ class DistillationTrainer(SolverTrainer):
         inputs.pop(TEACHER_INPUTS, None)
         student = read_features(model, inputs, self._options, self._reads)
         student.projected = self.projections.read(student.output)
-        parts: dict[str, torch.Tensor] = {}
-        weights: dict[str, float] = {}
-        for objective in self.objectives:
-            parts |= objective.losses(student, teacher, inputs)
-            weights |= objective.parts
-        parts = self._weighed(parts, inputs, num_items_in_batch)
+        weights = {name: weight for each in self.objectives for name, weight in each.parts.items()}
+        parts = self._weighed(self._losses(student, teacher, inputs), inputs, num_items_in_batch)
         self.record_loss_parts({f"loss_{name}": part for name, part in parts.items()})
         loss = sum(weights[name] * part for name, part in parts.items())
         return (loss, student.output) if return_outputs else loss

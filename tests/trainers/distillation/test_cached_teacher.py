@@ -288,7 +288,7 @@ def test_random_masking(others):
     rows = [{name: row[name] for name in ("input_ids", "attention_mask")} for row in tiny_classifier_rows()]
     models = tiny_masked_lm(vocab_size=90), tiny_masked_lm(1, vocab_size=90)
     collator = DataCollatorForLanguageModeling(tiny_tokenizer(), mlm_probability=0.3)
-    trainer = others(*models, rows, rows, max_steps=1, cache_teacher_outputs=True)
+    trainer = others(*models, rows, rows, max_steps=1, soft_label_weight=1.0, cache_teacher_outputs=True)
     trainer.data_collator = collator
     with pytest.raises(ValueError, match="'input_ids'.*`dataset.map`.*`cache_teacher_outputs=False`"):
         trainer.train()
