@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...building.model_sources import check_folder
+from ...building.model_sources import check_folder, loading
 from ...building.solver import load_solver
 from ...runs.run_folder import RunFolder, check_output_folder
 from ...runs.stage_arguments import MixArguments, types_of
@@ -57,10 +57,9 @@ def _mixed(args: MixArguments) -> tuple[Solver, MwpProcessor]:
     from ...distillation import mix_parameters
 
     solver, processor = load_solver(args.distilled)
-    try:
-        pretrained = AutoModel.from_pretrained(args.pretrained, dtype=solver.dtype, use_safetensors=True)
-    except OSError as error:
-        raise UsageError(f"{args.pretrained} cannot be loaded: {error}") from error
+    options = {"dtype": solver.dtype, "use_safetensors": True}
+    with loading(args.pretrained):
+        pretrained = AutoModel.from_pretrained(args.pretrained, trust_remote_code=False, **options)
     # Rows of tokens that came with the solver begin in the same way each time.
     processor.resize_embeddings(pretrained)
     return mix_parameters(pretrained, solver, args.theta, inplace=True), processor

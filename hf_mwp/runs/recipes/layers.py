@@ -57,7 +57,7 @@ def folder_layers(model: str | Path, online: bool = False) -> int | None:
     from ... import models  # noqa: F401 (registers the package's own types)
 
     try:
-        config = AutoConfig.from_pretrained(str(model), local_files_only=not online)
+        config = AutoConfig.from_pretrained(str(model), local_files_only=not online, trust_remote_code=False)
     except (OSError, ValueError):
         return None
     return getattr(config, "num_hidden_layers", None)
