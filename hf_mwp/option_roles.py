@@ -43,6 +43,7 @@ class Role(Flag):
     # What no weight depends on.
     LAUNCH = auto()  # how the run is started, and with what secrets
     PLACE = auto()  # where files lie
+    WRITTEN = auto()  # besides the last: a file that the command writes
     CACHE = auto()  # where something is kept for other runs to use
     TOLD = auto()  # what is told of the run while it lasts
     LOGGED = auto()  # what is written down of it

@@ -35,12 +35,12 @@ def run(argv: list[str]) -> int:
         argument_types,
         argv,
     )
-    check_output_folder(args.output_dir)
+    check_output_folder(args.output_dir, for_model=True)
     from ...data.training_lineage import ancestry_of
 
     if args.solvers is None:
         check_folder(args.pretrained)
-    with RunFolder(args.output_dir) as folder:
+    with RunFolder(args.output_dir, for_model=True) as folder:
         folder.check_unused(args.overwrite)
         solver, processor = _mixed(args) if args.solvers is None else _averaged(args.solvers)
         solver.training_texts = ancestry_of(solver)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....runs.main_process import is_main_process
-from ....runs.run_folder import RunFolder, describe_contents
+from ....runs.run_folder import RunFolder, check_output_folder, describe_contents
 from ....runs.stage_arguments import PruneArguments, types_of
 from ....tasks.accuracy_cells import percent
 from ....tasks.data_options import TaskArguments
@@ -52,9 +52,11 @@ def run(argv: list[str]) -> int:
     from ...terminal.progress import RichProgressCallback
 
     console = make_console()
-    with RunFolder(config.output_dir, "prune", values, begin=False) as folder:
+    with RunFolder(config.output_dir, "prune", values, begin=False, for_model=True) as folder:
         folder.check_record()
         folder.check_unused(args.overwrite)
+        if args.generations_dir is not None:
+            check_output_folder(args.generations_dir)
         task = make_task(data_args)
         task.adapt(config)
         model, processor = task.load_model(args.model)
