@@ -60,13 +60,17 @@ def fingerprint(command: str, options: Mapping[str, Any], inputs: Mapping[str, s
     content = {name: value for name, value in options.items() if name not in unused}
     for name in () if names_task(command, options) else options_with(command, Role.DATASET):
         content.setdefault(name, options_of(command)[name].default)
+    # What the command writes is not there before it has run.
+    names = [name for name in options_with(command, Role.WRITTEN) if name in content]
+    written = {name: Path(str(content.pop(name))).name for name in names}
     sources = [name for name in options_with(command, SOURCES) if name in content]
     found = {name: described_source(name, content.pop(name)) for name in sources}
     for name in options_with(command, Role.NEAR):
         if found and not is_made(content.get(name), inputs):
             # What is read of it is known by its content.
             content.pop(name, None)
-    content = {"command": command, "options": {**described(content), **found}, "version": [__version__, VERSION]}
+    options = {**described(content), **found, **written}
+    content = {"command": command, "options": options, "version": [__version__, VERSION]}
     if launch is not None and trains(command):
         content["launch"] = launch
     return digest_of(content)
