@@ -42,11 +42,12 @@ def main() -> None:
     parser.add_argument("output", help="folder to write")
     parser.add_argument("--vocabulary", default=VOCABULARY, help="folder of another tokenizer")
     args = parser.parse_args()
-    tokenizer = AutoTokenizer.from_pretrained(args.vocabulary)
+    tokenizer = AutoTokenizer.from_pretrained(args.vocabulary, trust_remote_code=False)
     with tempfile.TemporaryDirectory() as folder:
         file = write_gguf(Path(folder))
-        own = AutoTokenizer.from_pretrained(folder, gguf_file=file.name)
-        source = AutoModelForCausalLM.from_pretrained(folder, gguf_file=file.name, dtype=torch.float32)
+        options = {"gguf_file": file.name}
+        own = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, **options)
+        source = AutoModelForCausalLM.from_pretrained(folder, trust_remote_code=False, dtype=torch.float32, **options)
     encoder = make_encoder(source, own, tokenizer)
     encoder.to(torch.bfloat16).save_pretrained(args.output)
     tokenizer.save_pretrained(args.output)

@@ -8,3 +8,10 @@ class UsageError(ValueError):
     Args:
         message (`str`): What is wrong, and what to do about it.
     """
+
+
+# What is said of a model or tokenizer whose classes are in its own Python files.
+OWN_CODE = (
+    "needs Python code of its own, which is not run: load it with `trust_remote_code=True` in Python and pass the "
+    "object, or name another one"
+)

@@ -59,12 +59,14 @@ def new_teacher(args: argparse.Namespace, processor, narrow: int | None, config_
 
     from hf_mwp import MwpSolver, MwpStudentConfig
 
-    fields = config_fields or {"num_hidden_layers": AutoConfig.from_pretrained(args.teacher).num_hidden_layers}
-    count, settings = fields["num_hidden_layers"], {}
+    if not config_fields:
+        config = AutoConfig.from_pretrained(args.teacher, trust_remote_code=False)
+        config_fields = {"num_hidden_layers": config.num_hidden_layers}
+    count, settings = config_fields["num_hidden_layers"], {}
     if narrow is not None:
         settings = {"bottleneck_layers": [count // 3, 2 * count // 3, count], "bottleneck_size": narrow}
     if args.teacher is None:
-        return new_solver(processor, MwpStudentConfig(**fields), **settings)
+        return new_solver(processor, MwpStudentConfig(**config_fields), **settings)
     return MwpSolver.from_encoder_decoder_pretrained(args.teacher, processor, **settings)
 
 

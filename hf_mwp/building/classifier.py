@@ -76,11 +76,9 @@ def load_classifier(
 
 def is_classifier(name: str | PathLike) -> bool:
     """Whether a folder or Hub repository has a classifier or regressor of texts; not if it has nothing to be read."""
-    from transformers import AutoConfig
-
     try:
-        return _classifies(AutoConfig.from_pretrained(str(name)))
-    except (OSError, ValueError):
+        return _classifies(load_config(str(name)))
+    except UsageError:
         return False
 
 
@@ -158,7 +156,7 @@ def _load(name: str, config: Any, **options) -> PreTrainedModel:
 
     options |= {"config": config, "dtype": "float32", "use_safetensors": True}
     with loading(f"The classifier {name}"):
-        return AutoModelForSequenceClassification.from_pretrained(name, **options)
+        return AutoModelForSequenceClassification.from_pretrained(name, trust_remote_code=False, **options)
 
 
 def _layers_of(model: PreTrainedModel, layers: int | list[int] | None, **fields) -> PreTrainedModel:

@@ -130,7 +130,7 @@ def load_encoder(source: str, dropout: float | None, with_heads: bool = False, *
     if with_heads and isinstance(config, MwpSolverConfig):
         attention = options.pop("attn_implementation", None)
         with loading(f"The encoder {source}"):
-            solver = AutoModel.from_pretrained(source, **options)
+            solver = AutoModel.from_pretrained(source, trust_remote_code=False, **options)
         inherit_training_texts(solver.encoder, solver)
         set_dropout(solver.encoder.config, dropout)
         if attention is not None:
@@ -141,7 +141,7 @@ def load_encoder(source: str, dropout: float | None, with_heads: bool = False, *
     architecture = (config.architectures or [""])[0]
     auto_class = next((heads[name] for name in heads if architecture.endswith(name)), AutoModel)
     with loading(f"The encoder {source}"):
-        return auto_class.from_pretrained(source, config=config, **options)
+        return auto_class.from_pretrained(source, config=config, trust_remote_code=False, **options)
 
 
 def keep_layers(encoder: PreTrainedModel, layers: int | list[int] | None) -> PreTrainedModel:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..options import option
 from ..options.checks import check_given
 from ..usage_error import UsageError
-from .model_sources import check_folder, find_encoder, locate_encoder, locate_solver
+from .model_sources import check_folder, find_encoder, loading, locate_encoder, locate_solver
 from .solver import load_solver
 
 
@@ -80,10 +80,9 @@ def _mixed(options: MixArguments) -> tuple[Solver, MwpProcessor]:
 
     check_folder(options.pretrained)
     solver, processor = load_solver(options.distilled)
-    try:
-        pretrained = AutoModel.from_pretrained(options.pretrained, dtype=solver.dtype, use_safetensors=True)
-    except OSError as error:
-        raise UsageError(f"{options.pretrained} cannot be loaded: {error}") from error
+    load = {"dtype": solver.dtype, "use_safetensors": True, "trust_remote_code": False}
+    with loading(options.pretrained):
+        pretrained = AutoModel.from_pretrained(options.pretrained, **load)
     # Rows of tokens that came with the solver begin in the same way each time.
     processor.resize_embeddings(pretrained)
     return mix_parameters(pretrained, solver, options.theta, inplace=True), processor

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..usage_error import UsageError
+from ..usage_error import OWN_CODE, UsageError
 
 
 if TYPE_CHECKING:
@@ -153,6 +153,8 @@ def loading(what: str) -> Iterator[None]:
     except UsageError:
         raise
     except (OSError, ValueError) as error:
+        if "trust_remote_code" in str(error):
+            raise UsageError(f"{what} {OWN_CODE}.") from error
         raise UsageError(f"{what} cannot be loaded: {error}") from error
 
 
@@ -171,4 +173,4 @@ def load_config(source: str, **fields) -> PreTrainedConfig:
 
     check_folder(source)
     with loading(source):
-        return AutoConfig.from_pretrained(source, **fields)
+        return AutoConfig.from_pretrained(source, trust_remote_code=False, **fields)

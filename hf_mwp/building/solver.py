@@ -12,7 +12,7 @@ from ..options import option
 from ..options.checks import check_at_least_one, check_share
 from ..usage_error import UsageError
 from .encoder import EncoderArguments, keep_layers, parse_layers, parse_mapping, set_dropout
-from .model_sources import check_folder, load_tokenizer, locate_solver, solver_class
+from .model_sources import check_folder, load_config, load_tokenizer, locate_solver, solver_class
 
 
 if TYPE_CHECKING:
@@ -228,8 +228,6 @@ def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:
     """
     name = str(name)
     check_folder(name, solver=True)
-    from transformers import AutoConfig
-
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models.mwp_solver import SolverFolderError
 
@@ -238,7 +236,7 @@ def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:
             f"{name} has a solver but no {MwpProcessor.file_name}; save its processor to the same folder."
         )
     try:
-        found = AutoConfig.from_pretrained(name).model_type
+        found = load_config(name).model_type
         kind = solver_class(found)
         if kind is None:
             raise UsageError(f"{name} holds a model of type {found!r}, but a solver is needed.")

@@ -47,6 +47,7 @@ def option(
     affects_result: bool = True,
     locate: Locate | None = None,
     one_or_more: bool = False,
+    writes: bool = False,
     choices: Sequence[str] | None = None,
 ) -> Any:
     """
@@ -67,6 +68,8 @@ def option(
             the value names, or `None` for a Hub id, and raises `ValueError` if there is none.
         one_or_more (`bool`, *optional*, defaults to `False`):
             Whether a flag with a single value gives the value itself and not a list of one.
+        writes (`bool`, *optional*, defaults to `False`):
+            Whether the option names a file that the command writes.
         choices (`Sequence[str]`, *optional*):
             Accepted values.
 
@@ -84,6 +87,7 @@ def option(
         "affects_result": affects_result,
         "locate": locate,
         "one_or_more": one_or_more,
+        "writes": writes,
     }
     if choices is not None:
         metadata["choices"] = list(choices)
@@ -93,7 +97,7 @@ def option(
 
 
 # Keys of a field's metadata that argparse does not take.
-OWN_KEYS = ("common", "affects_result", "locate", "one_or_more")
+OWN_KEYS = ("common", "affects_result", "locate", "one_or_more", "writes")
 
 
 def affects_result(option: Field) -> bool:

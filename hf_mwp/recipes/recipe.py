@@ -9,6 +9,7 @@ from typing import Any, Self
 from ..options import affects_result
 from ..store.finished_folder import FinishedFolder
 from .commands import options_of
+from .expansion import expanded_length
 from .recipe_file import KEYS, RecipeError, read_recipe, unknown_name
 from .stage import Stage, StageResult
 from .stage_inputs import fingerprint
@@ -16,6 +17,9 @@ from .stage_inputs import fingerprint
 
 # What a stage stands as in a text until its folder is known.
 MARK = re.compile("\0(.+?)\0")
+# Folders and options on the command line (`--stage.option`) begin with a stage's name: at most 240 bytes in UTF-8.
+STAGE_NAME = re.compile(r"\w[\w-]{0,59}")
+LONGEST = 1_000_000  # characters of an option
 
 
 class Recipe:
@@ -53,7 +57,8 @@ class Recipe:
 
     Raises:
         RecipeError: unknown keys, variables, stages or budgets, values of the wrong kind, stages or variables that
-            need each other, stages that name their folders, or a base that was not read.
+            need each other, stages that name their folders or a file outside `output_dir`, a name that cannot be one
+            of a folder, or a base that was not read.
     """
 
     def __init__(
@@ -75,6 +80,10 @@ class Recipe:
         self.title = str(content.get("recipe", source))
         self.variables = self._mapping(content.get("variables") or {}, "variables")
         stages = self._mapping(content["stages"], "stages")
+        for name in stages:
+            if not STAGE_NAME.fullmatch(name):
+                fault = f"{name!r:.80} cannot name a stage: take up to 60 letters, digits, - and _."
+                raise RecipeError(f"{source}, stages: {fault}")
         self._options = {name: self._mapping(options, f"stages.{name}") for name, options in stages.items()}
         budgets = self._mapping(content.get("budgets") or {}, "budgets")
         self.budget = budget or content.get("budget")
@@ -154,7 +163,7 @@ class Recipe:
     def _filled(self) -> dict[str, dict[str, Any]]:
         """The options of all stages with the values of variables, and with marks for folders."""
         from omegaconf import OmegaConf
-        from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
+        from omegaconf.errors import InterpolationKeyError, InterpolationResolutionError, OmegaConfBaseException
 
         marks = {name: f"\0{name}\0" for name in self._options}
         try:
@@ -163,6 +172,8 @@ class Recipe:
             raise RecipeError(f"{self.source}, variables: {error}") from None
 
         def fill(value: Any) -> Any:
+            if expanded_length(value, self.variables) > LONGEST:
+                raise InterpolationResolutionError(f"it becomes longer than {LONGEST:,} characters")
             config = OmegaConf.create({"value": value}, parent=root)
             return OmegaConf.to_container(config, resolve=True)["value"]
 
@@ -179,7 +190,7 @@ class Recipe:
                 self._check(missing, [*self._options, *self.variables], "variable or stage", place)
                 raise RecipeError(f"{self.source}, {place}: {error.msg}") from None
             except OmegaConfBaseException as error:
-                fault = f"{value!r} cannot be filled in: {str(error).splitlines()[0]}."
+                fault = f"{value!r:.200} cannot be filled in: {str(error).splitlines()[0]}."
                 raise RecipeError(f"{self.source}, {place}: {fault}") from None
 
         return {
@@ -219,11 +230,19 @@ class Recipe:
         options |= {key: with_folders(options[key]) for key in free}
         needs.clear()
         options = {key: with_folders(value) for key, value in options.items()}
+        for key in options.keys() & known.keys():
+            if known[key].metadata.get("writes"):
+                self._check_written(options[key], f"stage {name}: key {key!r}")
         inputs = {str(stage.folder): stage.fingerprint for stage in needs.values()}
         digest = fingerprint(command, options, inputs, self.launch)
         folder = FinishedFolder.named(self.output_dir, name, digest).path
         self.stages[name] = Stage(name, command, options, tuple(needs.values()), digest, folder)
         return self.stages[name]
+
+    def _check_written(self, path: Any, place: str) -> None:
+        if path is not None and not Path(str(path)).resolve().is_relative_to(self.output_dir.resolve()):
+            fault = f"{path} is outside the output folder {self.output_dir}: leave the key out, or name a file in it."
+            raise RecipeError(f"{self.source}, {place}: {fault}")
 
     def _mapping(self, value: Any, place: str) -> dict[str, Any]:
         if not isinstance(value, Mapping):

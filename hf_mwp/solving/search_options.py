@@ -147,8 +147,8 @@ class EvaluateArguments(RankedSearchOptions):
     predictions: str | None = option(
         None,
         "JSONL file for the predictions; predictions_<dataset>_<split>.jsonl in output_dir if not given, "
-        "or else runs/predictions_<model>_<dataset>[_fold<fold>]_<split>.jsonl.",
-        affects_result=False,
+        "or else runs/predictions_<model>_<dataset>[_fold<fold>]_<split>-<digest of their paths>.jsonl.",
+        writes=True,
     )
     output_dir: str | None = option(
         None, "Folder for the predictions, the figures (metrics.json) and a picture (reliability.png)."
@@ -159,6 +159,9 @@ class EvaluateArguments(RankedSearchOptions):
     seed: int = option(0, "Seed of the choice of these weights.")
     half_precision: bool = option(False, "Round the weights first, as `hf-mwp card` does for the published folder.")
     json: bool = option(False, "Print the figures as one JSON object instead of tables.", affects_result=False)
+    overwrite: bool = option(
+        False, "Replace a file that holds something other than predictions.", affects_result=False
+    )
 
     def __post_init__(self):
         check_at_least_one(self, "num_beams", "batch_size", "max_decode_length")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..usage_error import UsageError
 from .task import Task
 
 
@@ -14,6 +17,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, Trainer
 
     from ..metrics import TrainingOverlap
+
+# Characters of a line that are read to tell predictions from other files.
+LONGEST_RECORD = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,35 @@ class Evaluation:
         """Each prediction, with whether the model was trained on its text."""
         for text, prediction in zip(self.texts, self.predictions, strict=True):
             yield self.task.to_dict(prediction, self.overlap.flags(text))
+
+
+def check_predictions_file(path: Path, dataset: Path | None = None, overwrite: bool = False) -> None:
+    """
+    Raises `UsageError` if a file of predictions cannot be written without loss: if the path is the `dataset`, no
+    regular file or, unless `overwrite` allows it, a file with something other than [`Evaluation.records`].
+    """
+    if not path.exists():
+        return
+    remedy = "Name another file"
+    if dataset is not None and path.samefile(dataset):
+        raise UsageError(f"`predictions`: {path} is the data set. {remedy}.")
+    if not path.is_file():
+        raise UsageError(f"`predictions`: {path} is no regular file. {remedy}.")
+    if not overwrite and not _has_predictions(path):
+        raise UsageError(
+            f"`predictions`: {path} holds something other than predictions. {remedy}, or replace it with --overwrite."
+        )
+
+
+def _has_predictions(path: Path) -> bool:
+    """Whether the first line is a prediction, or the file is empty."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            line = file.readline(LONGEST_RECORD)
+        record = json.loads(line) if line else None
+    except (OSError, ValueError, RecursionError):
+        return False
+    return not line or (isinstance(record, dict) and any(name.startswith("masked_text_in_") for name in record))
 
 
 def evaluate_part(task: Task, model: PreTrainedModel, processor: Any, part: str, **options) -> Evaluation:

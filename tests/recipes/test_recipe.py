@@ -273,6 +273,21 @@ def test_variables_that_refer_to_each_other_are_named(tmp_path):
     assert twice.options["layers"] == ["numbers", "numbers"]
 
 
+@pytest.mark.parametrize(
+    "name", ["../../evil", "/evil", "a/b", "..", ".", "", "a b", "a.b", "a:b", "-a", "a\0b", "${seed}", "x" * 61]
+)
+def test_a_stage_has_a_name_that_a_folder_can_have(name, tmp_path):
+    with pytest.raises(RecipeError, match="the recipe, stages: .* cannot name a stage"):
+        Recipe({"stages": {name: {"command": "train"}}}, tmp_path)
+    assert not any(tmp_path.iterdir())
+
+
+def test_the_longest_names_of_stages_can_be_run(tmp_path):
+    for name in ("teacher_2-b", "教师", "\U00020000" * 60):
+        (result,) = Recipe({"stages": {name: {"command": "train"}}}, tmp_path).run({"train": lambda argv: None})
+        assert result.stage.folder.parent == tmp_path and result.stage.is_done
+
+
 def test_numbers_in_mappings_are_numbers(tmp_path):
     path = tmp_path / "r.yaml"
     path.write_text("stages: {one: {command: train, encoder_config: {layer_norm_eps: 1e-12}, rates: [2e-4, 1E3, 5]}}")
@@ -365,6 +380,26 @@ def test_a_base_is_read_from_a_file_only(tmp_path):
     assert Recipe(content, tmp_path).stages["teacher"].options["epochs"] == 9
     with pytest.raises(RecipeError, match="`base`.*base.yaml.*`read_recipe`"):
         Recipe(yaml.safe_load(path.read_text()), tmp_path)
+
+
+def test_files_that_stages_write_lie_in_the_output_folder(tmp_path):
+    def evaluation(path, folder="out"):
+        options = {"command": "evaluate", "model": "m", "dataset": "d", "predictions": str(path)}
+        return Recipe({"stages": {"one": options}}, tmp_path / folder).stages["one"]
+
+    (tmp_path / "link").symlink_to(tmp_path)
+    for path in ("/etc/p.jsonl", tmp_path / "p.jsonl", tmp_path / "out" / ".." / "p.jsonl", "p.jsonl"):
+        with pytest.raises(RecipeError, match=r"stage one: key 'predictions': .* outside the output folder"):
+            evaluation(path)
+    path = tmp_path / "out" / "p.jsonl"
+    before = evaluation(path)
+    assert before.options["predictions"] == str(path)
+    # It is still the same stage when it has written the file, and elsewhere.
+    path.parent.mkdir()
+    path.write_text("{}")
+    assert evaluation(path).fingerprint == before.fingerprint
+    assert evaluation(tmp_path / "moved" / "p.jsonl", "moved").fingerprint == before.fingerprint
+    assert evaluation(tmp_path / "out" / "q.jsonl").fingerprint != before.fingerprint
 
 
 def test_unknown_budget_key_target_and_file(tmp_path):

@@ -19,11 +19,11 @@ def run(argv: list[str]) -> int:
         "the records of the runs.",
         argv,
     )
-    check_output_folder(args.output_dir)
+    check_output_folder(args.output_dir, for_model=True)
     from ...hub import make_model_folder
 
     notes = read_notes(args.notes)
-    with RunFolder(args.output_dir) as folder:
+    with RunFolder(args.output_dir, for_model=True) as folder:
         folder.check_unused(args.overwrite)
         make_model_folder(
             args.model,

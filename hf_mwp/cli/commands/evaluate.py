@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
+import os
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
+from ...data.data_error import DataError
 from ...solving.search_options import EvaluateArguments, find_device
 from ...store.files import write_json_lines
+from ...store.finished_folder import digest_of
 from ...store.runs.run_folder import RunFolder, check_output_folder
 from ...tasks.data_options import MeasuredTaskArguments
-from ...tasks.evaluation import evaluate_part
+from ...tasks.evaluation import check_predictions_file, evaluate_part
 from ...tasks.make_task import make_task
 from ...tasks.pictures import draw_reliability
 from ...usage_error import UsageError
@@ -30,6 +33,7 @@ def run(argv: list[str]) -> int:
     device = find_device(args.device)
     console = make_console(stderr=args.json)
     place, path = args.output_dir, predictions_path(args, data_args)
+    check_predictions_file(path, dataset_path(data_args), args.overwrite)
     if args.predictions is not None:
         make_place(path.parent)
     with nullcontext() if place is None else RunFolder(place, "evaluate", values, begin=False) as folder:
@@ -81,7 +85,7 @@ def run(argv: list[str]) -> int:
 
 def make_place(folder: Path) -> None:
     """Makes a folder before work starts whose result it is to hold."""
-    check_output_folder(folder)
+    check_output_folder(folder, for_model=True)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -100,4 +104,17 @@ def predictions_path(args: EvaluateArguments, data_args: MeasuredTaskArguments) 
     if source.is_file():
         # Files of several data sets are often called alike.
         dataset = f"{source.resolve().parent.name}_{dataset}"
-    return Path("runs") / f"predictions_{Path(args.model).resolve().name}_{dataset}{fold}_{args.split}.jsonl"
+    names = (args.model, source, data_args.data_dir, data_args.split_scheme)
+    digest = digest_of([str(Path(name).resolve()) if os.path.exists(name) else str(name) for name in names if name])
+    model = Path(args.model).resolve().name
+    return Path("runs") / f"predictions_{model}_{dataset}{fold}_{args.split}-{digest[:8]}.jsonl"
+
+
+def dataset_path(data_args: MeasuredTaskArguments) -> Path | None:
+    """The file or folder of the data set; `None` if there is none, which is reported when it is read."""
+    from ...data.datasets.sources import locate_dataset
+
+    if data_args.dataset is None:
+        return None
+    with suppress(DataError):
+        return locate_dataset(data_args.dataset, data_args.data_dir)

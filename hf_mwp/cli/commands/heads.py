@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...building.model_sources import solver_class
+from ...building.encoder import load_encoder
+from ...building.model_sources import load_config, loading, solver_class
 from ...options import option
 from ...options.checks import check_at_least_one
 from ...store.files import write_whole
@@ -16,7 +17,6 @@ from ...tasks.data_options import MeasuredTaskArguments
 from ...tasks.make_task import make_task
 from ...tasks.pruning_arguments import IMPORTANCE_HELP, IMPORTANCES, make_importance
 from ...tasks.task import Task
-from ...usage_error import UsageError
 from ..options import parse_command
 from ..terminal.console import make_console, make_table
 
@@ -85,22 +85,15 @@ def run(argv: list[str]) -> int:
 
 def load_with_batches(task: Task, name: str, groups: list) -> tuple[nn.Module, list[Mapping[str, Any]]]:
     """A solver and batches as its collator makes them; of another model its encoder, and texts as it reads them."""
-    from transformers import AutoConfig, AutoModel, AutoTokenizer
-
+    from ...data.batches.processor_file import load_tokenizer
     from ...trainers.solver.solver_dataset import prepare_training_rows
 
-    try:
-        if solver_class(AutoConfig.from_pretrained(name).model_type) is not None:
-            model, processor = task.load_model(name)
-            collator = task.collator(model, processor)
-            return model, [collator([*prepare_training_rows(group, processor)]) for group in groups]
-        model, tokenizer = AutoModel.from_pretrained(name), AutoTokenizer.from_pretrained(name)
-    except UsageError:
-        raise
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{name} cannot be loaded with its tokenizer: {error}") from error
-    if len(tokenizer) <= len(tokenizer.all_special_tokens):
-        # What Transformers makes where there are no files of one.
-        raise UsageError(f"{name} has no tokenizer: save the model's beside it.")
+    if solver_class(load_config(name).model_type) is not None:
+        model, processor = task.load_model(name)
+        collator = task.collator(model, processor)
+        return model, [collator([*prepare_training_rows(group, processor)]) for group in groups]
+    model = load_encoder(name, dropout=None)
+    with loading(f"The tokenizer {name}"):
+        tokenizer = load_tokenizer(name)
     read = {"padding": True, "truncation": True, "return_tensors": "pt"}
     return model, [tokenizer(task.texts(group), **read) for group in groups]

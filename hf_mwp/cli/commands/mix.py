@@ -16,7 +16,7 @@ def run(argv: list[str]) -> int:
         "average whole solvers.",
         argv,
     )
-    with RunFolder(args.output_dir) as folder:
+    with RunFolder(args.output_dir, for_model=True) as folder:
         folder.check_unused(args.overwrite)
         for part in mix_solvers(args):
             part.save_pretrained(args.output_dir)

@@ -33,10 +33,14 @@ def run(argv: list[str]) -> int:
     from ...solving.plausibility import FEATURES, PlausibilityReranker
 
     console = make_console()
-    if args.output_dir is None and not Path(args.model).is_dir():
+    model_folder = Path(args.model)
+    if args.output_dir is None and not model_folder.is_dir():
         raise UsageError(f"{args.model} is no local folder: give --output_dir for the re-ranker.")
-    with RunFolder(args.output_dir or args.model, "rerank", values, begin=False) as folder:
-        if args.output_dir is not None:
+    place = model_folder if args.output_dir is None else Path(args.output_dir)
+    # The model's folder keeps the records of the run that made the model.
+    beside = place.exists() and model_folder.exists() and place.samefile(model_folder)
+    with RunFolder(place, "rerank", values, begin=False, for_model=beside) as folder:
+        if not beside:
             folder.check_record()
         folder.check_unused(args.overwrite, (PlausibilityReranker.file_name,))
         model, processor = load_solver(args.model)
@@ -49,7 +53,7 @@ def run(argv: list[str]) -> int:
         parts = {args.split: rows[:num_samples]}
         if args.split == "train" and task.validation is not None:
             parts["validation"] = list(task.validation)
-        if args.output_dir is not None:
+        if not beside:
             folder.begin()
         source = {"model": without_folder(args.model), "dataset": task.name, "scheme": task.scheme}
         reranker = fit_reranker(
@@ -61,7 +65,7 @@ def run(argv: list[str]) -> int:
             progress=solving_bar(console),
         )
         reranker.save_pretrained(folder.path)
-        if args.output_dir is not None:
+        if not beside:
             folder.write_json("data.json", task.record())
             folder.finish({"model": args.model, "dataset": task.name, "reranking": reranker.measured})
     headings = ("problems", "without", "with", "in the beam")

@@ -8,7 +8,7 @@ from typing import Any
 
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from ...usage_error import UsageError
+from ...usage_error import OWN_CODE, UsageError
 
 
 KINDS = {
@@ -51,19 +51,20 @@ def read_fields(path: str | PathLike) -> dict[str, Any]:
     return fields
 
 
-def load_tokenizer(source: str | PathLike, **kwargs) -> PreTrainedTokenizerBase:
+def load_tokenizer(source: str | PathLike, trust_remote_code: bool = False, **kwargs) -> PreTrainedTokenizerBase:
     """
     `AutoTokenizer.from_pretrained` that names the damaged file, and refuses a tokenizer without words, which some
     classes make of a folder without a vocabulary: `OSError` where there is no such folder or repository, `UsageError`
-    where a file is missing or damaged.
+    where a file is missing or damaged. Code in the repository is run only with `trust_remote_code=True`.
     """
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source, **kwargs)
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code, **kwargs)
     except OSError:
         raise
     # What a damaged file raises differs from class to class: KeyError, ValueError, TypeError, ...
     except Exception as error:
-        raise UsageError(_damage(source, error)) from error
+        fault = f"The tokenizer {source} {OWN_CODE}." if "trust_remote_code" in str(error) else _damage(source, error)
+        raise UsageError(fault) from error
     if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens) - set(tokenizer.get_added_vocab()):
         raise UsageError(_damage(source))
     return tokenizer

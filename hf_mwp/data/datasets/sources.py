@@ -1,5 +1,6 @@
 """Where data sets come from: their loaders, files and parts."""
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -95,7 +96,7 @@ def part_of(splits: dict[str, Rows], name: str, parts: Iterable[str]) -> Rows:
 def split_name(source: str | Path) -> tuple[str, str | None]:
     """Name and part of `"ape210k:validation"`; anything that is no data set's name is a name without a part."""
     name, _, part = str(source).partition(":")
-    if name not in LOADERS or Path(source).is_file():
+    if name not in LOADERS or os.path.isfile(source):
         return str(source), None
     if part and part not in (*SPLITS, "all"):
         raise DataError(f"{source}: a data set's parts are {', '.join(SPLITS)}, all, not {part!r}")
@@ -113,7 +114,8 @@ def find_loader(name: str | Path, data_dir: str | Path | None, language: str = "
     if str(name) in LOADERS:
         return LOADERS[str(name)]()
     path = Path(data_dir or ".") / name
-    if path.exists():
+    # `os.path.exists` and not `Path.exists`, which fails for a text that is too long for a name.
+    if os.path.exists(path):
         return FileLoader(path, language)
     raise DataError(f"there is no such file or folder, nor is it one of the data sets {', '.join(LOADERS)}", path)
 

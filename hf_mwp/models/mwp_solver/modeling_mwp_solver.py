@@ -82,10 +82,14 @@ class MwpSolver(PreTrainedModel, Solver):
         super().__init__(config)
         if encoder is not None:
             check_no_bottlenecks(encoder)
-        self.encoder = AutoModel.from_config(config.encoder_config) if encoder is None else encoder
+        else:
+            encoder = AutoModel.from_config(config.encoder_config, trust_remote_code=False)
+        self.encoder = encoder
         if getattr(self.encoder, "pooler", None) is not None:
             self.encoder.pooler = None
-        self.decoder = AutoModel.from_config(config.decoder_config) if decoder is None else decoder
+        if decoder is None:
+            decoder = AutoModel.from_config(config.decoder_config, trust_remote_code=False)
+        self.decoder = decoder
         config.encoder_config, config.decoder_config = self.encoder.config, self.decoder.config
         self.bottlenecks = None
         if config.bottleneck_layers:
@@ -139,7 +143,10 @@ class MwpSolver(PreTrainedModel, Solver):
         """
         if not isinstance(encoder, PreTrainedModel):
             encoder_kwargs.setdefault("dtype", torch.float32)
-            encoder = AutoModel.from_pretrained(encoder, use_safetensors=True, **encoder_kwargs)
+            own_code = encoder_kwargs.pop("trust_remote_code", False)
+            encoder = AutoModel.from_pretrained(
+                encoder, use_safetensors=True, trust_remote_code=own_code, **encoder_kwargs
+            )
         processor.resize_embeddings(encoder)
         # Encoders with relative positions have no limit; some of them say -1.
         if (getattr(encoder.config, "max_position_embeddings", None) or 0) > 0:
@@ -161,7 +168,8 @@ class MwpSolver(PreTrainedModel, Solver):
             bottleneck_size=bottleneck_size,
         )
         if decoder is None:
-            decoder = AutoModel.from_config(decoder_config, dtype=torch.get_default_dtype())
+            dtype = torch.get_default_dtype()
+            decoder = AutoModel.from_config(decoder_config, dtype=dtype, trust_remote_code=False)
         solver = cls(config, encoder=encoder, decoder=decoder)
         inherit_training_texts(solver, encoder)
         return solver

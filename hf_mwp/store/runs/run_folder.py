@@ -22,7 +22,8 @@ from .main_process import is_main_process
 
 CONFIG, RECORD, LOCK = "run_config.yaml", "run.json", "run.lock"
 RECORDS = (CONFIG, RECORD, "data.json", "metrics.json", "run.log", "learning_curve.png")
-MODEL_FILES = ("config.json", "*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*")
+WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*")
+MODEL_FILES = ("config.json", *WEIGHTS)
 
 
 class RunFolder:
@@ -36,15 +37,21 @@ class RunFolder:
 
     The folder is made if it is not there, and taken away again if nothing is written to it. `values` are the resolved
     options of the command; `begin=False` leaves it to the method of that name to begin the record, when it is sure
-    that the run will be one. `UsageError` if the path is a file, or another run writes to the folder.
+    that the run will be one. `UsageError` if the path is a file, another run writes to the folder, or a model is in it
+    and `for_model` does not say that the command makes one, see [`check_output_folder`].
     """
 
     def __init__(
-        self, path: str | Path, command: str | None = None, values: Mapping[str, Any] | None = None, begin: bool = True
+        self,
+        path: str | Path,
+        command: str | None = None,
+        values: Mapping[str, Any] | None = None,
+        begin: bool = True,
+        for_model: bool = False,
     ):
         self.path = Path(path)
         self.writes = is_main_process()
-        check_output_folder(self.path)
+        check_output_folder(self.path, for_model)
         self._is_new = not self.path.exists()
         self._lock = ProcessLock(self.path / LOCK) if self.writes else None
         if self._lock is not None and not self._lock.acquire():
@@ -154,11 +161,21 @@ class _RunLog(logging.FileHandler):
             super().handleError(record)
 
 
-def check_output_folder(path: str | Path) -> None:
-    """Raises `UsageError` if a file has the name of the folder, or of one above it."""
+def check_output_folder(path: str | Path, for_model: bool = False) -> None:
+    """
+    Raises `UsageError` if a file has the name of the folder, or of one above it, or if the folder holds a model that
+    the command has not made. One that makes models passes `for_model`, and looks with [`RunFolder.check_unused`].
+    """
     there = next((place for place in (Path(path), *Path(path).parents) if place.exists()), None)
     if there is not None and not there.is_dir():
         raise UsageError(f"{there} is a file; choose another output folder.")
+    if for_model:
+        return
+    from ..data.training_texts import TrainingTexts
+
+    weights = {file.name for pattern in WEIGHTS for file in Path(path).glob(pattern)} - {TrainingTexts.file_name}
+    if weights:
+        raise UsageError(f"{path} holds a model ({min(weights)}); choose another output folder.")
 
 
 def describe_contents(path: Path, *made: str) -> str:

@@ -47,7 +47,7 @@ class ParameterMixingCallback(TrainerCallback):
         if not 0 <= theta <= 1:
             raise ValueError(f"`theta` must be from 0 to 1, got {theta}.")
         if not isinstance(pretrained, nn.Module):
-            pretrained = AutoModel.from_pretrained(pretrained, use_safetensors=True)
+            pretrained = AutoModel.from_pretrained(pretrained, use_safetensors=True, trust_remote_code=False)
         self.pretrained, self.theta = pretrained, theta
 
     def on_train_begin(self, args, state, control, model=None, **kwargs):

@@ -100,15 +100,68 @@ def test_a_data_set_in_another_language_is_refused(solver_folder, tmp_path, monk
 def test_predictions_go_to_a_folder_of_their_own(solver_folder, problems, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["evaluate", "--model", str(solver_folder), "--dataset", str(problems), "--batch_size=9"]) == 0
-    expected = f"runs/predictions_{solver_folder.name}_{problems.name}_test.jsonl"
-    assert [str(each.relative_to(tmp_path)) for each in tmp_path.rglob("*.*")] == [expected]
-    assert f"Predictions: {expected}" in capsys.readouterr().out
-    # Files of the same name do not write over each other's.
-    for name in ("one", "two"):
-        shutil.copytree(problems, tmp_path / name)
-        assert main(["evaluate", "--model", str(solver_folder), "--dataset", f"{name}/test.jsonl"]) == 0
-    names = {path.name.removeprefix(f"predictions_{solver_folder.name}_") for path in (tmp_path / "runs").iterdir()}
-    assert names == {f"{problems.name}_test.jsonl", "one_test_test.jsonl", "two_test_test.jsonl"}
+    (path,) = tmp_path.rglob("*.*")
+    assert path.name.startswith(f"predictions_{solver_folder.name}_{problems.name}_test")
+    assert f"Predictions: {path.relative_to(tmp_path)}" in capsys.readouterr().out
+
+
+def test_models_and_data_sets_of_one_name_have_files_of_their_own(solver_folder, problems, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for place in ("one", "two"):
+        shutil.copytree(solver_folder, tmp_path / place / "student")
+        shutil.copytree(problems, tmp_path / place / "set")
+    for model, data in (("one", "one"), ("two", "one"), ("one", "two")):
+        assert main(["evaluate", "--model", f"{model}/student", "--dataset", f"{data}/set/test.jsonl"]) == 0
+    names = [path.name for path in (tmp_path / "runs").iterdir()]
+    assert len(names) == 3 and all(name.startswith("predictions_student_set_test_test") for name in names)
+    # The same model and data by another name are the same.
+    argv = ["--model", str(tmp_path / "one" / "student"), "--dataset", str(tmp_path / "one" / "set" / "test.jsonl")]
+    assert main(["evaluate", *argv]) == 0
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == sorted(names)
+
+
+def test_only_predictions_are_written_over(solver_folder, problems, tmp_path, capsys):
+    data = shutil.copytree(problems, tmp_path / "data")
+    model = shutil.copytree(solver_folder, tmp_path / "model")
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "empty.jsonl").touch()
+    argv = ["evaluate", "--model", str(model), "--dataset", str(data), "--predictions"]
+    for path in (data / "test.jsonl", data / "train.jsonl", model / "config.json", tmp_path / "notes.txt"):
+        before = path.read_bytes()
+        assert main([*argv, str(path)]) == 1
+        error = capsys.readouterr().err
+        assert str(path) in error and "--overwrite" in error and error.count("\n") == 1
+        assert path.read_bytes() == before
+    assert main([*argv, str(tmp_path / "notes.txt"), "--overwrite"]) == 0
+    before = (tmp_path / "notes.txt").read_bytes()
+    # Predictions of an earlier run are replaced, and what is empty.
+    assert main([*argv, str(tmp_path / "notes.txt"), "--max_eval_samples=2"]) == 0
+    assert len((tmp_path / "notes.txt").read_bytes()) < len(before)
+    assert main([*argv, str(tmp_path / "empty.jsonl")]) == 0
+
+
+def test_the_data_set_itself_is_never_written_over(solver_folder, problems, tmp_path, capsys):
+    path = tmp_path / "p.jsonl"
+    shutil.copy(problems / "test.jsonl", path)
+    argv = ["evaluate", "--model", str(solver_folder), "--predictions", str(path), "--overwrite"]
+    assert main([*argv, "--dataset", str(problems)]) == 0
+    # Predictions have texts and answers, and so can be a data set.
+    before = path.read_bytes()
+    (tmp_path / "link.jsonl").symlink_to(path)
+    for name in (path, tmp_path / "link.jsonl"):
+        assert main([*argv, "--dataset", str(name)]) == 1
+        error = capsys.readouterr().err
+        assert "`predictions`" in error and str(path) in error
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "[1]", "\x00\xff", '{"text": "1", "prediction": ""}'])
+def test_what_only_looks_like_predictions_stays(content, solver_folder, problems, tmp_path):
+    path = tmp_path / "p.jsonl"
+    path.write_text(content, encoding="latin-1")
+    argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems), "--predictions", str(path)]
+    assert main(argv) == 1
+    assert path.read_text(encoding="latin-1") == content
 
 
 def test_a_place_that_cannot_be_is_named_before_solving(solver_folder, problems, tmp_path, capsys, monkeypatch):

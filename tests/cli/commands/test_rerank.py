@@ -57,6 +57,13 @@ def test_the_file_beside_the_model(model):
     assert not (model / "run.json").exists()
 
 
+def test_the_models_own_folder_may_be_named(model, problems, tmp_path):
+    place = shutil.copytree(model, tmp_path / "model")
+    argv = ["rerank", "--model", str(place), "--dataset", str(problems), "--num_beams=6", "--overwrite"]
+    assert main([*argv, "--beams_dir", str(model.parent / "beams"), "--output_dir", f"{place}/"]) == 0
+    assert {path.name for path in place.iterdir()} == {path.name for path in model.iterdir()}
+
+
 def test_beams_that_are_kept_are_not_searched_for_again(model, problems, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys.modules[fit_reranker.__module__], "solve_problems", None)
     beams = str(model.parent / "beams")
@@ -225,10 +232,9 @@ def test_records_and_weights_that_are_there_are_not_replaced_unasked(model, prob
     (folder / "run.json").write_text('{"command": "hf-mwp train"}', "utf-8")
     before = {path: path.read_bytes() for path in folder.iterdir()}
     argv = ["rerank", "--model", str(folder), "--dataset", str(problems), "--num_beams=6", "--regularization=9"]
-    assert main([*argv, "--output_dir", str(folder)]) == 1
-    assert "record of `hf-mwp train`" in capsys.readouterr().err
-    assert main(argv) == 1
-    assert "replace it with --overwrite" in " ".join(capsys.readouterr().err.split())
+    for place in ([], ["--output_dir", str(folder)]):
+        assert main([*argv, *place]) == 1
+        assert "replace it with --overwrite" in " ".join(capsys.readouterr().err.split())
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
     assert main([*argv, "--overwrite"]) == 0
     assert PlausibilityReranker.from_pretrained(folder) != PlausibilityReranker.from_pretrained(model)

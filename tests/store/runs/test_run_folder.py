@@ -1,6 +1,7 @@
 import errno
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,40 @@ def test_each_command_looks_before_it_works(argv, tmp_path, capsys):
     assert main([*argv.split(), f"--output_dir={path}"]) == 1
     assert re.search(f"{path} .*another output folder", capsys.readouterr().err)
     assert path.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        "label --model={solver} --problems={problems}/test.jsonl --overwrite",
+        "rerank --model={solver} --dataset={problems} --overwrite",
+        "evaluate --model={solver} --dataset={problems} --overwrite",
+        "evaluate --model={place} --dataset={problems}",
+        "heads --model={solver} --dataset={problems}",
+        "mix --solvers {solver} {solver}",
+        "card --model={solver}",
+        "train --solver={solver} --dataset={problems} --max_steps=1",
+        "distill --teacher={solver} --dataset={problems} --max_steps=1",
+        "prune --model={solver} --dataset={problems} --max_steps=1",
+        "stark --teacher={solver} --dataset={problems} --max_steps=1",
+        "pretrain --encoder={encoder} --corpus={problems}/train.jsonl --max_steps=1",
+        "quickstart --encoder={encoder}",
+        "reproduce compact-table1 --budget=quick",
+        f"distill --config {EXAMPLES}/compact_math23k.yaml --budget=quick",
+    ],
+)
+def test_the_folder_of_another_model_stays_as_it_is(argv, solver_folder, encoder, problems, tmp_path, capsys):
+    place = shutil.copytree(solver_folder, tmp_path / "model")
+    before = {path: path.read_bytes() for path in place.rglob("*")}
+    words = argv.format(solver=solver_folder, place=place, problems=problems, encoder=encoder).split()
+    assert main([*words, f"--output_dir={place}"]) == 1
+    assert str(place) in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in place.rglob("*")} == before
+
+
+def test_records_and_texts_alone_are_no_model(tmp_path):
+    (tmp_path / "training_texts.safetensors").touch()
+    RunFolder(tmp_path, "label", {}).close()
 
 
 def test_only_what_is_there_is_told(tmp_path):

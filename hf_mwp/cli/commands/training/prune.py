@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....store.runs.main_process import is_main_process
-from ....store.runs.run_folder import RunFolder, describe_contents
+from ....store.runs.run_folder import RunFolder, check_output_folder, describe_contents
 from ....tasks.accuracy_cells import percent
 from ....tasks.evaluation import parts_at_end, records_of
 from ....tasks.make_task import make_task
@@ -40,9 +40,11 @@ def run(argv: list[str]) -> int:
     from ...terminal.progress import RichProgressCallback
 
     console = make_console()
-    with RunFolder(config.output_dir, "prune", values, begin=False) as folder:
+    with RunFolder(config.output_dir, "prune", values, begin=False, for_model=True) as folder:
         folder.check_record()
         folder.check_unused(args.overwrite)
+        if args.generations_dir is not None:
+            check_output_folder(args.generations_dir)
         task = make_task(data_args)
         task.adapt(config)
         model, processor = task.load_model(args.model)

@@ -51,11 +51,11 @@ def run(argv: list[str]) -> int:
     if config.auto and args.scores == "random":
         raise UsageError("stark: --auto reads the density of knowledgeable scores: leave out --scores random.")
     console = make_console()
-    with RunFolder(config.output_dir, "stark", values, begin=False) as folder:
+    with RunFolder(config.output_dir, "stark", values, begin=False, for_model=True) as folder:
         folder.check_record()
         folder.check_unused(args.overwrite)
-        for place in (config.stages_dir, config.teacher_cache_dir):
-            check_output_folder(place or config.output_dir)
+        for place in filter(None, (config.stages_dir, config.teacher_cache_dir)):
+            check_output_folder(place)
         task = make_task(data_args)
         task.adapt(config)
         # A student from random weights is the same one whenever it goes on.

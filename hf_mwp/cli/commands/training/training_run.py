@@ -55,7 +55,7 @@ class TrainingRun(ABC):
         """Trains, saves model and processor, measures, and leaves records and curve beside them."""
         from transformers import set_seed
 
-        with RunFolder(self.config.output_dir, self.command, self.values, begin=False) as folder:
+        with RunFolder(self.config.output_dir, self.command, self.values, begin=False, for_model=True) as folder:
             checkpoint, changes = begin_run(folder, self.config, self.args, self.console)
             self.config.disable_tqdm = True
             set_seed(self.config.seed)
