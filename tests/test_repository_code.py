@@ -12,7 +12,6 @@ from hf_mwp.building.classifier import is_classifier
 from hf_mwp.building.encoder import load_encoder
 from hf_mwp.cli.main import main
 from hf_mwp.models import MwpSolverConfig
-from hf_mwp.runs.recipes.layers import folder_layers
 from hf_mwp.trainers import ParameterMixingCallback
 from hf_mwp.usage_error import UsageError
 from tests.tiny import tiny_processor
@@ -105,7 +104,6 @@ def test_a_model(load, model_folder, marker):
 
 
 def test_a_look_at_a_model(model_folder, marker):
-    assert folder_layers(model_folder) is None
     assert not is_classifier(model_folder)
     assert not marker.exists()
 

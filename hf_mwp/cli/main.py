@@ -7,6 +7,7 @@ import difflib
 import os
 import sys
 
+from ..problems.control_characters import show_controls
 from .commands import command_module
 
 
@@ -94,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _fail(message: str, status: int) -> int:
-    print(f"hf-mwp: {message}", file=sys.stderr)
+    print(f"hf-mwp: {show_controls(message)}", file=sys.stderr)
     return status
 
 

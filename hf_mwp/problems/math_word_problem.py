@@ -8,6 +8,7 @@ from functools import cached_property
 from ..expressions import Expression, ExpressionError
 from ..expressions.numbers import to_half_width
 from .answer import answer_value
+from .control_characters import without_controls
 from .equation_alignment import align_literals, group_numbers
 from .errors import ProblemError
 from .numbers.masked_text import MaskedText, mask_numbers
@@ -23,7 +24,8 @@ class MathWordProblem:
     One problem. Only what a data set states is stored; everything else is computed from it on first use.
 
     Args:
-        text (`str`): The problem in words, as written.
+        text (`str`): The problem in words, as written; control characters and escape sequences of terminals are left
+            out.
         equation (`str`, *optional*): Its solution, in any dialect that [`~hf_mwp.expressions.Expression.from_infix`]
             reads, or over slots.
         answer (`str`, *optional*): Its answer as written: `"20"`, `"((7)/(4))"`, `"9 (apples)"`.
@@ -50,6 +52,9 @@ class MathWordProblem:
     id: str = ""
     language: str = "zh"
     numerals: bool | None = None
+
+    def __post_init__(self):
+        object.__setattr__(self, "text", without_controls(self.text))
 
     @cached_property
     def masked(self) -> MaskedText:

@@ -5,6 +5,7 @@ import unicodedata
 from typing import NamedTuple, Self
 
 from ..expressions.numbers import to_half_width
+from .control_characters import without_controls
 from .numbers.chinese_numerals import numerals_in_digits
 from .numbers.english_numerals import find_english_numerals
 
@@ -50,7 +51,7 @@ class TextKeys(NamedTuple):
     @classmethod
     def of(cls, text: str) -> Self:
         """The keys of a text; both are empty if it has neither letters nor digits."""
-        text = to_half_width(unicodedata.normalize("NFKC", text)).lower()
+        text = to_half_width(unicodedata.normalize("NFKC", without_controls(text))).lower()
         if _CHINESE.search(text):
             text = _SHARE.sub(_share, numerals_in_digits(_SPACE.sub("", text)))
         else:

@@ -16,6 +16,9 @@ class MwpStudentConfig(PreTrainedConfig):
         vocab_size (`int`, *optional*, defaults to 21128):
             Size of the vocabulary. The default is Chinese BERT's, to which tokens such as `[NUM]` are added.
         hidden_size (`int`, *optional*, defaults to 312): Width of the encoder.
+        embedding_size (`int`, *optional*):
+            Width of the embeddings, which a linear layer projects to `hidden_size`, as in ELECTRA. If `None`, they are
+            `hidden_size` wide and are not projected.
         num_hidden_layers (`int`, *optional*, defaults to 3): Number of layers, at least 1.
         num_attention_heads (`int` or `list[int]`, *optional*, defaults to 12):
             Attention heads of every layer, or one number per layer. Of the self-attention of a layer with 0 heads the
@@ -87,6 +90,7 @@ class MwpStudentConfig(PreTrainedConfig):
 
     vocab_size: int = 21128
     hidden_size: int = 312
+    embedding_size: int | None = None
     num_hidden_layers: int = 3
     num_attention_heads: int | list[int] = 12
     head_dim: int | None = None
@@ -137,8 +141,9 @@ class MwpStudentConfig(PreTrainedConfig):
 
     def validate_architecture(self):
         """Part of the `strict` validation: sizes are positive, and lists have one entry per layer."""
-        for name in ("vocab_size", "hidden_size", "num_hidden_layers", "head_dim", "type_vocab_size"):
-            if getattr(self, name) < 1:
+        sizes = ("vocab_size", "hidden_size", "embedding_size", "num_hidden_layers", "head_dim", "type_vocab_size")
+        for name in sizes:
+            if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ValueError(f"`{name}` must be at least 1, got {getattr(self, name)}.")
         for name in ("num_attention_heads", "intermediate_size"):
             self._per_layer(name)
@@ -171,6 +176,11 @@ class MwpStudentConfig(PreTrainedConfig):
             raise ValueError(
                 f"position_offset={self.position_offset} counts the tokens which are not padding: give `pad_token_id`."
             )
+
+    @property
+    def embedding_width(self) -> int:
+        """Width of the embeddings: `embedding_size`, or `hidden_size` if they are not projected."""
+        return self.hidden_size if self.embedding_size is None else self.embedding_size
 
     @property
     def heads_per_layer(self) -> list[int]:

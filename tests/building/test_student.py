@@ -7,6 +7,7 @@ import hf_mwp
 from hf_mwp.building.solver import SolverArguments
 from hf_mwp.building.student import StudentArguments
 from hf_mwp.models.architecture import layer_parts
+from tests.pruning.encoders import tiny_encoder
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
 
 
@@ -62,6 +63,24 @@ def test_students_of_a_teacher():
         with pytest.raises(ValueError, match="student_start.*prune"):
             StudentArguments(**fields)
     assert all(torch.equal(value, before[name]) for name, value in teacher.state_dict().items())
+
+
+def test_students_of_a_teacher_whose_embeddings_are_projected(tmp_path):
+    processor = tiny_processor(max_length=32)
+    electra = tiny_encoder("narrow electra", vocab_size=len(processor.tokenizer))
+    teacher = hf_mwp.MwpSolver.from_encoder_decoder_pretrained(electra, processor)
+    sizes = {"student_hidden_size": 12, "student_intermediate_size": 12, "student_heads": 2, "student_layers": 1}
+    starts = {"cut": {"student_layers": 1}, "prune": {"student_sparsity": 0.5}, "project": sizes, "random": sizes}
+    batch = processor([row["text"] for row in tiny_rows(4)])
+    for start, fields in starts.items():
+        student = hf_mwp.make_student(teacher, processor, tiny_rows(), student_start=start, **fields).eval()
+        assert student.encoder.config.embedding_size == (None if start == "random" else 8)
+        student.save_pretrained(tmp_path / start)
+        again = hf_mwp.MwpSolver.from_pretrained(tmp_path / start)
+        with torch.no_grad():
+            states, expected = again.encoder(batch["input_ids"])[0], student.encoder(batch["input_ids"])[0]
+        assert torch.equal(states, expected)
+        assert torch.equal(again.solve(**batch).sequences, student.solve(**batch).sequences)
 
 
 def test_options_are_given_once():

@@ -56,6 +56,7 @@ def test_changed_counts_are_seen_by_the_properties():
         ({"num_hidden_layers": 0}, "`num_hidden_layers`.* 0"),
         ({"vocab_size": 0, "pad_token_id": None}, "`vocab_size`.* 0"),
         ({"head_dim": 0}, "`head_dim`.* 0"),
+        ({"embedding_size": 0}, "`embedding_size`.* 0"),
         ({"hidden_dropout_prob": 1.0}, r"`hidden_dropout_prob`.* 1\.0"),
         ({"num_pos_tags": -1}, "`num_pos_tags`.*-1"),
         ({"pos_labels": ["B-n"], "num_pos_tags": 2}, "`pos_labels`.* 1 .*num_pos_tags=2"),

@@ -53,6 +53,7 @@ def tiny_source(config_class, model_class, **fields):
     names = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
     kwargs = {name: sizes[name] for name in (*names, "max_position_embeddings", "initializer_range")}
     if config_class is ElectraConfig:
+        # As in its base and large sizes; the small one projects narrow embeddings.
         kwargs["embedding_size"] = kwargs["hidden_size"]
     if config_class is DistilBertConfig:
         kwargs["hidden_dim"] = kwargs.pop("intermediate_size")
@@ -89,6 +90,14 @@ def test_from_encoder_with_token_types_positions_and_embeddings():
     assert torch.equal(student(**inputs).last_hidden_state, source(**inputs).last_hidden_state)
     inputs["inputs_embeds"] = source.get_input_embeddings()(inputs.pop("input_ids"))
     assert torch.equal(student(**inputs).last_hidden_state, source(**inputs).last_hidden_state)
+
+
+def test_narrow_embeddings_instead_of_tokens():
+    source = tiny_source(ElectraConfig, ElectraModel, embedding_size=8)
+    inputs = tiny_batch()
+    expected = source(**inputs).last_hidden_state
+    inputs["inputs_embeds"] = source.get_input_embeddings()(inputs.pop("input_ids"))
+    assert torch.equal(MwpStudentModel.from_encoder(source)(**inputs).last_hidden_state, expected)
 
 
 def test_roberta_positions_with_embeddings_count_every_place():
@@ -229,9 +238,29 @@ def test_from_encoder_leaves_heads_of_another_shape_new():
     assert torch.equal(student.mwp_student.pooler.dense.weight, source.bert.pooler.dense.weight)
 
 
-def test_an_electra_with_narrow_embeddings_is_refused():
-    with pytest.raises(ValueError, match=r"\b8 .*\b24\b"):
-        MwpStudentModel.from_encoder(tiny_source(ElectraConfig, ElectraModel, embedding_size=8))
+@pytest.mark.parametrize(
+    ("model_class", "student_class"),
+    [
+        (ElectraModel, MwpStudentModel),
+        (ElectraForMaskedLM, MwpStudentForMaskedLM),
+        (ElectraForSequenceClassification, MwpStudentForSequenceClassification),
+    ],
+)
+def test_the_projection_of_narrow_embeddings_is_part_of_the_student(model_class, student_class, tmp_path):
+    source = tiny_source(ElectraConfig, model_class, embedding_size=8, num_labels=3)
+    student = student_class.from_encoder(source)
+    assert (student.config.embedding_size, student.config.hidden_size) == (8, 24)
+    inputs = tiny_batch()
+    expected = source(**inputs, output_hidden_states=True)
+    student.save_pretrained(tmp_path)
+    for each in (student, student_class.from_pretrained(tmp_path), student_class.from_encoder(student)):
+        outputs = each(**inputs, output_hidden_states=True)
+        assert torch.equal(outputs[0], expected[0])
+        assert torch.equal(outputs.hidden_states[0], expected.hidden_states[0])
+    part = student_class.from_encoder(student, layers=[1])
+    assert (part.config.embedding_size, part.config.num_hidden_layers) == (8, 1)
+    with pytest.raises(ValueError, match="embedding_size"):
+        student_class.from_encoder(source, embedding_size=24)
 
 
 def test_labels_of_tagging_go_with_the_head_unless_others_are_given():

@@ -57,7 +57,7 @@ def test_what_is_trained(name):
     model = add_lora(tiny_encoder(name, "ForSequenceClassification"), rank=2)
     trained = {each for each, parameter in model.named_parameters() if parameter.requires_grad}
     on_it = {each for each in trained if ".layer." not in each}
-    architecture = ARCHITECTURES[name]
+    architecture = ARCHITECTURES[model.config.model_type]
     adapters = {
         f"{model.base_model_prefix}.{architecture.layers}.{layer}.{part}.lora_{letter}.default.weight"
         for layer in range(3)

@@ -71,7 +71,7 @@ def published(tmp_path_factory):
     folder, models = tmp_path_factory.mktemp("published"), {}
     # Pruned: the first layer's other head is cut from what was a layer of two, the last one is left alone.
     models["encoder"] = prune_neurons(prune_heads(MwpStudentModel(tiny_config()).eval(), {0: [1]}), {0: [0, 5]})
-    models["pretraining"] = MwpStudentForPreTraining(tiny_config()).eval()
+    models["pretraining"] = MwpStudentForPreTraining(tiny_config(embedding_size=5)).eval()
     models["classifier"] = MwpStudentForSequenceClassification(tiny_config(num_labels=3)).eval()
     for name in ("encoder", "pretraining"):
         models[name].save_pretrained(folder / name)

@@ -42,6 +42,7 @@ CLASSES = {
     "xlm-roberta": (XLMRobertaConfig, XLMRobertaModel, XLMRobertaForSequenceClassification, XLMRobertaForMaskedLM),
     "camembert": (CamembertConfig, CamembertModel, CamembertForSequenceClassification, CamembertForMaskedLM),
     "electra": (ElectraConfig, ElectraModel, ElectraForSequenceClassification, ElectraForMaskedLM),
+    "narrow electra": (ElectraConfig, ElectraModel, ElectraForSequenceClassification, ElectraForMaskedLM),
     "distilbert": (DistilBertConfig, DistilBertModel, DistilBertForSequenceClassification, DistilBertForMaskedLM),
     "mwp_student": (MwpStudentConfig, MwpStudentModel, MwpStudentForSequenceClassification, MwpStudentForMaskedLM),
 }
@@ -54,8 +55,8 @@ def tiny_encoder(name, head="Model", **fields):
     config_class, *classes = CLASSES[name]
     sizes = SIZES | {"max_position_embeddings": 32} | fields
     sizes["hidden_dim" if name == "distilbert" else "intermediate_size"] = 20
-    if name == "electra":
-        sizes["embedding_size"] = 24
+    if config_class is ElectraConfig:
+        sizes["embedding_size"] = 8 if name == "narrow electra" else 24
     torch.manual_seed(0)
     model = classes[HEADS.index(head)](config_class(**sizes))
     with torch.no_grad():

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from transformers import BertModel, RobertaForMaskedLM
+from transformers import BertModel, ElectraModel, RobertaForMaskedLM
 
 from hf_mwp import MwpSolver
 from hf_mwp.models import MwpStudentForPreTraining
@@ -14,7 +14,7 @@ GONE_NEURONS = {0: range(20), 2: [0, 5, 19]}
 
 
 @pytest.mark.parametrize("head", HEADS)
-@pytest.mark.parametrize("name", ["bert", "roberta", "camembert", "mwp_student"])
+@pytest.mark.parametrize("name", ["bert", "roberta", "camembert", "narrow electra", "mwp_student"])
 def test_a_stock_model_of_equal_outputs(name, head, tmp_path):
     pruned = prune_neurons(prune_heads(tiny_encoder(name, head), GONE_HEADS), GONE_NEURONS)
     dense = export_dense(pruned)
@@ -31,6 +31,14 @@ def test_a_stock_model_of_equal_outputs(name, head, tmp_path):
 def test_where_positions_begin_decides_the_kind():
     assert type(export_dense(prune_heads(tiny_encoder("distilbert"), {}))) is BertModel
     assert type(export_dense(prune_heads(tiny_encoder("xlm-roberta", "ForMaskedLM"), {}))) is RobertaForMaskedLM
+
+
+def test_projected_embeddings_are_those_of_electra():
+    encoder = tiny_encoder("mwp_student", embedding_size=8, classifier_activation="gelu")
+    dense, batch = export_dense(encoder), tiny_batch(encoder)
+    assert type(dense) is ElectraModel
+    with torch.no_grad():
+        torch.testing.assert_close(dense(**batch)[0], encoder(**batch)[0], rtol=0, atol=1e-5)
 
 
 def test_a_solver_gets_a_stock_encoder(tmp_path):
@@ -65,6 +73,14 @@ def test_what_has_no_stock_form():
         export_dense(tiny_encoder("mwp_student", head_dim=12))
     with pytest.raises(ValueError, match=r"\b5 .*`position_offset`.*`pad_token_id`.*\b2\b"):
         export_dense(tiny_encoder("mwp_student", position_offset=5, pad_token_id=1))
+    with pytest.raises(ValueError, match="embedding_size=24"):
+        export_dense(tiny_encoder("mwp_student", embedding_size=24))
+    with pytest.raises(ValueError, match="position_offset=2"):
+        export_dense(tiny_encoder("mwp_student", embedding_size=8, position_offset=2, pad_token_id=1))
+    with pytest.raises(ValueError, match="tanh"):
+        export_dense(tiny_encoder("mwp_student", "ForSequenceClassification", embedding_size=8))
+    with pytest.raises(ValueError, match="hidden_act='relu'"):
+        export_dense(tiny_encoder("mwp_student", "ForMaskedLM", embedding_size=8, hidden_act="relu"))
     with pytest.raises(ValueError, match="MwpStudentForPreTraining.*MwpStudentModel"):
         export_dense(MwpStudentForPreTraining(tiny_encoder("mwp_student", num_pos_tags=3).config))
 

@@ -57,7 +57,7 @@ def test_the_last_event_reaches_the_ratio_whatever_share_of_the_steps_it_comes_a
             assert callback.ratio_at(callback.event_steps(max_steps)[-1], max_steps) == 0.5
 
 
-@pytest.mark.parametrize("name", ["bert", "distilbert", "mwp_student"])
+@pytest.mark.parametrize("name", ["bert", "distilbert", "narrow electra", "mwp_student"])
 def test_a_plain_trainer_ends_with_a_smaller_model(name, tmp_path):
     callback = HeadPruningCallback(max_ratio=0.5, events=4, calibration_batches=2)
     trainer = classifier_trainer(tmp_path, callback, name)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import track
+from rich.segment import Segment
 from rich.table import Table
 
+from ...problems.control_characters import show_controls
 from ...store.runs.main_process import is_main_process
 from ...tasks.accuracy_cells import accuracy_cells
 from ...tasks.accuracy_cells import of_equations as of_equations
@@ -18,6 +20,14 @@ from ...tasks.accuracy_cells import percent as percent
 
 if TYPE_CHECKING:
     from ...tasks.evaluation import Evaluation
+
+
+class EscapingConsole(Console):
+    """Console that shows the control characters of texts as escapes, so that no problem commands the terminal."""
+
+    def render(self, renderable, options=None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=show_controls(segment.text))
 
 
 def make_console(**kwargs) -> Console:
@@ -30,7 +40,7 @@ def make_console(**kwargs) -> Console:
 
     datasets.disable_progress_bars()
     logging.disable_progress_bar()
-    console = Console(quiet=not is_main_process(), highlight=False, **kwargs)
+    console = EscapingConsole(quiet=not is_main_process(), highlight=False, **kwargs)
     if not console.is_terminal:
         console.width = 120
     return console

@@ -8,6 +8,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from ...problems.control_characters import show_controls
+
 
 def print_solution(console: Console, text: str, results: list[dict[str, Any]], tree: bool = True) -> None:
     """Prints a problem with the results that the pipeline gave for it, best first: equation, value and tree."""
@@ -53,8 +55,9 @@ def told(rejected: dict[str, Any]) -> str:
 
 
 def json_line(record: dict[str, Any]) -> str:
-    """One line; with escapes only where the text holds what UTF-8 cannot: half a surrogate pair."""
-    line = json.dumps(record, ensure_ascii=False)
+    """Return a record as one line of JSON; control characters and halves of surrogate pairs are escapes."""
+    # JSON itself escapes those below U+0020 alone.
+    line = show_controls(json.dumps(record, ensure_ascii=False), "\\u{:04x}")
     try:
         line.encode("utf-8")
     except UnicodeEncodeError:

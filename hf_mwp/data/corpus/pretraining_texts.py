@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from ...problems import MathWordProblem
+from ...problems.control_characters import without_controls
 from ...problems.text_keys import TextKeys
 from ..data_error import DataError
 from ..datasets.file_loader import language_of, text_fields
@@ -50,7 +51,7 @@ def read_texts(
         counts (`collections.Counter`, *optional*): Counts `"read"`, `"kept"`, `"duplicate"` and `"excluded"` texts.
 
     Returns:
-        `Iterator[str]`: the texts without white space around them; blank ones are passed over.
+        `Iterator[str]`: the texts without control characters and white space around them; blank ones are passed over.
 
     Raises:
         DataError: at once for a source that there is not; for a damaged one when it is reached, with file and line.
@@ -117,7 +118,7 @@ class _Source:
         for text, file, line in self._texts():
             if _SURROGATE.search(text):
                 raise DataError("the text is not UTF-8: convert the file", file, line)
-            if text := text.strip():
+            if text := without_controls(text).strip():
                 yield text
 
     def _texts(self) -> Iterator[tuple[str, Path | str, int]]:

@@ -116,19 +116,29 @@ class _Projection:
         self.projection = residual_projection(states, student.config.hidden_size)
         del states
         self.wide = [output[0] for output in outputs]
-        for name in ("word_embeddings", "position_embeddings", "token_type_embeddings"):
-            getattr(student.embeddings, name).weight.copy_(getattr(source.embeddings, name).weight @ self.projection)
-        norm = student.embeddings.LayerNorm
-        summed = [_norm_input(student.embeddings, norm, batch["input_ids"]) for batch in self.batches]
-        self._fit_norm(norm, summed, self.wide)
-        self.narrow = [norm(each) for each in summed]
+        self._fit_embeddings()
+        self.narrow = [student.embed(batch["input_ids"]) for batch in self.batches]
         layers = zip(source.encoder.layer, self.bottlenecks, student.encoder.layer, strict=True)
         for old, bottleneck, new in layers:
             self._fit_attention(old.attention, new.attention)
             self._fit_feed_forward(old, new, bottleneck)
 
+    def _fit_embeddings(self) -> None:
+        old, new = self.source, self.student
+        if old.embeddings_project is not None:
+            # No layer norm follows a projection of narrow embeddings, so that both projections are one linear map.
+            new.embeddings.load_state_dict(old.embeddings.state_dict())
+            new.embeddings_project.weight.copy_(self.projection.T @ old.embeddings_project.weight)
+            new.embeddings_project.bias.copy_(old.embeddings_project.bias @ self.projection)
+            return
+        for name in ("word_embeddings", "position_embeddings", "token_type_embeddings"):
+            getattr(new.embeddings, name).weight.copy_(getattr(old.embeddings, name).weight @ self.projection)
+        norm = new.embeddings.LayerNorm
+        summed = [_norm_input(new.embeddings, norm, batch["input_ids"]) for batch in self.batches]
+        self._fit_norm(norm, summed, self.wide)
+
     def _source_states(self, batch: Mapping[str, Tensor], mask: Tensor) -> list[Tensor]:
-        states = [self.source.embeddings(batch["input_ids"])]
+        states = [self.source.embed(batch["input_ids"])]
         for layer, bottleneck in zip(self.source.encoder.layer, self.bottlenecks, strict=True):
             output = layer(states[-1], mask)[0]
             states.append(output if bottleneck is None else bottleneck(output))

@@ -22,6 +22,7 @@ SOURCES = {
 SIZES = (
     "vocab_size",
     "hidden_size",
+    "embedding_size",
     "num_hidden_layers",
     "num_attention_heads",
     "head_dim",
@@ -127,11 +128,6 @@ def encoder_state_dict(source):
             states = {name.replace(old, new): value for name, value in states.items()}
         words = states["embeddings.word_embeddings.weight"]
         states["embeddings.token_type_embeddings.weight"] = words.new_zeros(2, words.shape[1])
-    if "embeddings_project.weight" in states:
-        raise ValueError(
-            f"The encoder embeds tokens in {source.config.embedding_size} dimensions and projects them to "
-            f"{source.config.hidden_size}: a student has no such projection; take an ELECTRA of base or large size."
-        )
     return states
 
 
@@ -159,7 +155,7 @@ def student_config(source, states, num_hidden_layers, **overrides):
             weight = states.get(f"encoder.layer.{index}.{name}.weight")
             counts.append(0 if weight is None else len(weight))
     heads, neurons = [count // head_dim for count in rows["attention.self.query"]], rows["intermediate.dense"]
-    words = states["embeddings.word_embeddings.weight"]
+    words, projection = states["embeddings.word_embeddings.weight"], states.get("embeddings_project.weight")
     renamed = DISTILBERT_FIELDS if config.model_type == "distilbert" else {}
     fields = {name: getattr(config, renamed.get(name, name)) for name in COPIED if name != "layer_norm_eps"}
     fields["classifier_activation"] = CLASSIFIER_ACTIVATIONS.get(config.model_type, "tanh")
@@ -170,7 +166,8 @@ def student_config(source, states, num_hidden_layers, **overrides):
     fields.update(
         layer_norm_eps=getattr(config, "layer_norm_eps", 1e-12),
         vocab_size=words.shape[0],
-        hidden_size=words.shape[1],
+        hidden_size=words.shape[1] if projection is None else len(projection),
+        embedding_size=None if projection is None else words.shape[1],
         num_hidden_layers=num_hidden_layers,
         num_attention_heads=heads[0] if len(set(heads)) == 1 else heads,
         head_dim=head_dim,

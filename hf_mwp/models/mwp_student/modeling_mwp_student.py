@@ -117,6 +117,8 @@ class MwpStudentModel(MwpStudentPreTrainedModel):
     def __init__(self, config, add_pooling_layer=True):
         super().__init__(config)
         self.embeddings = MwpStudentEmbeddings(config)
+        projected = config.embedding_size is not None
+        self.embeddings_project = nn.Linear(config.embedding_size, config.hidden_size) if projected else None
         self.encoder = MwpStudentEncoder(config)
         self.pooler = MwpStudentPooler(config) if add_pooling_layer else None
         self.post_init()
@@ -126,6 +128,11 @@ class MwpStudentModel(MwpStudentPreTrainedModel):
 
     def set_input_embeddings(self, value):
         self.embeddings.word_embeddings = value
+
+    def embed(self, input_ids=None, token_type_ids=None, position_ids=None, inputs_embeds=None):
+        """Return the embeddings in the width of the encoder, which the first layer reads."""
+        embeddings = self.embeddings(input_ids, token_type_ids, position_ids, inputs_embeds)
+        return embeddings if self.embeddings_project is None else self.embeddings_project(embeddings)
 
     @can_return_tuple
     def forward(
@@ -145,8 +152,8 @@ class MwpStudentModel(MwpStudentPreTrainedModel):
             attention_mask (`torch.Tensor` of shape `(batch, length)`, *optional*): 1 for tokens, 0 for padding.
             token_type_ids (`torch.LongTensor` of shape `(batch, length)`, *optional*): Segments, all 0 by default.
             position_ids (`torch.LongTensor` of shape `(batch, length)`, *optional*): By default see `position_offset`.
-            inputs_embeds (`torch.FloatTensor` of shape `(batch, length, hidden_size)`, *optional*): Word embeddings
-                instead of `input_ids`.
+            inputs_embeds (`torch.FloatTensor` of shape `(batch, length, embedding_width)`, *optional*): Word
+                embeddings instead of `input_ids`.
             output_hidden_states (`bool`, *optional*): Return the embedding output and the output of each layer.
             output_attentions (`bool`, *optional*): Return the attention probabilities `(batch, heads, length, length)`
                 of each layer; needs `attn_implementation="eager"`. The number of heads may differ between layers.
@@ -163,7 +170,7 @@ class MwpStudentModel(MwpStudentPreTrainedModel):
             attentions_without_maps = ()
         else:
             attentions_without_maps = None
-        embeddings = self.embeddings(input_ids, token_type_ids, position_ids, inputs_embeds)
+        embeddings = self.embed(input_ids, token_type_ids, position_ids, inputs_embeds)
         mask = create_bidirectional_mask(config=config, inputs_embeds=embeddings, attention_mask=attention_mask)
         last_hidden_state, hidden_states, attentions = self.encoder(
             embeddings, mask, output_hidden_states, output_attentions, **kwargs

@@ -9,6 +9,7 @@ from transformers.trainer_utils import has_length
 from transformers.utils import logging
 
 from ...data.batches.mwp_processor import MwpProcessor, pad_rows
+from ...problems.control_characters import show_controls
 
 
 logger = logging.get_logger(__name__)
@@ -49,7 +50,8 @@ def prepare_training_rows(dataset: Any, processor: MwpProcessor) -> Any:
         prepared = processor.prepare_dataset(dataset, skipped=skipped)
     if skipped:
         examples = "; ".join(f"{name or 'a row'}: {reason}" for name, reason in skipped[:3])
-        logger.warning(f"{len(skipped)} of {len(dataset)} training rows are left out, e.g. {examples}.")
+        told = f"{len(skipped)} of {len(dataset)} training rows are left out, e.g. {examples}."
+        logger.warning(show_controls(told))
     if not len(prepared):
         raise ValueError("No row of the training data has an equation that the processor can encode.")
     return prepared

@@ -35,6 +35,19 @@ def test_json_lines(solver_folder, capsys):
     assert second["answer"] is None and "No number" in second["error"]
 
 
+def test_escape_sequences_are_shown_and_not_read(solver_folder, capsys, tmp_path, monkeypatch):
+    written = TEXT.replace("4", "\x1b[31m4\x1b[0m").replace("？", "？\x9b\x07")
+    status, shown, _ = run(capsys, "--model", solver_folder, written)
+    assert status == 0 and not set("\x1b\x07\x9b") & set(shown)
+    assert "\\x1b[31m4\\x1b[0m" in shown and "31" not in shown.replace("\\x1b[31m", "")
+    _, shown, _ = run(capsys, "--model", solver_folder, "--json", written)
+    assert not set("\x1b\x07\x9b") & set(shown)
+    record = json.loads(shown)
+    assert record["text"] == written and record["numbers"] == ["4", "2"]
+    status, _, error = run(capsys, "--model", solver_folder, "--file", "\x1b[31mnone.txt")
+    assert status == 1 and "\\x1b[31mnone.txt" in error and "\x1b" not in error
+
+
 def test_tree_is_drawn_or_not(solver_folder, capsys, monkeypatch):
     from hf_mwp.pipelines import MathWordProblemPipeline
 

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from transformers import AutoModel, BertModel, RobertaConfig, RobertaModel
+from transformers import AutoModel, BertModel, ElectraConfig, ElectraModel, RobertaConfig, RobertaModel
 
 from hf_mwp.distillation import project_student
 from hf_mwp.distillation.students.linear_fits import factorise, fit_linear, residual_projection
@@ -44,6 +44,24 @@ def explained(student, encoder):
 def test_at_the_same_sizes_nothing_is_lost(encoder):
     student = project_student(encoder, 16, 24, 2, layers=3, sample=[texts()], ridge=1e-9)
     assert min(explained(student, encoder)) > 0.9999
+
+
+@pytest.mark.parametrize("embedding_size", [6, 12])
+def test_narrow_embeddings_stay_and_their_projection_is_narrowed(embedding_size):
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2}
+    fields = {"intermediate_size": 24, "embedding_size": embedding_size, "initializer_range": 0.3}
+    electra = ElectraModel(ElectraConfig(**sizes, **fields))
+    same = project_student(electra, 16, 24, 2, layers=3, sample=[texts()], ridge=1e-9)
+    assert min(explained(same, electra)) > 0.9999
+    student = project_student(electra, sample=[texts()], **SMALL)
+    assert (student.config.hidden_size, student.config.embedding_size) == (12, embedding_size)
+    words = student.get_input_embeddings().weight
+    assert torch.equal(words, electra.get_input_embeddings().weight)
+    torch.manual_seed(1)
+    chance = explained(MwpStudentModel(student.config, add_pooling_layer=False), electra)
+    shares = explained(student, electra)
+    assert all(share > other + 0.1 for share, other in zip(shares[1:], chance[1:], strict=True)), (shares, chance)
 
 
 def test_a_student_is_fitted_to_states_with_bottlenecks(encoder):

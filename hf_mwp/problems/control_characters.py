@@ -1,0 +1,33 @@
+"""Control characters and terminal escape sequences in texts."""
+
+import re
+
+
+_CONTROLS = r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]"
+# An escape sequence of a terminal: one with parameters (a colour), one with a string up to its end or that of the line
+# (a window's title), one of a character set, and one of a single character.
+_SEQUENCE = (
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\|(?=\n|\Z))|[()*+][0-~]|[78=>@-OQ-WYZ\\a-z{-~])"
+)
+_UNREAD = re.compile(f"{_SEQUENCE}|{_CONTROLS}")
+_SHOWN = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+
+
+def without_controls(text: str) -> str:
+    """
+    Return a text without control characters and the escape sequences of terminals, whose digits are no numbers. White
+    space stays.
+
+    Example:
+
+    ```python
+    >>> without_controls("\\x1b[31m4\\x1b[0m apples\\x00")
+    '4 apples'
+    ```
+    """
+    return _UNREAD.sub("", text)
+
+
+def show_controls(text: str, form: str = "\\x{:02x}") -> str:
+    """Return a text with its control characters but line ends and tabs as escapes, which a terminal does not obey."""
+    return _SHOWN.sub(lambda match: form.format(ord(match.group())), text)
