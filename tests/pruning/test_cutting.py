@@ -17,7 +17,7 @@ from hf_mwp import MwpSolver, MwpStudentModel
 from hf_mwp.models.architecture import find_encoder, layer_parts
 from hf_mwp.pruning import HeadGates, NeuronGates, prune_heads, prune_neurons
 from hf_mwp.pruning.cutting import pruned_class
-from tests.pruning.encoders import CLASSES, HEADS, tiny_batch, tiny_encoder
+from tests.pruning.encoders import CLASSES, FOREIGN, HEADS, tiny_batch, tiny_encoder
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 
 
@@ -33,7 +33,7 @@ def first_output(model, batch):
 
 
 @pytest.mark.parametrize("head", HEADS)
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", [*CLASSES, *FOREIGN])
 def test_gated_equals_cut_equals_reloaded(name, head, tmp_path):
     model = tiny_encoder(name, head)
     batch = tiny_batch(model)
