@@ -91,7 +91,8 @@ FIELDS = {
     "distilbert": {"hidden_dim": 20},
     "electra": {"embedding_size": 24},
     # The second layer and the third attend to neighbours.
-    "modernbert": {"local_attention": 4, "attention_bias": True, "mlp_bias": True, "pad_token_id": 0},
+    "modernbert": {"local_attention": 4, "attention_bias": True, "mlp_bias": True}
+    | dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"), 0),
 }
 SIZES = {"vocab_size": 40, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "num_labels": 3}
 HEADS = ["Model", "ForSequenceClassification", "ForMaskedLM"]
