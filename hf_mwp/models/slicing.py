@@ -150,4 +150,4 @@ def _slice(parameter: nn.Parameter, dim: int, index: Tensor, optimizer: torch.op
             state[name] = value.index_select(dim, index)
 
 
-__all__ = ["fit_heads", "note_cut_heads", "share_bias", "slice_heads", "slice_neurons"]
+__all__ = ["NoHeads", "fit_heads", "note_cut_heads", "share_bias", "slice_heads", "slice_neurons"]
