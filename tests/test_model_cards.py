@@ -9,6 +9,7 @@ from huggingface_hub import ModelCard
 from transformers import AutoModel, AutoTokenizer, pipeline
 
 import hf_mwp
+from hf_mwp.models.mwp_student.remote_code import FILES
 
 
 CARDS = Path(__file__).parents[1] / "model_cards"
@@ -36,7 +37,7 @@ def test_the_encoder_brings_a_processor_that_masks_numbers():
 def test_the_encoder_carries_the_code_of_this_version():
     package = Path(hf_mwp.__file__).parent / "models" / "mwp_student"
     files = list(ENCODER.glob("*.py"))
-    assert len(files) == 4
+    assert {path.name for path in files} == set(FILES)
     for path in files:
         assert path.read_text("utf-8") == (package / path.name).read_text("utf-8"), path.name
 

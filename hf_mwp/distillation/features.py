@@ -7,11 +7,21 @@ from typing import Any
 from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
 
+from ..models.slicing import NoHeads
+
 
 KINDS = ("query", "key", "value")
 
-# What models call the three layers: BERT and its kin, BART and most decoders, DistilBERT, T5.
-NAMES = (KINDS, ("q_proj", "k_proj", "v_proj"), ("q_lin", "k_lin", "v_lin"), ("q", "k", "v"))
+# What models call the three layers: BERT and its kin, BART and most decoders, DistilBERT, T5, DeBERTa; ModernBERT has
+# one, of all queries, then all keys, then all values.
+NAMES = (
+    KINDS,
+    ("q_proj", "k_proj", "v_proj"),
+    ("q_lin", "k_lin", "v_lin"),
+    ("q", "k", "v"),
+    ("query_proj", "key_proj", "value_proj"),
+    ("Wqkv", "Wqkv", "Wqkv"),
+)
 CROSS = ("cross", "encoder_attn", "EncDec")
 
 
@@ -83,18 +93,22 @@ class Features:
 def attention_inputs(model: nn.Module) -> list[dict[str, nn.Module]]:
     """
     The layers of self-attention of an encoder (or of a decoder that stands alone), first layer first, each with the
-    modules that make `"query"`, `"key"` and `"value"`, or none where a student's layer has no heads. Models that make
-    the three in one are not among them.
+    modules that make `"query"`, `"key"` and `"value"`, or none where a layer has no heads. One module may make all
+    three in thirds of its output; models that interleave them (GPT-2) are not among them.
     """
     encoder, found = model.get_encoder() if hasattr(model, "get_encoder") else model, []
     for path, module in encoder.named_modules():
         children = [[getattr(module, name, None) for name in names] for names in NAMES]
         complete = [each for each in children if all(isinstance(child, nn.Module) for child in each)]
         if complete and not any(word in path for word in CROSS):
-            found.append(dict(zip(KINDS, complete[0], strict=True)))
-        elif getattr(module, "self", module) is None:
+            found.append(dict(zip(KINDS, complete[0], strict=True)) if _has_outputs(complete[0][0]) else {})
+        elif getattr(module, "self", module) is None or isinstance(module, NoHeads):
             found.append({})
     return found
+
+
+def _has_outputs(module: nn.Module) -> bool:
+    return getattr(module, "out_features", 1) > 0
 
 
 @contextmanager
@@ -109,11 +123,15 @@ def recorded_inputs(model: nn.Module, names: Iterable[str]) -> Iterator[dict[str
     handles = []
     try:
         for name, kind, layer in wanted:
+            modules = layers[int(layer) - 1]
+            third = KINDS.index(kind) if modules["query"] is modules["value"] else None
 
-            def keep(module: nn.Module, args: tuple, output: Tensor, name: str = name) -> None:
-                found[name] = output
+            def keep(
+                module: nn.Module, args: tuple, output: Tensor, name: str = name, third: int | None = third
+            ) -> None:
+                found[name] = output if third is None else output.chunk(3, -1)[third]
 
-            handles.append(layers[int(layer) - 1][kind].register_forward_hook(keep))
+            handles.append(modules[kind].register_forward_hook(keep))
         yield found
     finally:
         for handle in handles:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..models.architecture import cut_heads, layer_parts
+from ..models.architecture import cut_heads, layer_order, layer_parts
 from ..pruning.gates import HeadGates
 
 
@@ -36,6 +36,8 @@ def surviving_heads(model: nn.Module | None) -> list[SurvivingHeads] | None:
             numbers = [head for head in range(total) if head not in cut]
             places = {head: place for place, head in enumerate(numbers) if place not in closed}
             layers.append(SurvivingHeads(total, parts.head_dim, places))
+        # Layers that share their weights have the same heads.
+        layers = [layers[place] for place in layer_order(model)]
     return layers or None
 
 

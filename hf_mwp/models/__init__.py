@@ -1,5 +1,9 @@
 """Models; importing this package registers them with the Auto classes."""
 
+from transformers import CONFIG_MAPPING, AutoConfig
+
+from .architecture import ARCHITECTURES
+from .cut_model import cut_class
 from .gts import GTSConfig, GTSDecoder
 from .mwp_solver import MwpSolver, MwpSolverConfig
 from .mwp_student import (
@@ -9,9 +13,16 @@ from .mwp_student import (
     MwpStudentForSequenceClassification,
     MwpStudentModel,
 )
+from .mwp_student.conversion_mwp_student import SOURCES
 from .solve_output import SolveOutput
 from .solver import Solver
 
+
+# Encoders that no student takes the place of; an older Transformers does not know all of them.
+for _type in ARCHITECTURES:
+    if _type not in SOURCES and _type in CONFIG_MAPPING:
+        _config_class = cut_class(CONFIG_MAPPING[_type])
+        AutoConfig.register(_config_class.model_type, _config_class)
 
 __all__ = [
     "GTSConfig",

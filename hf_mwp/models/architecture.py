@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from torch import nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel
 
 
-PARTS = ("query", "key", "value", "attention_output", "intermediate", "output")
+PARTS = (
+    "query",
+    "key",
+    "value",
+    "query_key_value",
+    "position_key",
+    "position_query",
+    "attention_output",
+    "intermediate",
+    "gate",
+    "output",
+)
+
+# Prefix of the model type of a stock encoder that has lost heads or neurons, see `cut_model`.
+CUT_PREFIX = "mwp_cut_"
 
 
 @dataclass(frozen=True)
@@ -17,29 +32,48 @@ class Architecture:
     Names of modules: of the stack of layers within an encoder, and within a layer of its linear layers.
 
     Args:
-        layers (`str`): The `nn.ModuleList` of the layers.
-        query, key, value (`str`): Projections of the states to the heads, head after head.
+        layers (`str`): The `nn.ModuleList` of the layers; `*` stands for the index in a list of such lists.
+        query, key, value (`str`, *optional*): Projections of the states to the heads, head after head.
+        query_key_value (`str`, *optional*): The same in one: all queries, then all keys, then all values.
+        position_key, position_query (`str`, *optional*):
+            Projections of relative positions to the heads, head after head; some models of the type have none.
         attention_output (`str`): Projection of the heads' contexts, head after head, to the states.
-        intermediate (`str`): First linear layer of the feed-forward network; a neuron is one of its outputs.
+        intermediate (`str`):
+            First linear layer of the feed-forward network; a neuron is one of its outputs, or one of each half where
+            it makes gates as well.
+        gate (`str`, *optional*): Another first linear layer, whose outputs multiply those of `intermediate`.
         output (`str`): Second linear layer of the feed-forward network.
+        attention (`str`, *optional*): Module of attention that counts its heads in attributes of its own.
+        biased_attention (`str`, *optional*):
+            Module of attention whose third argument has a bias for each head, the same in all layers.
         lora_targets (`tuple[str, ...]`): Which of these linear layers get LoRA adapters unless others are named.
     """
 
     layers: str = "encoder.layer"
-    query: str = "attention.self.query"
-    key: str = "attention.self.key"
-    value: str = "attention.self.value"
+    query: str | None = "attention.self.query"
+    key: str | None = "attention.self.key"
+    value: str | None = "attention.self.value"
+    query_key_value: str | None = None
+    position_key: str | None = None
+    position_query: str | None = None
     attention_output: str = "attention.output.dense"
     intermediate: str = "intermediate.dense"
+    gate: str | None = None
     output: str = "output.dense"
+    attention: str | None = None
+    biased_attention: str | None = None
     lora_targets: tuple[str, ...] = ("query", "value")
 
     def part_of(self, name: str) -> str | None:
-        """Which linear layer of a layer a module of the encoder is, by its name; `None` if it is none of them."""
-        if not name.startswith(f"{self.layers}."):
-            return None
-        _, _, inside = name.removeprefix(f"{self.layers}.").partition(".")
-        return next((part for part in PARTS if getattr(self, part) == inside), None)
+        """Return which linear layer of a layer a module of the encoder is, by its name; `None` if it is none."""
+        found = re.fullmatch(rf"{re.escape(self.layers)}\.\d+\.(.+)".replace(r"\*", r"\d+"), name)
+        return next((part for part in PARTS if found and getattr(self, part) == found[1]), None)
+
+    def stack(self, encoder: nn.Module) -> list[nn.Module]:
+        """Return the layers of an encoder; those that share their weights are one."""
+        outer, _, inner = self.layers.partition(".*.")
+        lists = encoder.get_submodule(outer)
+        return [layer for each in lists for layer in each.get_submodule(inner)] if inner else list(lists)
 
 
 _BERT = Architecture()
@@ -60,38 +94,118 @@ ARCHITECTURES = {
         intermediate="ffn.lin1",
         output="ffn.lin2",
     ),
+    "albert": Architecture(
+        layers="encoder.albert_layer_groups.*.albert_layers",
+        query="attention.query",
+        key="attention.key",
+        value="attention.value",
+        attention_output="attention.dense",
+        intermediate="ffn",
+        output="ffn_output",
+    ),
+    "deberta-v2": Architecture(
+        query="attention.self.query_proj",
+        key="attention.self.key_proj",
+        value="attention.self.value_proj",
+        position_key="attention.self.pos_key_proj",
+        position_query="attention.self.pos_query_proj",
+        attention="attention.self",
+    ),
+    "modernbert": Architecture(
+        layers="layers",
+        query=None,
+        key=None,
+        value=None,
+        query_key_value="attn.Wqkv",
+        attention_output="attn.Wo",
+        intermediate="mlp.Wi",
+        output="mlp.Wo",
+        lora_targets=("query_key_value",),
+    ),
+    "mpnet": Architecture(
+        query="attention.attn.q",
+        key="attention.attn.k",
+        value="attention.attn.v",
+        attention_output="attention.attn.o",
+        attention="attention.attn",
+        biased_attention="attention.attn",
+    ),
+    "nomic_bert": Architecture(
+        layers="layers",
+        query="self_attn.q_proj",
+        key="self_attn.k_proj",
+        value="self_attn.v_proj",
+        attention_output="self_attn.o_proj",
+        intermediate="mlp.up_proj",
+        gate="mlp.gate_proj",
+        output="mlp.down_proj",
+    ),
 }
 """Encoders by their `config.model_type`. A new one is one entry."""
+
+
+def find_architecture(config: PreTrainedConfig) -> Architecture | None:
+    """Return the entry of [`ARCHITECTURES`] for an encoder of this config; `None` if there is none."""
+    return ARCHITECTURES.get(str(getattr(config, "model_type", None)).removeprefix(CUT_PREFIX))
 
 
 @dataclass(frozen=True)
 class LayerParts:
     """
-    The linear layers of one encoder layer; `None` where all heads or all neurons were cut away.
+    The linear layers of one encoder layer; `None` where the architecture has no such layer, or where all heads or all
+    neurons were cut away.
 
     Args:
         head_dim (`int`): Width of a head.
-        query, key, value, intermediate (`nn.Linear`, *optional*): Of shape `(outputs, width)`.
+        layer (`nn.Module`): The encoder layer.
+        architecture ([`Architecture`]): Where it keeps them.
+        query, key, value, query_key_value, position_key, position_query, intermediate, gate (`nn.Linear`, *optional*):
+            Of shape `(outputs, width)`.
         attention_output, output (`nn.Linear`, *optional*): Of shape `(width, inputs)`.
     """
 
     head_dim: int
+    layer: nn.Module
+    architecture: Architecture
     query: nn.Linear | None
     key: nn.Linear | None
     value: nn.Linear | None
+    query_key_value: nn.Linear | None
+    position_key: nn.Linear | None
+    position_query: nn.Linear | None
     attention_output: nn.Linear | None
     intermediate: nn.Linear | None
+    gate: nn.Linear | None
     output: nn.Linear | None
 
     @property
     def num_heads(self) -> int:
         """Heads that are there."""
-        return 0 if self.query is None else self.query.out_features // self.head_dim
+        return 0 if self.attention_output is None else self.attention_output.in_features // self.head_dim
 
     @property
     def num_neurons(self) -> int:
         """Neurons that are there."""
-        return 0 if self.intermediate is None else self.intermediate.out_features
+        return 0 if self.output is None else self.output.in_features
+
+    @property
+    def state_projections(self) -> list[nn.Linear]:
+        """The linear layers that make queries, keys and values of states: one of all, or one of each."""
+        return _present(self.query, self.key, self.value, self.query_key_value)
+
+    @property
+    def head_projections(self) -> list[nn.Linear]:
+        """All linear layers whose outputs belong to heads."""
+        return [*self.state_projections, *_present(self.position_key, self.position_query)]
+
+    @property
+    def neuron_projections(self) -> list[nn.Linear]:
+        """The linear layers whose outputs belong to neurons."""
+        return _present(self.intermediate, self.gate)
+
+    def bias_of(self, part: str) -> nn.Parameter | None:
+        """Return the bias of `"attention_output"` or `"output"`, also where no head or neuron is left."""
+        return self.layer.get_submodule(getattr(self.architecture, part)).bias
 
 
 def find_encoder(model: nn.Module) -> PreTrainedModel:
@@ -109,7 +223,7 @@ def find_encoder(model: nn.Module) -> PreTrainedModel:
         if not isinstance(part, PreTrainedModel):
             continue
         kind = getattr(part.config, "model_type", None)
-        if kind in ARCHITECTURES and not getattr(part.config, "is_decoder", False):
+        if find_architecture(part.config) and not getattr(part.config, "is_decoder", False):
             return part.base_model
         types.append(str(kind))
     hint = (
@@ -132,13 +246,28 @@ def layer_parts(model: nn.Module) -> list[LayerParts]:
         ValueError: an encoder of an unknown type, or one whose linear layers are wrapped (adapters, quantisation).
     """
     encoder = find_encoder(model)
-    config, names = encoder.config, ARCHITECTURES[encoder.config.model_type]
+    config, architecture = encoder.config, find_architecture(encoder.config)
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     found = []
-    for index, layer in enumerate(encoder.get_submodule(names.layers)):
-        parts = {name: _linear(layer, getattr(names, name), index) for name in PARTS}
-        found.append(LayerParts(head_dim, **parts))
+    for index, layer in enumerate(architecture.stack(encoder)):
+        names = {part: getattr(architecture, part) for part in PARTS}
+        parts = {part: None if name is None else _linear(layer, name, index) for part, name in names.items()}
+        found.append(LayerParts(head_dim, layer, architecture, **parts))
     return found
+
+
+def layer_order(model: nn.Module) -> list[int]:
+    """
+    The place in [`layer_parts`] of each layer that the encoder within a model computes, first layer first; layers that
+    share their weights (ALBERT) have the same.
+    """
+    encoder = find_encoder(model)
+    config, layers = encoder.config, len(find_architecture(encoder.config).stack(encoder))
+    groups = getattr(config, "num_hidden_groups", None)
+    if groups is None:
+        return list(range(layers))
+    inner, share = layers // groups, config.num_hidden_layers / groups
+    return [int(layer / share) * inner + place for layer in range(config.num_hidden_layers) for place in range(inner)]
 
 
 def cut_heads(model: nn.Module) -> list[list[int]]:
@@ -151,7 +280,8 @@ def cut_heads(model: nn.Module) -> list[list[int]]:
 def _linear(layer: nn.Module, name: str, index: int) -> nn.Linear | None:
     module = layer
     for step in name.split("."):
-        module = getattr(module, step)
+        # Of some parts not every encoder of a type has one.
+        module = getattr(module, step, None)
         if module is None:
             return None
     if type(module) is nn.Linear:
@@ -165,4 +295,18 @@ def _linear(layer: nn.Module, name: str, index: int) -> nn.Linear | None:
     )
 
 
-__all__ = ["ARCHITECTURES", "Architecture", "LayerParts", "cut_heads", "find_encoder", "layer_parts"]
+def _present(*linears: nn.Linear | None) -> list[nn.Linear]:
+    return [linear for linear in linears if linear is not None]
+
+
+__all__ = [
+    "ARCHITECTURES",
+    "CUT_PREFIX",
+    "Architecture",
+    "LayerParts",
+    "cut_heads",
+    "find_architecture",
+    "find_encoder",
+    "layer_order",
+    "layer_parts",
+]

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from ..usage_error import UsageError
-from .architecture import ARCHITECTURES
+from .architecture import find_architecture
 from .solver import Solver
 from .trained_tokens import TrainedTokens
 
@@ -46,7 +46,7 @@ def add_lora(
         dropout (`float`, *optional*, defaults to 0.0): Dropout of what they read.
         targets (`Sequence[str]`, *optional*):
             Linear layers of each layer: `"query"`, `"key"`, `"value"`, `"attention_output"`, `"intermediate"`,
-            `"output"`, whatever the architecture calls them; by default those that
+            `"output"`, of some types `"query_key_value"`, `"gate"`, whatever the architecture calls them; by default those that
             [`~models.architecture.ARCHITECTURES`] names. An encoder that it does not know has its own names.
         tokens (`Sequence[int]`, *optional*): Rows of the embeddings to train as well, such as those of new tokens.
 
@@ -169,7 +169,7 @@ def _told(state: Mapping[str, Tensor]) -> str:
 def _targeted(encoder: PreTrainedModel, targets: Sequence[str] | None) -> list[str]:
     """Names of the linear layers of an encoder that targets name."""
     kind = encoder.config.model_type
-    architecture = ARCHITECTURES.get(kind)
+    architecture = find_architecture(encoder.config)
     there = defaultdict(list)
     for name, module in encoder.named_modules():
         if type(module) is nn.Linear:

@@ -14,16 +14,18 @@ from transformers import (
 )
 
 from ..data.training_lineage import inherit_training_texts
-from ..models.architecture import find_encoder, layer_parts
+from ..models.architecture import CUT_PREFIX, find_encoder, layer_parts
+from ..models.cut_model import CutModel, cut_class, stock_models
 from ..models.mwp_solver.bottlenecks import detach_bottlenecks
 from ..models.mwp_student import (
     MwpStudentForMaskedLM,
     MwpStudentForSequenceClassification,
     MwpStudentModel,
 )
+from ..models.mwp_student.conversion_mwp_student import SOURCES
 from ..models.mwp_student.layers_mwp_student import MwpStudentBias
+from ..models.slicing import note_cut_heads, slice_heads, slice_neurons
 from .gates import HeadGates, NeuronGates, check_indices
-from .slicing import note_cut_heads, slice_heads, slice_neurons
 
 
 # With the classes that each takes the place of, by the class of their config.
@@ -85,7 +87,7 @@ def _cut(model: nn.Module, heads: Mapping[int, Iterable[int]], neurons: Mapping[
         if neurons[layer]:
             slice_neurons(each, [neuron for neuron in range(each.num_neurons) if neuron not in neurons[layer]])
     note_cut_heads(smaller, heads)
-    return to_student(smaller)
+    return to_saved_form(smaller)
 
 
 def remove_gates(model: nn.Module) -> None:
@@ -100,10 +102,10 @@ def remove_gates(model: nn.Module) -> None:
                     del module._forward_pre_hooks[key]
 
 
-def to_student(model: nn.Module) -> nn.Module:
+def to_saved_form(model: nn.Module) -> nn.Module:
     """
-    A model whose linear layers were sliced ([`slice_heads`]) in a form that saves and loads: a student's config is
-    brought up to date in place, any other encoder becomes a student.
+    A model whose linear layers were sliced ([`slice_heads`]) in a form that saves and loads: a student's config, or
+    that of a [`CutModel`], is brought up to date in place, any other encoder becomes one of the two.
 
     Raises:
         ValueError: as [`prune_heads`].
@@ -112,12 +114,14 @@ def to_student(model: nn.Module) -> nn.Module:
     if encoder.config.model_type == "mwp_student":
         update_student(encoder)
         return model
-    if kind not in STUDENTS:
+    if encoder.config.model_type.startswith(CUT_PREFIX):
+        encoder.config.neurons_per_layer = [parts.num_neurons for parts in layer_parts(encoder)]
+        return model
+    if kind is type(model):
         # They hang on the layers by hooks of the solver, which puts them onto the new encoder itself.
         detach_bottlenecks(encoder)
-        student = MwpStudentModel.from_encoder(encoder, add_pooling_layer=False)
-        return solver_on(model, student)
-    return kind.from_encoder(model)
+        return solver_on(model, to_saved_form(encoder))
+    return cut_from(model, kind) if issubclass(kind, CutModel) else kind.from_encoder(model)
 
 
 def pruned_class(model: nn.Module) -> type[PreTrainedModel]:
@@ -126,17 +130,36 @@ def pruned_class(model: nn.Module) -> type[PreTrainedModel]:
     # Of adapters it says what to do.
     layer_parts(model)
     if isinstance(model, PreTrainedModel):
-        if model.config.model_type == "mwp_solver" or encoder.config.model_type == "mwp_student":
+        if model.config.model_type == "mwp_solver":
+            pruned_class(encoder)
             return type(model)
-        for student, classes in STUDENTS.items():
-            # A class derived from it may have other parts, which a student would lose.
-            if type(model) is classes.get(type(model.config), None):
-                return student
+        if encoder.config.model_type == "mwp_student" or encoder.config.model_type.startswith(CUT_PREFIX):
+            return type(model)
+        # A class derived from one of Transformers may have other parts, which would be lost.
+        if encoder.config.model_type in SOURCES:
+            stock = {student: classes.get(type(model.config), None) for student, classes in STUDENTS.items()}
+        else:
+            stock = {cut_class(each): each for each in stock_models(type(model.config)).values()}
+        for kind, each in stock.items():
+            if type(model) is each:
+                return kind
     raise ValueError(
-        f"A pruned {type(model).__name__} has no class that loads it again: students take the place of encoders of "
-        "Transformers alone, ...ForSequenceClassification and ...ForMaskedLM. Prune its encoder "
+        f"A pruned {type(model).__name__} has no class that loads it again: stock encoders alone, "
+        "...ForSequenceClassification and ...ForMaskedLM have one. Prune its encoder "
         f"({type(encoder).__name__})."
     )
+
+
+def cut_from(model: PreTrainedModel, kind: type[PreTrainedModel]) -> PreTrainedModel:
+    """The [`CutModel`] of this class with the weights of a stock model whose linear layers were sliced."""
+    fields = model.config.to_dict()
+    del fields["model_type"]
+    fields["neurons_per_layer"] = [parts.num_neurons for parts in layer_parts(model)]
+    config = kind.config_class.from_dict(fields, attn_implementation=model.config._attn_implementation)
+    without_pooler = getattr(model, "pooler", model) is None
+    cut = kind(config, **({"add_pooling_layer": False} if without_pooler else {}))
+    cut.load_state_dict(model.state_dict())
+    return cut.to(model.device, model.dtype).train(model.training)
 
 
 def update_student(student: MwpStudentModel) -> None:
@@ -179,6 +202,6 @@ __all__ = [
     "pruned_class",
     "remove_gates",
     "solver_on",
-    "to_student",
+    "to_saved_form",
     "update_student",
 ]

@@ -157,7 +157,7 @@ class HeadGates(Gates):
 
     @staticmethod
     def _projection(parts: LayerParts) -> nn.Module | None:
-        return parts.attention_output
+        return parts.attention_output if parts.num_heads else None
 
     @staticmethod
     def _count(parts: LayerParts) -> int:
@@ -181,7 +181,7 @@ class NeuronGates(Gates):
 
     @staticmethod
     def _projection(parts: LayerParts) -> nn.Module | None:
-        return parts.output
+        return parts.output if parts.num_neurons else None
 
     @staticmethod
     def _count(parts: LayerParts) -> int:

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from transformers import TrainingArguments
 
 from ..models.architecture import cut_heads, find_encoder, layer_parts
+from ..models.slicing import fit_heads, note_cut_heads, slice_heads
 from .cutting import prune_heads, update_student
 from .gates import HeadGates
-from .slicing import fit_heads, note_cut_heads, slice_heads
 
 
 class GateClosing:

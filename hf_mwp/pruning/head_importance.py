@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..models.architecture import find_encoder, layer_parts
+from ..models.architecture import find_encoder, layer_order, layer_parts
 from .gates import HeadGates
 
 
@@ -102,9 +102,10 @@ class WeightNorm(HeadImportance):
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
         return [
             sum(
-                linear.weight.abs().double().view(parts.num_heads, -1).mean(1).cpu()
-                for linear in (parts.query, parts.key, parts.value)
-            )
+                # A fused layer has all queries, then all keys, then all values.
+                linear.weight.abs().double().unflatten(0, (-1, parts.num_heads, parts.head_dim)).mean((2, 3)).sum(0)
+                for linear in parts.state_projections
+            ).cpu()
             if parts.num_heads
             else torch.zeros(0)
             for parts in layer_parts(model)
@@ -258,12 +259,18 @@ def mean_over_queries(model: nn.Module, batches: list[Mapping[str, Any]], measur
             mask = attentions[0].new_ones(attentions[0].shape[::3]) if mask is None else mask
             # Summed in double: the same for other sizes of batches.
             rows = [
-                (measure(_at_least_single(maps)).double() * mask[:, None].double()).sum((0, 2)).cpu()
+                # Padding that attends to nothing, beyond a local window, may have no number.
+                measure(_at_least_single(maps)).double().where(mask[:, None] > 0, 0.0).sum((0, 2)).cpu()
                 for maps in attentions
             ]
             sums = rows if sums is None else [a + b for a, b in zip(sums, rows, strict=True)]
             count += int(mask.sum(dtype=torch.float64))
-    return [row / max(count, 1) for row in sums]
+    # Of layers that share their weights the mean.
+    order = layer_order(model)
+    found = [
+        [row for row, layer in zip(sums, order, strict=True) if layer == place] for place in range(max(order) + 1)
+    ]
+    return [torch.stack(rows).mean(0) / max(count, 1) for rows in found]
 
 
 def _at_least_single(values: Tensor) -> Tensor:

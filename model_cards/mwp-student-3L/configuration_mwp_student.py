@@ -3,6 +3,8 @@
 from huggingface_hub.dataclasses import strict
 from transformers import PreTrainedConfig
 
+from .remote_code import save_student_code
+
 
 @strict
 class MwpStudentConfig(PreTrainedConfig):
@@ -134,8 +136,7 @@ class MwpStudentConfig(PreTrainedConfig):
         if self.pos_labels is not None and not self.num_pos_tags:
             self.num_pos_tags = len(self.pos_labels)
         if not self.is_remote_code():
-            # A folder saved by this class carries no code, so it must not keep the pointers to the code of the folder
-            # it was loaded from.
+            # Of the folder that it was loaded from, not of the student.
             kwargs.pop("auto_map", None)
         super().__post_init__(**kwargs)
 
@@ -176,6 +177,22 @@ class MwpStudentConfig(PreTrainedConfig):
             raise ValueError(
                 f"position_offset={self.position_offset} counts the tokens which are not padding: give `pad_token_id`."
             )
+
+    def save_pretrained(self, save_directory, **kwargs):
+        """
+        As in `PreTrainedConfig`; a student that was pruned, perhaps from an encoder of another type, brings its code
+        along ([`save_student_code`]), so that `trust_remote_code=True` loads it where hf_mwp is not installed.
+        """
+        super().save_pretrained(save_directory, **kwargs)
+        # Otherwise transformers copies the code of the folder that it was loaded from.
+        if self.is_pruned and not self.is_remote_code():
+            save_student_code(save_directory)
+
+    @property
+    def is_pruned(self) -> bool:
+        """Whether heads or neurons were cut, as far as the sizes tell."""
+        counts = (self.num_attention_heads, self.intermediate_size)
+        return bool(self.cut_heads) or any(isinstance(count, list) for count in counts)
 
     @property
     def embedding_width(self) -> int:

@@ -24,7 +24,10 @@ from hf_mwp.distillation.objectives import (
     TeacherValues,
 )
 from hf_mwp.losses import NSTLoss, PKDLoss, RelationLoss
+from hf_mwp.models.architecture import layer_parts
+from hf_mwp.pruning import prune_heads
 from hf_mwp.trainers import DistillationConfig, DistillationTrainer
+from tests.pruning.encoders import FOREIGN, tiny_batch, tiny_encoder
 from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_problems, tiny_processor, tiny_solver
 from tests.trainers.distilling import bart, gpt2, pad, training_logs
 
@@ -195,6 +198,30 @@ def test_relations_are_read_where_attention_is_made():
 def distilbert():
     sizes = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 16, "vocab_size": 40}
     return DistilBertForSequenceClassification(DistilBertConfig(**sizes, max_position_embeddings=16))
+
+
+@pytest.mark.parametrize("name", ["modernbert", "deberta-v2", "mpnet", "nomic_bert"])
+def test_relations_of_other_encoders(name):
+    if name not in FOREIGN:
+        pytest.skip(f"this Transformers has no {name}")
+    teacher, student = tiny_encoder(name), tiny_encoder("bert").requires_grad_()
+    inputs = tiny_batch(student)
+    for each in (teacher, prune_heads(teacher, {0: [0, 1, 2, 3], 1: [2]})):
+        objective = AttentionRelations(2, layer_mapping=[(1, 1), (2, 2)])
+        planned(objective, student, each, inputs)
+        pruned = layer_parts(each)
+        assert len(objective.teacher_reads) == 3 * sum(parts.num_heads > 0 for parts in pruned[:2])
+        found = read_features(each, inputs, objective.options, objective.teacher_reads)
+        for position, kind in enumerate(("query", "key", "value")):
+            made = found[f"{kind}_2"]
+            assert made.shape == (3, 9, 6 * pruned[1].num_heads)
+            linears, states = pruned[1].state_projections, found.states[1]
+            if name == "modernbert":
+                states = each.layers[1].attn_norm(states)
+                expected = linears[0](states)[..., position * made.shape[-1] : (position + 1) * made.shape[-1]]
+            else:
+                expected = linears[position](states)
+            torch.testing.assert_close(made, expected)
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,14 @@
 import peft
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification, ModernBertConfig, ModernBertModel
+from transformers import AutoModelForSequenceClassification, ErnieConfig, ErnieModel
 
 from hf_mwp import add_lora, merge_lora, prune_heads
 from hf_mwp.models import MwpSolver
 from hf_mwp.models.architecture import ARCHITECTURES
 from hf_mwp.models.lora import load_adapters, merged_weights, save_adapters
 from hf_mwp.usage_error import UsageError
-from tests.pruning.encoders import CLASSES, tiny_batch, tiny_encoder
+from tests.pruning.encoders import CLASSES, FOREIGN, tiny_batch, tiny_encoder
 from tests.tiny import tiny_classifier, tiny_processor, tiny_solver
 
 
@@ -29,12 +29,12 @@ def shaken(model):
     return model
 
 
-def tiny_modern():
+def tiny_ernie():
     sizes = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
-    return ModernBertModel(ModernBertConfig(**sizes, intermediate_size=24, pad_token_id=0))
+    return ErnieModel(ErnieConfig(**sizes, intermediate_size=24))
 
 
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", [*CLASSES, *FOREIGN])
 def test_merged_equals_adapted_equals_reloaded(name, tmp_path):
     model = tiny_encoder(name, "ForSequenceClassification")
     names, before = list(model.state_dict()), outputs(model)
@@ -52,20 +52,30 @@ def test_merged_equals_adapted_equals_reloaded(name, tmp_path):
     assert torch.equal(outputs(AutoModelForSequenceClassification.from_pretrained(tmp_path)), outputs(model))
 
 
-@pytest.mark.parametrize("name", CLASSES)
-def test_what_is_trained(name):
+@pytest.mark.parametrize(
+    ("name", "layers", "parts"),
+    [
+        *(
+            (name, each.layers, [each.query, each.value])
+            for name in CLASSES
+            for each in [ARCHITECTURES[name.removeprefix("narrow ")]]
+        ),
+        ("modernbert", "layers", ["attn.Wqkv"]),
+    ],
+)
+def test_what_is_trained(name, layers, parts):
     model = add_lora(tiny_encoder(name, "ForSequenceClassification"), rank=2)
     trained = {each for each, parameter in model.named_parameters() if parameter.requires_grad}
-    on_it = {each for each in trained if ".layer." not in each}
-    architecture = ARCHITECTURES[model.config.model_type]
+    on_it = {each for each in trained if f"{model.base_model_prefix}.{layers}." not in each}
     adapters = {
-        f"{model.base_model_prefix}.{architecture.layers}.{layer}.{part}.lora_{letter}.default.weight"
+        f"{model.base_model_prefix}.{layers}.{layer}.{part}.lora_{letter}.default.weight"
         for layer in range(3)
-        for part in (architecture.query, architecture.value)
+        for part in parts
         for letter in "AB"
     }
     assert trained - on_it == adapters
-    assert on_it == {each for each, _ in model.named_parameters() if "pooler" in each or "classifier" in each}
+    on_top = ("pooler", "classifier", "head.")
+    assert on_it == {each for each, _ in model.named_parameters() if any(word in each for word in on_top)}
 
 
 def test_adapters_by_hand():
@@ -114,9 +124,9 @@ def test_a_pruned_encoder():
 
 
 def test_an_encoder_that_is_not_known_has_its_own_names():
-    with pytest.raises(UsageError, match="'modernbert'.* Wqkv, Wo, Wi"):
-        add_lora(tiny_modern(), rank=2)
-    model = add_lora(tiny_modern(), rank=2, targets=["Wqkv"])
+    with pytest.raises(UsageError, match="'ernie'.* query, key, value, dense"):
+        add_lora(tiny_ernie(), rank=2)
+    model = add_lora(tiny_ernie(), rank=2, targets=["query"])
     assert sum(".lora_A." in name for name, _ in model.named_parameters()) == 2
 
 

@@ -1,6 +1,22 @@
 import pytest
 import torch
-from transformers import AutoConfig, AutoModel, BertConfig, BertModel, BertTokenizerFast, RobertaConfig, RobertaModel
+from transformers import (
+    AlbertConfig,
+    AlbertModel,
+    AutoConfig,
+    AutoModel,
+    BertConfig,
+    BertModel,
+    BertTokenizerFast,
+    DebertaV2Config,
+    DebertaV2Model,
+    ModernBertConfig,
+    ModernBertModel,
+    MPNetConfig,
+    MPNetModel,
+    RobertaConfig,
+    RobertaModel,
+)
 
 from hf_mwp.data.batches.mwp_processor import MwpProcessor
 from hf_mwp.data.batches.output_vocabulary import OutputVocabulary
@@ -14,7 +30,15 @@ SIZES = {
     "num_attention_heads": 2,
     "intermediate_size": 24,
 }
-CONFIGS = {BertModel: BertConfig, RobertaModel: RobertaConfig, MwpStudentModel: MwpStudentConfig}
+CONFIGS = {
+    AlbertModel: AlbertConfig,
+    BertModel: BertConfig,
+    DebertaV2Model: DebertaV2Config,
+    ModernBertModel: ModernBertConfig,
+    MPNetModel: MPNetConfig,
+    MwpStudentModel: MwpStudentConfig,
+    RobertaModel: RobertaConfig,
+}
 
 
 @pytest.fixture
@@ -129,7 +153,7 @@ def test_every_parameter_gets_a_gradient_from_a_deep_tree():
 def test_any_encoder_becomes_a_solver(processor, encoder_class):
     encoder = encoder_class(CONFIGS[encoder_class](**SIZES, pad_token_id=0, max_position_embeddings=64))
     solver = MwpSolver.from_encoder_decoder_pretrained(encoder, processor, decoder_kwargs={"dropout": 0.1})
-    assert solver.encoder.pooler is None
+    assert getattr(solver.encoder, "pooler", None) is None
     assert solver.config.decoder_config.constants == ["1"]
     assert solver.config.decoder_config.dropout == 0.1
     batch = processor(["小明有4个苹果", "小明有3个苹果和2个梨"])
@@ -137,8 +161,9 @@ def test_any_encoder_becomes_a_solver(processor, encoder_class):
     assert output.finished.all()
     # A text that is longer than the encoder reads is cut.
     batch = processor(["小明有" + "4个苹果和" * 200])
-    # RoBERTa counts positions from the padding token on.
-    assert batch["input_ids"].shape[1] == processor.max_length == (63 if encoder_class is RobertaModel else 64)
+    # RoBERTa and MPNet count positions from the padding token on, the latter's is always 1.
+    length = {RobertaModel: 63, MPNetModel: 62}.get(encoder_class, 64)
+    assert batch["input_ids"].shape[1] == processor.max_length == length
     assert solver.solve(**batch).finished.all()
     processor.decode(output.sequences[0, 0])
 

@@ -45,21 +45,14 @@ assert "hf_mwp" not in sys.modules
 torch.save(outputs, target)
 """
 
+WHOLE = {"num_attention_heads": 2, "intermediate_size": 8}
 INPUT_IDS = torch.arange(3, 11).unsqueeze(0)
 
 
 def tiny_config(**fields):
-    return MwpStudentConfig(
-        vocab_size=20,
-        hidden_size=12,
-        max_position_embeddings=16,
-        num_attention_heads=[2, 1, 0],
-        head_dim=6,
-        intermediate_size=[8, 0, 3],
-        num_pos_tags=3,
-        initializer_range=0.3,
-        **fields,
-    )
+    sizes = {"vocab_size": 20, "hidden_size": 12, "max_position_embeddings": 16, "head_dim": 6, "num_pos_tags": 3}
+    counts = {"num_attention_heads": [2, 1, 0], "intermediate_size": [8, 0, 3]}
+    return MwpStudentConfig(**sizes | counts | {"initializer_range": 0.3} | fields)
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +67,8 @@ def published(tmp_path_factory):
     models["pretraining"] = MwpStudentForPreTraining(tiny_config(embedding_size=5)).eval()
     models["classifier"] = MwpStudentForSequenceClassification(tiny_config(num_labels=3)).eval()
     for name in ("encoder", "pretraining"):
+        # They are pruned.
         models[name].save_pretrained(folder / name)
-        save_student_code(folder / name)
     with pytest.MonkeyPatch.context() as patch:
         # Puts the class attributes back.
         for one_class, auto_class in (
@@ -139,7 +132,7 @@ def test_register_for_auto_class_makes_save_pretrained_copy_the_code(published):
 
 
 def test_installed_class_is_used_where_there_is_one(tmp_path):
-    model = MwpStudentModel(tiny_config()).eval()
+    model = MwpStudentModel(tiny_config(**WHOLE)).eval()
     model.save_pretrained(tmp_path)
     save_student_code(tmp_path)
     loaded = AutoModel.from_pretrained(tmp_path)
@@ -150,10 +143,21 @@ def test_installed_class_is_used_where_there_is_one(tmp_path):
     assert "auto_map" not in json.loads((tmp_path / "again" / "config.json").read_text())
 
 
-def test_code_is_not_saved_unasked(tmp_path):
-    MwpStudentModel(tiny_config()).save_pretrained(tmp_path)
-    assert not list(tmp_path.glob("*.py"))
-    assert "auto_map" not in json.loads((tmp_path / "config.json").read_text())
+@pytest.mark.parametrize(
+    ("fields", "carries"),
+    [
+        (WHOLE, False),
+        (WHOLE | {"num_attention_heads": [2, 1, 0]}, True),
+        (WHOLE | {"intermediate_size": [8, 8, 3]}, True),
+        # One head of each layer, which a config cannot tell from a model that never had more.
+        (WHOLE | {"num_attention_heads": 1, "cut_heads": [[1], [0], [1]]}, True),
+    ],
+)
+def test_what_is_pruned_carries_its_code(tmp_path, fields, carries):
+    MwpStudentModel(tiny_config(**fields)).save_pretrained(tmp_path)
+    assert {path.name for path in tmp_path.glob("*.py")} == (set(remote_code.FILES) if carries else set())
+    auto_map = json.loads((tmp_path / "config.json").read_text()).get("auto_map")
+    assert auto_map == (remote_code.AUTO_MAP if carries else None)
 
 
 def test_saving_code_keeps_the_config_and_can_be_repeated(tmp_path):

@@ -17,7 +17,7 @@ from hf_mwp import MwpSolver, MwpStudentModel
 from hf_mwp.models.architecture import find_encoder, layer_parts
 from hf_mwp.pruning import HeadGates, NeuronGates, prune_heads, prune_neurons
 from hf_mwp.pruning.cutting import pruned_class
-from tests.pruning.encoders import CLASSES, HEADS, tiny_batch, tiny_encoder
+from tests.pruning.encoders import CLASSES, FOREIGN, HEADS, tiny_batch, tiny_encoder
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 
 
@@ -33,7 +33,7 @@ def first_output(model, batch):
 
 
 @pytest.mark.parametrize("head", HEADS)
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", [*CLASSES, *FOREIGN])
 def test_gated_equals_cut_equals_reloaded(name, head, tmp_path):
     model = tiny_encoder(name, head)
     batch = tiny_batch(model)
@@ -82,9 +82,10 @@ def test_a_pruned_model_is_pruned_further():
 
 
 @pytest.mark.parametrize("bottlenecks", [{}, {"bottleneck_layers": [1, 2], "bottleneck_size": 5}])
-def test_a_pruned_solver_keeps_its_decoder_and_bottlenecks(bottlenecks, tmp_path):
+@pytest.mark.parametrize("name", ["bert", "modernbert", "deberta-v3"])
+def test_a_pruned_solver_keeps_its_decoder_and_bottlenecks(name, bottlenecks, tmp_path):
     processor = tiny_processor(max_length=32)
-    stock = tiny_encoder("bert", vocab_size=len(processor.tokenizer))
+    stock = tiny_encoder(name, vocab_size=len(processor.tokenizer))
     solver = MwpSolver.from_encoder_decoder_pretrained(stock, processor, **bottlenecks).eval()
     for model in (solver, tiny_solver(processor, layers=3, hidden_size=24, **bottlenecks).eval()):
         batch = processor([row["text"] for row in tiny_rows(4)])
@@ -99,7 +100,7 @@ def test_a_pruned_solver_keeps_its_decoder_and_bottlenecks(bottlenecks, tmp_path
             found = each.solve(**batch, num_beams=3)
             assert torch.equal(found.sequences, expected.sequences)
             torch.testing.assert_close(found.scores, expected.scores, rtol=0, atol=1e-5)
-        assert pruned.config.encoder_config.num_attention_heads == [0, size - 1, size]
+        assert pruned.config.encoder_config.heads_per_layer == [0, size - 1, size]
         for name, value in model.decoder.state_dict().items():
             assert torch.equal(value, pruned.decoder.state_dict()[name])
 

@@ -16,7 +16,7 @@ from hf_mwp.pruning import (
     prune_heads,
 )
 from hf_mwp.pruning.head_importance import min_max, raw, z_score
-from tests.pruning.encoders import CLASSES, tiny_batch, tiny_encoder
+from tests.pruning.encoders import CLASSES, FOREIGN, tiny_batch, tiny_encoder
 
 
 def batches(model, labels=False):
@@ -35,6 +35,55 @@ def test_weight_norm_by_hand():
             rows = torch.arange(4.0).repeat_interleave(6)[:, None].expand(24, 24) * factor
             linear.weight.data = torch.where(torch.eye(24).bool(), -rows, rows)
     assert torch.equal(WeightNorm().scores(model), torch.tensor([[0.0, 6.0, 12.0, 18.0]] * 3, dtype=torch.float64))
+
+
+def test_weight_norm_of_a_fused_layer_by_hand():
+    model = tiny_encoder("modernbert")
+    for parts in layer_parts(model):
+        # Queries, keys, values: of each four heads of six rows.
+        rows = (
+            torch.arange(3.0).repeat_interleave(24)[:, None]
+            + torch.arange(4.0).repeat_interleave(6).repeat(3)[:, None]
+        )
+        parts.query_key_value.weight.data = rows.expand(72, 24).clone()
+    expected = [[3.0, 6.0, 9.0, 12.0]] * 3
+    assert WeightNorm().scores(model).tolist() == expected
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_scores_of_other_encoders(name):
+    model = tiny_encoder(name, "ForSequenceClassification")
+    batch = {**tiny_batch(model), "labels": torch.tensor([0, 2, 1])}
+    scores = {each: each.scores(model, [batch]) for each in (AttentionEntropy(), GateGradient())}
+    entropies, gradients = scores.values()
+    model.set_attn_implementation("eager")
+    with torch.no_grad():
+        maps = model(**batch, output_attentions=True).attentions
+        for layer, each in enumerate(maps):
+            entropy = -(each * each.clamp(min=1e-30).log()).sum(-1) * batch["attention_mask"][:, None]
+            mean = entropy.double().sum((0, 2)) / batch["attention_mask"].sum()
+            torch.testing.assert_close(entropies[layer], mean, rtol=1e-5, atol=1e-6)
+        with HeadGates(model) as gates:
+            for layer, head in ((0, 1), (2, 3)):
+                losses = []
+                for value in (1.1, 0.9):
+                    gates.open()
+                    gates.values[layer][head] = value
+                    losses.append(model(**batch).loss.item())
+                slope = abs(losses[0] - losses[1]) / 0.2
+                assert gradients[layer, head].item() == pytest.approx(slope, rel=0.02, abs=1e-5)
+
+
+def test_layers_that_share_their_weights_have_one_row():
+    model = tiny_encoder("albert", num_hidden_groups=1, attn_implementation="eager")
+    batch = tiny_batch(model)
+    with torch.no_grad():
+        maps = torch.stack(model(**batch, output_attentions=True).attentions)
+    entropy = -(torch.special.xlogy(maps, maps)).sum(-1) * batch["attention_mask"][:, None]
+    mean = entropy.sum((1, 3)) / batch["attention_mask"].sum()
+    scores = AttentionEntropy().scores(model, [batch])
+    torch.testing.assert_close(scores, mean.mean(0, keepdim=True).double(), rtol=1e-5, atol=1e-6)
+    assert WeightNorm().scores(model).shape == (1, 4)
 
 
 @pytest.mark.parametrize("name", CLASSES)

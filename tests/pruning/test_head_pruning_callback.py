@@ -57,7 +57,7 @@ def test_the_last_event_reaches_the_ratio_whatever_share_of_the_steps_it_comes_a
             assert callback.ratio_at(callback.event_steps(max_steps)[-1], max_steps) == 0.5
 
 
-@pytest.mark.parametrize("name", ["bert", "distilbert", "narrow electra", "mwp_student"])
+@pytest.mark.parametrize("name", ["bert", "distilbert", "narrow electra", "mwp_student", "modernbert", "deberta-v3"])
 def test_a_plain_trainer_ends_with_a_smaller_model(name, tmp_path):
     callback = HeadPruningCallback(max_ratio=0.5, events=4, calibration_batches=2)
     trainer = classifier_trainer(tmp_path, callback, name)
@@ -109,8 +109,12 @@ def test_interrupted_and_resumed(tmp_path):
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 
-def new_classifier_trainer(folder, callback, **fields):
-    return classifier_trainer(folder, callback, sizes=NO_DROPOUT, **fields)
+def new_classifier_trainer(folder, callback, name="bert", **fields):
+    return classifier_trainer(folder, callback, name, sizes=NO_DROPOUT, **fields)
+
+
+def new_trainer_of(name):
+    return functools.partial(new_classifier_trainer, name=name)
 
 
 def new_solver_trainer(folder, callback, **fields):
@@ -124,7 +128,14 @@ def new_solver_trainer(folder, callback, **fields):
     )
 
 
-@pytest.mark.parametrize("new_trainer", [new_classifier_trainer, new_solver_trainer])
+@pytest.mark.parametrize(
+    "new_trainer",
+    [
+        new_classifier_trainer,
+        new_solver_trainer,
+        *(pytest.param(new_trainer_of(name), id=name) for name in ("modernbert", "deberta-v2", "mpnet")),
+    ],
+)
 def test_cutting_at_each_event_learns_as_gates_do_and_is_resumed(new_trainer, tmp_path):
     fields = {"weight_decay": 0.1, "learning_rate": 1e-3, "save_strategy": "steps", "save_steps": 5}
     trainers = {}
@@ -148,9 +159,11 @@ def test_cutting_at_each_event_learns_as_gates_do_and_is_resumed(new_trainer, tm
     for name, value in whole.model.state_dict().items():
         assert torch.equal(value, parts.model.state_dict()[name]), name
     # The averages of AdamW went with the heads.
-    query, dense = layer_parts(whole.model)[0], layer_parts(gated.model)[0]
-    assert query.num_heads == dense.num_heads - len(whole.pruning.closed[0])
-    assert whole.optimizer.state[query.query.weight]["exp_avg_sq"].shape == query.query.weight.shape
+    layer, heads = next(iter(whole.pruning.closed.items()))
+    cut, dense = layer_parts(whole.model)[layer], layer_parts(gated.model)[layer]
+    assert cut.num_heads == dense.num_heads - len(heads)
+    for linear in cut.head_projections:
+        assert whole.optimizer.state[linear.weight]["exp_avg_sq"].shape == linear.weight.shape
     # All three write the same model.
     saved = [load_file(tmp_path / name / "model.safetensors") for name in trainers]
     for name, value in saved[0].items():

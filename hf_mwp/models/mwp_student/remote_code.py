@@ -4,14 +4,13 @@ import json
 import shutil
 from pathlib import Path
 
-from .configuration_mwp_student import MwpStudentConfig
-
 
 FILES = (
     "configuration_mwp_student.py",
     "conversion_mwp_student.py",
     "layers_mwp_student.py",
     "modeling_mwp_student.py",
+    "remote_code.py",
 )
 
 AUTO_MAP = {
@@ -27,7 +26,8 @@ def save_student_code(folder):
     """
     Adds the student's code to a folder written by `save_pretrained`, and to its `config.json` the entries which point
     to it: `AutoModel.from_pretrained(folder, trust_remote_code=True)` then works without hf_mwp, and so does every
-    other Auto class a student is registered with. `save_pretrained` alone does not do this; call it to publish one.
+    other Auto class a student is registered with. `save_pretrained` does this for students that were pruned; call it
+    to publish another one.
 
     With `MwpStudentConfig.register_for_auto_class()` and `MwpStudentModel.register_for_auto_class()` transformers
     itself copies the code in every later `save_pretrained`, but that folder names only the class which was saved.
@@ -47,10 +47,10 @@ def save_student_code(folder):
     folder = Path(folder)
     path = folder / "config.json"
     config = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    if config.get("model_type") != MwpStudentConfig.model_type:
+    if config.get("model_type") != "mwp_student":
         raise ValueError(
-            f"{folder} is no folder of a student (model_type {MwpStudentConfig.model_type!r} in config.json): write "
-            "it with `student.save_pretrained(folder)` first."
+            f"{folder} is no folder of a student (model_type 'mwp_student' in config.json): write it with "
+            "`student.save_pretrained(folder)` first."
         )
     for name in FILES:
         shutil.copyfile(Path(__file__).with_name(name), folder / name)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ...models.architecture import find_encoder, layer_parts
+from ...models.architecture import layer_parts
 from ...usage_error import UsageError
 from ..cutting import prune_heads, prune_neurons
 from ..gates import HeadGates, NeuronGates
@@ -78,11 +78,7 @@ def cut_teacher(teacher: nn.Module, removed: RemovedUnits, keep_biases: bool = F
     check_no_gates(teacher)
     sparse = prune_neurons(prune_heads(teacher, removed.heads), removed.neurons)
     if not keep_biases:
-        layers = find_encoder(sparse).encoder.layer
-        for layer in _emptied(removed.heads, count_units(teacher)[0]):
-            layers[layer].attention.output.dense.bias.data.zero_()
-        for layer in _emptied(removed.neurons, count_units(teacher)[1]):
-            layers[layer].output.dense.bias.data.zero_()
+        _zero_biases(sparse, removed, *count_units(teacher))
     return sparse
 
 
@@ -103,13 +99,7 @@ def mask_teacher(teacher: nn.Module, removed: RemovedUnits, keep_biases: bool = 
     HeadGates(masked).close(removed.heads)
     NeuronGates(masked).close(removed.neurons)
     if not keep_biases:
-        parts, (heads, neurons) = layer_parts(masked), count_units(masked)
-        for projection in (
-            *(parts[layer].attention_output for layer in _emptied(removed.heads, heads)),
-            *(parts[layer].output for layer in _emptied(removed.neurons, neurons)),
-        ):
-            if projection.bias is not None:
-                projection.bias.data.zero_()
+        _zero_biases(masked, removed, *count_units(teacher))
     return masked
 
 
@@ -139,6 +129,19 @@ def _lowest(name: str, scores: Tensor, sparsity: float, round_to: int | None, wi
         for layer, (row, count) in enumerate(zip(scores, gone, strict=True))
         if count
     }
+
+
+def _zero_biases(sparse: nn.Module, removed: RemovedUnits, heads: list[int], neurons: list[int]) -> None:
+    """Has sublayers that lose all heads or all neurons add nothing; the counts are the teacher's."""
+    layers = layer_parts(sparse)
+    for part, units, counts in (
+        ("attention_output", removed.heads, heads),
+        ("output", removed.neurons, neurons),
+    ):
+        for layer in _emptied(units, counts):
+            bias = layers[layer].bias_of(part)
+            if bias is not None:
+                bias.data.zero_()
 
 
 def _emptied(removed: Mapping[int, list[int]], counts: list[int]) -> list[int]:

@@ -146,8 +146,8 @@ def zero_random_weights(teacher: nn.Module, sparsity: float, seed: int = 0) -> n
 
 
 def _weights(parts: LayerParts) -> tuple[list[Tensor], list[Tensor]]:
-    attention = (parts.query, parts.key, parts.value, parts.attention_output)
-    feed_forward = (parts.intermediate, parts.output)
+    attention = (*parts.head_projections, parts.attention_output)
+    feed_forward = (*parts.neuron_projections, parts.output)
     return tuple([each.weight for each in kind if each is not None] for kind in (attention, feed_forward))
 
 

@@ -225,6 +225,19 @@ def test_a_regression(tmp_path):
     assert [each.load_state().global_step for each in (trainer.trial, student)] == [4, 4]
 
 
+@pytest.mark.parametrize("name", ["modernbert", "deberta-v3"])
+def test_teachers_of_other_types(name, tmp_path):
+    teacher = tiny_encoder(name, "ForSequenceClassification")
+    student = MwpStudentForSequenceClassification.from_encoder(tiny_encoder("bert", "ForSequenceClassification"), 1)
+    rows = tiny_classifier_rows(10)
+    for fields, left in (({}, (6, 30)), ({"single_weights": True}, (12, 60))):
+        args = arguments(tmp_path / str(left[0]), sparsities=[0.5], num_train_epochs=1, **fields)
+        trainer = StarkTrainer(student, teacher, args, pad, rows[:6], rows[6:])
+        found = trainer.train()
+        assert (sum(found.heads), sum(found.neurons)) == left and found.load().num_labels == 3
+        assert trainer.scores.heads.nansum() > 0 and trainer.scores.neurons.nansum() > 0
+
+
 def test_a_solver(tmp_path):
     processor, rows = tiny_processor(), tiny_rows(10)
     teacher = tiny_solver(processor, layers=2)

@@ -8,7 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..models.architecture import LayerParts, cut_heads, find_encoder, layer_parts
+from .architecture import LayerParts, cut_heads, find_encoder, layer_parts
+
+
+class NoHeads(nn.Module):
+    """Attention of a layer without heads, for models whose own fails there: contexts of no width."""
+
+    def forward(self, hidden_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        batch, length, _ = hidden_states.shape
+        return hidden_states.new_empty(batch, length, 0), hidden_states.new_empty(batch, 0, length, length)
 
 
 def slice_heads(parts: LayerParts, kept: Sequence[int], optimizer: torch.optim.Optimizer | None = None) -> None:
@@ -20,21 +28,39 @@ def slice_heads(parts: LayerParts, kept: Sequence[int], optimizer: torch.optim.O
         kept (`Sequence[int]`): Heads to keep.
         optimizer (`torch.optim.Optimizer`, *optional*): Whose states of the parameters are cut alike.
     """
-    if parts.query is None:
+    if not parts.num_heads:
         return
-    rows = torch.arange(parts.query.out_features).view(-1, parts.head_dim)[list(kept)].flatten()
-    for linear in (parts.query, parts.key, parts.value):
-        slice_outputs(linear, rows, optimizer)
-    slice_inputs(parts.attention_output, rows, optimizer)
+    heads = parts.num_heads
+    for linear in parts.head_projections:
+        # A fused layer has all queries, then all keys, then all values.
+        rows = torch.arange(linear.out_features).view(-1, heads, parts.head_dim)[:, list(kept)]
+        slice_outputs(linear, rows.flatten(), optimizer)
+    columns = torch.arange(heads * parts.head_dim).view(heads, -1)[list(kept)].flatten()
+    slice_inputs(parts.attention_output, columns, optimizer)
+    count_heads(parts)
 
 
 def slice_neurons(parts: LayerParts, kept: Sequence[int], optimizer: torch.optim.Optimizer | None = None) -> None:
     """Leaves only some neurons of a layer; see [`slice_heads`]."""
-    if parts.intermediate is None:
+    if not parts.num_neurons:
         return
-    rows = torch.tensor(list(kept), dtype=torch.long)
-    slice_outputs(parts.intermediate, rows, optimizer)
-    slice_inputs(parts.output, rows, optimizer)
+    for linear in parts.neuron_projections:
+        rows = torch.arange(linear.out_features).view(-1, parts.num_neurons)[:, list(kept)]
+        slice_outputs(linear, rows.flatten(), optimizer)
+    slice_inputs(parts.output, torch.tensor(list(kept), dtype=torch.long), optimizer)
+
+
+def count_heads(parts: LayerParts) -> None:
+    """Brings up to date how many heads the module of attention counts, where it has a count of its own."""
+    path = parts.architecture.attention
+    if path is None:
+        return
+    if not parts.num_heads and not parts.architecture.attention_output.startswith(f"{path}."):
+        parts.layer.set_submodule(path, NoHeads())
+        return
+    attention = parts.layer.get_submodule(path)
+    attention.num_attention_heads = parts.num_heads
+    attention.all_head_size = parts.num_heads * parts.head_dim
 
 
 def slice_outputs(linear: nn.Linear, rows: Tensor, optimizer: torch.optim.Optimizer | None = None) -> None:
@@ -66,6 +92,29 @@ def note_cut_heads(model: nn.Module, cut: Mapping[int, Iterable[int]]) -> None:
         labels = [head for head in range(total) if head not in noted[layer]]
         noted[layer] = sorted([*noted[layer], *(labels[head] for head in gone)])
     find_encoder(model).config.cut_heads = noted if any(noted) else None
+    share_bias(model)
+
+
+def share_bias(model: nn.Module) -> None:
+    """
+    Has each layer of attention take, from a bias over relative positions that all layers share, the part of the heads
+    that it still has by the config; encoders without such a bias are left alone.
+    """
+    for parts, cut in zip(layer_parts(model), cut_heads(model), strict=True):
+        if parts.architecture.biased_attention is None:
+            continue
+        attention = parts.layer.get_submodule(parts.architecture.biased_attention)
+        if not hasattr(attention, "biased_heads"):
+            attention.register_forward_pre_hook(_take_bias)
+        attention.biased_heads = [head for head in range(parts.num_heads + len(cut)) if head not in cut]
+
+
+def _take_bias(attention: nn.Module, args: tuple) -> tuple:
+    states, mask, bias, *rest = args
+    if bias.shape[1] != len(attention.biased_heads):
+        # An index on the host would have to be waited for.
+        bias = torch.cat([bias[:, :0], *(bias.narrow(1, head, 1) for head in attention.biased_heads)], 1)
+    return states, mask, bias, *rest
 
 
 def fit_heads(model: nn.Module, state_dict: Mapping[str, Tensor], *rest: Any) -> None:
@@ -75,7 +124,7 @@ def fit_heads(model: nn.Module, state_dict: Mapping[str, Tensor], *rest: Any) ->
     """
     names = {module: name for name, module in model.named_modules()}
     for parts in layer_parts(model):
-        for linear in filter(None, (parts.query, parts.key, parts.value, parts.attention_output)):
+        for linear in filter(None, (*parts.head_projections, parts.attention_output)):
             weight = state_dict.get(f"{names[linear]}.weight")
             # The other dimension is the encoder's width: that of another model remains an error.
             width = 0 if linear is parts.attention_output else 1
@@ -85,6 +134,7 @@ def fit_heads(model: nn.Module, state_dict: Mapping[str, Tensor], *rest: Any) ->
             linear.weight.data = linear.weight.new_zeros(weight.shape)
             if linear.bias is not None:
                 linear.bias.data = linear.bias.new_zeros(len(weight))
+        count_heads(parts)
 
 
 def _slice(parameter: nn.Parameter, dim: int, index: Tensor, optimizer: torch.optim.Optimizer | None) -> None:
@@ -100,4 +150,4 @@ def _slice(parameter: nn.Parameter, dim: int, index: Tensor, optimizer: torch.op
             state[name] = value.index_select(dim, index)
 
 
-__all__ = ["fit_heads", "note_cut_heads", "slice_heads", "slice_inputs", "slice_neurons", "slice_outputs"]
+__all__ = ["NoHeads", "fit_heads", "note_cut_heads", "share_bias", "slice_heads", "slice_neurons"]

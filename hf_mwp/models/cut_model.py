@@ -1,0 +1,133 @@
+"""
+Encoders of Transformers that have lost attention heads and neurons, as models that save and load.
+
+For each stock class there is one here whose name begins with `Cut`, made when it is first asked for:
+`CutModernBertModel` is a `ModernBertModel` without the heads and neurons that its `CutModernBertConfig` leaves out. It
+goes with the folders of such models, beside the files that it imports.
+"""
+
+from functools import cache
+
+import transformers
+from huggingface_hub.dataclasses import strict
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from .architecture import CUT_PREFIX, layer_parts
+from .slicing import share_bias, slice_heads, slice_neurons
+
+
+NAME = "Cut"
+
+# Auto classes that load such models, as far as the stock encoder has a class for them.
+AUTO_CLASSES = (
+    "AutoModel",
+    "AutoModelForMaskedLM",
+    "AutoModelForSequenceClassification",
+    "AutoModelForTokenClassification",
+    "AutoModelForQuestionAnswering",
+    "AutoModelForMultipleChoice",
+)
+
+
+@strict
+class CutConfig(PreTrainedConfig):
+    """
+    Fields that a stock config has besides its own where heads or neurons were cut.
+
+    Args:
+        cut_heads (`list[list[int]]`, *optional*):
+            By layer, the attention heads that were cut, counted as before the first of them; layers that share their
+            weights are one.
+        neurons_per_layer (`list[int]`, *optional*): By layer, how many feed-forward neurons are left.
+    """
+
+    cut_heads: list[list[int]] | None = None
+    neurons_per_layer: list[int] | None = None
+
+    # The code goes with what is saved, so that `trust_remote_code=True` loads it where hf_mwp is not installed.
+    _auto_class = "AutoConfig"
+
+    def __post_init__(self, **kwargs):
+        # Of the folder, not of the model: it is written anew with each folder.
+        kwargs.pop("auto_map", None)
+        super().__post_init__(**kwargs)
+        _register_models(type(self))
+
+    def validate_cut_heads(self):
+        """Part of the `strict` validation: the heads that were cut are some that there were."""
+        heads = range(self.num_attention_heads)
+        wrong = [head for cut in self.cut_heads or () for head in cut if head not in heads]
+        if wrong:
+            raise ValueError(f"`cut_heads` names head {wrong[0]}, of heads 0 to {len(heads) - 1}.")
+
+    def save_pretrained(self, save_directory, **kwargs):
+        """As in `PreTrainedConfig`, with the code of the models."""
+        self.auto_map = {name: f"cut_model.{each.__name__}" for name, each in _models(type(self)).items()}
+        try:
+            super().save_pretrained(save_directory, **kwargs)
+        finally:
+            del self.auto_map
+
+    @property
+    def heads_per_layer(self) -> list[int]:
+        """Number of attention heads of each layer."""
+        cut_heads = self.cut_heads or [[] for _ in self.neurons_per_layer or ()]
+        return [self.num_attention_heads - len(cut) for cut in cut_heads]
+
+
+class CutModel:
+    """What makes a stock model one without the heads and neurons that its config leaves out."""
+
+    def __init__(self, config, *args, **kwargs):
+        super().__init__(config, *args, **kwargs)
+        parts = layer_parts(self)
+        cut_heads = config.cut_heads or [[] for _ in parts]
+        neurons = config.neurons_per_layer or [each.num_neurons for each in parts]
+        if not len(cut_heads) == len(neurons) == len(parts):
+            raise ValueError(
+                f"`cut_heads` has {len(cut_heads)} layers and `neurons_per_layer` {len(neurons)}, the encoder "
+                f"{len(parts)}: a model that was cut keeps its number of layers."
+            )
+        for each, cut, count in zip(parts, cut_heads, neurons, strict=True):
+            slice_heads(each, [head for head in range(each.num_heads) if head not in cut])
+            slice_neurons(each, range(count))
+        share_bias(self)
+
+
+@cache
+def cut_class(stock):
+    """Return the class of configs, or of models, that a class of Transformers has here."""
+    body = {"__module__": __name__, "__doc__": f"[`{stock.__name__}`] without some attention heads and neurons."}
+    if issubclass(stock, PreTrainedConfig):
+        body["model_type"] = CUT_PREFIX + stock.model_type
+        return strict(type(f"{NAME}{stock.__name__}", (CutConfig, stock), body))
+    body["config_class"] = cut_class(stock.config_class)
+    return type(f"{NAME}{stock.__name__}", (CutModel, stock), body)
+
+
+def stock_models(config_class):
+    """Return the models of Transformers with a config of this class, by the name of the Auto class that loads them."""
+    found = {name: getattr(transformers, name)._model_mapping.get(config_class, None) for name in AUTO_CLASSES}
+    return {name: model for name, model in found.items() if isinstance(model, type)}
+
+
+def _models(cut_config_class):
+    stock = next(each for each in cut_config_class.__mro__ if each.__module__.startswith("transformers."))
+    return {name: cut_class(model) for name, model in stock_models(stock).items()}
+
+
+@cache
+def _register_models(cut_config_class):
+    # Not earlier: it imports the stock models.
+    for name, model_class in _models(cut_config_class).items():
+        getattr(transformers, name).register(cut_config_class, model_class)
+
+
+def __getattr__(name):
+    stock = getattr(transformers, name.removeprefix(NAME), None) if name.startswith(NAME) else None
+    if isinstance(stock, type) and issubclass(stock, (PreTrainedConfig, PreTrainedModel)):
+        return cut_class(stock)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = ["CutConfig", "CutModel", "cut_class", "stock_models"]
