@@ -47,7 +47,7 @@ def add_lora(
         targets (`Sequence[str]`, *optional*):
             Linear layers of each layer: `"query"`, `"key"`, `"value"`, `"attention_output"`, `"intermediate"`,
             `"output"`, of some types `"query_key_value"`, `"gate"`, whatever the architecture calls them; by default
-            those that [`~models.architecture.ARCHITECTURES`] names. An encoder that it does not know has its own names.
+            those that [`~models.architecture.ARCHITECTURES`] names. Other encoders have their own names.
         tokens (`Sequence[int]`, *optional*): Rows of the embeddings to train as well, such as those of new tokens.
 
     Returns:
