@@ -33,5 +33,5 @@ def test_hint_for_a_key():
 
 
 def test_commands_with():
-    assert commands_with("temperature") == ["quickstart", "distill", "prune", "stark"]
+    assert commands_with("temperature") == ["distill", "prune", "stark"]
     assert commands_with("no_such_option") == []

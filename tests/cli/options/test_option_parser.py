@@ -7,7 +7,7 @@ import pytest
 from transformers import HfArgumentParser
 from transformers.hf_argparser import string_to_bool
 
-from hf_mwp.cli.commands import card, evaluate, label, mix, quickstart, solve
+from hf_mwp.cli.commands import card, evaluate, label, mix, solve
 from hf_mwp.cli.commands.training import distill, pretrain, train
 from hf_mwp.cli.options.option_parser import OptionParser, to_bool
 from hf_mwp.option_roles import Role, option
@@ -27,7 +27,7 @@ class ToyArguments:
     share: float = field(default=0.5, metadata={"help": "A share, in %%."})
 
 
-@pytest.mark.parametrize("command", [card, distill, evaluate, label, mix, pretrain, quickstart, solve, train])
+@pytest.mark.parametrize("command", [card, distill, evaluate, label, mix, pretrain, solve, train])
 def test_flags_are_those_of_the_parser_of_transformers(command, monkeypatch):
     add_argument = argparse._ActionsContainer.add_argument
     monkeypatch.setattr(
