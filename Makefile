@@ -1,7 +1,7 @@
 # Everything a developer types. Each target works on a fresh machine which has Python 3.11 or newer and a package
 # registry: it makes the environment it needs in $(VENV) once, and is quick after that.
 #
-#   make demo            train a teacher, distil a student, solve problems, re-rank (`hf-mwp quickstart`)
+#   make demo            train a teacher, distil a student, solve problems, re-rank (examples/quickstart.py)
 #   make test            the tests that CI runs            make test ARGS="tests/expressions -x"
 #   make test-slow       those that take longer
 #   make lint / format   check style / rewrite files
@@ -54,7 +54,7 @@ $(STAMPS)/ruff: constraints.txt | $(STAMPS)/venv
 	@touch $@
 
 demo: $(STAMPS)/demo
-	$(BIN)/hf-mwp quickstart $(ARGS)
+	$(BIN)/python examples/quickstart.py $(ARGS)
 
 test: $(STAMPS)/dev
 	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist worksteal $(ARGS)

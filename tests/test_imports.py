@@ -34,7 +34,6 @@ LAYOUT = [
     "hub",
     "export",
     "recipes",
-    "reports",
     "cli",
 ]
 
@@ -131,6 +130,12 @@ def test_imports_go_one_way():
     assert not wrong, "a package imports from itself and the packages above it in the layout only:\n" + "\n".join(
         wrong
     )
+
+
+def test_the_package_does_not_know_its_examples():
+    scripts = {"examples", "tests", *(path.stem for path in (PACKAGE.parent / "examples").iterdir())}
+    wrong = [f"{path}:{line}" for path in modules() for line, name in imports_of(path) if name[0] in scripts]
+    assert not wrong
 
 
 def test_no_two_files_import_each_other():

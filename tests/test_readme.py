@@ -17,6 +17,7 @@ import pytest
 from transformers import AutoModelForSequenceClassification
 
 from hf_mwp.cli.main import main
+from tests.examples.scripts import load_script
 from tests.tiny import tiny_classifier, tiny_processor, tiny_solver
 
 
@@ -83,7 +84,7 @@ def pipes(command: str) -> list[list[str]]:
 
 def smaller(arguments: list[str]) -> list[str]:
     """The flags that make a command of the README quick; recipes and tables are only planned here."""
-    planned = arguments[0] == "reproduce" or any(
+    planned = "reproduce" in arguments[0] or any(
         re.search("compact|pruning_|stark_", argument) for argument in arguments
     )
     if planned:
@@ -94,9 +95,11 @@ def smaller(arguments: list[str]) -> list[str]:
 def execute(words: list[str], given: str, monkeypatch, capsys) -> str:
     """Runs one command and returns what it prints."""
     program, arguments = words[0], words[1:]
-    if program == "hf-mwp":
+    if program in ("hf-mwp", "python"):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
-        status = main([*arguments, *smaller(arguments)])
+        words = [*arguments, *smaller(arguments)]
+        is_script = program == "python"
+        status = load_script(Path(words[0]).relative_to("examples")).main(words[1:]) if is_script else main(words)
         printed = capsys.readouterr()
         assert status == 0, printed.err
         return printed.out

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json")
-# Where the quickstart leaves its models: the default of commands that take a solver, and no name of the Hub.
+# Where examples/quickstart.py leaves its models: the default of commands that take a solver, and no name of the Hub.
 QUICKSTART = "hf_mwp_quickstart"
 # Encoders that packages from PyPI carry: name -> package with its folder `model`, extra of this package that installs
 # it, id on the Hub.
@@ -76,8 +76,8 @@ def check_folder(name: str, solver: bool = False) -> None:
     if not path.exists():
         if path.parts[:1] == (QUICKSTART,):
             raise UsageError(
-                f"There is no folder {name}: run `hf-mwp quickstart`, which makes it, or give another, such as "
-                "`--model FOLDER_OR_HUB_ID`."
+                f"There is no folder {name}: make it with `python examples/quickstart.py` (`make demo`), or give "
+                "another, such as `--model FOLDER_OR_HUB_ID`."
             )
         if is_path(name):
             raise UsageError(f"There is no folder {name}.")
@@ -87,7 +87,7 @@ def check_folder(name: str, solver: bool = False) -> None:
     config = path / "config.json"
     if not config.exists():
         inside = sorted(folder.parent for folder in path.glob("*/config.json"))
-        hint = " `hf-mwp train` and `hf-mwp quickstart` write such folders." if solver else ""
+        hint = " `hf-mwp train` writes such folders." if solver else ""
         hint = f" Did you mean {inside[0]}?" if inside else hint
         raise UsageError(f"{name} is no model folder: it has no config.json.{hint}")
     try:

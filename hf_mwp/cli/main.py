@@ -12,7 +12,6 @@ from .commands import command_module
 
 
 COMMANDS = {
-    "quickstart": "train a teacher, distil a student, solve held-out problems: the whole house in five minutes",
     "run": "run the stages of a recipe that are not there yet",
     "pretrain": "train an encoder on masked words and parts of speech of problem texts",
     "train": "fine-tune a solver (teacher or student) on a data set",
@@ -25,7 +24,6 @@ COMMANDS = {
     "evaluate": "measure a solver on a data set, and write each prediction with the reason of its failure",
     "solve": "solve problems given as arguments, in a file, or on standard input",
     "label": "give equations to problems that have an answer and none: trees of a solver whose value is the answer",
-    "reproduce": "run a table of a paper, arm by arm, and set the paper's figures beside the measured ones",
     "card": "write the folder that the Hub gets: weights, processor, and a card made of the runs' records",
 }
 ALIASES = {"distil": "distill"}

@@ -48,7 +48,7 @@ class TrainingTexts:
     sources: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
 
-    file_name = "training_texts.safetensors"
+    file_name = TEXTS
 
     @classmethod
     def from_texts(cls, texts: Iterable[str], sources: Iterable[str] = ()) -> Self:

@@ -13,8 +13,8 @@ FOLDER = "hf_mwp_quickstart/student"
 
 class DefaultModel(dict):
     """
-    What `pipeline("math-word-problem")` finds where other tasks name a model of the Hub: the student that
-    `hf-mwp quickstart` leaves in the current folder, as the command line has it, or an error that says so.
+    The default model of `pipeline("math-word-problem")`, in place of one of the Hub: the student that
+    `examples/quickstart.py` leaves in the current folder, as on the command line, or an error that says so.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class DefaultModel(dict):
     def __getitem__(self, key: str) -> Any:
         if key == "model" and not Path(FOLDER).is_dir():
             raise SolverFolderError(
-                f"No model was named, and there is no folder {FOLDER}: run `hf-mwp quickstart`, which makes it, or "
-                "give model=FOLDER_OR_HUB_ID."
+                f"No model was named, and there is no folder {FOLDER}: make it with `python examples/quickstart.py` "
+                "(`make demo`), or give model=FOLDER_OR_HUB_ID."
             )
         return super().__getitem__(key)

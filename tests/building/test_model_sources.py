@@ -8,7 +8,6 @@ from hf_mwp.building.model_sources import find_encoder
 from hf_mwp.building.pretraining import PretrainingArguments
 from hf_mwp.building.solver import SolverArguments
 from hf_mwp.building.student import StudentArguments
-from hf_mwp.cli.commands.quickstart import QuickstartArguments
 from hf_mwp.cli.main import main
 
 
@@ -38,7 +37,6 @@ def test_all_commands_take_the_name(demo_package):
     assert PretrainingArguments(encoder=NAME).encoder == folder
     assert StudentArguments(student_encoder=NAME).student_encoder == folder
     assert MixArguments(pretrained=NAME, distilled="a", output_dir="b").pretrained == folder
-    assert QuickstartArguments().encoder == folder
 
 
 @pytest.mark.parametrize(

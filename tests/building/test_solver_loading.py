@@ -73,8 +73,7 @@ def test_without_the_quickstarts_student_the_hub_is_not_asked(command, tmp_path,
     monkeypatch.setattr("huggingface_hub.hf_hub_download", lambda *_, **__: pytest.fail("the Hub was asked"))
     assert main(command) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("hf-mwp: ") and "quickstart`" in line and "--model" in line
-    assert "hf_mwp_quickstart/student" in line
+    assert "hf_mwp_quickstart/student" in line and "examples/quickstart.py" in line and "--model" in line
 
 
 def test_a_whole_folder_loads(solver_folder):

@@ -10,7 +10,7 @@ from tests.tiny import tiny_processor, tiny_solver
 
 def test_without_a_model_the_quickstarts_student_is_taken_or_asked_for(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SolverFolderError, match="quickstart`.*model="):
+    with pytest.raises(SolverFolderError, match="examples/quickstart.py.*model="):
         pipeline("math-word-problem")
     processor = tiny_processor(max_length=64)
     folder = tmp_path / "hf_mwp_quickstart" / "student"

@@ -22,6 +22,8 @@ from .main_process import is_main_process
 
 CONFIG, RECORD, LOCK = "run_config.yaml", "run.json", "run.lock"
 RECORDS = (CONFIG, RECORD, "data.json", "metrics.json", "run.log", "learning_curve.png")
+# Digests of training texts, which labels have beside them as well as models.
+TEXTS = "training_texts.safetensors"
 WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*")
 MODEL_FILES = ("config.json", *WEIGHTS)
 
@@ -171,9 +173,7 @@ def check_output_folder(path: str | Path, for_model: bool = False) -> None:
         raise UsageError(f"{there} is a file; choose another output folder.")
     if for_model:
         return
-    from ..data.training_texts import TrainingTexts
-
-    weights = {file.name for pattern in WEIGHTS for file in Path(path).glob(pattern)} - {TrainingTexts.file_name}
+    weights = {file.name for pattern in WEIGHTS for file in Path(path).glob(pattern)} - {TEXTS}
     if weights:
         raise UsageError(f"{path} holds a model ({min(weights)}); choose another output folder.")
 

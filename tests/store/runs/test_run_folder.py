@@ -104,8 +104,6 @@ def test_folders_that_are_there_or_can_be_made(tmp_path):
         "evaluate --model=/no/where --dataset=nowhere",
         "label --model=/no/where --problems=nowhere",
         "card --model=/no/where",
-        "quickstart --encoder=/no/where --data_dir=/no/where",
-        "reproduce compact-table1 --budget=quick",
         f"distill --config {EXAMPLES}/compact_math23k.yaml --budget=quick",
     ],
 )

@@ -1,1 +1,1 @@
-"""Commands that run other commands: recipes, and tables of recipes."""
+"""Commands that run other commands."""

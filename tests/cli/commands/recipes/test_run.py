@@ -275,8 +275,6 @@ def test_training_stages_are_launched(recipe_file, tmp_path, capfd, monkeypatch)
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert main(argv) == 1
     assert "--launch 'torchrun --nproc_per_node 2'" in capfd.readouterr().err
-    assert main(["reproduce", "compact-table4"]) == 1
-    assert "hf-mwp reproduce ... --launch" in capfd.readouterr().err
 
 
 @pytest.mark.slow

@@ -241,10 +241,7 @@ def test_random_weights(problems, encoder, tmp_path, capsys):
         (["--encoder=a", "--per_device_train_batch_size=0"], "`per_device_train_batch_size` must be at least 1"),
         (["--encoder=a", "--num_train_epochs=0"], "`num_train_epochs` must be greater than 0, got 0.0"),
         (["--encoder=a", "--learning_rate=nan"], "`learning_rate` must be finite, got nan"),
-        (
-            ["--encoder=a", "--student_layers=2"],
-            "option of `hf-mwp quickstart` and `hf-mwp distill` and `hf-mwp stark`.",
-        ),
+        (["--encoder=a", "--student_layers=2"], "option of `hf-mwp distill` and `hf-mwp stark`."),
         (["--encoder=a", "--output_dir=setup.cfg"], "hf-mwp: setup.cfg is a file; choose another output folder."),
         (["--solver=a", "--encoder_layers=2"], "`encoder_layers` does nothing with `solver`: leave one of them out"),
         (["--solver=a", "--tokenizer=b"], "`tokenizer` does nothing with `solver`"),

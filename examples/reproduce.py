@@ -1,0 +1,175 @@
+"""
+Runs a table of a paper, arm by arm, and writes results (JSON), a table (Markdown) and a picture, with the paper's
+figures beside the measured ones. Completed stages are skipped.
+
+    python examples/reproduce.py --list
+    python examples/reproduce.py compact-table4 --budget quick
+    python examples/reproduce.py --from_results runs/compact_math23k/compact-table4-cpu.json
+
+`examples/reproduce` has the tables; its README names all of them, with the time that each takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from rich.table import Table as RichTable
+
+from hf_mwp.cli.commands.recipes.run import read_changes, stage_commands
+from hf_mwp.cli.terminal.console import make_console, make_table
+from hf_mwp.options.yaml_values import read_yaml
+from hf_mwp.store.runs.environment import describe_environment
+from hf_mwp.store.runs.run_folder import check_output_folder
+from hf_mwp.tasks.math_word_problems import keep_loaded
+from hf_mwp.usage_error import UsageError
+from reproduce.joining import join_results
+from reproduce.markdown import to_markdown
+from reproduce.picture import draw_table
+from reproduce.report_error import check_name
+from reproduce.reproduction import Reproduction
+from reproduce.table import Table
+from reproduce.table_result import TableResult
+
+
+PROGRAM = "reproduce.py"
+TABLES = {
+    path.stem.replace("_", "-"): path for path in sorted(Path(__file__).with_suffix("").glob("*.yaml"))
+}  # by name, such as compact-table4
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a table or draw results; the status is 1 if an arm failed."""
+    args, rest = parser().parse_known_args(argv)
+    console = make_console()
+    if args.list:
+        console.print(list_tables())
+        return 0
+    if args.from_results is not None:
+        console.print(result_table(show_results(args.from_results, args.output_dir)))
+        return 0
+    if (args.table is None) == (args.table_file is None):
+        raise UsageError("Give the name of a table (`--list` shows them) or a --table_file.")
+    if args.table is not None:
+        check_name(args.table, TABLES, "table", PROGRAM)
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise UsageError(f"Start {PROGRAM} in one process; --launch PROGRAM starts its stages in several.")
+
+    table = Table.from_file(args.table_file or TABLES[args.table], args.base)
+    folder = Path(args.output_dir or Path("runs") / table.recipe_name)
+    check_output_folder(folder)
+    changes, environment = read_changes(PROGRAM, rest), describe_environment()
+    reproduction = Reproduction(table, folder, args.budget, args.seeds, args.arms, changes, environment, args.launch)
+    reproduction.check()
+    console.print(plan_table(reproduction))
+    if args.dry_run:
+        return 0
+    with keep_loaded():
+        result = reproduction.run(stage_commands(), console.print, lambda result: write_report(result, folder))
+    console.print(result_table(result))
+    name = result.file_name
+    console.print(f"{folder} has {name}.json, {name}.md and {name}.png")
+    if result.failed:
+        console.print(f"Failed: {', '.join(result.failed)}; the same command tries them again.", style="red")
+    return 1 if result.failed else 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the options; unknown ones are changes of the recipe."""
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM,
+        allow_abbrev=False,
+        description="Run a table of a paper. --VARIABLE VALUE sets a variable of its recipe, --STAGE.OPTION VALUE an "
+        "option of a stage in all rows. VALUE is read as YAML; null removes an option.",
+    )
+    parser.add_argument("table", nargs="?", help="name of a table, such as compact-table4")
+    parser.add_argument("--list", action="store_true", help="show the tables")
+    parser.add_argument("--table_file", "--table-file", metavar="FILE", help="a file instead of a name")
+    parser.add_argument("--budget", help="budget of the recipe: quick, cpu, gpu, paper")
+    parser.add_argument("--base", metavar="FILE", help="a recipe to use instead of the table's")
+    parser.add_argument("--seeds", nargs="+", type=int, help="seeds of each arm; those of the table by default")
+    parser.add_argument("--arms", nargs="+", help="arms to run; all by default")
+    parser.add_argument("--output_dir", "--output-dir", help="folder of the stages; runs/<name of the recipe>")
+    parser.add_argument("--launch", metavar="PROGRAM", help="start training stages with 'torchrun --nproc_per_node 2'")
+    parser.add_argument("--dry_run", "--dry-run", action="store_true", help="only show what would be run")
+    parser.add_argument(
+        "--from_results",
+        "--from-results",
+        nargs="+",
+        metavar="FILE",
+        help="make Markdown and picture from results, without training; several files are joined",
+    )
+    return parser
+
+
+def show_results(files: list[str], output_dir: str | None) -> TableResult:
+    """Write Markdown and picture of existing results, joined if there are several files."""
+    path, joined = Path(files[0]), len(files) > 1
+    if joined and output_dir is None:
+        raise UsageError("Several --from_results are joined in an --output_dir, which must be given.")
+    result = join_results(files) if joined else TableResult.load(path)
+    write_report(result, Path(output_dir or path.parent), None if joined else path.stem)
+    return result
+
+
+def write_report(result: TableResult, folder: Path, name: str | None = None) -> None:
+    """Write results as JSON, Markdown and picture; by default under the result's own name."""
+    name = name or result.file_name
+    result.save(folder / f"{name}.json")
+    drawn = draw_table(result, folder / f"{name}.png")
+    text = to_markdown(result, f"{name}.png" if drawn else None)
+    (folder / f"{name}.md").write_text(text, encoding="utf-8")
+
+
+def list_tables() -> RichTable:
+    """List all tables with a line on each."""
+    contents = ((name, read_yaml(path)) for name, path in TABLES.items())
+    rows = ((name, str(content.get("about") or content.get("table"))) for name, content in contents)
+    listing = make_table(f"{PROGRAM} TABLE", ("table", "what it shows"), rows)
+    listing.columns[0].no_wrap = True
+    return listing
+
+
+def plan_table(reproduction: Reproduction) -> RichTable:
+    """Show the state of each arm with each seed before the run."""
+    table, rows = reproduction.table, []
+    for name, seed in reproduction.recipes:
+        arm, stages = table.arms[name], reproduction.stages(name, seed)
+        done = sum(stage.is_done for stage in stages)
+        if name not in reproduction.chosen:
+            state = "not asked for"
+        elif obstacle := reproduction.obstacle(arm, seed):
+            state = f"skipped: {obstacle}"
+        else:
+            state = "done" if done == len(stages) else "to do"
+        rows.append((arm.title, str(seed), f"{done} / {len(stages)}", state))
+    headings = ("arm", "seed", "stages (done / all)", "state")
+    return make_table(f"{table.title}, budget {reproduction.budget}", headings, rows)
+
+
+def result_table(result: TableResult) -> RichTable:
+    """Show the results, with the paper's figures in brackets."""
+    columns, rows = result.shown_columns, []
+    for arm in result.arms:
+        cells = [arm.title]
+        for column in columns:
+            paper = arm.paper.get(column.name)
+            cell = column.show(arm.mean(column.name), arm.deviation(column.name))
+            cells.append(cell if paper is None else f"{cell} ({column.show(paper)})")
+        rows.append((*cells, "-" if arm.seconds is None else f"{arm.seconds:.0f}"))
+    title = f"{result.title}, budget {result.budget} (the paper's figures in brackets)"
+    figures = [*(f"{column.title} {column.unit}".rstrip() for column in columns), "seconds"]
+    shown = make_table(title, ("arm", *figures), rows, right=figures)
+    shown.caption, shown.caption_justify = result.caution or None, "left"
+    return shown
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (OSError, ValueError) as error:
+        sys.exit(f"{PROGRAM}: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)

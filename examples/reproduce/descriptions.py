@@ -1,0 +1,117 @@
+"""Descriptions of teachers and training data."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from transformers import AutoConfig
+from transformers.utils import cached_file
+
+import hf_mwp  # noqa: F401 (registers its models)
+from hf_mwp.building.encoder import parse_layers, parse_mapping
+from hf_mwp.options.checks import as_list
+from hf_mwp.recipes import Recipe, Stage
+from hf_mwp.store.files import without_folder
+from hf_mwp.store.runs.run_folder import last_options
+
+
+# Layers of a student where nothing else is said.
+STUDENT_LAYERS = 3
+
+
+def describe_teacher(recipe: Recipe, stage: str, stages: Mapping[str, Stage]) -> str:
+    """
+    Describe the teacher's encoder, data and training length. If the `stage` that trains it is not among the `stages`,
+    describe the folder that one of them has as its `teacher`.
+    """
+    if stage in stages:
+        options, encoder = recipe.stages[stage].options, _encoder(recipe.stages[stage])
+    else:
+        folder = _given_teacher(stages.values())
+        if folder is None:
+            return ""
+        options, layers = last_options(folder), _folder_layers(folder)
+        encoder = folder.name if layers is None else f"{folder.name}, {layers} layers"
+    steps, epochs = options.get("max_steps"), options.get("num_train_epochs", 3)
+    length = f"{steps} steps" if steps and steps > 0 else f"{epochs} epoch{'' if epochs == 1 else 's'}"
+    data = without_folder(options.get("dataset") or options.get("task") or "pretraining")
+    return f"{encoder}, {data}, {length}"
+
+
+def count_layers(recipe: Recipe, stage: str, stages: Mapping[str, Stage]) -> int | None:
+    """Count the layers of a teacher's encoder before the arm cuts it; `None` if that is not known."""
+    if stage not in stages:
+        folder = _given_teacher(stages.values())
+        return None if folder is None else _folder_layers(folder)
+    return _source_layers(recipe.stages[stage])
+
+
+def _source_layers(stage: Stage) -> int | None:
+    """Count the layers of the encoder that a stage starts from, before it keeps some of them."""
+    shape = parse_mapping("encoder_config", stage.options.get("encoder_config"))
+    if shape is not None:
+        return shape.get("num_hidden_layers", STUDENT_LAYERS)
+    source = stage.options.get("encoder") or stage.options.get("solver")
+    before = _stage_at(stage, source)
+    if before is None:
+        return None if source is None else _folder_layers(source)
+    kept = parse_layers(before.options.get("encoder_layers"))
+    if kept is not None:
+        return kept if isinstance(kept, int) else len(kept)
+    return STUDENT_LAYERS if "project_to" in before.options else _source_layers(before)
+
+
+def _folder_layers(model: str | Path) -> int | None:
+    """Count the layers of a model's encoder; `None` if its configuration cannot be loaded."""
+    try:
+        config = AutoConfig.from_pretrained(str(model), trust_remote_code=False)
+    except (OSError, ValueError):
+        return None
+    return getattr(config, "num_hidden_layers", None)
+
+
+def _stage_at(stage: Stage, folder: str | None) -> Stage | None:
+    """Return the stage that another one builds on and that fills this folder."""
+    return next((each for each in stage.inputs if str(each.folder) == str(folder)), None)
+
+
+def _given_teacher(stages: Iterable[Stage]) -> Path | None:
+    return next((Path(as_list(stage.options["teacher"])[0]) for stage in stages if "teacher" in stage.options), None)
+
+
+def weights_missing(name: str | None) -> str | None:
+    """Return the reason why pretrained weights are unavailable; `None` if they are available."""
+    if name is None:
+        return "no weights are named"
+    if Path(name).is_dir():
+        return None
+    try:
+        cached_file(name, "config.json")
+    except (OSError, ValueError) as error:
+        return f"the weights of {without_folder(name)} cannot be had ({type(error).__name__})"
+    return None
+
+
+def _encoder(stage: Stage) -> str:
+    options = stage.options
+    shape = parse_mapping("encoder_config", options.get("encoder_config"))
+    if shape is not None:
+        return f"random weights, {shape.get('num_hidden_layers', STUDENT_LAYERS)} x {shape.get('hidden_size', 312)}"
+    source, layers = options.get("encoder") or options.get("solver"), options.get("encoder_layers")
+    before = _stage_at(stage, source)
+    name = without_folder(source) if before is None else f"{_encoder(before)}, after stage {before.name}"
+    return f"{name}, layers {layers}" if layers is not None else str(name)
+
+
+def describe_training_size(stages: Iterable[Stage]) -> str:
+    """Describe how many problems the stages learn from."""
+    by_size: dict[str, list[str]] = {}
+    for stage in stages:
+        if stage.command in ("train", "distill"):
+            limit, extra = stage.options.get("max_train_samples"), as_list(stage.options.get("extra_train"))
+            size = " and those of ".join([f"{limit:,}" if limit else "all", *map(str, without_folder(extra))])
+            names = by_size.setdefault(size, [])
+            if stage.name not in names:
+                names.append(stage.name)
+    if len(by_size) < 2:
+        return f"{next(iter(by_size), 'all')} training problems"
+    return "training problems: " + "; ".join(f"{size} ({', '.join(names)})" for size, names in by_size.items())

@@ -1,0 +1,129 @@
+"""Results as Markdown, with the paper's figures beside the measured ones."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .paired_interval import paired_interval
+from .table_result import TableResult
+
+
+def to_markdown(result: TableResult, picture: str | None = None) -> str:
+    """
+    Return results as Markdown: the table, then budget, teacher, data, seeds and machine; `picture` is the path of
+    their picture, relative to the Markdown file.
+    """
+    lines = [
+        f"# {result.title} ({result.caution})" if result.caution else f"# {result.title}",
+        "",
+        f"{result.paper}, and what `python examples/reproduce.py {result.table}` measured.",
+        "",
+    ]
+    lines += _grid(result)
+    if result.note:
+        lines += ["", " ".join(result.note.split())]
+    notes = [f"- {arm.title}: {' '.join(arm.note.split())}" for arm in result.arms if arm.note]
+    missing: dict[str, list[str]] = {}
+    for column in result.columns:
+        if "missing" in column:
+            missing.setdefault(column["missing"], []).append(column["title"])
+    notes += [f"- No column {', '.join(titles)}: {reason}" for reason, titles in missing.items()]
+    notes += [
+        f"- {arm.title}, seed {run.seed}: {run.state}: {run.reason}"
+        for arm in result.arms
+        for run in arm.runs
+        if run.reason
+    ]
+    waiting = [arm.title for arm in result.arms if {run.state for run in arm.runs} == {"waiting"}]
+    notes += [f"- Not run: {'; '.join(waiting)}"] if waiting else []
+    lines += ["", *notes] if notes else []
+    differences = _differences(result)
+    lines += ["", *differences] if differences else []
+    lines += ["", *_origin(result)]
+    if picture is not None:
+        lines += ["", f"![{result.title}]({picture})"]
+    return "\n".join(lines) + "\n"
+
+
+def _grid(result: TableResult) -> list[str]:
+    headings, marks = [""], ["---"]
+    columns = result.shown_columns
+    with_paper = {column.name for column in columns if any(column.name in arm.paper for arm in result.arms)}
+    for column in columns:
+        unit = f", {column.unit}" if column.unit else ""
+        headings += [f"{column.title}{unit}"] + (["paper"] if column.name in with_paper else [])
+        marks += ["---:"] * (2 if column.name in with_paper else 1)
+    rows = [_cells(["arm", *headings[1:], "seconds"]), _cells([*marks, "---:"])]
+    for arm in result.arms:
+        cells = [arm.title]
+        for column in columns:
+            cells.append(column.show(arm.mean(column.name), arm.deviation(column.name)))
+            if column.name in with_paper:
+                cells.append(column.show(arm.paper.get(column.name)))
+        rows.append(_cells([*cells, "-" if arm.seconds is None else f"{arm.seconds:.0f}"]))
+    return rows
+
+
+def _differences(result: TableResult) -> list[str]:
+    """Return a line for each column of each arm that is compared with another arm."""
+    # Folds that are pooled are compared as a whole.
+    parts = {each["name"] for each in result.columns if "part_of" in each}
+    columns = [each for each in result.shown_columns if not each.optional and each.name not in parts]
+    by_name, lines = {arm.name: arm for arm in result.arms}, []
+    for arm in result.arms:
+        other = by_name.get(arm.compare_with or result.compare_with, arm)
+        for column in columns:
+            interval = None if arm is other else paired_interval(arm, other, column)
+            if interval is not None:
+                lines.append(f"- {arm.title} minus {other.title}, {column.title}: {interval}")
+    return lines
+
+
+def _origin(result: TableResult) -> list[str]:
+    counted = {column.title: _counts(result, column.name) for column in result.shown_columns}
+    sizes = [(title, _range(counts)) for title, counts in counted.items() if counts]
+    problems = ", ".join(f"{size}{'' if at else ' problems'} ({title})" for at, (title, size) in enumerate(sizes))
+    problems = f"; figures on {problems}" if problems else ""
+    spread = ", mean ± standard deviation" if len(result.seeds) > 1 else ""
+    lines = [
+        f"- Budget: {result.budget}{_changed(result.changes)}",
+        *([f"- Teacher: {'; '.join(result.teachers)}"] if result.teachers else []),
+        f"- Data: {result.data}{problems}",
+        f"- Seeds: {', '.join(map(str, result.seeds))}{spread}",
+        f"- Time: {result.seconds:.0f} seconds for all stages, each once (an arm's seconds have those it shares)",
+    ]
+    for part in result.parts:
+        own = {name: value for name, value in part["changes"].items() if name not in result.changes}
+        seeds = f"seed{'s' if len(part['seeds']) > 1 else ''} {', '.join(map(str, part['seeds']))}"
+        measured = f"{seeds} of {', '.join(part['columns'])}: {'; '.join(part['arms'])}{_changed(own)}"
+        lines.append(f"- Measured apart: {measured}. {_machine(part['environment'])}".rstrip())
+    if not result.parts and (machine := _machine(result.environment)):
+        lines.append(f"- {machine}")
+    return lines
+
+
+def _changed(changes: Mapping[str, Any]) -> str:
+    return f", changed: {', '.join(f'{key} {value}' for key, value in changes.items())}" if changes else ""
+
+
+def _machine(environment: Mapping[str, Any]) -> str:
+    machine, libraries = environment.get("machine"), environment.get("libraries", {})
+    if not machine:
+        return ""
+    versions = ", ".join(
+        f"{name} {libraries[name]}" for name in ("hf_mwp", "torch", "transformers") if name in libraries
+    )
+    device = machine.get("accelerator") or "no accelerator"
+    threads = f"{machine.get('torch_threads')} threads on {machine.get('cores')} cores"
+    return f"Machine: {machine.get('processor')}, {threads}, {device}; {versions}"
+
+
+def _counts(result: TableResult, column: str) -> list[int]:
+    return [run.counts[column] for arm in result.arms for run in arm.runs if column in run.counts]
+
+
+def _range(numbers: list[int]) -> str:
+    return f"{min(numbers):,}" if min(numbers) == max(numbers) else f"{min(numbers):,} to {max(numbers):,}"
+
+
+def _cells(cells: list[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"

@@ -1,0 +1,81 @@
+"""Confidence intervals of the difference of two arms."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from hf_mwp.metrics import GLUE_FIGURES
+
+from .arm_result import ArmResult, ArmRun
+from .column import UNITS, Column
+
+
+RESAMPLES = 2_000
+
+
+@dataclass(frozen=True)
+class PairedInterval:
+    """
+    The difference of two arms and its 95 % interval, in the column's unit: percentiles of a bootstrap over pairs of
+    examples or problems, for which the figures of both arms are computed from the same drawn rows; over pairs of seeds
+    if the outcomes of single rows are not known.
+    """
+
+    mean: float  # of the differences
+    low: float
+    high: float
+    num_pairs: int
+    over: str  # kind of the pairs: "examples", "problems" or "seeds"
+
+    def __str__(self) -> str:
+        told = f"{self.mean:+.2f}, 95 % interval {self.low:+.2f} to {self.high:+.2f}"
+        return f"{told} ({self.num_pairs:,} pairs of {self.over}, bootstrap over {self.over})"
+
+
+def paired_interval(arm: ArmResult, other: ArmResult, column: Column) -> PairedInterval | None:
+    """
+    Subtract another arm's figures from an arm's, paired by example or problem (the mean over seeds that both have) or
+    else by seed; `None` with fewer than two pairs.
+    """
+    theirs = {run.seed: run for run in other.runs if column.name in run.figures}
+    pairs = [(run, theirs[run.seed]) for run in arm.runs if column.name in run.figures and run.seed in theirs]
+    rows = [[_rows(run, column) for run in pair] for pair in pairs]
+    # If the rows differ or some are unknown, only the figures can be compared.
+    kinds = {(over, labels) for pair in rows for over, _, _, labels in pair}
+    over, labels = kinds.pop() if len(kinds) == 1 else ("", "")
+    if labels:
+        ours, others = (np.mean([_drawn(*pair[at][1:]) for pair in rows], axis=0) for at in (0, 1))
+        count, drawn = len(labels.split()), UNITS[column.unit][0] * (ours - others)
+    else:
+        differences = np.array([ours.figures[column.name] - others.figures[column.name] for ours, others in pairs])
+        over, count = "seeds", len(pairs)
+        drawn = _draw(count, lambda chosen: differences[chosen].mean()) if pairs else differences
+    if count < 2:
+        return None
+    low, high = np.percentile(drawn[1:], [2.5, 97.5])
+    return PairedInterval(float(drawn[0]), float(low), float(high), count, over)
+
+
+def _rows(run: ArmRun, column: Column) -> tuple[str, str, str, str]:
+    """Return the kind of a figure's rows, its metric, predictions and labels; an outcome's label is 1."""
+    if column.name in run.examples:
+        examples = run.examples[column.name]
+        return "examples", column.metric, examples["predictions"], examples["labels"]
+    outcomes = run.outcomes.get(column.name, "")
+    return "problems", "accuracy", " ".join(outcomes), " ".join("1" * len(outcomes))
+
+
+@lru_cache(maxsize=1000)
+def _drawn(metric: str, predictions: str, labels: str) -> np.ndarray:
+    """Return a figure of all rows, then of each draw of them. All arms have the same draws, so the cache is shared."""
+    found, true = (np.array(numbers.split(), dtype=float) for numbers in (predictions, labels))
+    return _draw(len(true), lambda chosen: GLUE_FIGURES[metric](found[chosen], true[chosen]))
+
+
+def _draw(count: int, figure: Callable[[np.ndarray], float]) -> np.ndarray:
+    # A fixed seed: the same results give the same text.
+    random = np.random.default_rng(0)
+    draws = (rows for _ in range(RESAMPLES // 500) for rows in random.integers(count, size=(500, count)))
+    return np.array([figure(np.arange(count)), *map(figure, draws)])

@@ -1,0 +1,87 @@
+"""Pictures of results."""
+
+import textwrap
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from .column import Column
+from .table_result import TableResult
+
+
+MEASURED, PAPER = "#4c78a8", "#e45756"
+
+
+def draw_table(result: TableResult, path: str | Path) -> bool:
+    """
+    Draw the columns in percent to a PNG file, with the standard deviation of the seeds and the paper's figures: for a
+    sweep a line for each column, otherwise a panel for each column with a bar for each arm. Return `False` if there is
+    nothing to draw.
+    """
+    columns = [
+        column
+        for column in result.shown_columns
+        if column.unit == "%" and any(arm.values(column.name) or column.name in arm.paper for arm in result.arms)
+    ]
+    if not columns:
+        return False
+
+    size = (6.4, 4.2) if result.x else (2.6 + 2.8 * len(columns), 1.4 + 0.32 * len(result.arms))
+    figure = Figure(figsize=size, layout="constrained")
+    (_draw_lines if result.x else _draw_bars)(figure, result, columns)
+    quick = " (quick: only to see it run)" if result.budget == "quick" else ""
+    figure.suptitle(f"{result.title}, budget {result.budget}{quick}", fontsize="medium")
+    # Without the version of the library in the file, the same results give the same picture.
+    figure.savefig(path, dpi=120, metadata={"Software": None})
+    return True
+
+
+def _draw_bars(figure: Figure, result: TableResult, columns: list[Column]) -> None:
+    places = range(len(result.arms))
+    panels = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
+    for panel, column in zip(panels, columns, strict=True):
+        measured = [(place, arm) for place, arm in enumerate(result.arms) if arm.values(column.name)]
+        panel.barh(
+            [place for place, _ in measured],
+            [arm.mean(column.name) for _, arm in measured],
+            xerr=[arm.deviation(column.name) or 0.0 for _, arm in measured] if len(result.seeds) > 1 else None,
+            height=0.6,
+            color=MEASURED,
+            label="measured",
+        )
+        # At the edge of the panel: beside the bars, numbers would cover the paper's marks.
+        for place, arm in measured:
+            panel.text(122, place, f"{arm.mean(column.name):.1f}", fontsize="small", ha="right", va="center")
+        known = [(arm.paper[column.name], place) for place, arm in enumerate(result.arms) if column.name in arm.paper]
+        if known:
+            panel.plot(*zip(*known, strict=True), "D", color=PAPER, markersize=5, label="paper")
+        panel.set(title=textwrap.fill(f"{column.title}, %", 26), xlim=(0, 124), xticks=range(0, 101, 20))
+        panel.grid(axis="x", alpha=0.3)
+    panels[0].set_yticks(places, [arm.title for arm in result.arms])
+    panels[0].invert_yaxis()
+    shown = {
+        label: handle for panel in panels for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(shown.values(), shown, loc="outside lower right", ncols=2, fontsize="small")
+
+
+def _draw_lines(figure: Figure, result: TableResult, columns: list[Column]) -> None:
+    panel = figure.subplots()
+    arms = sorted((arm for arm in result.arms if arm.x is not None), key=lambda arm: arm.x)
+    for number, column in enumerate(columns):
+        measured, color = [arm for arm in arms if arm.values(column.name)], f"C{number}"
+        panel.errorbar(
+            [arm.x for arm in measured],
+            [arm.mean(column.name) for arm in measured],
+            yerr=[arm.deviation(column.name) or 0.0 for arm in measured] if len(result.seeds) > 1 else None,
+            fmt="o-",
+            color=color,
+            capsize=3,
+            label=column.title,
+        )
+        known = [(arm.x, arm.paper[column.name]) for arm in arms if column.name in arm.paper]
+        if known:
+            panel.plot(*zip(*known, strict=True), "D--", color=color, alpha=0.5, label=f"{column.title}, paper")
+    panel.set(xlabel=result.x, ylabel="%")
+    panel.grid(alpha=0.3)
+    panel.legend(fontsize="small")

@@ -1,0 +1,333 @@
+"""Running the arms of a table."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from hf_mwp.recipes import Recipe, Stage
+from hf_mwp.recipes.running import with_launcher
+from hf_mwp.store.files import without_folder
+from hf_mwp.usage_error import UsageError
+
+from .arm import Arm
+from .arm_result import ArmResult, ArmRun
+from .column import DERIVED, UNITS, Column
+from .descriptions import count_layers, describe_teacher, describe_training_size, weights_missing
+from .report_error import ReportError, check_name
+from .shape import measure_shape
+from .table import Table
+from .table_result import TableResult
+
+
+class Reproduction:
+    """
+    A table with a budget, seeds and an output folder.
+
+    Stages that arms share are run once, also with other tables and the recipe itself in the same folder. Completed
+    stages are skipped, interrupted ones resume. An arm that fails does not stop the others.
+
+    Args:
+        table ([`Table`]): The table.
+        output_dir (`str` or `Path`): Folder of the stages.
+        budget (`str`, *optional*): Budget of the recipe; its own by default.
+        seeds (`Sequence[int]`, *optional*): Seeds of each arm; those of the table by default, or the recipe's.
+        arms (`Sequence[str]`, *optional*): Arms to run, all by default; of the others, existing results are read.
+        changes (`Mapping[str, Any]`, *optional*): Changes of the recipe, see [`Recipe`]; the table's arms win.
+        environment (`Mapping[str, Any]`, *optional*): Versions and machine, for the results.
+        launch (`str`, *optional*): Program that starts the stages which train.
+
+    Raises:
+        ReportError, RecipeError: unknown arms, budgets, variables or stages.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        output_dir: str | Path,
+        budget: str | None = None,
+        seeds: Sequence[int] | None = None,
+        arms: Sequence[str] | None = None,
+        changes: Mapping[str, Any] | None = None,
+        environment: Mapping[str, Any] | None = None,
+        launch: str | None = None,
+    ) -> None:
+        self.table, self.output_dir, self.launch = table, Path(output_dir), launch
+        self.changes, self.environment = dict(changes or {}), dict(environment or {})
+        for name in arms or ():
+            check_name(name, table.arms, "arm", table.name)
+        self.chosen = set(table.arms) if arms is None else set(arms)
+        self.budget = str(budget or table.recipe.get("budget"))
+        self.teacher_stage = table.content.get("teacher_stage", "teacher")
+        self.variables = self._recipe(next(iter(table.arms.values())), None).variables
+        self.seeds = list(seeds or table.seeds(self.budget) or [self.variables.get("seed", 42)])
+        counts = {arm.name: None if seeds else arm.seeds.get(self.budget) for arm in table.arms.values()}
+        self._seeds_of = {arm: self.seeds[:count] for arm, count in counts.items()}
+        self._failed: dict[str, str] = {}
+        self._obstacles: dict[tuple[str, int], str | None] = {}
+        self._stages: dict[tuple[str, int], list[Stage]] = {}
+        self._changed: dict[tuple[str, int, str], Recipe] = {}
+
+    @cached_property
+    def missing(self) -> dict[str, str]:
+        """Columns that stay empty, with the reason."""
+        columns = self.table.columns.values()
+        missing = {
+            column.name: f"`{column.needs}` is not given (--{column.needs})"
+            for column in columns
+            if column.needs is not None and self.variables.get(column.needs) is None
+        }
+        of_missing = {column.name: missing.keys() & set(column.mean_of or ()) for column in columns}
+        return missing | {name: missing[min(parts)] for name, parts in of_missing.items() if parts}
+
+    @cached_property
+    def recipes(self) -> dict[tuple[str, int], Recipe]:
+        """The recipe of each arm with each seed, in the order of the runs, without changes of columns."""
+        arms = self.table.arms.values()
+        return {
+            (arm.name, seed): self._recipe(arm, seed)
+            for seed in self.seeds
+            for arm in arms
+            if seed in self._seeds_of[arm.name]
+        }
+
+    def stages(self, arm: str, seed: int) -> list[Stage]:
+        """Return the stages of all columns of an arm, in the order in which they run."""
+        if (arm, seed) not in self._stages:
+            recipes = [(column, self._recipe_of(column, arm, seed)) for column in self._measured]
+            needed = [each for column, recipe in recipes for each in recipe.wanted([self._stage_of(column, recipe)])]
+            self._stages[arm, seed] = list({stage.folder: stage for stage in needed}.values())
+        return self._stages[arm, seed]
+
+    def obstacle(self, arm: Arm, seed: int) -> str | None:
+        """Return the reason why an arm cannot be run; `None` if it can."""
+        key = arm.name, seed
+        if key not in self._obstacles:
+            self._obstacles[key] = self._obstacle(arm, seed)
+        return self._obstacles[key]
+
+    def check(self) -> None:
+        """Check each stage of the arms to run once; `UsageError` names the arm of a wrong one."""
+        seen = set()
+        for arm, seed in self.recipes:
+            if arm not in self.chosen or self.obstacle(self.table.arms[arm], seed) is not None:
+                continue
+            for stage in self.stages(arm, seed):
+                if stage.fingerprint not in seen:
+                    seen.add(stage.fingerprint)
+                    try:
+                        stage.check()
+                    except UsageError as error:
+                        raise UsageError(f"{self.table.name}, arm {arm!r}: {error}") from None
+
+    def run(
+        self,
+        commands: Mapping[str, Callable[[list[str]], int]],
+        tell: Callable[[str], object] = lambda line: None,
+        save: Callable[[TableResult], object] = lambda result: None,
+    ) -> TableResult:
+        """
+        Run the stages that are not completed yet.
+
+        Args:
+            commands (`Mapping[str, Callable]`): By name, functions that take the arguments of a command.
+            tell (`Callable`, *optional*): Called with a line of text before each stage and after each arm.
+            save (`Callable`, *optional*): Called after each arm, with the results so far.
+        """
+        result, commands = self._empty(), with_launcher(commands, self.launch)
+        rows = {arm.name: arm for arm in result.arms}
+        for number, (name, seed) in enumerate(self.recipes, start=1):
+            arm = self.table.arms[name]
+            heading = f"arm {number} of {len(self.recipes)}: {arm.title}, seed {seed}"
+            run = self._run(arm, seed, commands, heading, tell) if name in self.chosen else self._read(arm, seed)
+            rows[name].runs.append(run)
+            result.derive()
+            save(result)
+            if run.state != "waiting":
+                figures = [
+                    f"{column.title} {column.show(run.figures[column.name])} {column.unit}".rstrip()
+                    for column in result.shown_columns
+                    if column.name in run.figures
+                ]
+                tell(f"{heading}: {run.state}. {'; '.join(filter(None, (', '.join(figures), run.reason)))}")
+        return result
+
+    def _recipe(self, arm: Arm, seed: int | None, column: Column | None = None) -> Recipe:
+        return self.table.make_recipe(arm, self.output_dir, self.budget, self.changes, seed, self.launch, column)
+
+    def _recipe_of(self, column: Column, arm: str, seed: int) -> Recipe:
+        """Return the recipe of a column's figure; columns of equal changes share one."""
+        if not column.changes:
+            return self.recipes[arm, seed]
+        key = arm, seed, repr(column.changes)
+        if key not in self._changed:
+            self._changed[key] = self._recipe(self.table.arms[arm], seed, column)
+        return self._changed[key]
+
+    def _stage_of(self, column: Column, recipe: Recipe) -> str:
+        """Return the name of the stage that a column is read from."""
+        name = column.resolved(recipe.variables).stage
+        check_name(name, recipe.stages, "stage", f"{self.table.name}, column {column.name!r}")
+        return name
+
+    def _obstacle(self, arm: Arm, seed: int) -> str | None:
+        if arm.missing is not None:
+            return arm.missing
+        recipe, stages = self.recipes[arm.name, seed], {each.name: each for each in self.stages(arm.name, seed)}
+        if arm.weights is not None:
+            missing = weights_missing(recipe.variables.get(arm.weights))
+            if missing is not None:
+                return f"{missing}; --{arm.weights} names a folder or Hub id"
+        if arm.layers is not None:
+            layers = count_layers(recipe, self.teacher_stage, stages)
+            if layers is not None and layers < arm.layers:
+                return f"the encoder has {layers} layers, {arm.layers} are needed"
+        for other in self.table.arms.values():
+            if other.name == arm.name:
+                break
+            is_run = other.missing is None and seed in self._seeds_of[other.name]
+            if is_run and self._reads(other.name, seed) == self._reads(arm.name, seed):
+                return f"what it changes is not used, so that it is the same as {other.name!r}"
+        return None
+
+    def _reads(self, arm: str, seed: int) -> list[Any]:
+        """Return what determines the figures of an arm."""
+        columns = [each.resolved(self._recipe_of(each, arm, seed).variables).figure for each in self._measured]
+        return [[stage.fingerprint for stage in self.stages(arm, seed)], columns]
+
+    @cached_property
+    def _measured(self) -> list[Column]:
+        """The columns that are read from stages."""
+        return [each for each in self.table.columns.values() if each.figure and each.name not in self.missing]
+
+    def _run(self, arm: Arm, seed: int, commands: Mapping, heading: str, tell: Callable[[str], object]) -> ArmRun:
+        try:
+            obstacle = self.obstacle(arm, seed)
+            if obstacle is not None:
+                run = ArmRun(seed, "skipped", reason=obstacle)
+                self._measure(arm, run)
+                return run
+            stages = self.stages(arm.name, seed)
+            for number, stage in enumerate(stages, start=1):
+                if stage.fingerprint in self._failed:
+                    raise ReportError(self._failed[stage.fingerprint])
+                if not stage.is_done:
+                    tell(f"{heading}, stage {number} of {len(stages)}: {stage.name}")
+                self._run_stage(stage, commands)
+            return self._read(arm, seed)
+        # Whatever it is, the other arms are run, and it is reported at the end.
+        except Exception as error:
+            run = ArmRun(seed, "failed", reason=str(error) or type(error).__name__)
+            with contextlib.suppress(Exception):
+                self._fill(arm, run)
+            return run
+
+    def _run_stage(self, stage: Stage, commands: Mapping) -> None:
+        try:
+            stage.run(commands)
+        except Exception as error:
+            self._failed[stage.fingerprint] = f"stage {stage.name}: {str(error) or type(error).__name__}"
+            raise ReportError(self._failed[stage.fingerprint]) from error
+
+    def _measure(self, arm: Arm, run: ArmRun) -> None:
+        """Fill in the columns that need the arm's shape alone."""
+        columns = [column for column in self.table.columns.values() if column.measure is not None]
+        if arm.shape is not None and columns:
+            measured = measure_shape(arm.shape)
+            run.figures |= {each.name: UNITS[each.unit][0] * measured[each.measure] for each in columns}
+
+    def _read(self, arm: Arm, seed: int) -> ArmRun:
+        """Return the run of an arm whose stages are done; a waiting one if they are not."""
+        run = ArmRun(seed)
+        if not all(stage.is_done for stage in self.stages(arm.name, seed)) or self.obstacle(arm, seed) is not None:
+            self._measure(arm, run)
+            return run
+        self._fill(arm, run)
+        run.state = "done"
+        return run
+
+    def _fill(self, arm: Arm, run: ArmRun) -> None:
+        """Read the completed stages of an arm into its run."""
+        self._measure(arm, run)
+        for column in self._measured:
+            recipe = self._recipe_of(column, arm.name, run.seed)
+            stage, own = recipe.stages[self._stage_of(column, recipe)], column.resolved(recipe.variables)
+            if stage.is_done:
+                metrics = {**stage.metrics, "stage_seconds": stage.finished.record["seconds"]}
+                for name, found in own.read(metrics).items():
+                    getattr(run, name)[column.name] = found
+        for stage in self.stages(arm.name, run.seed):
+            if stage.is_done:
+                record = {"stage": stage.name, "folder": stage.folder.name, "fingerprint": stage.fingerprint}
+                run.stages.append({**record, "seconds": stage.finished.record["seconds"]})
+        run.seconds = round(sum(stage["seconds"] for stage in run.stages), 1)
+        run.teacher = "; ".join(dict.fromkeys(filter(None, self._teachers(arm, run.seed))))
+
+    def _teachers(self, arm: Arm, seed: int) -> Iterator[str]:
+        """Describe the teachers of an arm's columns that exist."""
+        for column in self._measured:
+            recipe = self._recipe_of(column, arm.name, seed)
+            stages = {stage.name: stage for stage in recipe.wanted([self._stage_of(column, recipe)])}
+            if self.teacher_stage not in stages or stages[self.teacher_stage].is_done:
+                yield describe_teacher(recipe, self.teacher_stage, stages)
+
+    def _empty(self) -> TableResult:
+        """Return the results of the table without any run."""
+        table = self.table
+        trained = (stage for arm in table.arms for stage in self.stages(arm, self.seeds[0]))
+        return TableResult(
+            table=table.name,
+            title=table.title,
+            paper=str(table.content.get("paper", "The paper")),
+            note=str(table.content.get("note", "")),
+            budget=self.budget,
+            seeds=self.seeds,
+            columns=[self._describe(column) for column in table.columns.values()],
+            arms=[
+                ArmResult(
+                    arm.name,
+                    arm.title,
+                    dict(arm.paper),
+                    arm.note,
+                    x=self._place(arm),
+                    compare_with=arm.compare_with or "",
+                )
+                for arm in table.arms.values()
+            ],
+            x=table.x or "",
+            compare_with=table.compare_with or "",
+            data=f"{', '.join(self._data_sets())}, {describe_training_size(trained)}",
+            changes=without_folder(self.changes | ({"launch": self.launch} if self.launch else {})),
+            environment=self.environment,
+        )
+
+    def _describe(self, column: Column) -> dict[str, Any]:
+        """Return the fields of a column that results need; see [`TableResult`]."""
+        pools = [each.name for each in self.table.columns.values() if column.name in (each.pooled_of or ())]
+        fields = {
+            "missing": self.missing.get(column.name),
+            "part_of": pools[-1] if pools else None,
+            "metric": column.metric,
+            "optional": column.optional or None,
+            **{key: getattr(column, key) for key in DERIVED},
+        }
+        given = {key: value for key, value in fields.items() if value is not None}
+        return {"name": column.name, "title": column.title, "unit": column.unit, **given}
+
+    def _place(self, arm: Arm) -> float | None:
+        """Return the position of an arm in a sweep."""
+        if self.table.x is None:
+            return None
+        value = self.recipes[arm.name, self.seeds[0]].variables[self.table.x]
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            raise ReportError(f"arm {arm.name!r}: the variable {self.table.x!r} is no number: {value!r}.") from None
+
+    def _data_sets(self) -> list[str]:
+        """Return the names of the data sets or tasks of the columns."""
+        arm = next(iter(self.table.arms))
+        variables = [self._recipe_of(column, arm, self.seeds[0]).variables for column in self._measured]
+        names = [each.get("dataset") or each.get("task") for each in variables or [self.variables]]
+        return list(dict.fromkeys(str(without_folder(name)) for name in names))

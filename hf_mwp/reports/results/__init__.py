@@ -1,1 +1,0 @@
-"""What came out of a table, and how it is shown."""

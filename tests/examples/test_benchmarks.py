@@ -1,0 +1,160 @@
+"""The clocks, counters and tables of the benchmarks; no timing is asserted."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+
+@pytest.fixture(scope="module")
+def measuring():
+    folder = str(Path(__file__).parents[2] / "examples" / "benchmarks")
+    sys.path.insert(0, folder)
+    import measuring
+
+    yield measuring
+    sys.path.remove(folder)
+
+
+def test_views_are_not_counted(measuring):
+    x = torch.ones(3, 4)
+    with measuring.OperatorCounter() as counter:
+        x.view(2, 6).t()[0]
+    assert counter.calls == 0
+    with measuring.OperatorCounter() as counter:
+        (x.t() @ x).tanh_()
+    assert counter.calls == 2
+
+
+def test_backward_is_counted(measuring):
+    x = torch.ones(3, requires_grad=True)
+    with measuring.OperatorCounter() as counter:
+        loss = x.tanh().sum()
+    assert counter.calls == 2
+    with measuring.OperatorCounter() as counter:
+        loss.backward()
+    assert counter.calls >= 2
+
+
+def test_peak_memory_is_what_is_held_at_one_time(measuring):
+    given = torch.ones(1000)
+    with measuring.PeakMemory() as memory:
+        first = given + 1
+        second = first * 2
+        del first, second
+        given.mul_(2)
+        given[:500].neg_()
+        for _ in range(10):
+            given + 3
+    assert memory.peak == 2 * 4000
+
+
+def test_peak_memory_grows_with_the_batch(measuring):
+    layer = torch.nn.Linear(16, 16)
+    peaks = []
+    for rows in (100, 200, 300):
+        layer.zero_grad()
+        with measuring.PeakMemory() as memory:
+            layer(torch.ones(rows, 16)).tanh().sum().backward()
+        peaks.append(memory.peak)
+    assert peaks[2] - peaks[1] == pytest.approx(peaks[1] - peaks[0], rel=0.01)
+
+
+def test_clock_adds_up(measuring):
+    seen = []
+    total = measuring.clock(seen.append, "abc", warmup=2)
+    assert seen == list("ababc")
+    assert total.laps == 3
+    assert total.wall > 0
+
+
+def test_sections_are_replaced(measuring, tmp_path):
+    path = tmp_path / "RESULTS.md"
+    measuring.write_section("One", "first", path)
+    measuring.write_section("Two", "second", path)
+    measuring.write_section("One", measuring.table(["a", "b"], [["x", 1]]), path)
+    text = path.read_text(encoding="utf-8")
+    assert text.count("## ") == 2
+    assert "first" not in text and "second" in text
+    assert "| a  |  b |\n| -- | -: |\n| x  |  1 |" in text
+
+
+@pytest.mark.slow
+def test_distillation_is_measured_with_and_without_its_cache(measuring, tmp_path):
+    import distillation
+
+    student = {"num_hidden_layers": 1, "hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 2}
+    args = distillation.parse_arguments(["--problems", "12", "--rounds", "1", "--batch-size", "4", "--widths", "24"])
+    figures = distillation.measure(
+        args, student, lambda width: student | {"num_hidden_layers": 3, "hidden_size": width}
+    )
+    text = distillation.report(figures)
+    assert len(figures["tables"]) == 2
+    for label, each in figures["tables"].items():
+        assert f"### {label}" in text and each["rows"] == 12
+        assert all(seconds > 0 for seconds in (*each["epochs"].values(), each["build"], each["open"], each["pass"]))
+    assert "| cached " in text and "in passes of the teacher" in text
+
+
+@pytest.mark.slow
+def test_steps_are_measured_of_all_weights_and_of_adapters(measuring):
+    import fine_tuning
+
+    args = fine_tuning.parse_arguments(["--quick"])
+    figures = fine_tuning.measure(args)["2x24"]
+    # Adapters of rank 8 for two 24 x 24 layers' queries and values, with the decoder: far from all weights.
+    assert figures["LoRA"]["trained"] < figures["all weights"]["trained"] / 4
+    assert all(seconds > 0 for way in figures.values() for seconds in way["seconds"].values())
+    assert "| 2x24, LoRA, rank 8 |" in fine_tuning.report({"2x24": figures}, args)
+
+
+def test_solving_is_measured_in_five_ways_by_two_encoders(measuring, tmp_path):
+    import solving
+    from transformers import pipeline
+
+    from hf_mwp.solving.plausibility import FEATURES
+    from tests.tiny import tiny_processor, tiny_rows, tiny_solver
+
+    processor = tiny_processor(max_length=64)
+    tiny_solver(processor).save_pretrained(tmp_path)
+    processor.save_pretrained(tmp_path)
+    solver = pipeline("math-word-problem", model=str(tmp_path), device="cpu")
+    reranker = solving.TimedReranker("zh", {feature.name: 0.0 for feature in FEATURES}, 20, min_beams=8)
+    texts = [row["text"] for row in tiny_rows(3)]
+    sizes = {"num_hidden_layers": 3, "hidden_size": 24, "num_attention_heads": 2, "intermediate_size": 24}
+    large = solving.with_large_encoder(solver, texts, [2], sizes)
+    assert large(texts, batch_size=2, num_beams=5) == solver(texts, batch_size=2, num_beams=5)
+    assert large.model.encoder.large.config.num_hidden_layers == 3 and solver.model.config.num_hidden_layers == 2
+    figures = solving.measure(solver, reranker, texts, [1, 2], rounds=1, large=sizes)
+    assert len(figures["seconds"]) == 20 and all(seconds > 0 for seconds in figures["seconds"].values())
+    # Three problems by two numbers of beams, batch sizes and solvers were ranked, those of the warm-up not counted.
+    assert solving.TimedReranker.clock.laps == 24
+    text = solving.report(figures, [1, 2])
+    assert "| 20 beams, re-ranked, batch 2 |" in text and "| times the published |" in text
+
+
+@pytest.mark.slow
+def test_memory_is_measured_by_size_of_data(measuring):
+    import cache_memory
+
+    student = {"num_hidden_layers": 1, "hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 2}
+    figures = {size: cache_memory.measure(size, 1, student, student) for size in (8, 32)}
+    # Four times the rows, and half a kilobyte or more for the 40 and more states of 16 numbers in half precision.
+    assert figures[32]["cache"] > 3 * figures[8]["cache"] > 3 * 8 * 40 * 16 * 2
+    assert figures[8]["anonymous"] > 0
+    assert "| 32       |" in cache_memory.report(figures, 1)
+
+
+def test_pruning_is_measured_beside_its_peer(measuring):
+    import pruning
+
+    assert pruning.parse_arguments([]).shapes == ["6x384", "12x768"]
+    figures = pruning.measure(pruning.parse_arguments(["--quick"]))["2x16"]
+    dense, cut = figures["models"]["dense"], figures["models"]["cut, 50% of heads"]
+    # Half of the heads: of each of two layers half of four matrices of 16 x 16 and of three biases.
+    assert dense["parameters"] - cut["parameters"] == 2 * (4 * 16 * 8 + 3 * 8)
+    assert cut["flops"][2, 8] < dense["flops"][2, 8] and cut["memory"] < dense["memory"]
+    assert figures["difference"] < 1e-5 and figures["price"]["event"] > 0
+    text = pruning.report({"2x16": figures})
+    assert "| cut, 30% of heads and neurons " in text and "part of a training with 100 steps an event" in text

@@ -1,0 +1,73 @@
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hf_mwp.options.parsing import parse
+from hf_mwp.recipes import Recipe
+from hf_mwp.recipes.commands import types_of
+from reproduce.reproduction import Reproduction
+from reproduce.table import Table
+
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+TYPES = {
+    "solver": types_of("train"),
+    "distill": types_of("distill"),
+    "evaluate": types_of("evaluate"),
+}
+
+
+# Recipes are several commands; tests/cli/commands/recipes/test_run.py reads them.
+KINDS = ("compact", "pruning", "stark")
+RECIPES = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path.name.startswith(KINDS)]
+COMMANDS = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path not in RECIPES]
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.name)
+def test_example_is_read(path, demo_package):
+    _, values = parse(path.stem, "", TYPES[path.stem.split("_")[0]], ["--config", str(path)])
+    given = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert given.items() <= {name: values[name] for name in given}.items()
+
+
+def test_the_encoder_of_the_results_is_a_recipe_to_build_others_on(tmp_path):
+    example, base = EXAMPLES / "compact_math23k_self_training.yaml", EXAMPLES / "compact_math23k_e5.yaml"
+    flags = {"encoder": "multilingual-e5-small-bert-zh", "encoder_layers": 6, "bottleneck_layers": "2,4,6"}
+    flags |= {"tokenizer": None, "bf16": True, "use_cpu": True, "pretrain.max_length": 512}
+    given = Recipe.from_file(example, tmp_path, changes=flags)
+    built_on = Recipe.from_file(example, tmp_path, base)
+    assert built_on.stages == given.stages and built_on.title == given.title
+    name = "compact_table8.yaml"
+    table = Table.from_file(EXAMPLES / "reproduce" / name, base)
+    assert table.recipe_name == "compact_math23k_e5"
+    recipes = Reproduction(table, tmp_path).recipes
+    flagged = Reproduction(Table.from_file(EXAMPLES / "reproduce" / name), tmp_path, changes=flags).recipes
+    assert {key: recipe.stages for key, recipe in recipes.items()} == {
+        key: recipe.stages for key, recipe in flagged.items()
+    }
+
+
+def check_data_dir(recipe):
+    """Each stage that can read a data set by its name is told where it lies."""
+    for stage in recipe.stages.values():
+        if stage.command in ("pretrain", "train", "distill", "stark", "evaluate", "label"):
+            expected = None if stage.options.get("dataset") == "ape_clean" else recipe.variables["data_dir"]
+            assert stage.options.get("data_dir") == expected, stage.name
+
+
+@pytest.mark.parametrize("changes", [{}, {"data_dir": "/my/data"}], ids=["default", "given"])
+@pytest.mark.parametrize(
+    "path",
+    [each for kind in KINDS for each in sorted(EXAMPLES.glob(f"{kind}_*.yaml"))],
+    ids=lambda path: path.name,
+)
+def test_recipes_read_data_where_it_lies(path, changes, tmp_path):
+    check_data_dir(Recipe.from_file(path, tmp_path, changes={"teacher.encoder": "a", **changes}))
+
+
+@pytest.mark.parametrize("name", [path.stem for path in sorted((EXAMPLES / "reproduce").glob("*.yaml"))])
+def test_tables_read_data_where_it_lies(name, tmp_path):
+    table = Table.from_file(EXAMPLES / "reproduce" / f"{name}.yaml")
+    for recipe in Reproduction(table, tmp_path, changes={"data_dir": "/my/data"}).recipes.values():
+        check_data_dir(recipe)

@@ -1,0 +1,43 @@
+"""The figures in README.md are those of the records in examples/results, and the page made of these is up to date."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.examples.scripts import load_script
+
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "examples" / "results"
+
+
+@pytest.fixture(scope="module")
+def make_page():
+    return load_script("results/make_page.py")
+
+
+def test_the_page_is_made_of_the_records(make_page, tmp_path):
+    assert (RESULTS / "ACCURACY.md").read_text("utf-8") == make_page.page()
+    make_page.draw(tmp_path / "accuracy.png")
+    assert (tmp_path / "accuracy.png").stat().st_size > 10_000
+
+
+def test_a_cell_is_the_share_in_its_record(make_page):
+    # 829 of the 1,000 are right with re-ranking, 23 of the 30 that were trained on without.
+    assert "| Math23k, test | all | 1,000 | 75.1 | 76.6 | 82.9 |" in make_page.rows("published")
+    assert "| Math23k, test | exact text in training data | 30 | 76.7 | 76.7 | 80.0 |" in make_page.rows("published")
+    assert "| Math23k, test | all | 1,000 | 77.7 | 78.3 | 82.5 |" in make_page.rows("gemma")
+    assert "| Math23k, test | all | 1,000 | 77.7 | 78.1 | 83.3 |" in make_page.rows("gemma_reversed")
+    assert "| Math23k, test | all | 1,000 | 77.0 | 77.7 | 83.3 |" in make_page.rows("gemma_seeds")
+    assert "| Math23k, test, turned around | all | 1,947 | 45.9 | 46.6 | 60.4 |" in make_page.rows("published")
+    assert "| Math23k, test, turned around | all | 1,947 | 36.4 | 36.5 | 47.4 |" in make_page.rows("born_again")
+
+
+def test_figures_of_the_readme_are_on_the_page(make_page):
+    text = (ROOT / "README.md").read_text("utf-8")
+    heading, lines = re.search(r"(\| answers right, % \|.*\n\|[-: |]+\|)\n((?:\|.*\n)+)", text).groups()
+    rows = make_page.rows("published")
+    assert heading == make_page.HEADING and set(lines.splitlines()) <= set(rows)
+    shown = [line for line in rows if "Ape-clean, test" not in line and "exact text" not in line]
+    assert lines.splitlines() == shown
