@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..problems.text_keys import VERSION, TextKeys
+from ..store.runs.run_folder import TEXTS
 from .data_error import DataError
 
 

@@ -22,7 +22,7 @@ def test_version(capsys):
 
 def test_unknown_command(capsys):
     assert main(["evalute"]) == 2
-    assert "Did you mean `hf-mwp evaluate`?" in capsys.readouterr().err
+    assert "`hf-mwp evaluate`" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, "distil"])
@@ -52,12 +52,12 @@ def test_help_all_of_train_names_every_field(capsys):
 def test_errors_are_one_line(capsys, monkeypatch):
     assert main(["solve", "--model", "nowhere/at/all", "1 and 2"]) == 1
     error = capsys.readouterr().err
-    assert error == "hf-mwp: There is no folder nowhere/at/all.\n"
+    assert error.startswith("hf-mwp: ") and "nowhere/at/all" in error and error.count("\n") == 1
 
 
 def test_errors_can_show_where_they_come_from(monkeypatch):
     monkeypatch.setenv("HF_MWP_TRACEBACK", "1")
-    with pytest.raises(Exception, match="There is no folder"):
+    with pytest.raises(Exception, match="nowhere/at/all"):
         main(["solve", "--model", "nowhere/at/all", "1 and 2"])
 
 
@@ -76,5 +76,5 @@ def test_help_of_training_begins_with_what_most_runs_set(command, capsys):
     assert stopped.value.code == 0
     shown = capsys.readouterr().out
     assert "--output_dir" in shown and "--num_train_epochs" in shown and "--adam_beta1" not in shown
-    assert f"`hf-mwp {command} --help all` names every option" in " ".join(shown.split())
+    assert f"`hf-mwp {command} --help all`" in " ".join(shown.split())
     assert 12 <= len(re.findall(r"^  --", shown, re.MULTILINE)) <= 24

@@ -1,3 +1,4 @@
+import re
 from dataclasses import dataclass, field
 
 import pytest
@@ -16,21 +17,21 @@ class ToyArguments:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("--num_baems", " Did you mean '--num_beams'?"),
-        ("--num-beam", " Did you mean '--num_beams'?"),
+        ("--num_baems", "'--num_beams'"),
+        ("--num-beam", "'--num_beams'"),
         # It is spelled like another one here, but it is another command's.
-        ("--encoder_config", " It is an option of `hf-mwp pretrain` and `hf-mwp train`."),
-        ("--theta", " It is an option of `hf-mwp mix`."),
-        ("--fsdp_cnf", " Did you mean '--fsdp_config'?"),
-        ("--frobnicate", " `--help all` lists all options."),
+        ("--encoder_config", "`hf-mwp pretrain`.*`hf-mwp train`"),
+        ("--theta", "`hf-mwp mix`"),
+        ("--fsdp_cnf", "'--fsdp_config'"),
+        ("--frobnicate", "`--help all`"),
     ],
 )
 def test_hint(name, said):
-    assert hint(name, OptionParser("toy", "", [ToyArguments]), commands_with, "--") == said
+    assert re.search(said, hint(name, OptionParser("toy", "", [ToyArguments]), commands_with, "--"))
 
 
 def test_hint_for_a_key():
-    assert hint("num_baems", OptionParser("toy", "", [ToyArguments]), commands_with) == " Did you mean 'num_beams'?"
+    assert "'num_beams'" in hint("num_baems", OptionParser("toy", "", [ToyArguments]), commands_with)
 
 
 def test_commands_with():

@@ -82,17 +82,17 @@ def test_a_switch_does_not_swallow_the_next_argument():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("ratte: 1\n", r"toy.yaml: unknown key 'ratte'. Did you mean 'rate'\?"),
-        ("count: 1\ncount: 2\n", "found duplicate key count"),
-        ("count: many\n", "toy.yaml: key 'count': takes a whole number, not 'many'"),
-        ("count: 1.5\n", "takes a whole number, not 1.5"),
-        ("count: [1, 2]\n", "takes one value, not a list"),
-        ("count: null\n", "'count': must have a value"),
-        ("mode: quick\n", "takes one of slow, fast, not 'quick'"),
-        ("weights: [1, x]\n", "takes a number, not 'x'"),
-        ("- 1\n", "must hold a mapping"),
-        ("a: [\n", "cannot be read as YAML"),
-        ("config: x.yaml\n", "unknown key 'config'"),
+        ("ratte: 1\n", "toy.yaml: .*'ratte'.*'rate'"),
+        ("count: 1\ncount: 2\n", "toy.yaml(?s:.*)duplicate key count"),
+        ("count: many\n", "toy.yaml: .*'count': .*number.*'many'"),
+        ("count: 1.5\n", r"'count': .*number.* 1\.5"),
+        ("count: [1, 2]\n", "'count': .*list"),
+        ("count: null\n", "'count': .*value"),
+        ("mode: quick\n", "'mode': .*slow, fast.*'quick'"),
+        ("weights: [1, x]\n", "'weights': .*number.*'x'"),
+        ("- 1\n", "toy.yaml .*mapping.*list"),
+        ("a: [\n", "toy.yaml .*YAML"),
+        ("config: x.yaml\n", "toy.yaml: .*'config'"),
     ],
 )
 def test_mistakes_in_the_file_are_named(yaml_file, text, message):
@@ -101,15 +101,15 @@ def test_mistakes_in_the_file_are_named(yaml_file, text, message):
 
 
 def test_a_missing_file_is_named():
-    with pytest.raises(UsageError, match="There is no file nowhere.yaml"):
+    with pytest.raises(UsageError, match="nowhere.yaml"):
         read("--config", "nowhere.yaml")
 
 
 def test_unknown_flags_are_named():
-    with pytest.raises(UsageError, match=r"unknown argument '--cuont'. Did you mean '--count'\?"):
+    with pytest.raises(UsageError, match="'--cuont'.*'--count'"):
         read("--cuont", "1")
 
 
 def test_what_a_dataclass_refuses_is_told():
-    with pytest.raises(UsageError, match="toy: `count` must not be negative, not -1"):
+    with pytest.raises(UsageError, match="toy: `count`.*-1"):
         read("--count=-1")

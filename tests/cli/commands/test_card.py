@@ -103,9 +103,9 @@ def test_the_encoder_loads_whole_and_the_same_each_time(folders, solver):
     torch.testing.assert_close(one.last_hidden_state, own(ids).last_hidden_state)
 
     text = ModelCard.load(folders["encoder"] / "README.md").text
-    assert "pooling layer is not trained" in text
+    assert "pooling" in text
     count = sum(value.numel() for value in load_file(folders["encoder"] / "model.safetensors").values())
-    assert f"; {count:,} parameters" in text
+    assert f"{count:,} parameters" in text
     assert "AutoModel" in json.loads((folders["encoder"] / "config.json").read_text())["auto_map"]
     assert "pooling" not in ModelCard.load(folders["solver"] / "README.md").text
 
@@ -134,7 +134,7 @@ def test_an_encoder_of_another_type_is_refused(tmp_path, capsys):
     processor.save_pretrained(tmp_path / "bert")
     argv = ["card", "--model", str(tmp_path / "bert"), "--output_dir", str(tmp_path / "card")]
     assert main([*argv, "--part", "encoder"]) == 1
-    assert "of type 'bert'" in capsys.readouterr().err
+    assert "'bert'" in capsys.readouterr().err
     assert main(argv) == 0
 
 
@@ -144,7 +144,7 @@ def test_an_encoder_with_bottlenecks_is_not_written_without_them(tmp_path, capsy
     processor.save_pretrained(tmp_path / "solver")
     argv = ["card", "--model", str(tmp_path / "solver"), "--output_dir", str(tmp_path / "card")]
     assert main([*argv, "--part", "encoder"]) == 1
-    assert "needs its bottleneck networks" in capsys.readouterr().err
+    assert "bottleneck networks" in capsys.readouterr().err
     assert main(argv) == 0
 
 
@@ -174,16 +174,16 @@ def test_no_local_path_goes_into_a_card(solver, tmp_path):
 def test_notes_are_a_text_or_a_file_that_is_there(solver, tmp_path, capsys):
     argv = ["card", "--model", str(solver), "--output_dir", str(tmp_path / "card"), "--notes"]
     assert main([*argv, str(tmp_path / "missing.md")]) == 1
-    assert f"--notes: there is no file {tmp_path / 'missing.md'}" in capsys.readouterr().err
+    assert re.search(f"--notes: .*{tmp_path / 'missing.md'}", capsys.readouterr().err)
     assert not (tmp_path / "card").exists()
     (tmp_path / "notes.md").write_text("## Limits\n\nMany.", encoding="utf-8")
     for notes, shown in ((str(tmp_path / "notes.md"), "## Limits\n\nMany."), ("See notes.md", "\nSee notes.md\n")):
         assert main([*argv, notes, "--overwrite"]) == 0
         assert shown in ModelCard.load(tmp_path / "card" / "README.md").text
     assert main([*argv, "Other notes"]) == 1
-    assert "finished work of an earlier run (config.json" in capsys.readouterr().err
+    assert re.search(r"config\.json.*--overwrite", capsys.readouterr().err)
     assert "See notes.md" in ModelCard.load(tmp_path / "card" / "README.md").text
     # What YAML takes for a mapping.
     (tmp_path / "card.yaml").write_text(f"{{model: '{solver}', output_dir: card, notes: {{Limits: none}}}}")
     assert main(["card", "--config", str(tmp_path / "card.yaml")]) == 1
-    assert "`notes` needs a text, not {'Limits': 'none'}: put it in quotes" in capsys.readouterr().err
+    assert re.search("`notes`.*{'Limits': 'none'}.*quotes", capsys.readouterr().err)

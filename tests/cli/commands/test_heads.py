@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 
@@ -27,11 +28,11 @@ def test_of_any_encoder_with_its_tokenizer(problems, tmp_path, capsys):
     tiny_encoder("bert", vocab_size=len(tokenizer)).save_pretrained(tmp_path / "bert")
     argv = ["heads", "--model", str(tmp_path / "bert"), "--dataset", str(problems), "--output_dir", str(tmp_path)]
     assert main([*argv, "--importance", "entropy"]) == 1
-    assert "tokenizer.json is missing" in capsys.readouterr().err
+    assert "tokenizer.json" in capsys.readouterr().err
     tokenizer.save_pretrained(tmp_path / "bert")
     assert main([*argv, "--importance", "entropy"]) == 0
     assert main([*argv, "--importance", "gradient"]) == 1
-    assert "batches with labels" in capsys.readouterr().err
+    assert "labels" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("importance", ["norm", "peak", "random"])
@@ -43,9 +44,9 @@ def test_each_name_is_a_score(importance, problems, solver_folder, tmp_path):
 
 def test_what_is_wrong_is_named(problems, solver_folder, capsys):
     assert main(["heads", "--dataset", str(problems)]) == 1
-    assert "a `model` must be given" in capsys.readouterr().err
+    assert "`model`" in capsys.readouterr().err
     assert main(["heads", "--model", str(solver_folder), "--dataset", str(problems), "--split", "dev"]) == 1
-    assert "has no 'dev' part; it has train, validation, test: take one (--split)." in capsys.readouterr().err
+    assert re.search("'dev'.* train, validation, test.*--split", capsys.readouterr().err)
     argv = ["heads", "--model", str(solver_folder), "--dataset", str(problems)]
     assert main([*argv, "--output_dir", str(solver_folder / "config.json")]) == 1
-    assert "config.json is a file; choose another" in capsys.readouterr().err
+    assert re.search(r"config\.json .*another output folder", capsys.readouterr().err)

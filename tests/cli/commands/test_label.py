@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 
 import pytest
 
@@ -139,14 +140,14 @@ def test_what_is_wrong_is_named(solver_folder, tmp_path, capsys):
     assert "nowhere.jsonl" in capsys.readouterr().err
     write(tmp_path / "answers.jsonl", [{"text": "Tom has 4 apples.", "answer": "4", "language": "en"}])
     assert main([*argv, str(tmp_path / "answers.jsonl")]) == 1
-    assert "line 1, field language: the text is not in the language of the solver (zh)" in capsys.readouterr().err
+    assert re.search(r"line 1, field language: .*\bzh\b", capsys.readouterr().err)
     write(tmp_path / "answers.jsonl", [{"text": "没有数？", "answer": "4"}])
     assert main([*argv, str(tmp_path / "answers.jsonl")]) == 1
-    assert "no problem to label: 1 no answer" in capsys.readouterr().err
+    assert "1 no answer" in capsys.readouterr().err
     assert main([*argv, str(tmp_path / "answers.jsonl"), "--num_beams=0"]) == 1
-    assert "`num_beams` must be at least 1" in capsys.readouterr().err
+    assert re.search("`num_beams`.* 0", capsys.readouterr().err)
     assert main([*argv, str(tmp_path / "answers.jsonl"), "--rerank"]) == 1
-    assert "`rerank` is for problems without an answer: give `surest_share`, too" in capsys.readouterr().err
+    assert re.search("`rerank`.*`surest_share`", capsys.readouterr().err)
     assert not (tmp_path / "labelled.jsonl").exists()
 
 
@@ -154,7 +155,7 @@ def test_one_process_labels(solver_folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("WORLD_SIZE", "2")
     argv = ["label", "--model", str(solver_folder), "--problems", "a.jsonl", "--output_dir", str(tmp_path / "run")]
     assert main(argv) == 1
-    assert "label: start it in one process, not in 2: hf-mwp label ...\n" in capsys.readouterr().err
+    assert re.search("label: .*one process.* 2.*hf-mwp label", capsys.readouterr().err)
     assert not (tmp_path / "run").exists()
 
 
@@ -163,9 +164,9 @@ def test_labelled_problems_are_not_written_over(solver_folder, tmp_path, found, 
     before = label(solver_folder, tmp_path)
     argv = ["label", "--model", str(solver_folder), "--problems", str(tmp_path / "answers.jsonl"), "--num_beams=1"]
     assert main([*argv, "--output_dir", str(tmp_path / "run")]) == 1
-    assert "finished work of an earlier run (labelled.jsonl)" in capsys.readouterr().err
+    assert re.search(r"labelled\.jsonl.*--overwrite", capsys.readouterr().err)
     assert label(solver_folder, tmp_path, "--overwrite") == before
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "run.json").write_text('{"command": "hf-mwp train"}')
     assert main([*argv, "--output_dir", str(tmp_path / "model")]) == 1
-    assert "has the record of `hf-mwp train`" in capsys.readouterr().err
+    assert "`hf-mwp train`" in capsys.readouterr().err

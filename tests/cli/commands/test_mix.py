@@ -1,3 +1,5 @@
+import re
+
 import pytest
 import torch
 from transformers import AutoModel
@@ -22,7 +24,7 @@ def test_encoders_are_mixed_and_the_decoder_stays(folders, tmp_path, capsys):
     argv = ["mix", "--pretrained", str(folders / "pretrained"), "--distilled", str(folders / "distilled")]
     assert main([*argv, "--output_dir", str(tmp_path), "--theta=0.25"]) == 0
     assert main([*argv, "--output_dir", str(tmp_path)]) == 1
-    assert "finished work of an earlier run (config.json" in capsys.readouterr().err
+    assert re.search(r"config\.json.*--overwrite", capsys.readouterr().err)
     before = AutoModel.from_pretrained(folders / "pretrained", add_pooling_layer=False).state_dict()
     distilled, mixed = (MwpSolver.from_pretrained(each) for each in (folders / "distilled", tmp_path))
     for name, value in mixed.encoder.state_dict().items():
@@ -39,7 +41,7 @@ def test_other_models_are_refused(folders, tmp_path, capsys):
     assert main([*argv, "--output_dir", str(tmp_path / "out")]) == 1
     assert "encoder.layer.2" in capsys.readouterr().err and not (tmp_path / "out").exists()
     assert main(["mix", "--pretrained", "a"]) == 1
-    assert "`distilled` must be given" in capsys.readouterr().err
+    assert "`distilled`" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +57,7 @@ def siblings(tmp_path_factory):
 
 def test_whole_solvers_are_averaged(siblings, tmp_path, capsys):
     assert main(["mix", "--solvers", *siblings, "--output_dir", str(tmp_path)]) == 0
-    assert "the mean of 3" in capsys.readouterr().out
+    assert re.search(r"mean .*\b3\b", capsys.readouterr().out)
     parts = [MwpSolver.from_pretrained(each).state_dict() for each in siblings]
     mean = MwpSolver.from_pretrained(tmp_path).state_dict()
     for name, value in mean.items():
@@ -68,18 +70,17 @@ def test_solvers_that_do_not_belong_together_are_refused(siblings, folders, tmp_
         assert not (tmp_path / "out").exists()
         return " ".join(capsys.readouterr().err.split())
 
-    assert "`solvers` takes two or more solvers" in refuse("--solvers", siblings[0])
+    assert "`solvers`" in refuse("--solvers", siblings[0])
     both = ["--solvers", *siblings, "--distilled", siblings[0]]
-    assert "without `pretrained` and `distilled`" in refuse(*both)
-    told = "mix: `theta` does nothing with `solvers`, which count alike: leave it out."
-    assert told in refuse("--solvers", *siblings, "--theta=0.9")
+    assert re.search("`pretrained`.*`distilled`", refuse(*both))
+    assert re.search("mix: `theta`.*`solvers`", refuse("--solvers", *siblings, "--theta=0.9"))
     processor = tiny_processor()
     processor.vocabulary = processor.vocabulary.with_constants(["7"])
     other = tmp_path / "other"
     tiny_solver(processor).save_pretrained(other)
     processor.save_pretrained(other)
     message = refuse("--solvers", siblings[0], str(other))
-    assert f"{other} cannot be averaged with {siblings[0]}" in message and "'7'" in message
+    assert re.search(f"{other} .*{siblings[0]}.*'7'", message)
     tiny_solver(tiny_processor(), layers=3).save_pretrained(tmp_path / "deeper")
     tiny_processor().save_pretrained(tmp_path / "deeper")
-    assert "Only weights of the same model can be mixed" in refuse("--solvers", siblings[0], str(tmp_path / "deeper"))
+    assert "encoder.layer.2" in refuse("--solvers", siblings[0], str(tmp_path / "deeper"))

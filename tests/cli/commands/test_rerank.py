@@ -1,6 +1,7 @@
 """A re-ranker fitted, saved beside its model, and used by the other commands."""
 
 import json
+import re
 import shutil
 import sys
 
@@ -71,7 +72,7 @@ def test_beams_that_are_kept_are_not_searched_for_again(model, problems, tmp_pat
     assert main([*argv, "--output_dir", str(tmp_path)]) == 0
     assert (tmp_path / "plausibility.json").read_text("utf-8") == (model / "plausibility.json").read_text("utf-8")
     shown = " ".join(capsys.readouterr().out.split())
-    assert "Re-ranking 6 beams" in shown and "log_mass" in shown
+    assert "6 beams" in shown and "log_mass" in shown
     assert json.loads((tmp_path / "metrics.json").read_text("utf-8"))["reranking"]["train"]["num_problems"] == 36
 
 
@@ -108,17 +109,20 @@ def test_unsure_beams_are_fitted_to_beside_the_others(model, problems, tmp_path)
     assert fitted[0].weights != fit_reranker(solver, processor, parts, num_beams=6).weights
     assert [layer.p for layer in solver.modules() if isinstance(layer, torch.nn.Dropout)] == rates
     assert not any(module.training for module in solver.modules())
-    with pytest.raises(PlausibilityError, match="below 1, not 1"):
+    with pytest.raises(PlausibilityError, match="`unsure_share`.* 1"):
         fit_reranker(solver, processor, parts, unsure_share=1)
-    with pytest.raises(PlausibilityError, match="0.96 leaves none of the 12 problems .* without dropout: give"):
+    with pytest.raises(PlausibilityError, match=r"`unsure_share`.* 0\.96 .*\b12 problems"):
         fit_reranker(solver, processor, parts, num_beams=6, unsure_share=0.96, beams_dir=tmp_path / "refused")
-    for wrong, message in (({"min_beams": 7}, "from 2 to 6, not 7"), ({"regularization": 0}, "more than 0, not 0")):
+    for wrong, message in (
+        ({"min_beams": 7}, "`min_beams`.* 2 .* 6.* 7"),
+        ({"regularization": 0}, "`regularization`.* 0"),
+    ):
         with pytest.raises(PlausibilityError, match=message):
             fit_reranker(solver, processor, parts, num_beams=6, beams_dir=tmp_path / "refused", **wrong)
     assert not (tmp_path / "refused").exists()
     for layer in [module for module in solver.encoder.modules() if hasattr(module, "dropout")]:
         layer.dropout = torch.nn.Identity()
-    with pytest.raises(PlausibilityError, match="leave `unsure_share` at 0"):
+    with pytest.raises(PlausibilityError, match="dropout.*`unsure_share`.* 0"):
         fit_reranker(solver, processor, parts, num_beams=6, unsure_share=0.25)
 
 
@@ -128,7 +132,7 @@ def test_parts_without_problems_are_not_measured(model, problems):
     parts = {"train": rows[:12], "empty": [], "validation": rows[12:16]}
     measured = fit_reranker(solver, processor, parts, num_beams=6, min_beams=3).measured
     assert list(measured) == ["train", "validation", "validation, 3 beams"]
-    with pytest.raises(PlausibilityError, match="none of the 0 problems"):
+    with pytest.raises(PlausibilityError, match=r"\b0 problems"):
         fit_reranker(solver, processor, {"empty": [], **parts}, num_beams=6)
 
 
@@ -136,7 +140,7 @@ def test_evaluate_shows_both(model, problems, tmp_path, capsys):
     argv = ["evaluate", "--model", str(model), "--dataset", str(problems), "--rerank", "--output_dir", str(tmp_path)]
     assert main(argv) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "all problems, without re-ranking" in shown and "all problems, with re-ranking" in shown
+    assert "without re-ranking" in shown and "with re-ranking" in shown
     test = json.loads((tmp_path / "metrics.json").read_text("utf-8"))["test"]
     assert test["num_beams"] == 6 and test["reranked"] is True
     (path,) = tmp_path.glob("predictions_*.jsonl")
@@ -160,7 +164,7 @@ def test_solve_tells_what_was_rejected(model, tmp_path, capsys):
     text = "小明有5个苹果，吃了2个，还有几个？"
     assert main(["solve", "--model", str(model), "--reranker", str(tmp_path), text]) == 0
     shown = capsys.readouterr().out
-    assert "instead of" in shown and ", plausibility " in shown
+    assert "instead of" in shown and "plausibility" in shown
     assert main(["solve", "--model", str(model), "--reranker", str(tmp_path), "--json", text]) == 0
     result = json.loads(capsys.readouterr().out)
     assert set(result["instead_of"]) == {"equation", "answer", "complaints"} and 0 < result["plausibility"] <= 1
@@ -170,34 +174,34 @@ def test_solve_tells_what_was_rejected(model, tmp_path, capsys):
 def test_bad_rerankers_are_named(command, model, solver_folder, problems, tmp_path, capsys):
     more = ["1和2？"] if command == "solve" else ["--dataset", str(problems)]
     assert main([command, "--model", str(solver_folder), "--rerank", *more]) == 1
-    assert "has no plausibility.json: fit one with `hf-mwp rerank" in capsys.readouterr().err
+    assert re.search(r"plausibility\.json.*`hf-mwp rerank", capsys.readouterr().err)
     assert main([command, "--model", str(model), "--rerank", "--num_beams=5", *more]) == 1
-    assert "fitted to 6 beams and cannot rank 5" in capsys.readouterr().err
+    assert re.search("6 beams.* 5.*num_beams=6", capsys.readouterr().err)
     weights = PlausibilityReranker.from_pretrained(model).weights
     PlausibilityReranker("en", weights, 6).save_pretrained(tmp_path)
     assert main([command, "--model", str(model), "--reranker", str(tmp_path), *more]) == 1
-    assert "language 'en', not in 'zh'" in capsys.readouterr().err
+    assert re.search("'en'.*'zh'", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
     ("option", "fault"),
-    [("--num_beams=1", "at least 2"), ("--regularization=0", "more than 0"), ("--unsure_share=1", "below 1")],
+    [("--num_beams=1", "2.* 1"), ("--regularization=0", "0"), ("--unsure_share=1", "1")],
 )
 def test_bad_options_are_named(option, fault, capsys):
     assert main(["rerank", option]) == 1
-    assert fault in capsys.readouterr().err
+    assert re.search(f"`{option[2:].partition('=')[0]}`.* {fault}", capsys.readouterr().err)
 
 
 def test_a_hub_id_needs_a_folder(capsys):
     assert main(["rerank", "--model", "someone/solver"]) == 1
-    assert "give --output_dir" in capsys.readouterr().err
+    assert "--output_dir" in capsys.readouterr().err
 
 
 def test_data_of_another_language_are_named(solver_folder, tmp_path, capsys):
     path = tmp_path / "train.jsonl"
     path.write_text('{"text": "2 and 3?", "equation": "2+3", "answer": "5", "language": "en"}\n' * 9, "utf-8")
     assert main(["rerank", "--model", str(solver_folder), "--dataset", str(path), "--output_dir", str(tmp_path)]) == 1
-    assert f"those of {path} are in English" in capsys.readouterr().err
+    assert re.search(f"Chinese.*{path} .*English", capsys.readouterr().err)
 
 
 def test_as_a_stage_of_a_recipe(solver_folder, problems, tmp_path, capsys):
@@ -220,10 +224,10 @@ def test_as_a_stage_of_a_recipe(solver_folder, problems, tmp_path, capsys):
     path.write_text(yaml.safe_dump({"recipe": "Tiny", "stages": stages, "targets": ["card"]}), encoding="utf-8")
     assert main(["distill", "--config", str(path), "--output_dir", str(tmp_path / "run")]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "train 0.0 to " in shown and "all problems, with re-ranking" in shown
+    assert "train 0.0 " in shown and "with re-ranking" in shown
     (folder,) = (tmp_path / "run").glob("card-*")
     assert PlausibilityReranker.from_pretrained(folder).num_beams == 6
-    assert ", re-ranked)" in (folder / "README.md").read_text("utf-8")
+    assert "re-ranked" in (folder / "README.md").read_text("utf-8")
 
 
 def test_records_and_weights_that_are_there_are_not_replaced_unasked(model, problems, tmp_path, capsys):
@@ -232,9 +236,10 @@ def test_records_and_weights_that_are_there_are_not_replaced_unasked(model, prob
     (folder / "run.json").write_text('{"command": "hf-mwp train"}', "utf-8")
     before = {path: path.read_bytes() for path in folder.iterdir()}
     argv = ["rerank", "--model", str(folder), "--dataset", str(problems), "--num_beams=6", "--regularization=9"]
-    for place in ([], ["--output_dir", str(folder)]):
-        assert main([*argv, *place]) == 1
-        assert "replace it with --overwrite" in " ".join(capsys.readouterr().err.split())
+    assert main([*argv, "--output_dir", str(folder)]) == 1
+    assert "`hf-mwp train`" in capsys.readouterr().err
+    assert main(argv) == 1
+    assert "--overwrite" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
     assert main([*argv, "--overwrite"]) == 0
     assert PlausibilityReranker.from_pretrained(folder) != PlausibilityReranker.from_pretrained(model)
@@ -246,14 +251,14 @@ def test_records_and_weights_that_are_there_are_not_replaced_unasked(model, prob
 @pytest.mark.parametrize(
     ("options", "fault"),
     [
-        (["--reranker=en"], "fitted to problems in language 'en'"),
-        (["--reranker=nowhere"], "nowhere has no plausibility.json"),
-        (["--part=encoder", "--reranker=zh"], "leave `reranker` out"),
+        (["--reranker=en"], "'en'.*'zh'"),
+        (["--reranker=nowhere"], r"nowhere .*plausibility\.json"),
+        (["--part=encoder", "--reranker=zh"], "`reranker`"),
     ],
 )
 def test_a_card_with_another_reranker_is_refused_before_it_is_written(options, fault, model, tmp_path, capsys):
     assert main(["card", "--model", str(model), "--output_dir", str(tmp_path / "card"), *options]) == 1
-    assert fault in " ".join(capsys.readouterr().err.split()) and not (tmp_path / "card").exists()
+    assert re.search(fault, " ".join(capsys.readouterr().err.split())) and not (tmp_path / "card").exists()
 
 
 def test_the_card_brings_the_reranker_along(model, tmp_path):

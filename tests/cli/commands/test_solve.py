@@ -2,6 +2,7 @@ import gzip
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -32,7 +33,7 @@ def test_json_lines(solver_folder, capsys):
     first, second = (json.loads(line) for line in shown.splitlines())
     assert status == 0
     assert first["text"] == TEXT and first["numbers"] == ["4", "2"]
-    assert second["answer"] is None and "No number" in second["error"]
+    assert second["answer"] is None and "number" in second["error"]
 
 
 def test_escape_sequences_are_shown_and_not_read(solver_folder, capsys, tmp_path, monkeypatch):
@@ -75,7 +76,7 @@ def test_standard_input(solver_folder, capsys, monkeypatch):
     _, shown, _ = run(capsys, "--model", solver_folder, "--json")
     assert len(shown.splitlines()) == 2
     give(monkeypatch, b"\n")
-    assert "the input is empty" in run(capsys, "--model", solver_folder)[2]
+    assert "empty" in run(capsys, "--model", solver_folder)[2]
 
 
 def test_a_line_that_is_not_utf_8_is_reported_in_its_place(solver_folder, tmp_path, capsys, monkeypatch):
@@ -86,21 +87,21 @@ def test_a_line_that_is_not_utf_8_is_reported_in_its_place(solver_folder, tmp_pa
     assert status == 0
     assert first["numbers"] == last["numbers"] == ["4", "2"]
     assert (broken["answer"], broken["equation"]) == (None, None)
-    assert broken["error"] == "Line 2 is not UTF-8 text: byte 0xff at position 3."
+    assert re.search("(?i)line 2.*UTF-8.*0xff.* 3", broken["error"])
 
     path = tmp_path / "problems.jsonl"
     path.write_bytes(b'{"text": "4 \xff"}\n{"id": "b", "text": "\\ud800 4"}\n{"text": "3 + 4"}\n')
     status, shown, _ = run(capsys, "--model", solver_folder, "--json", "--file", path)
     first, second, last = (json.loads(line) for line in shown.splitlines())
-    assert first["error"] == f"{path}, line 1 is not UTF-8 text: byte 0xff at position 12."
+    assert re.search(f"{path}, line 1.*UTF-8.*0xff.* 12", first["error"])
     assert first["text"] == "4 \ufffd"
-    assert (second["id"], second["text"]) == ("b", "\ud800 4") and "half a surrogate pair" in second["error"]
+    assert (second["id"], second["text"]) == ("b", "\ud800 4") and "U+D800" in second["error"]
     assert last["numbers"] == ["3", "4"]
 
     _, shown, _ = run(capsys, "--model", solver_folder, "--file", path)
     # Lines are wrapped, where depends on the path.
     shown = " ".join(shown.split())
-    assert shown.count("no answer: ") == 2 and "\\ud800 4" in shown and "line 1 is not UTF-8" in shown
+    assert shown.count("no answer: ") == 2 and "\\ud800 4" in shown and "line 1 " in shown
 
 
 def test_a_pipe_is_answered_line_by_line(solver_folder):
@@ -139,14 +140,14 @@ def test_batches_are_the_lines_that_wait():
 
 
 def test_a_folder_is_no_file_of_problems(tmp_path, capsys):
-    error = f"hf-mwp: --file: {tmp_path} is a folder; name a file of problems in it.\n"
-    assert run(capsys, "--file", tmp_path) == (1, "", error)
+    status, shown, error = run(capsys, "--file", tmp_path)
+    assert (status, shown) == (1, "") and re.fullmatch(f"hf-mwp: --file: {tmp_path} .*folder.*\n", error)
 
 
 @pytest.mark.parametrize("option", ["num_beams", "top_k", "batch_size"])
 def test_counts_are_at_least_one(option, capsys):
-    error = f"hf-mwp: solve: `{option}` must be at least 1, not 0.\n"
-    assert run(capsys, f"--{option}=0", TEXT) == (1, "", error)
+    status, shown, error = run(capsys, f"--{option}=0", TEXT)
+    assert (status, shown) == (1, "") and re.fullmatch(f"hf-mwp: solve: `{option}`.* 0.*\n", error)
 
 
 def test_jsonl_file_keeps_ids(solver_folder, tmp_path, capsys):
@@ -163,14 +164,13 @@ def test_jsonl_file_keeps_ids(solver_folder, tmp_path, capsys):
     [
         (
             '{"text": "1"}\n{"text": "2',
-            "line 2: not a complete JSON object: Unterminated string starting at at column 10 "
-            "(the last line is cut off)",
+            "line 2: .*JSON.*column 10.*last line",
         ),
-        ('{"text": "1"}\n{"text" 2}\n', "line 2: not a complete JSON object: "),
-        ('{"words": "1"}\n', "line 1: needs an object with a field `text`"),
-        ('{"text": 3}\n', "line 1: needs an object with a field `text`"),
-        ("[3]\n", "line 1: expected a JSON object, not int"),
-        ('{"text": "1"}\n[]\n', "line 2: expected a JSON object, not list"),
+        ('{"text": "1"}\n{"text" 2}\n', "line 2: .*JSON"),
+        ('{"words": "1"}\n', "line 1: .*`text`"),
+        ('{"text": 3}\n', "line 1: .*`text`"),
+        ("[3]\n", "line 1: .*JSON object.* int"),
+        ('{"text": "1"}\n[]\n', "line 2: .*JSON object.* list"),
     ],
 )
 def test_damaged_jsonl(solver_folder, tmp_path, capsys, content, message):
@@ -178,7 +178,7 @@ def test_damaged_jsonl(solver_folder, tmp_path, capsys, content, message):
     path.write_text(content, encoding="utf-8")
     status, _, error = run(capsys, "--model", solver_folder, "--file", path, "--batch_size", 1)
     assert status == 1
-    assert f"{path}, {message}" in error
+    assert re.search(f"{path}, {message}", error)
 
 
 @pytest.mark.parametrize(
@@ -206,20 +206,20 @@ def test_lines_of_gzipped_text_are_problems(tmp_path):
     path = tmp_path / "x.txt.gz"
     content = gzip.compress("\ufeff3个\n\n有4个。\r\n".encode() + b"\xb0")
     path.write_bytes(content)
-    fault = f"{path}, line 4 is not UTF-8 text: byte 0xb0 at position 0."
-    problems = [{"text": "3个"}, {"text": "有4个。"}, {"text": "\ufffd", "error": fault}]
-    assert list(problem_batches([], str(path), 8)) == [problems]
+    ((*problems, broken),) = problem_batches([], str(path), 8)
+    assert problems == [{"text": "3个"}, {"text": "有4个。"}]
+    assert broken["text"] == "\ufffd" and re.search(f"{path}, line 4.*UTF-8.*0xb0.* 0", broken["error"])
     path.write_bytes(content[:-9])
-    with pytest.raises(DataError, match="x.txt.gz, line .: the gzip file is damaged or cut off here"):
+    with pytest.raises(DataError, match="x.txt.gz, line .: .*gzip"):
         list(problem_batches([], str(path), 8))
 
 
 def test_no_text_file(solver_folder, tmp_path, capsys):
-    assert "There is no file" in run(capsys, "--model", solver_folder, "--file", tmp_path / "none.txt")[2]
+    assert "none.txt" in run(capsys, "--model", solver_folder, "--file", tmp_path / "none.txt")[2]
     path = tmp_path / "binary.txt"
     path.write_bytes(b"\xff\xfe\x00")
-    assert "is not UTF-8 text" in run(capsys, "--model", solver_folder, "--file", path)[2]
-    assert "not both" in run(capsys, "--model", solver_folder, "--file", path, TEXT)[2]
+    assert "UTF-8" in run(capsys, "--model", solver_folder, "--file", path)[2]
+    assert "--file" in run(capsys, "--model", solver_folder, "--file", path, TEXT)[2]
 
 
 def test_folders_that_are_no_solver(solver_folder, encoder, tmp_path, capsys):
@@ -228,34 +228,34 @@ def test_folders_that_are_no_solver(solver_folder, encoder, tmp_path, capsys):
         assert status == 1
         return message
 
-    assert "it has no config.json" in error(tmp_path)
-    assert "holds a model of type 'bert'" in error(encoder)
+    assert "config.json" in error(tmp_path)
+    assert "'bert'" in error(encoder)
     nested = tmp_path / "run"
     shutil.copytree(solver_folder, nested / "student")
-    assert f"Did you mean {nested / 'student'}?" in error(nested)
+    assert str(nested / "student") in error(nested)
     weights = nested / "student" / "model.safetensors"
     for content in (b"", b"version https://git-lfs.github.com/spec/v1", weights.read_bytes()[:-100]):
         weights.write_bytes(content)
-        assert f"{nested / 'student'} has a damaged file (" in error(nested / "student")
+        assert re.search(f"{nested / 'student'} .*damaged.*model.safetensors", error(nested / "student"))
     index = weights.rename(nested / "student" / "model.safetensors.index.json")
     index.write_text('{"weight_map": {"a', encoding="utf-8")
-    assert "fetch or train it again" in error(nested / "student")
+    assert "model.safetensors.index.json" in error(nested / "student")
     index.rename(weights)
     (nested / "student" / "mwp_processor.json").unlink()
-    assert "has a solver but no mwp_processor.json" in error(nested / "student")
+    assert "mwp_processor.json" in error(nested / "student")
     (nested / "student" / "model.safetensors").unlink()
     assert "no weights" in error(nested / "student")
     (nested / "student" / "pytorch_model.bin").write_bytes(b"")
     assert "pickle" in error(nested / "student")
     (nested / "student" / "config.json").write_text("{", encoding="utf-8")
-    assert "cannot be read as a model's configuration" in error(nested / "student")
-    assert "is a file" in error(nested / "student" / "config.json")
+    assert "configuration" in error(nested / "student")
+    assert "config.json" in error(nested / "student" / "config.json")
 
 
 def test_below_min_score_the_candidates_are_shown(solver_folder, capsys):
     argv = ("--model", solver_folder, "--num_beams", 3, "--min_score", 1, TEXT)
     status, shown, _ = run(capsys, *argv)
-    assert status == 0 and "Unsure: the best equation has the probability" in shown and "below 1. It may be:" in shown
+    assert status == 0 and "Unsure" in shown
     _, line, _ = run(capsys, *argv, "--json")
     record = json.loads(line)
     assert (record["text"], record["status"], record["answer"]) == (TEXT, "unsure", None)
@@ -266,4 +266,4 @@ def test_below_min_score_the_candidates_are_shown(solver_folder, capsys):
 @pytest.mark.parametrize("value", ["1.5", "-1", "nan"])
 def test_min_score_is_a_probability(solver_folder, capsys, value):
     status, _, error = run(capsys, "--model", solver_folder, f"--min_score={value}", TEXT)
-    assert status == 1 and "`min_score` is a probability, a number from 0 to 1" in error
+    assert status == 1 and re.search("`min_score`.* 0 .* 1", error)

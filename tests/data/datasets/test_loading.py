@@ -433,7 +433,7 @@ def test_validation_fraction(tmp_path):
     assert parts["train"] == sorted(parts["train"], key=int)
     assert parts == ids(load_mwp_dataset(path, validation_fraction=0.2))
     assert report.validation_fraction == 0.2
-    assert report.scheme == "files, 0.2 of train as validation"
+    assert re.fullmatch("files, 0.2 .*validation", report.scheme)
     # A data set with a validation part keeps that one.
     dataset, report = load_mwp_dataset("math23k", FIXTURES, validation_fraction=0.5, return_report=True)
     assert len(dataset["train"]) == 3 and report.validation_fraction == 0
@@ -458,15 +458,10 @@ def test_report_travels_with_the_data(tmp_path):
 
 def test_report_as_text():
     _, report = load_mwp_dataset("math23k", FIXTURES, return_report=True)
-    assert str(report).splitlines() == [
-        "math23k, split public",
-        "  train: 3 of 3 problems",
-        "    3 use a number that the text lacks",
-        "  validation: 1 of 1 problems",
-        "    0 have the masked text of a training problem",
-        "  test: 1 of 1 problems",
-        "    0 have the masked text of a training problem",
-    ]
+    expected = ["math23k.*public", "train: 3 of 3", " 3 use", "validation: 1 of 1", " 0 .*masked text"]
+    expected += ["test: 1 of 1", " 0 .*masked text"]
+    for line, pattern in zip(str(report).splitlines(), expected, strict=True):
+        assert re.search(pattern, line)
 
 
 def test_own_files(tmp_path):

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,15 @@ def read(path: Path) -> list:
         (line, entry.reason.split(":")[0]) if isinstance(entry, DataError) else entry
         for line, entry in read_entries(path)
     ]
+
+
+def check(path: Path, expected: list) -> None:
+    """Each record has the expected fields, or is damaged in the expected line for the expected reason."""
+    for found, entry in zip(read(path), expected, strict=True):
+        if isinstance(entry, tuple):
+            assert found[0] == entry[0] and re.search(entry[1], found[1])
+        else:
+            assert found == entry
 
 
 def write(path: Path, content: str | bytes) -> Path:
@@ -51,19 +61,13 @@ def test_csv(tmp_path, name):
 
 def test_truncated_json_lines(tmp_path):
     path = write(tmp_path / "x.jsonl", '{"a": 1}\n{"a": 2}\n{"a": ')
-    assert read(path) == [{"a": 1}, {"a": 2}, (3, "not a complete JSON object")]
+    check(path, [{"a": 1}, {"a": 2}, (3, "complete JSON object")])
 
 
 def test_records_that_are_no_objects(tmp_path):
     path = write(tmp_path / "x.jsonl", '7\n[1]\n"a"\nnull\n{"a": 1}\n' + "[" * 100_000)
-    assert read(path) == [
-        (1, "expected a JSON object, not int"),
-        (2, "expected a JSON object, not list"),
-        (3, "expected a JSON object, not str"),
-        (4, "expected a JSON object, not NoneType"),
-        {"a": 1},
-        (6, "not a JSON object that can be read"),
-    ]
+    kinds = ((1, "int"), (2, "list"), (3, "str"), (4, "NoneType"))
+    check(path, [*((line, f"JSON object.* {kind}") for line, kind in kinds), {"a": 1}, (6, "JSON object")])
 
 
 def test_an_integer_too_long_to_be_read_damages_its_record(tmp_path):
@@ -79,26 +83,21 @@ def test_an_integer_too_long_to_be_read_damages_its_record(tmp_path):
 @pytest.mark.parametrize(
     ("text", "entries"),
     [
-        (f'[{{"a": 1}}, {"1" * 5000}]', [{"a": 1}, (2, "the JSON array is damaged or cut off in this record")]),
-        ('[{"a": 1}, {"a": ', [{"a": 1}, (2, "the JSON array is damaged or cut off in this record")]),
-        ('[{"a": 1}', [{"a": 1}, (1, "the JSON array is damaged or cut off after this record")]),
-        ('[{"a": 1} {"a": 2}]', [{"a": 1}, (1, "the JSON array is damaged or cut off after this record")]),
-        ('[{"a": 1}, 7]', [{"a": 1}, (2, "expected a JSON object, not int")]),
-        ("[", [(1, "the JSON array is damaged or cut off in this record")]),
+        (f'[{{"a": 1}}, {"1" * 5000}]', [{"a": 1}, (2, "JSON array.*damaged.* in ")]),
+        ('[{"a": 1}, {"a": ', [{"a": 1}, (2, "JSON array.*damaged.* in ")]),
+        ('[{"a": 1}', [{"a": 1}, (1, "JSON array.*damaged.* after ")]),
+        ('[{"a": 1} {"a": 2}]', [{"a": 1}, (1, "JSON array.*damaged.* after ")]),
+        ('[{"a": 1}, 7]', [{"a": 1}, (2, "JSON object.* int")]),
+        ("[", [(1, "JSON array.*damaged.* in ")]),
     ],
 )
 def test_damaged_json_array(tmp_path, text, entries):
-    assert read(write(tmp_path / "x.json", text)) == entries
+    check(write(tmp_path / "x.json", text), entries)
 
 
 def test_damaged_csv(tmp_path):
     path = write(tmp_path / "x.csv", 'id,text\n1\n2,b\n3,c,d\n4,"never closed\n5,e\n')
-    assert read(path) == [
-        (2, "expected 2 fields as in the header, not 1"),
-        {"id": "2", "text": "b"},
-        (4, "expected 2 fields as in the header, not 3"),
-        (5, "not CSV"),
-    ]
+    check(path, [(2, "2 fields.* 1"), {"id": "2", "text": "b"}, (4, "2 fields.* 3"), (5, "CSV")])
 
 
 def test_truncated_gzip(tmp_path):
@@ -110,7 +109,7 @@ def test_truncated_gzip(tmp_path):
     assert entries == [(number + 1, {"a": number * 7919 % 10007}) for number in range(len(entries))]
     assert isinstance(last[1], DataError) and last[0] == last[1].line == len(entries) + 1
     path.write_bytes(b"no gzip")
-    assert read(path) == [(1, "the gzip file is damaged or cut off here")]
+    check(path, [(1, "gzip.*damaged")])
 
 
 def test_folder_in_place_of_a_file(tmp_path):

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -70,16 +71,16 @@ def test_a_recipe_from_teacher_to_card(recipe_file, tmp_path, capsys):
     assert "to do" in capsys.readouterr().out and not folder.exists()
     assert main(argv) == 0
     shown = capsys.readouterr().out
-    assert "stage 1 of 5: teacher (hf-mwp train)" in shown and "(2 beams)" in shown
+    assert re.search(r"\b1 of 5: teacher .*hf-mwp train", shown) and "2 beams" in shown
 
     card = stages(recipe_file, folder)["card"].folder
     text = ModelCard.load(card / "README.md").text
-    assert "| this model |" in text and "| teacher |" in text and "**student**: `hf-mwp distill`" in text
+    assert "| teacher |" in text and "**student**: `hf-mwp distill`" in text
     assert pipeline("math-word-problem", model=str(card), device="cpu")("小明有4个苹果，又买了2个")[0]["numbers"]
     assert str(tmp_path) not in text.replace(str(card), "")
 
     assert main(argv) == 0
-    assert capsys.readouterr().out.count("done before, skipped") == 5
+    assert capsys.readouterr().out.count("skipped") == 5
 
 
 def test_a_recipe_is_run_by_its_name(recipe_file, tmp_path, capsys):
@@ -90,9 +91,9 @@ def test_a_recipe_is_run_by_its_name(recipe_file, tmp_path, capsys):
     assert main(["run", "--config", *argv[1:], "--dry_run"]) == 0
     assert name in capsys.readouterr().out and not (tmp_path / "runs").exists()
     assert main(["run"]) == 1
-    assert "run: name a recipe" in capsys.readouterr().err
+    assert "run: " in capsys.readouterr().err
     assert main(["run", str(tmp_path / "none.yaml")]) == 1
-    assert "There is no file" in capsys.readouterr().err
+    assert "none.yaml" in capsys.readouterr().err
 
 
 def test_changes_on_the_command_line_run_only_what_they_touch(recipe_file, tmp_path, capsys):
@@ -100,7 +101,7 @@ def test_changes_on_the_command_line_run_only_what_they_touch(recipe_file, tmp_p
     assert main(argv) == 0
     assert main([*argv, "--student.temperature", "2"]) == 0
     shown = capsys.readouterr().out
-    assert shown.count("teacher (done before, skipped)") == 1 and shown.count("student (hf-mwp distill)") == 2
+    assert len(re.findall("teacher .*skipped", shown)) == 1 and shown.count("student (hf-mwp distill)") == 2
     changed = stages(recipe_file, tmp_path / "runs", changes={"student.temperature": 2})["student"]
     record = yaml.safe_load((changed.folder / "run_config.yaml").read_text())
     assert record["temperature"] == 2
@@ -110,16 +111,15 @@ def test_a_wrong_option_of_a_late_stage_is_named_before_the_first_one_runs(recip
     folder = tmp_path / "runs"
     argv = ["distill", "--config", str(recipe_file), "--output_dir", str(folder)]
     assert main([*argv, "--evaluate.num_beems", "2"]) == 1
-    assert "stage evaluate: unknown key 'num_beems'. Did you mean 'num_beams'" in capsys.readouterr().err
+    assert re.search("stage evaluate: .*'num_beems'.*'num_beams'", capsys.readouterr().err)
     assert main([*argv, "--student.temperature", "hot"]) == 1
-    assert "stage student: key 'temperature'" in capsys.readouterr().err
+    assert re.search("stage student: .*'temperature'", capsys.readouterr().err)
     assert main([*argv, "--budget", "huge"]) == 1
-    assert "unknown budget 'huge'" in capsys.readouterr().err
+    assert "'huge'" in capsys.readouterr().err
     assert main([*argv, "--student.output_dir", str(tmp_path / "mine")]) == 1
-    told = "stage student: key 'output_dir': the recipe names the folder of each stage: give --output_dir, where"
-    assert told in capsys.readouterr().err
+    assert re.search("stage student: .*'output_dir': .*--output_dir", capsys.readouterr().err)
     assert main([*argv, "--temperature"]) == 1
-    assert "needs the form" in capsys.readouterr().err
+    assert "--temperature" in capsys.readouterr().err
     assert not folder.exists()
 
 
@@ -156,64 +156,67 @@ def test_values_on_the_command_line_are_yaml_or_the_text_they_are(text, value):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (["--student.layer_mapping", "foo;bar"], "stage student: Unknown layer mapping 'foo;bar'"),
-        (["--teacher.encoder", "/no/such"], "stage teacher: key 'encoder': There is no folder /no/such."),
-        (["--student.teacher", "./none"], "stage student: key 'teacher': There is no folder ./none."),
+        (["--student.layer_mapping", "foo;bar"], "stage student: .*'foo;bar'"),
+        (["--teacher.encoder", "/no/such"], "stage teacher: .*'encoder': .*/no/such"),
+        (["--student.teacher", "./none"], r"stage student: .*'teacher': .*\./none"),
         (
             ["--student.teacher", "['${{teacher}}', ./none]"],
-            "stage student: key 'teacher': There is no folder ./none.",
+            r"stage student: .*'teacher': .*\./none",
         ),
-        (["--evaluate.model", "{encoder}"], "stage evaluate: key 'model': {encoder} holds a model of type 'bert'"),
+        (["--evaluate.model", "{encoder}"], "stage evaluate: .*'model': {encoder} .*'bert'"),
         (
             ["--teacher.encoder_layers", "abc"],
-            "stage teacher: `encoder_layers` takes a number (3: the first three) or indices (0,2,4), not 'abc'.",
+            "stage teacher: .*`encoder_layers`.*'abc'",
         ),
-        (["--student.student_layers", "1;2"], "stage student: `student_layers` takes a number"),
-        (["--teacher.tokenizer", "/no/such"], "stage teacher: key 'tokenizer': There is no folder /no/such."),
+        (["--student.student_layers", "1;2"], "stage student: .*`student_layers`.*'1;2'"),
+        (["--teacher.tokenizer", "/no/such"], "stage teacher: .*'tokenizer': .*/no/such"),
     ],
 )
 def test_models_are_checked_before_the_first_stage_runs(recipe_file, encoder, tmp_path, capsys, changes, message):
     argv = ["distill", "--config", str(recipe_file), "--output_dir", str(tmp_path / "runs"), "--dry_run"]
     assert main([*argv, *(change.format(encoder=encoder) for change in changes)]) == 1
-    assert message.format(encoder=encoder) in capsys.readouterr().err
+    assert re.search(message.format(encoder=encoder), capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (["--dataset", "math32k"], "stage teacher: key 'dataset': math32k: there is no such file or folder"),
-        (["--teacher.data_dir", "/no", "--dataset", "cm17k"], "key 'dataset': /no: `data_dir` is no folder"),
-        (["--student.extra_train", "[mawps:al]"], "student: key 'extra_train': mawps:al: a data set's parts are"),
-        (["--student.extra_exclude", "[no.jsonl]"], "stage student: key 'extra_exclude': no.jsonl: there is no such"),
-        (["--evaluate.dataset", "no.csv"], "stage evaluate: key 'dataset': no.csv: there is no such file"),
+        (["--dataset", "math32k"], "stage teacher: .*'dataset': math32k: .*math23k"),
+        (["--teacher.data_dir", "/no", "--dataset", "cm17k"], "'dataset': /no: .*`data_dir`"),
+        (
+            ["--student.extra_train", "[mawps:al]"],
+            "student: .*'extra_train': mawps:al: .*train, validation, test, all",
+        ),
+        (["--student.extra_exclude", "[no.jsonl]"], r"stage student: .*'extra_exclude': no\.jsonl: "),
+        (["--evaluate.dataset", "no.csv"], r"stage evaluate: .*'dataset': no\.csv: "),
     ],
 )
 def test_data_is_looked_for_before_the_first_stage_runs(recipe_file, tmp_path, capsys, changes, message):
     argv = ["distill", "--config", str(recipe_file), "--output_dir", str(tmp_path / "runs"), "--dry_run"]
     assert main([*argv, *changes]) == 1
-    assert message in capsys.readouterr().err
+    assert re.search(message, capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (["--corpus", "no.txt"], "stage pretrain: key 'corpus': no.txt: there is no such file or folder"),
-        (["--pretrain.exclude", "[ape210k:all]"], "stage pretrain: key 'exclude': "),
-        (["--corpus", "examples"], "stage pretrain: key 'corpus': examples: there is no such file, nor"),
-        (["--corpus", "README.md"], "stage pretrain: key 'corpus': README.md: the name of a file with texts ends in"),
-        (["--tagger", "bogus"], "stage pretrain: key 'tagger': there is no tagger 'bogus': name 'jieba'"),
-        (["--tagger", "ltp:/no/such"], "stage pretrain: key 'tagger': There is no folder /no/such."),
-        (["--tagger", '"ltp:"'], "stage pretrain: key 'tagger': there is no tagger 'ltp:'"),
+        (["--corpus", "no.txt"], r"stage pretrain: .*'corpus': no\.txt: "),
+        (["--pretrain.exclude", "[ape210k:all]"], "stage pretrain: .*'exclude': .*ape210k"),
+        (["--corpus", "examples"], "stage pretrain: .*'corpus': examples: "),
+        (["--corpus", "README.md"], r"stage pretrain: .*'corpus': README\.md: .*\.txt"),
+        (["--tagger", "bogus"], "stage pretrain: .*'tagger': .*'bogus'.*'jieba'"),
+        (["--tagger", "ltp:/no/such"], "stage pretrain: .*'tagger': .*/no/such"),
+        (["--tagger", '"ltp:"'], "stage pretrain: .*'tagger': .*'ltp:'"),
     ],
 )
 def test_texts_and_taggers_are_looked_for_before_the_first_stage_runs(tmp_path, capsys, changes, message):
     argv = ["distill", "--config", str(COMPACT), "--budget", "quick", "--output_dir", str(tmp_path), "--dry_run"]
     assert main([*argv, *changes]) == 1
-    assert message in capsys.readouterr().err
+    assert re.search(message, capsys.readouterr().err)
     assert main([*argv, "--tagger", "ltp:LTP/legacy"]) == 0
     argv[2] = str(SELF_TRAINING)
     assert main([*argv, "--answers", "no.jsonl"]) == 1
-    assert "stage label: key 'problems': no.jsonl: there is no such file" in capsys.readouterr().err
+    assert re.search(r"stage label: .*'problems': no\.jsonl: ", capsys.readouterr().err)
 
 
 def test_models_of_the_hub_may_be_named(recipe_file, tmp_path):
@@ -265,9 +268,9 @@ def test_training_stages_are_launched(recipe_file, tmp_path, capfd, monkeypatch)
         "evaluate_teacher",
     ]
     assert main([*argv, "--launch", "no-such-launcher"]) == 1
-    assert "no-such-launcher cannot be started" in capfd.readouterr().err
+    assert "no-such-launcher" in capfd.readouterr().err
     assert main([*argv, "--launch", f"{sys.executable} -c 'raise SystemExit(3)'"]) == 1
-    assert "ended with status 3" in capfd.readouterr().err
+    assert "status 3" in capfd.readouterr().err
     assert main([*argv, "--launch", sys.executable]) == 0
     launched = stages(recipe_file, tmp_path / "runs", launch=sys.executable)["teacher"]
     assert json.loads((launched.folder / "run.json").read_text())
@@ -312,7 +315,7 @@ def test_the_example_with_self_training_trains_on_its_labels(budget, tmp_path):
     for name in ("retrain", "distill", "finetune"):
         assert recipe.stages[name].options["extra_train"] == [f"{recipe.stages['label'].folder}/labelled.jsonl"]
     assert recipe.stages["evaluate_teacher"].options["model"] == str(recipe.stages["retrain"].folder)
-    assert "labelled problems with an answer" in recipe.stages["card"].options["notes"]
+    assert "labelled" in recipe.stages["card"].options["notes"]
     # The first teacher is that of the plain recipe, and is not trained again.
     plain = Recipe.from_file(COMPACT, tmp_path, budget=budget, changes={"use_cpu": True})
     assert plain.stages["teacher"].fingerprint == recipe.stages["teacher"].fingerprint
@@ -344,8 +347,8 @@ def test_card_needs_evaluations_and_runs(solver_folder, tmp_path, capsys):
     argv = ["card", "--model", str(solver_folder), "--output_dir", str(tmp_path / "card")]
     (tmp_path / "metrics.json").write_text(json.dumps({"train": {}}))
     assert main([*argv, "--evaluations", str(tmp_path)]) == 1
-    assert "is no evaluation" in capsys.readouterr().err
+    assert re.search(f"{tmp_path} .*evaluation", capsys.readouterr().err)
     assert main([*argv, "--stages", str(tmp_path)]) == 1
-    assert "is no run" in capsys.readouterr().err
+    assert re.search(f"{tmp_path} .*run", capsys.readouterr().err)
     assert main([*argv, "--part", "encoder"]) == 0
     assert (tmp_path / "card" / "modeling_mwp_student.py").is_file()

@@ -1,6 +1,7 @@
 """Bottleneck networks and truncated encoders through the command line."""
 
 import json
+import re
 
 import pytest
 
@@ -45,13 +46,13 @@ def test_an_existing_solver_gets_bottlenecks(solver_folder, problems, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--bottleneck_layers=3", "--bottleneck_size=6"], "different layers from 1 to 2"),
-        (["--bottleneck_layers=1"], "need a `bottleneck_size`"),
-        (["--bottleneck_size=6"], "needs `bottleneck_layers`"),
-        (["--bottleneck_layers=first", "--bottleneck_size=6"], "not 'first'"),
+        (["--bottleneck_layers=3", "--bottleneck_size=6"], "`bottleneck_layers`.* 1 to 2"),
+        (["--bottleneck_layers=1"], "`bottleneck_size`"),
+        (["--bottleneck_size=6"], "`bottleneck_layers`"),
+        (["--bottleneck_layers=first", "--bottleneck_size=6"], "`bottleneck_layers`.*'first'"),
     ],
 )
 def test_impossible_bottlenecks_are_named(options, message, problems, encoder, tmp_path, capsys):
     argv = ["train", "--encoder", str(encoder), "--dataset", str(problems), "--output_dir", str(tmp_path / "out")]
     assert main([*argv, *SMALL, *options]) == 1
-    assert message in capsys.readouterr().err
+    assert re.search(message, capsys.readouterr().err)

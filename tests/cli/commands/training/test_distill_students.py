@@ -1,6 +1,7 @@
 """Where the student of `hf-mwp distill` comes from, and what it learns."""
 
 import json
+import re
 
 import pytest
 import torch
@@ -77,7 +78,7 @@ def test_a_pretrained_encoder_with_another_tokenizer(teacher, problems, tmp_path
     processor.tokenizer.add_tokens(["鸡"])
     processor.save_pretrained(tmp_path)
     assert distil(teacher, problems, tmp_path / "out", "--student_encoder", str(tmp_path)) == 1
-    assert "another tokenizer than the teacher (1 tokens differ, for example '鸡')" in capsys.readouterr().err
+    assert re.search(r"tokenizer.*\b1 tokens.*'鸡'", capsys.readouterr().err)
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +107,7 @@ def test_a_student_with_a_tokenizer_of_its_own(teacher, in_its_own_tokens, probl
     assert yaml.safe_load((tmp_path / "student" / "run_config.yaml").read_text())["teacher"] == str(teacher)
     assert "鸡" in MwpProcessor.from_pretrained(tmp_path / "student").tokenizer.get_vocab()
     assert distil(teacher, problems, tmp_path / "other", *options[:2]) == 1
-    assert "so only their predictions can be compared, and hidden, embedding" in capsys.readouterr().err
+    assert re.search("tokenizers.* hidden, embedding .*`embedding_weight=0`", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
@@ -121,33 +122,33 @@ def test_knowledge_types(teacher, problems, tmp_path, name):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--student_hidden_size=8"], "`student_hidden_size` is for a projected or random student"),
-        (["--student=a", "--student_encoder=b"], "give one of them"),
-        (["--student_encoder=b", "--student_start=project"], "leave out `student_start`"),
-        (["--student_start=project"], "hidden_size=312 cannot be projected from an encoder with 16"),
-        (["--student_start=random", "--student_hidden_size=9"], "not a multiple"),
-        (["--student_encoder=/no/such/folder"], "There is no folder"),
+        (["--student_hidden_size=8"], "`student_hidden_size`.*project.*random"),
+        (["--student=a", "--student_encoder=b"], "student.*student_encoder"),
+        (["--student_encoder=b", "--student_start=project"], "`student_start`"),
+        (["--student_start=project"], r"hidden_size=312 .*\b16\b"),
+        (["--student_start=random", "--student_hidden_size=9"], "hidden_size=9 .*num_attention_heads="),
+        (["--student_encoder=/no/such/folder"], "/no/such/folder"),
         (["--layer_mapping=1:9", "--student_layers=2"], "layer 9 of the teacher"),
-        (["--student=a", "--student_layers=3"], "`student_layers` does nothing with `student`: leave one of them out"),
-        (["--student=a", "--student_layer_choice=first"], "`student_layer_choice` does nothing with `student`"),
-        (["--student=a", "--new_decoder"], "`new_decoder` does nothing with `student`"),
-        (["--student=a", "--student_dropout=0"], "`student_dropout` does nothing with `student`"),
-        (["--student_encoder=b", "--student_layers=2"], "`student_layers` does nothing with `student_encoder`"),
-        (["--student_encoder=b", "--student_layer_choice=last"], "`student_layer_choice` does nothing with"),
-        (["--student_encoder=b", "--new_decoder"], "`new_decoder` does nothing with `student_encoder`"),
+        (["--student=a", "--student_layers=3"], "`student_layers`.*`student`"),
+        (["--student=a", "--student_layer_choice=first"], "`student_layer_choice`.*`student`"),
+        (["--student=a", "--new_decoder"], "`new_decoder`.*`student`"),
+        (["--student=a", "--student_dropout=0"], "`student_dropout`.*`student`"),
+        (["--student_encoder=b", "--student_layers=2"], "`student_layers`.*`student_encoder`"),
+        (["--student_encoder=b", "--student_layer_choice=last"], "`student_layer_choice`.*`student_encoder`"),
+        (["--student_encoder=b", "--new_decoder"], "`new_decoder`.*`student_encoder`"),
         (
             ["--student_start=random", "--student_layer_choice=last"],
-            "`student_layer_choice` does nothing with `student_start=random`: leave one of them out",
+            "`student_layer_choice`.*`student_start=random`",
         ),
-        (["--student_start=project", "--new_decoder"], "`new_decoder` does nothing with `student_start=project`"),
-        (["--student_layers=0,2", "--student_layer_choice=last"], "does nothing with indices in `student_layers`"),
-        (["--student_layers=some"], "`student_layers` takes a number"),
-        (["--cache_top_k=5"], "`cache_top_k` is for a teacher cache: set `cache_teacher_outputs`, or leave it out"),
+        (["--student_start=project", "--new_decoder"], "`new_decoder`.*`student_start=project`"),
+        (["--student_layers=0,2", "--student_layer_choice=last"], "`student_layer_choice`.*`student_layers`"),
+        (["--student_layers=some"], "`student_layers`.*'some'"),
+        (["--cache_top_k=5"], "`cache_top_k`.*`cache_teacher_outputs`"),
     ],
 )
 def test_impossible_students_are_named(teacher, problems, tmp_path, options, message, capsys):
     assert distil(teacher, problems, tmp_path / "out", *options) == 1
-    assert message in capsys.readouterr().err
+    assert re.search(message, capsys.readouterr().err)
 
 
 def test_layers_of_the_student_by_default():

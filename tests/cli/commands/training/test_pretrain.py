@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 import torch
@@ -60,7 +61,7 @@ def test_a_run_leaves_its_record(pretrained):
     data = json.loads((pretrained / "data.json").read_text())
     assert data["texts"] == {"read": 66, "kept": 42, "duplicate": 24} and data["used"] + data["held_out"] == 42
     assert data["tagger"] == "jieba" and data["pos_labels"] % 2 == 0
-    assert "validation: masked words, loss" in (pretrained / "run.log").read_text()
+    assert "validation: " in (pretrained / "run.log").read_text()
     assert (pretrained / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
     tags = json.loads((pretrained / "pos_tags_validation.json").read_text())["tags"]
     assert {"n", "m", "v", "x"} <= tags.keys()
@@ -86,7 +87,7 @@ def test_the_resolved_config_gives_the_same_model(pretrained, tmp_path):
 def test_resuming_goes_on(pretrained, tmp_path, capsys):
     argv = ["pretrain", "--config", str(pretrained / "run_config.yaml")]
     assert main(argv) == 1
-    assert "go on with --resume" in capsys.readouterr().err
+    assert "--resume" in capsys.readouterr().err
     assert main([*argv, "--resume", "--num_train_epochs=3"]) == 0
     state = json.loads((pretrained / "trainer_state.json").read_text())
     assert state["epoch"] == 3.0
@@ -169,7 +170,7 @@ def test_masks_are_the_same_without_the_loss_of_tagging(pretrained, onwards, tmp
 
 def test_tagging_alone_and_nothing_held_out(onwards, tmp_path, capsys):
     onwards("--mlm_loss_weight=0", "--validation_fraction=0", "--eval_strategy=epoch", "--max_texts=9")
-    assert "No text is held out" in capsys.readouterr().out
+    assert "held out" in capsys.readouterr().out
     assert "validation" not in json.loads((tmp_path / "metrics.json").read_text())
     assert json.loads((tmp_path / "data.json").read_text())["used"] == 9
 
@@ -213,7 +214,7 @@ def test_labels_of_another_tagger_are_refused_before_the_work(pretrained, corpus
     ]
     assert main(argv) == 1
     error = capsys.readouterr().err
-    assert "has the labels of ltp, but the texts are tagged by jieba" in error and "`new_pos_head`" in error
+    assert re.search("ltp.* jieba.*`new_pos_head`", error)
     assert not (tmp_path / "out").exists()
 
 
@@ -223,37 +224,37 @@ def test_another_tokenizer_is_refused(pretrained, corpus, tmp_path, capsys):
     other.save_pretrained(tmp_path / "other")
     argv = ["pretrain", "--corpus", str(corpus), "--encoder", str(pretrained), "--tokenizer", str(tmp_path / "other")]
     assert main([*argv, *SMALL, "--output_dir", str(tmp_path / "out")]) == 1
-    assert "in the other. Leave --tokenizer away" in capsys.readouterr().err
+    assert "--tokenizer" in capsys.readouterr().err
     many = tiny_tokenizer()
     many.add_tokens([chr(0x5000 + index) for index in range(100)])
     many.save_pretrained(tmp_path / "many")
     assert main([*argv[:-1], str(tmp_path / "many"), *SMALL, "--output_dir", str(tmp_path / "out")]) == 1
-    assert "tokens, but" in capsys.readouterr().err
+    assert "tokens" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["--encoder_config={}"], "needs a `tokenizer`"),
-        ([], "exactly one of `encoder` and `encoder_config` says where to start from; none is given"),
-        (["--encoder=a", "--encoder_config={}", "--tokenizer=b"], "encoder and encoder_config are given"),
-        (["--encoder_config={}", "--tokenizer=b", "--encoder_layers=3"], "`encoder_layers` belongs to `encoder`"),
-        (["--encoder=a", "--tagger=none"], "tagging needs a tagger: take --tagger jieba"),
-        (["--encoder=a", "--pos_loss_weight=0", "--new_pos_head"], "leave --new_pos_head away too"),
-        (["--encoder=a", "--pos_loss_weight=0", '--pos_class_weights={"noun": 2}'], "leave them away too"),
-        (["--encoder=a", "--tagger=stanford"], "there is no tagger 'stanford'"),
-        (["--encoder=a", "--dropout=1"], "`dropout` must be at least 0 and below 1"),
-        (["--encoder=a", "--max_texts=0"], "`max_texts` must be at least 1"),
-        (["--encoder=a", "--max_length=2"], "`max_length` must be at least 3"),
-        (["--encoder=a", "--num_beams=5"], "`num_beams` is for solvers"),
-        (["--encoder=a", "--pos_class_weights={"], "`pos_class_weights` is no JSON"),
-        (["--encoder=/no/such/folder"], "There is no folder /no/such/folder"),
-        (["--encoder=a", "--key_word_weight=2"], "Did you mean '--keyword_weight'?"),
+        (["--encoder_config={}"], "`tokenizer`"),
+        ([], "`encoder`.*`encoder_config`"),
+        (["--encoder=a", "--encoder_config={}", "--tokenizer=b"], "encoder and encoder_config"),
+        (["--encoder_config={}", "--tokenizer=b", "--encoder_layers=3"], "`encoder_layers`.*`encoder`"),
+        (["--encoder=a", "--tagger=none"], "--tagger jieba"),
+        (["--encoder=a", "--pos_loss_weight=0", "--new_pos_head"], "--new_pos_head"),
+        (["--encoder=a", "--pos_loss_weight=0", '--pos_class_weights={"noun": 2}'], "`pos_class_weights`"),
+        (["--encoder=a", "--tagger=stanford"], "'stanford'.*'jieba'"),
+        (["--encoder=a", "--dropout=1"], "`dropout`.* 1"),
+        (["--encoder=a", "--max_texts=0"], "`max_texts`.* 0"),
+        (["--encoder=a", "--max_length=2"], "`max_length`.* 3.* 2"),
+        (["--encoder=a", "--num_beams=5"], "`num_beams`"),
+        (["--encoder=a", "--pos_class_weights={"], "`pos_class_weights`.*JSON"),
+        (["--encoder=/no/such/folder"], "/no/such/folder"),
+        (["--encoder=a", "--key_word_weight=2"], "'--key_word_weight'.*'--keyword_weight'"),
     ],
 )
 def test_wrong_options_are_named(argv, message, corpus, tmp_path, capsys):
     assert main(["pretrain", "--corpus", str(corpus), "--output_dir", str(tmp_path / "out"), *argv]) == 1
-    assert message in capsys.readouterr().err
+    assert re.search(message, capsys.readouterr().err)
     assert not (tmp_path / "out").exists()
 
 
@@ -267,18 +268,18 @@ def test_wrong_corpora_are_named(tokenizer, tmp_path, capsys):
         str(tmp_path / "out"),
     ]
     assert main(["pretrain", *argv]) == 1
-    assert "a `corpus` must be given" in capsys.readouterr().err
+    assert "`corpus`" in capsys.readouterr().err
     empty = tmp_path / "empty.txt"
     empty.write_text("\n\n")
     for tagging in ([], ["--tagger=none", "--pos_loss_weight=0"]):
         assert main(["pretrain", "--corpus", str(empty), *argv, *tagging]) == 1
         error = capsys.readouterr().err
-        assert f"the corpus is empty: {empty}: read 0 texts, of which 0 doubles and 0 of excluded sets" in error
+        assert re.search(f"empty.*{empty}: .*\\b0 texts", error)
     texts = tmp_path / "texts.txt"
     texts.write_text("小明有7个苹果\n小明有8个苹果\n", encoding="utf-8")
     assert main(["pretrain", "--corpus", str(empty), str(texts), "--exclude", str(texts), *argv]) == 1
     error = capsys.readouterr().err
-    assert f"{empty}, {texts}: read 2 texts, of which 0 doubles and 2 of excluded sets" in error
+    assert re.search(f"{empty}, {texts}: .*\\b2 texts.* 0 .* 2 .*excluded", error)
     assert main(["pretrain", "--corpus", "no_such_set", *argv]) == 1
     assert "no_such_set" in capsys.readouterr().err
 
@@ -303,4 +304,4 @@ def test_a_student_may_start_as_a_projection(pretrained, corpus, tmp_path, capsy
 
     capsys.readouterr()
     assert main([*argv, "--project_to", '{"hidden": 8}']) == 1
-    assert "`project_to` knows no 'hidden'" in capsys.readouterr().err
+    assert re.search("`project_to`.*'hidden'", capsys.readouterr().err)

@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 from transformers import pipeline
@@ -48,11 +49,11 @@ def test_figures_of_each_generation(pruned):
 def test_started_again_it_trains_nothing(pruned, capsys):
     folder, argv = pruned
     assert main([*argv, "--ratios", "0.25", "0.5"]) == 1
-    assert "finished work of an earlier run (config.json" in capsys.readouterr().err
+    assert re.search(r"config\.json.*--overwrite", capsys.readouterr().err)
     before = {path: path.stat().st_mtime_ns for path in (folder / "generations").glob("*/model.safetensors")}
     assert main([*argv, "--ratios", "0.25", "0.5", "--overwrite"]) == 0
     assert {path: path.stat().st_mtime_ns for path in before} == before
-    assert "generation 1, 25% of the heads pruned  step" not in capsys.readouterr().out
+    assert "step" not in capsys.readouterr().out
 
 
 def test_too_bad_and_wrong(pruned, tmp_path, capsys):
@@ -61,13 +62,13 @@ def test_too_bad_and_wrong(pruned, tmp_path, capsys):
     argv[argv.index("--output_dir") + 1] = str(tmp_path / "bad")
     shared = ["--generations_dir", str(folder / "generations")]
     assert main([*argv, *shared, "--ratios", "0.25", "--least_metric", "1.1"]) == 1
-    assert "worse than --least_metric 1.1" in capsys.readouterr().err
+    assert "--least_metric 1.1" in capsys.readouterr().err
     assert main([*argv, "--ratios", "0.5", "0.25"]) == 1
-    assert "in ascending order" in capsys.readouterr().err
+    assert re.search(r"`ratios`.*\[0\.5, 0\.25\]", capsys.readouterr().err)
     # The folder of a finished run stays as it is.
     record = (folder / "run.json").read_bytes()
     assert main([*pruned[1], "--ratios", "0.95", "--overwrite"]) == 1
-    assert "in each layer only" in capsys.readouterr().err
+    assert re.search("heads.* layer", capsys.readouterr().err)
     assert (folder / "run.json").read_bytes() == record
     assert main(["prune"]) == 1
-    assert "a `model` must be given" in capsys.readouterr().err
+    assert "`model`" in capsys.readouterr().err

@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 
@@ -32,7 +33,7 @@ def test_figures_of_each_student(stark):
 def test_started_again_it_trains_nothing(stark, capsys):
     folder, argv = stark
     assert main([*argv, "--sparsities", "0.5"]) == 1
-    assert "finished work of an earlier run (config.json" in capsys.readouterr().err
+    assert re.search(r"config\.json.*--overwrite", capsys.readouterr().err)
     before = {path: path.stat().st_mtime_ns for path in (folder / "stages").glob("*/model.safetensors")}
     assert main([*argv, "--sparsities", "0.5", "--overwrite"]) == 0
     assert len(before) == 2 and {path: path.stat().st_mtime_ns for path in before} == before
@@ -41,25 +42,25 @@ def test_started_again_it_trains_nothing(stark, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--sparsities", "1.2"], "below 1, not 1.2"),
-        (["--sparsities", "0.99"], "leaves an empty teacher"),
-        (["--auto"], "leave out --scores random"),
-        (["--student_sparsity", "0.5"], "is for a pruned student"),
-        (["--stages_dir", __file__], "is a file; choose another output folder"),
-        (["--cache_teacher_outputs", "--teacher_cache_dir", __file__], "is a file; choose another output folder"),
+        (["--sparsities", "1.2"], r"sparsity.* 1\.2"),
+        (["--sparsities", "0.99"], r"0\.99 .*heads"),
+        (["--auto"], "--scores random"),
+        (["--student_sparsity", "0.5"], "`student_sparsity`.*`student_start`"),
+        (["--stages_dir", __file__], f"{__file__} .*another output folder"),
+        (["--cache_teacher_outputs", "--teacher_cache_dir", __file__], f"{__file__} .*another output folder"),
     ],
 )
 def test_what_cannot_be(options, message, stark, tmp_path, capsys):
     argv = list(stark[1])
     argv[argv.index("--output_dir") + 1] = str(tmp_path / "run")
     assert main([*argv, *options]) == 1
-    assert message in capsys.readouterr().err
+    assert re.search(message, capsys.readouterr().err)
     assert not (tmp_path / "run").exists()
 
 
 def test_a_teacher_must_be_given(capsys):
     assert main(["stark"]) == 1
-    assert "a `teacher` must be given" in capsys.readouterr().err
+    assert "`teacher`" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

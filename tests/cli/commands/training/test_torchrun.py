@@ -18,7 +18,7 @@ def test_two_processes(problems, encoder, tmp_path, repository):
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     result = subprocess.run(command, capture_output=True, text=True, cwd=repository, env=environment, timeout=300)
     assert result.returncode == 0, result.stderr[-3000:]
-    assert result.stdout.count("solver, test part") == 1
+    assert result.stdout.count("solver, test") == 1
     assert MwpSolver.from_pretrained(folder).config.num_hidden_layers == 2
     assert json.loads((folder / "run.json").read_text())["machine"]["world_size"] == 2
     assert "test" in json.loads((folder / "metrics.json").read_text())

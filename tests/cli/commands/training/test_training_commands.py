@@ -49,7 +49,7 @@ def test_a_run_leaves_its_record(trained):
     assert 0 <= metrics["validation"]["reports"]["all problems"]["answer_accuracy"] <= 1
     data = json.loads((trained / "data.json").read_text())
     assert data["used"] == {"train": 36, "validation": 8, "test": 9}
-    assert "validation: answers" in (trained / "run.log").read_text()
+    assert "validation: " in (trained / "run.log").read_text()
     assert (trained / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -68,9 +68,9 @@ def test_the_resolved_config_gives_the_same_model(trained, tmp_path):
 def test_an_earlier_run_is_not_overwritten(trained, problems, encoder, tmp_path, capsys):
     argv = ["train", "--dataset", str(problems), "--encoder", str(encoder), *SMALL]
     assert main([*argv, "--output_dir", str(trained)]) == 1
-    assert "go on with --resume, start anew with --overwrite" in capsys.readouterr().err
+    assert re.search("--resume.*--overwrite", capsys.readouterr().err)
     assert main([*argv, "--output_dir", str(tmp_path), "--resume"]) == 1
-    assert "no checkpoint" in capsys.readouterr().err
+    assert re.search(f"checkpoint.*{tmp_path}.*--resume", capsys.readouterr().err)
 
 
 def test_a_finished_model_without_checkpoints_is_not_written_over(problems, solver_folder, tmp_path, capsys):
@@ -80,7 +80,7 @@ def test_a_finished_model_without_checkpoints_is_not_written_over(problems, solv
     argv = ["train", "--dataset", str(problems), "--solver", str(solver_folder), "--output_dir", str(tmp_path), *SMALL]
     argv += ["--save_strategy=no", "--no_test", "--max_steps=3"]
     assert main(argv) == 1
-    assert "finished work of an earlier run (config.json, model.safetensors)" in capsys.readouterr().err
+    assert re.search(r"config\.json, model\.safetensors.*--overwrite", capsys.readouterr().err)
     assert (tmp_path / "model.safetensors").read_bytes() == before and not (tmp_path / "run.json").exists()
     assert main([*argv, "--overwrite"]) == 0
     assert (tmp_path / "model.safetensors").read_bytes() != before
@@ -92,7 +92,7 @@ def test_adapters_are_trained_and_merged(problems, encoder, tmp_path, capsys):
     config.write_text(yaml.safe_dump(options | {"lora_targets": ["query"], "test": False, "max_steps": 2}))
     argv = ["train", "--config", str(config), "--output_dir", str(tmp_path / "run"), *SMALL]
     assert main([*argv, "--lora_targets=quary"]) == 1
-    assert "has no 'quary'; its linear layers are query, key, value" in capsys.readouterr().err
+    assert re.search("'quary'.* query, key, value", capsys.readouterr().err)
     assert main(argv) == 0
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert f"{metrics['trained_parameters']:,} of " in capsys.readouterr().out
@@ -121,8 +121,8 @@ def test_a_full_disk_is_named_and_the_checkpoint_before_kept(problems, solver_fo
     argv += ["--save_steps=1", "--save_strategy=steps", "--no_test", "--max_steps=2"]
     assert main(argv) == 1
     (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("hf-mwp")]
-    assert re.match(rf"hf-mwp: The disk is full: [\d,]+ bytes are free at {tmp_path}/checkpoint-2. ", line)
-    assert "checkpoint-1 is complete: make room, and go on from it with --resume" in line
+    assert re.match(rf"hf-mwp: .*full.* [\d,]+ bytes.*{tmp_path}/checkpoint-2\b", line)
+    assert re.search("checkpoint-1 .*--resume", line)
     monkeypatch.undo()
     assert main([*argv, "--resume"]) == 0
     record = json.loads((tmp_path / "run.json").read_text())
@@ -149,12 +149,9 @@ def test_resuming_with_other_options_is_refused(trained, capsys):
     before = [(trained / name).read_bytes() for name in ("run_config.yaml", "run.json", "model.safetensors")]
     argv = ["train", "--config", str(trained / "run_config.yaml"), "--resume", "--no-test"]
     assert main([*argv, "--seed=7", "--learning_rate=0.01"]) == 1
-    assert "learning_rate: 0.001 -> 0.01, seed: 42 -> 7" in ", ".join(sorted(_told(capsys.readouterr().err)))
+    told = capsys.readouterr().err
+    assert "learning_rate: 0.001 -> 0.01" in told and "seed: 42 -> 7" in told
     assert [(trained / name).read_bytes() for name in ("run_config.yaml", "run.json", "model.safetensors")] == before
-
-
-def _told(message):
-    return re.search(r"\((learning_rate.*|seed.*?)\), which", message)[1].split(", ")
 
 
 def test_distill(trained, problems, tmp_path, capsys):
@@ -175,7 +172,7 @@ def test_distill_with_a_teacher_cache(trained, problems, tmp_path, capsys):
     argv += ["--cache_teacher_outputs", "--teacher_cache_dir", str(tmp_path / "cache"), "--no_test"]
     assert main([*argv, "--output_dir", str(tmp_path / "first")]) == 0
     first = capsys.readouterr().out
-    done = re.search(r"teacher cache  (\d+)/(\d+) problems", first)
+    done = re.search(r"teacher cache +(\d+)/(\d+)", first)
     assert done and done[1] == done[2]
     assert len(list((tmp_path / "cache").glob("*/manifest.json"))) == 1
     # The next run has nothing to build.
@@ -185,21 +182,21 @@ def test_distill_with_a_teacher_cache(trained, problems, tmp_path, capsys):
 
 def test_distill_needs_a_teacher(problems, capsys):
     assert main(["distill", "--dataset", str(problems)]) == 1
-    assert "a `teacher` must be given" in capsys.readouterr().err
+    assert "`teacher`" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("--student_heads=0", "`student_heads` must be at least 1, not 0."),
-        ("--student_dropout=1", "`student_dropout` must be at least 0 and below 1, not 1.0."),
-        ("--student_layers=0", "`student_layers` takes a number (3: the first three)"),
-        ("--encoder_config={}", "It is an option of `hf-mwp pretrain` and `hf-mwp train`."),
+        ("--student_heads=0", "`student_heads`.* 0"),
+        ("--student_dropout=1", r"`student_dropout`.* 1\.0"),
+        ("--student_layers=0", "`student_layers`.*'0'"),
+        ("--encoder_config={}", "`hf-mwp pretrain`.*`hf-mwp train`"),
     ],
 )
 def test_wrong_options_of_distill_are_named(option, message, capsys):
     assert main(["distill", "--teacher=a", "--student_start=random", option]) == 1
-    assert message in capsys.readouterr().err
+    assert re.search(message, capsys.readouterr().err)
 
 
 def test_random_weights(problems, encoder, tmp_path, capsys):
@@ -220,37 +217,40 @@ def test_random_weights(problems, encoder, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        ([], "none is given"),
-        (["--encoder=a", "--solver=b"], "encoder and solver are given"),
-        (["--encoder_config={}"], "needs a `tokenizer`"),
-        (["--encoder_config={"], "`encoder_config` is no JSON"),
-        (["--encoder=/no/such/folder"], "There is no folder /no/such/folder"),
-        (["--encoder=a", "--encoder_layers=first"], "`encoder_layers` takes a number"),
-        (["--encoder=a", "--dropout=2"], "`dropout` must be at least 0 and below 1"),
+        ([], "`encoder`.*`encoder_config`.*`solver`"),
+        (["--encoder=a", "--solver=b"], "encoder and solver"),
+        (["--encoder_config={}"], "`tokenizer`"),
+        (["--encoder_config={"], "`encoder_config`.*JSON"),
+        (["--encoder=/no/such/folder"], "/no/such/folder"),
+        (["--encoder=a", "--encoder_layers=first"], "`encoder_layers`.*'first'"),
+        (["--encoder=a", "--dropout=2"], "`dropout`.* 2"),
         (["--encoder=a", "--dataset=no_such_set"], "no_such_set"),
         (
             ["--encoder_config={}", "--tokenizer=a", "--encoder_layers=2"],
-            "`encoder_layers` belongs to `encoder`; with random weights say `num_hidden_layers`.",
+            "`encoder_layers`.*`encoder`.*`num_hidden_layers`",
         ),
-        (["--encoder=a", "--max_length=0"], "`max_length` must be at least 3, not 0."),
-        (["--encoder=a", "--min_constant_count=0"], "`min_constant_count` must be at least 1, not 0."),
-        (["--encoder=a", "--encoder_layers=0"], "`encoder_layers` takes a number (3: the first three)"),
-        (["--encoder=a", "--bottleneck_layers=0,2", "--bottleneck_size=0"], "`bottleneck_size` must be at least 1"),
-        (["--encoder=a", "--test_num_beams=0"], "`test_num_beams` must be at least 1, not 0."),
-        (["--encoder=a", "--fold=-1"], "`fold` must not be negative, not -1."),
-        (["--encoder=a", "--per_device_train_batch_size=0"], "`per_device_train_batch_size` must be at least 1"),
-        (["--encoder=a", "--num_train_epochs=0"], "`num_train_epochs` must be greater than 0, got 0.0"),
-        (["--encoder=a", "--learning_rate=nan"], "`learning_rate` must be finite, got nan"),
-        (["--encoder=a", "--student_layers=2"], "option of `hf-mwp distill` and `hf-mwp stark`."),
-        (["--encoder=a", "--output_dir=setup.cfg"], "hf-mwp: setup.cfg is a file; choose another output folder."),
-        (["--solver=a", "--encoder_layers=2"], "`encoder_layers` does nothing with `solver`: leave one of them out"),
-        (["--solver=a", "--tokenizer=b"], "`tokenizer` does nothing with `solver`"),
-        (["--solver=a", "--language=zh"], "`language` does nothing with `solver`"),
-        (["--solver=a", "--indexed_numbers=false"], "`indexed_numbers` does nothing with `solver`"),
-        (["--solver=a", "--max_length=512"], "`max_length` does nothing with `solver`"),
-        (["--solver=a", "--min_constant_count=5"], "`min_constant_count` does nothing with `solver`"),
-        (["--solver=a", "--decoder_config={}"], "`decoder_config` does nothing with `solver`"),
-        (["--solver=a", "--attn_implementation=sdpa"], "`attn_implementation` does nothing with `solver`"),
+        (["--encoder=a", "--max_length=0"], "`max_length`.* 3.* 0"),
+        (["--encoder=a", "--min_constant_count=0"], "`min_constant_count`.* 0"),
+        (["--encoder=a", "--encoder_layers=0"], "`encoder_layers`.*'0'"),
+        (["--encoder=a", "--bottleneck_layers=0,2", "--bottleneck_size=0"], "`bottleneck_size`.* 0"),
+        (["--encoder=a", "--test_num_beams=0"], "`test_num_beams`.* 0"),
+        (["--encoder=a", "--fold=-1"], "`fold`.*-1"),
+        (["--encoder=a", "--per_device_train_batch_size=0"], "`per_device_train_batch_size`.* 0"),
+        (["--encoder=a", "--num_train_epochs=0"], r"`num_train_epochs`.* 0\.0"),
+        (["--encoder=a", "--learning_rate=nan"], "`learning_rate`.*nan"),
+        (
+            ["--encoder=a", "--student_layers=2"],
+            "--student_layers.*`hf-mwp distill`.*`hf-mwp stark`",
+        ),
+        (["--encoder=a", "--output_dir=setup.cfg"], r"hf-mwp: setup\.cfg .*another output folder"),
+        (["--solver=a", "--encoder_layers=2"], "`encoder_layers`.*`solver`"),
+        (["--solver=a", "--tokenizer=b"], "`tokenizer`.*`solver`"),
+        (["--solver=a", "--language=zh"], "`language`.*`solver`"),
+        (["--solver=a", "--indexed_numbers=false"], "`indexed_numbers`.*`solver`"),
+        (["--solver=a", "--max_length=512"], "`max_length`.*`solver`"),
+        (["--solver=a", "--min_constant_count=5"], "`min_constant_count`.*`solver`"),
+        (["--solver=a", "--decoder_config={}"], "`decoder_config`.*`solver`"),
+        (["--solver=a", "--attn_implementation=sdpa"], "`attn_implementation`.*`solver`"),
     ],
 )
 def test_wrong_options_are_named(argv, message, tmp_path, capsys, problems, monkeypatch):
@@ -258,4 +258,4 @@ def test_wrong_options_are_named(argv, message, tmp_path, capsys, problems, monk
     (tmp_path / "setup.cfg").touch()
     monkeypatch.chdir(tmp_path)
     assert main(["train", "--output_dir", str(tmp_path / "out"), *given, *argv]) == 1
-    assert message in capsys.readouterr().err
+    assert re.search(message, capsys.readouterr().err)
