@@ -22,7 +22,8 @@ class GateClosing:
     """
 
     def __init__(self) -> None:
-        self._model: nn.Module | None = None
+        self.model: nn.Module | None = None
+        """The model of the last training."""
         self._gates: HeadGates | None = None
 
     def expect(self, model: nn.Module) -> None:
@@ -32,9 +33,12 @@ class GateClosing:
         """Raises `ValueError` for a training that cannot be pruned so."""
 
     def begin(self, model: nn.Module, closed: Mapping[int, Sequence[int]]) -> list[int]:
-        """Pruned heads of a checkpoint, or none, are closed; how many heads each layer has, the closed ones too."""
-        if self._model is not model:
-            self._model, self._gates = model, HeadGates(model)
+        """
+        Closes the pruned heads of a checkpoint, or of the model's last training; returns how many heads each layer
+        has, the closed ones too.
+        """
+        if self.model is not model:
+            self.model, self._gates = model, HeadGates(model)
         self.restore(model, closed)
         return [parts.num_heads for parts in layer_parts(model)]
 
@@ -60,6 +64,7 @@ class CutClosing(GateClosing):
     """Linear layers lose pruned heads at once, and the optimiser its averages for them: steps get faster."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._present: list[list[int]] = []
         self._totals: list[int] = []
         self._cut_before: list[list[int]] | None = None
@@ -87,6 +92,7 @@ class CutClosing(GateClosing):
     def begin(self, model: nn.Module, closed: Mapping[int, Sequence[int]]) -> list[int]:
         if not closed or self._cut_before is None:
             self._cut_before = cut_heads(model)
+        self.model = model
         self.restore(model, closed)
         return self._totals
 

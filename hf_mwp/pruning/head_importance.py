@@ -26,6 +26,11 @@ class HeadImportance:
 
     needs_batches = True
 
+    def __repr__(self) -> str:
+        """The class and its settings, the same in each process."""
+        settings = {name: value for name, value in vars(self).items() if name != "needs_batches"}
+        return f"{type(self).__name__}({', '.join(f'{name}={_told(value)}' for name, value in settings.items())})"
+
     def scores(self, model: nn.Module, batches: Iterable[Mapping[str, Any]] = ()) -> Tensor:
         """
         The scores of a model's heads; model, its mode, its gradients and the state of the random numbers stay as they
@@ -214,6 +219,12 @@ class CombinedImportance(HeadImportance):
         if counted.any():
             normal[counted] = self.normalization(values[counted])
         return normal
+
+
+def _told(value: Any) -> str:
+    """A setting in words; of an object that is no plain value its name or that of its class."""
+    plain = value is None or isinstance(value, bool | int | float | str | list | tuple)
+    return repr(value) if plain else getattr(value, "__qualname__", type(value).__qualname__)
 
 
 def _are_open(row: Tensor, closed: frozenset[int]) -> Tensor:

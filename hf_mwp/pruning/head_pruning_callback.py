@@ -39,10 +39,11 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
     from then on is the smaller model, which plain `from_pretrained` loads.
 
     The closed heads and their log are saved with each checkpoint; a training that is resumed prunes as one that was
-    never interrupted. With `load_best_model_at_end` only checkpoints whose heads are all pruned are taken for the
-    best, and the best one's own heads come with it. Scoring draws no random number of the training. Checkpoints, and
-    whatever else is saved before the training ends, hold the heads that are closed as well: `pruned(model)` is the
-    smaller model at any time.
+    never interrupted, and needs the same options. A second `train()` of the same model keeps the heads pruned that
+    are, and reaches the same `max_ratio`. With `load_best_model_at_end` only checkpoints whose heads are all pruned
+    are taken for the best, and the best one's own heads come with it. Scoring draws no random number of the training.
+    Checkpoints, and whatever else is saved before the training ends, hold the heads that are closed as well:
+    `pruned(model)` is the smaller model at any time.
 
     Args:
         max_ratio (`float`, *optional*, defaults to 0.3): Share of the heads that is pruned in the end.
@@ -60,17 +61,20 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         floor (`int`, *optional*, defaults to 1): Heads that each layer keeps.
         cut (`str`, *optional*, defaults to `"end"`):
             `"event"` cuts heads out of the linear layers and of AdamW's state as soon as they are pruned, so that
-            steps get faster; the losses stay those of `"end"`. Checkpoints then have the shapes of their step: give
-            the callback to the trainer's `callbacks`, and it fits the model to the one that a run resumes from. In
-            one process only.
+            steps get faster. The losses are those of `"end"`, up to rounding, in a model without dropout on attention
+            probabilities (`attention_probs_dropout_prob=0`; other dropout may stay). With it, fewer random numbers
+            are drawn as soon as heads are cut: losses differ from there on, and later events may prune other heads,
+            equally many. Checkpoints have the shapes of their step: give the callback to the trainer's `callbacks`,
+            and it fits the model to the one that a run resumes from. In one process only.
 
     Raises:
         ValueError:
             Ratios outside `[0, 1)`, `min_ratio` above `max_ratio`, a power or a share that is not positive. When the
-            training begins: a model that [`prune_heads`] does not take, fewer steps than events, weights that are
-            split over processes (FSDP, ZeRO-3), scores that cannot be had (no training examples, no attention
-            matrices, weights that are no numbers), a `floor` that leaves fewer heads to prune than `max_ratio` asks
-            for; with `cut="event"` several processes or an unknown optimiser.
+            training begins: another such callback, a checkpoint that was pruned with other options, a model that
+            [`prune_heads`] does not take, fewer steps than events, weights that are split over processes (FSDP,
+            ZeRO-3), scores that cannot be had (no training examples, no attention matrices, weights that are no
+            numbers), a `floor` that leaves fewer heads to prune than `max_ratio` asks for; with `cut="event"` several
+            processes or an unknown optimiser.
 
     References:
         Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation", equations
@@ -139,7 +143,13 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps, in a form that JSON has."""
         heads = [[layer, head] for layer, heads in self.closed.items() for head in heads]
-        return {"args": {}, "attributes": {"heads": heads, "log": self.log, "cut": self.cut}}
+        return {"args": {}, "attributes": {"heads": heads, "log": self.log, "options": self._options}}
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        names = ("max_ratio", "min_ratio", "power", "until", "calibration_batches", "floor", "cut")
+        options = {name: getattr(self, name) for name in names}
+        return options | {"events": self.num_events, "importance": repr(self.importance)}
 
     def on_init_end(
         self,
@@ -172,21 +182,41 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
                 f"The training has {state.max_steps} steps, too few for {self.num_events} events of pruning: set "
                 "`events` to at most that."
             )
+        if "prunes_heads" in vars(state):
+            raise ValueError(
+                "The trainer has two callbacks that prune heads, each of which would score and cut what the other one "
+                "has left: remove one (`trainer.remove_callback(callback)`)."
+            )
+        # No field of the state, so that it is not saved.
+        state.prunes_heads = True
         pruned_class(model)
         self._closing.check(args, self.floor, kwargs["optimizer"])
         saved = state.stateful_callbacks.get(type(self).__name__) if state.global_step else None
-        attributes = saved["attributes"] if saved else {"heads": [], "log": []}
-        if attributes.get("cut", self.cut) != self.cut:
-            raise ValueError(
-                f"The checkpoint was pruned with `cut={attributes['cut']!r}`: go on so, not with {self.cut!r}."
-            )
-        self._read(attributes)
+        if saved:
+            self._check_options(saved["attributes"].get("options", {}))
+            self._read(saved["attributes"])
+        else:
+            # Heads that an earlier training of the same model has pruned are gone.
+            self.closed, self.log = self.closed if self._closing.model is model else {}, []
         # Of a training before: this one's checkpoints are to be resumed from.
         model.__dict__.pop("save_pretrained", None)
         self._total = sum(self._closing.begin(model, self.closed))
         self._rehearse(args, model, kwargs["train_dataloader"])
         if not state.global_step:
             self._prune(args, state, model, **kwargs)
+
+    def _check_options(self, before: Mapping[str, Any]) -> None:
+        """Raises `ValueError` if the checkpoint of a training was pruned with other options."""
+        changes = [
+            f"{name}: {before[name]!r} -> {value!r}"
+            for name, value in self._options.items()
+            if name in before and before[name] != value
+        ]
+        if changes:
+            raise ValueError(
+                f"The checkpoint was pruned with other options ({', '.join(changes)}), and heads that are gone do not "
+                "come back: resume with the old ones, or begin a new training."
+            )
 
     def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs) -> None:
         self._forget_best(state)

@@ -39,9 +39,9 @@ class BaseConfig(TrainingArguments):
             Evaluations without a better `metric_for_best_model`, and how much better it must be to count.
 
     These defaults differ from `TrainingArguments`: `train_sampling_strategy="group_by_length"` (texts of a batch have
-    like lengths: without it about half of the computation is padding), `warmup_steps=0.1` (a share of the steps),
-    `max_grad_norm=5.0` (the norm of a sum over tree nodes is large), `per_device_eval_batch_size=64` (decoding costs
-    little memory), `logging_steps=50`.
+    like lengths: without it about half of the computation is padding; examples that are no sequences, such as images,
+    come in random order), `warmup_steps=0.1` (a share of the steps), `max_grad_norm=5.0` (the norm of a sum over tree
+    nodes is large), `per_device_eval_batch_size=64` (decoding costs little memory), `logging_steps=50`.
 
     Raises:
         TypeError: a value of the wrong kind.

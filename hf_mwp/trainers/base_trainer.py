@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, reduce
 from operator import or_
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
+from torch.utils.data import RandomSampler, SequentialSampler
 from transformers import Trainer
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, has_length
 
@@ -167,19 +169,9 @@ class BaseTrainer(Trainer):
         dataset = self.train_dataset if train_dataset is None else train_dataset
         if self.args.train_sampling_strategy != "group_by_length" or not has_length(dataset):
             return super()._get_train_sampler(train_dataset)
-        column = self.args.length_column_name
-        if column in (getattr(dataset, "column_names", None) or ()):
-            lengths = dataset[column]
-        else:
-            # The processor's name of the main input is what `Trainer` looks at as well.
-            name = getattr(self.processing_class, "model_input_names", ["input_ids"])[0]
-            if not isinstance(dataset[0], Mapping) or name not in dataset[0]:
-                raise ValueError(
-                    f"Examples cannot be grouped by length: they have no {name!r}. Set "
-                    '`train_sampling_strategy="random"`, or add a column with their lengths '
-                    f"(`length_column_name`, {column!r})."
-                )
-            lengths = [len(example[name]) for example in dataset]
+        lengths = self._lengths(dataset)
+        if lengths is None:
+            return RandomSampler(dataset)
         args = self.args
         return LengthGroupedSampler(
             lengths,
@@ -187,6 +179,30 @@ class BaseTrainer(Trainer):
             seed=args.seed if args.data_seed is None else args.data_seed,
             first_epoch=lambda: int(self.state.epoch or 0),
         )
+
+    def _get_eval_sampler(self, eval_dataset):
+        # `Trainer` would group these by length as well, and `predict` would give them in that order.
+        if self._numbers_rows or not has_length(eval_dataset):
+            return super()._get_eval_sampler(eval_dataset)
+        return SequentialSampler(eval_dataset) if self.args.world_size <= 1 else None
+
+    @property
+    def _numbers_rows(self) -> bool:
+        """Whether an evaluation numbers its rows, so that they may come in any order."""
+        return False
+
+    def _lengths(self, dataset: Any) -> Sequence[int] | None:
+        """Length of each example; `None` where examples are no sequences, such as images."""
+        column = self.args.length_column_name
+        if column in (getattr(dataset, "column_names", None) or ()):
+            return dataset[column]
+        # The processor's name of the main input is what `Trainer` looks at as well.
+        name, first = getattr(self.processing_class, "model_input_names", ["input_ids"])[0], dataset[0]
+        if not isinstance(first, Mapping) or name not in first or not _is_sequence(first[name]):
+            return None
+        # A data set that has only `__getitem__` may take any index.
+        rows = dataset if hasattr(dataset, "__iter__") else map(dataset.__getitem__, range(len(dataset)))
+        return [len(row[name]) for row in rows]
 
     @property
     def _own_model(self) -> nn.Module:
@@ -310,3 +326,8 @@ class BaseTrainer(Trainer):
             logs.update(zip(self._loss_parts, means, strict=True))
             self._loss_parts, self._num_loss_parts = {}, 0
         super().log(logs, start_time)
+
+
+def _is_sequence(value: Any) -> bool:
+    """Return `True` for a list, an array or a tensor of one dimension."""
+    return hasattr(value, "__len__") and (not len(value) or np.ndim(value[0]) == 0)

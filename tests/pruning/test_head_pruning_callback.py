@@ -18,7 +18,15 @@ from transformers import (
 from hf_mwp import DistillationConfig, DistillationTrainer, MwpSolver, SolverConfig, SolverTrainer
 from hf_mwp.distillation.objectives import AttentionMaps, AttentionRelations, SoftLabels
 from hf_mwp.models.architecture import layer_parts
-from hf_mwp.pruning import AttentionEntropy, GateGradient, HeadPruningCallback, RandomImportance, prune_heads
+from hf_mwp.pruning import (
+    AttentionEntropy,
+    CombinedImportance,
+    GateGradient,
+    HeadPruningCallback,
+    RandomImportance,
+    prune_heads,
+)
+from hf_mwp.pruning.head_importance import raw
 from tests.other_tokens import in_other_tokens, other_processor
 from tests.pruning.encoders import tiny_batch, tiny_encoder
 from tests.tiny import tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
@@ -169,6 +177,96 @@ def test_cutting_at_each_event_learns_as_gates_do_and_is_resumed(new_trainer, tm
     for name, value in saved[0].items():
         torch.testing.assert_close(saved[1][name], value, rtol=0, atol=1e-5)
         assert torch.equal(saved[1][name], saved[2][name])
+
+
+@pytest.mark.parametrize("dropout", ["hidden", "attention"])
+def test_cutting_at_each_event_draws_the_same_numbers_where_attention_has_no_dropout(dropout, tmp_path):
+    sizes = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1 if dropout == "attention" else 0.0}
+    runs = []
+    for cut in ("end", "event"):
+        callback = HeadPruningCallback(max_ratio=0.5, events=4, calibration_batches=2, cut=cut)
+        trainer = classifier_trainer(tmp_path / cut, callback, sizes=sizes, learning_rate=1e-3)
+        trainer.train()
+        runs.append((losses(trainer), [event["heads"] for event in callback.log]))
+    # The first heads go after the second step.
+    same = len(runs[0][0]) if dropout == "hidden" else 2
+    assert runs[0][0][:same] == pytest.approx(runs[1][0][:same], abs=1e-5)
+    assert (runs[0][1] == runs[1][1]) or dropout == "attention"
+
+
+@pytest.mark.parametrize("name", ["bert", "mwp_student"])
+def test_a_second_training_keeps_the_heads_of_the_first(name, tmp_path):
+    found = []
+    for cut in ("end", "event"):
+        callback = HeadPruningCallback(max_ratio=0.5, events=2, calibration_batches=2, cut=cut)
+        trainer = classifier_trainer(tmp_path / cut, callback, name, sizes=NO_DROPOUT)
+        trainer.train()
+        first = callback.closed
+        trainer.train()
+        assert callback.closed == first and sum(map(len, first.values())) == 6
+        assert [event["step"] for event in callback.log] == [4, 8]
+        config = callback.pruned(trainer.model).config
+        assert config.cut_heads == [sorted(first.get(layer, [])) for layer in range(3)]
+        found.append((config.heads_per_layer, losses(trainer)))
+    assert found[0][0] == found[1][0] and sum(found[0][0]) == 6
+    assert found[0][1] == pytest.approx(found[1][1], abs=1e-5)
+
+
+@pytest.mark.parametrize("cut", ["end", "event"])
+def test_another_model_begins_with_all_its_heads(cut, tmp_path):
+    callback = HeadPruningCallback(max_ratio=0.25, events=1, importance=RandomImportance(), cut=cut)
+    for folder in ("first", "second"):
+        trainer = classifier_trainer(tmp_path / folder, callback, max_steps=1)
+        trainer.train()
+        assert sum(callback.pruned(trainer.model).config.heads_per_layer) == 9
+
+
+class OtherCallback(HeadPruningCallback):
+    """Is saved under a name of its own."""
+
+
+@pytest.mark.parametrize("cuts", [("end", "end"), ("event", "event"), ("end", "event"), ("event", "end")])
+@pytest.mark.parametrize("kind", [HeadPruningCallback, OtherCallback])
+def test_one_callback_prunes_a_training(cuts, kind, tmp_path):
+    first, second = HeadPruningCallback(events=2, cut=cuts[0]), kind(events=4, cut=cuts[1])
+    trainer = classifier_trainer(tmp_path, first)
+    trainer.add_callback(second)
+    with pytest.raises(ValueError, match="two callbacks"):
+        trainer.train()
+    trainer.remove_callback(second)
+    trainer.train()
+    assert sum(first.pruned(trainer.model).config.heads_per_layer) == 9
+
+
+SCHEDULE = {"max_ratio": 0.5, "events": 4, "calibration_batches": 2}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_ratio": 0.25}, "max_ratio: 0.5 -> 0.25"),
+        ({"min_ratio": 0.25}, "min_ratio: 0.0 -> 0.25"),
+        ({"power": 2}, "power: 1.0 -> 2"),
+        ({"until": 0.5, "floor": 0}, "until: 1.0 -> 0.5, floor: 1 -> 0"),
+        ({"events": 2}, "events: 4 -> 2"),
+        ({"calibration_batches": 1}, "calibration_batches: 2 -> 1"),
+        ({"cut": "event"}, "cut: 'end' -> 'event'"),
+        ({"alpha": 1.0}, r"CombinedImportance\(alpha=0.5, .* -> 'CombinedImportance\(alpha=1.0"),
+        ({"importance": CombinedImportance(normalization=raw)}, "normalization=min_max.*normalization=raw"),
+        ({"importance": RandomImportance(1)}, r"-> 'RandomImportance\(seed=1\)'"),
+    ],
+)
+def test_a_resumed_training_is_pruned_with_the_same_options(options, message, tmp_path):
+    trainer = classifier_trainer(tmp_path, HeadPruningCallback(**SCHEDULE), save_strategy="steps", save_steps=5)
+    trainer.add_callback(StopAt(5))
+    trainer.train()
+    other = classifier_trainer(tmp_path, HeadPruningCallback(**(SCHEDULE | options)))
+    with pytest.raises(ValueError, match=message):
+        other.train(resume_from_checkpoint=str(tmp_path / "checkpoint-5"))
+    # The same score under another name.
+    same = HeadPruningCallback(**SCHEDULE, importance=CombinedImportance())
+    classifier_trainer(tmp_path, same).train(resume_from_checkpoint=str(tmp_path / "checkpoint-5"))
+    assert sum(map(len, same.closed.values())) == 6
 
 
 def losses(trainer):

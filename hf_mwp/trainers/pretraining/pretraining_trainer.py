@@ -214,6 +214,10 @@ class PreTrainingTrainer(BaseTrainer):
 
     # Evaluation
 
+    @property
+    def _numbers_rows(self) -> bool:
+        return True
+
     def get_eval_dataloader(self, eval_dataset=None):
         """As in `Trainer`; texts may be raw."""
         if eval_dataset is not None and not isinstance(eval_dataset, str):

@@ -151,6 +151,10 @@ class SolverTrainer(BaseTrainer):
     # Evaluation
 
     @property
+    def _numbers_rows(self) -> bool:
+        return self.is_solver
+
+    @property
     def _decodes(self) -> bool:
         return self.is_solver and not self.args.prediction_loss_only
 

@@ -3,7 +3,13 @@
 import pytest
 import torch
 from torch import nn
-from transformers import BatchEncoding, BertForSequenceClassification
+from transformers import (
+    BatchEncoding,
+    BertForSequenceClassification,
+    ViTConfig,
+    ViTForImageClassification,
+    ViTImageProcessorPil,
+)
 
 from hf_mwp.data.batches.mwp_processor import MwpProcessor
 from hf_mwp.data.batches.output_vocabulary import OutputVocabulary
@@ -70,6 +76,13 @@ def test_classifiers_with_metrics_and_best_checkpoint(others):
     assert others(**fields).args.metric_for_best_model == "loss"
 
 
+def test_predictions_stand_in_the_order_of_the_rows(others):
+    trainer, rows = others(), tiny_classifier_rows(16)
+    with torch.no_grad():
+        expected = trainer.model.eval()(**pad(rows)).logits
+    torch.testing.assert_close(torch.tensor(trainer.predict(rows).predictions), expected)
+
+
 def test_labels_are_not_needed_for_soft_labels(others):
     rows = [{name: value for name, value in row.items() if name != "labels"} for row in tiny_classifier_rows()]
     trainer = others(rows=rows, soft_label_weight=1.0, max_steps=2)
@@ -113,6 +126,50 @@ def test_causal_language_models_compare_what_predicts_the_labels(others, cached)
     (entry,) = training_logs(trainer)
     assert entry["loss_soft"] == pytest.approx((p.exp() * (p - q)).sum(-1).mean().item(), rel=1e-3)
     assert entry["loss_hard"] == pytest.approx(output.loss.item(), rel=1e-4)
+
+
+def image_classifier(seed, **sizes):
+    torch.manual_seed(seed)
+    defaults = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+    config = ViTConfig(**(defaults | sizes), image_size=8, patch_size=4, num_labels=3)
+    return ViTForImageClassification(config)
+
+
+class Images(torch.utils.data.Dataset):
+    """Images that are read, as from files, when they are asked for."""
+
+    def __init__(self):
+        self.read = []
+
+    def __len__(self):
+        return 24
+
+    def __getitem__(self, index):
+        self.read.append(index)
+        return {"pixel_values": torch.full((3, 8, 8), index / 24), "labels": index % 3}
+
+
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("processing", [None, ViTImageProcessorPil()])
+def test_images_are_not_grouped_by_length(distillation_config, processing, cached):
+    teacher, orders = image_classifier(1, hidden_size=24, num_hidden_layers=4), []
+    for strategy in ("group_by_length", "random"):
+        trainer = DistillationTrainer(
+            image_classifier(0),
+            teacher,
+            distillation_config(cache_teacher_outputs=cached, train_sampling_strategy=strategy),
+            train_dataset=(images := Images()),
+            eval_dataset=Images(),
+            processing_class=processing,
+        )
+        setup = len(images.read)
+        trainer.train()
+        orders.append(images.read[setup:])
+        assert {"loss_soft", "loss_hard", "loss_hidden_2", "loss_embedding"} <= {*training_logs(trainer)[0]}
+        assert trainer.evaluate()["eval_loss"] > 0
+    assert orders[0][-24:] == orders[1][-24:]
+    # One image shows that there are no lengths.
+    assert cached or orders[0] == [0, *orders[1]]
 
 
 def masked_lm(width, seed):
