@@ -6,6 +6,7 @@ from operator import or_
 from pathlib import Path
 from typing import Any
 
+from .downloads import download_options
 from .training_texts import TrainingTexts, short_name
 
 
@@ -19,8 +20,7 @@ def training_texts_of(model: Any) -> TrainingTexts | None:
     if noted is not None or not name:
         return noted
     noted = getattr(model, "ancestors", None)
-    revision = getattr(getattr(model, "config", None), "_commit_hash", None)
-    return TrainingTexts.load(name, revision=revision) if noted is None else noted
+    return TrainingTexts.load(name, **download_options(model)) if noted is None else noted
 
 
 def ancestry_of(model: Any) -> TrainingTexts:

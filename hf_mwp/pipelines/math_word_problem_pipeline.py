@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torch.utils.data import DataLoader
@@ -12,6 +11,7 @@ from transformers import Pipeline
 from transformers.pipelines.pt_utils import PipelineDataset, PipelineIterator
 
 from ..data.batches.mwp_processor import MwpProcessor
+from ..data.downloads import download_options
 from ..models import Solver
 from ..problems import MathWordProblem
 
@@ -55,7 +55,9 @@ class MathWordProblemPipeline(Pipeline):
 
     Args:
         model ([`MwpSolver`]): The solver.
-        processor ([`MwpProcessor`], *optional*): Loaded from the model's folder or repository if not given.
+        processor ([`MwpProcessor`], *optional*):
+            Loaded from the model's folder or repository if not given, there with the `revision` and `token` of the
+            model, as a re-ranker is.
         num_beams (`int`, *optional*, defaults to 1): Beams of the search; also an argument of the call. With `rerank`
             those that the re-ranker was fitted with.
         rerank (`bool`, `str` or [`PlausibilityReranker`], *optional*, defaults to `False`): Whether to rank the
@@ -151,7 +153,8 @@ class MathWordProblemPipeline(Pipeline):
             return wanted
         place = self.model.name_or_path if wanted is True else str(wanted)
         if place not in self._rerankers:
-            self._rerankers[place] = PlausibilityReranker.from_pretrained(place)
+            options = download_options(self.model, place)
+            self._rerankers[place] = PlausibilityReranker.from_pretrained(place, **options)
         return self._rerankers[place]
 
     def get_iterator(self, inputs, num_workers, batch_size, preprocess_params, forward_params, postprocess_params):
@@ -215,9 +218,8 @@ def _load_processor(model: Solver, source: str | PathLike | None) -> MwpProcesso
     name = model.name_or_path if source is None else str(source)
     if not name:
         raise ValueError("This model was not loaded from a folder, so the pipeline needs `processor=` as well.")
-    revision = None if source is not None or Path(name).is_dir() else getattr(model.config, "_commit_hash", None)
     try:
-        return MwpProcessor.from_pretrained(name, **({"revision": revision} if revision else {}))
+        return MwpProcessor.from_pretrained(name, **download_options(model, name))
     except OSError as error:
         raise ValueError(
             f"{name} has a model but no {MwpProcessor.file_name}: save the processor beside the model with "

@@ -17,6 +17,7 @@ from transformers.utils import ModelOutput
 from ...data.batches.mwp_processor import MwpProcessor
 from ...data.batches.output_vocabulary import OutputVocabulary
 from ...data.batches.tree_batch import TreeBatch
+from ...data.downloads import hub_options, note_download
 from ...data.training_lineage import inherit_training_texts, write_training_texts
 from ..gts import GTSConfig
 from ..positions import count_positions
@@ -147,6 +148,7 @@ class MwpSolver(PreTrainedModel, Solver):
             encoder = AutoModel.from_pretrained(
                 encoder, use_safetensors=True, trust_remote_code=own_code, **encoder_kwargs
             )
+            note_download(encoder, hub_options(encoder_kwargs))
         processor.resize_embeddings(encoder)
         # Encoders with relative positions have no limit; some of them say -1.
         if (getattr(encoder.config, "max_position_embeddings", None) or 0) > 0:

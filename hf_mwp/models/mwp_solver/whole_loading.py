@@ -13,12 +13,12 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from transformers import PreTrainedConfig, PreTrainedModel
 
+from ...data.downloads import hub_options, note_download
 from .configuration_mwp_solver import MwpSolverConfig
 from .solver_folder_error import SolverFolderError
 
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
-HUB_OPTIONS = ("cache_dir", "local_files_only", "proxies", "revision", "subfolder", "token")
 SHOWN = 3
 
 
@@ -31,7 +31,7 @@ def load_whole(load: Callable, source: str | PathLike | None, *args, **kwargs) -
     """
     with_info = kwargs.pop("output_loading_info", False)
     any_size = kwargs.pop("ignore_mismatched_sizes", False)
-    hub = {name: kwargs[name] for name in HUB_OPTIONS if name in kwargs}
+    hub = hub_options(kwargs)
     if source is not None and not isinstance(kwargs.get("config"), PreTrainedConfig):
         _check_type(kwargs.get("config") or source, hub)
     try:
@@ -46,6 +46,7 @@ def load_whole(load: Callable, source: str | PathLike | None, *args, **kwargs) -
             raise
         raise SolverFolderError(f"{source} {damage}: fetch or train it again.") from error
     _check_weights(model, source, found, any_size, hub)
+    note_download(model, hub)
     return (model, found) if with_info else model
 
 
