@@ -6,7 +6,7 @@ from ..expressions import OPERATORS, Expression
 
 
 FAILURE_REASONS = {
-    "no_numbers": "the text has no number to calculate with, so that it gets no answer",
+    "no_numbers": "the text has no number to calculate with, or cannot be read, so that it gets no answer",
     "no_prediction": "the solver gave no finished tree",
     "evaluation_error": "the predicted tree has no value: division by zero, too large, not real",
     "label_conflict": "the predicted equation is the target, but its value is not the annotated answer",

@@ -13,7 +13,7 @@ from transformers.pipelines.pt_utils import PipelineDataset, PipelineIterator
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.downloads import download_options
 from ..models import Solver
-from ..problems import MathWordProblem
+from ..problems import MathWordProblem, refusal
 
 
 # Loaded when there is something to solve: importing the package registers this class.
@@ -49,9 +49,9 @@ class MathWordProblemPipeline(Pipeline):
       than a fifth of its tokens are unknown, as of a text in a language that the solver was not trained on.
 
     What has no answer, and says so in `error` instead of raising: an empty text, one without numbers, with a number of
-    hundreds of digits (or `1e999`), or with half a surrogate pair; an equation without a value (division by zero, too
-    large); no finished tree. A text of any length is cut at the processor's
-    `max_length` tokens. An input that is no text raises `TypeError`.
+    hundreds of digits (or `1e999`), with half a surrogate pair, or of more than 100,000 characters; an equation
+    without a value (division by zero, too large); no finished tree. Texts are cut at the processor's `max_length`
+    tokens; one whose numbers all lie beyond has no answer either. An input that is no text raises `TypeError`.
 
     Args:
         model ([`MwpSolver`]): The solver.
@@ -185,7 +185,8 @@ class MathWordProblemPipeline(Pipeline):
         if not isinstance(inputs, (str, MathWordProblem)):
             raise TypeError(f"A problem is a text or a MathWordProblem, not {type(inputs).__name__}: {inputs!r:.80}")
         problem = self.processor.problem(inputs)
-        problem.numbers  # noqa: B018 (found here, where workers can do it)
+        # Numbers are found here, where workers can do it.
+        refusal(problem)
         return problem
 
     def _forward(self, problems, num_beams=None, top_k=1, max_decode_length=None, min_score=None, rerank=False):

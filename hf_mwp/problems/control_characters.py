@@ -7,7 +7,7 @@ _CONTROLS = r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]"
 # An escape sequence of a terminal: one with parameters (a colour), one with a string up to its end or that of the line
 # (a window's title), one of a character set, and one of a single character.
 _SEQUENCE = (
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\|(?=\n|\Z))|[()*+][0-~]|[78=>@-OQ-WYZ\\a-z{-~])"
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|[\]PX^_][^\x07\x1b\n]*+(?:\x07|\x1b\\|(?=\n|\Z))|[()*+][0-~]|[78=>@-OQ-WYZ\\a-z{-~])"
 )
 _UNREAD = re.compile(f"{_SEQUENCE}|{_CONTROLS}")
 _SHOWN = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")

@@ -15,6 +15,11 @@ from .numbers.masked_text import MaskedText, mask_numbers
 from .numbers.number_finding import unreadable_numbers
 
 
+MAX_TEXT_LENGTH = 100_000
+"""Characters of the longest text that is read, far above what any model takes in."""
+
+TOO_LONG = f"the text has more than {MAX_TEXT_LENGTH:,} characters"
+
 _SPACE = re.compile(r"\s+")
 
 
@@ -56,9 +61,20 @@ class MathWordProblem:
     def __post_init__(self):
         object.__setattr__(self, "text", without_controls(self.text))
 
+    @property
+    def is_too_long(self) -> bool:
+        """Whether the text has more than `MAX_TEXT_LENGTH` characters, so that nothing is looked for in it."""
+        return len(self.text) > MAX_TEXT_LENGTH
+
     @cached_property
     def masked(self) -> MaskedText:
-        """The text with its numbers taken out."""
+        """
+        The text with its numbers taken out.
+
+        Raises:
+            ProblemError: if the text has more than `MAX_TEXT_LENGTH` characters.
+        """
+        self._check_length()
         return mask_numbers(self.text, self.language, self.numerals)
 
     @cached_property
@@ -70,6 +86,7 @@ class MathWordProblem:
     @cached_property
     def unreadable_numbers(self) -> tuple[str, ...]:
         """Numbers in digits that are left in the text since they are too long or too large."""
+        self._check_length()
         return tuple(unreadable_numbers(self.text, self.language))
 
     @cached_property
@@ -115,6 +132,10 @@ class MathWordProblem:
     def answer_value(self) -> Fraction | float | None:
         """The annotated answer's value, see [`~hf_mwp.problems.answer_value`]; `None` if there is none."""
         return None if self.answer is None else answer_value(self.answer)
+
+    def _check_length(self) -> None:
+        if self.is_too_long:
+            raise ProblemError(f"problem {self.id!r} cannot be read: {TOO_LONG}")
 
     def agrees(self, tolerance: float = 1e-4) -> bool:
         """

@@ -1,7 +1,7 @@
 """What no solver is asked."""
 
 from ..expressions.numbers import MAX_NUMBER_LENGTH
-from .math_word_problem import MathWordProblem
+from .math_word_problem import TOO_LONG, MathWordProblem
 
 
 def refusal(problem: MathWordProblem) -> str | None:
@@ -11,6 +11,8 @@ def refusal(problem: MathWordProblem) -> str | None:
 
     Without a number in the text there is nothing to calculate with; an equation of constants alone would be a guess.
     """
+    if problem.is_too_long:
+        return f"{TOO_LONG[0].upper()}{TOO_LONG[1:]}: shorten it."
     try:
         problem.text.encode("utf-8")
     except UnicodeEncodeError as error:

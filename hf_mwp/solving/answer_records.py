@@ -73,7 +73,8 @@ def _described(expression: Expression, problem: MathWordProblem, log_probability
 
 def _no_answer(problem: MathWordProblem, error: str | None) -> dict[str, Any]:
     empty = dict.fromkeys(("answer", "value", "equation", "prefix"))
-    return empty | {"numbers": list(problem.numbers), "score": 0.0, "error": error}
+    numbers = [] if problem.is_too_long else list(problem.numbers)
+    return empty | {"numbers": numbers, "score": 0.0, "error": error}
 
 
 def _certainty(record: dict[str, Any]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..expressions import Expression, ExpressionError
@@ -30,7 +30,7 @@ class Beam:
     Args:
         trees (`tuple[tuple[Expression, float], ...]`): The finished ones and their log probabilities, best first.
         unknown_share (`float`, *optional*): Share of the text's tokens that the vocabulary lacks; `None` if nothing
-            was searched for ([`~problems.refusal`]).
+            was encoded ([`~problems.refusal`]).
         num_cut (`int`), max_length (`int`): Numbers of the text that lie beyond so many tokens.
     """
 
@@ -53,8 +53,8 @@ def find_beams(
     """
     The trees that a solver finds for each problem, in their order; arguments as in [`solve_problems`].
 
-    `top_k` trees of each problem are kept, at most `num_beams`. With a `batch_size` problems of like length are solved
-    together, without one all as they come.
+    `top_k` trees of each problem are kept, at most `num_beams`; where all numbers were cut off there are none. With a
+    `batch_size` problems of like length are solved together, without one all as they come.
     """
     model.eval()
     found = [Beam()] * len(problems)
@@ -63,10 +63,13 @@ def find_beams(
         return found
     columns = processor.encode([problems[index] for index in asked])
     unknown = unknown_shares(processor, columns["input_ids"])
-    order = list(range(len(asked)))
+    cut = [sum(position < 0 for position in positions) for positions in columns["number_positions"]]
+    for place, index in enumerate(asked):
+        found[index] = Beam((), unknown[place], cut[place], processor.max_length)
+    order = [place for place, positions in enumerate(columns["number_positions"]) if cut[place] < len(positions)]
     if batch_size is not None:
         order.sort(key=columns["length"].__getitem__, reverse=True)
-    size = batch_size or len(order)
+    size = batch_size or max(len(order), 1)
     batches: Iterable[list[int]] = [order[start : start + size] for start in range(0, len(order), size)]
     for batch in batches if progress is None else progress(batches):
         inputs = processor.pad({name: [values[place] for place in batch] for name, values in columns.items()})
@@ -75,8 +78,7 @@ def find_beams(
             batch, solved.sequences.tolist(), solved.scores.tolist(), solved.finished.tolist(), strict=True
         ):
             trees = [(ids, score) for ids, score, finished in zip(*tree_columns, strict=True) if finished]
-            num_cut = sum(position < 0 for position in columns["number_positions"][place])
-            found[asked[place]] = Beam(read_trees(trees, processor), unknown[place], num_cut, processor.max_length)
+            found[asked[place]] = replace(found[asked[place]], trees=read_trees(trees, processor))
     return found
 
 

@@ -164,13 +164,12 @@ def _problems_to_label(
             row = given if isinstance(given, Mapping) else {}
             place = f"{row['file']}, line {row['line']}, field language: " if "file" in row else ""
             raise UsageError(f"{place}the text is not in the language of the solver ({language}).")
-        key = masked_digest(problem.text, language)
         no_answer = not unanswered if problem.answer is None else find_answer_fault(problem) is not None
         if no_answer or refusal(problem) is not None:
             fates["no answer"] += 1
         elif loose_digest(problem.text) in excluded:
             fates["excluded"] += 1
-        elif key in seen:
+        elif (key := masked_digest(problem.text, language)) in seen:
             fates["duplicate"] += 1
         else:
             seen.add(key)

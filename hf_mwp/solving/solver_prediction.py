@@ -58,7 +58,11 @@ class SolverPrediction:
         """Why there is no tree, in a sentence; `None` if there is one."""
         if self.beam.trees:
             return None
-        return refusal(self.problem) or "The search ended without a finished equation; allow a longer one."
+        if reason := refusal(self.problem):
+            return reason
+        if self.beam.num_cut == len(self.problem.numbers):
+            return f"All numbers lie beyond {self.beam.max_length} tokens, where the text is cut: shorten it."
+        return "The search ended without a finished equation; allow a longer one."
 
     @property
     def plausibility(self) -> float | None:
@@ -130,12 +134,13 @@ def read_predictions(
 ) -> list[SolverPrediction]:
     """
     Reads the best tree of each row, prefix ids of which negative ones are padding, and its log probability; what is no
-    problem to solve ([`~problems.refusal`]) has none.
+    problem to solve ([`~problems.refusal`]), or has all `number_positions` cut off, has none.
     """
     predictions = []
     for row, *tree in zip(rows, sequences, log_probabilities, strict=True):
         problem = problem_from_row(row, numerals=processor.numerals)
-        trees = read_trees([tree], processor) if refusal(problem) is None else ()
+        is_cut = max(row.get("number_positions") or [0]) < 0
+        trees = () if is_cut or refusal(problem) is not None else read_trees([tree], processor)
         predictions.append(SolverPrediction(problem, Beam(trees), rule=rule))
     return predictions
 

@@ -172,6 +172,21 @@ def test_long_text_is_cut_and_says_so(solver):
     assert re.search("64 tokens.* 1 of .* 2 numbers", result["warning"])
 
 
+def test_a_text_that_is_too_long_is_told_and_the_others_are_answered(solver):
+    first, long, last = solver([TEXT, "4" * 10_000_000, TEXT], batch_size=3)
+    assert first == last and first["numbers"] == ["4", "2"]
+    assert (long["answer"], long["numbers"], long["score"]) == (None, [], 0.0)
+    assert "100,000 characters" in long["error"]
+
+
+@pytest.mark.parametrize("options", [{}, {"min_score": 0.5}, {"num_beams": 2}])
+def test_a_text_whose_numbers_lie_beyond_the_cut_gets_no_answer(solver, options):
+    (result,) = solver("苹果" * 100 + TEXT, **options)
+    assert (result["answer"], result["equation"], result["score"]) == (None, None, 0.0)
+    assert "64 tokens" in result["error"] and "2 of its 2 numbers" in result["warning"]
+    assert result["numbers"] == ["4", "2"] and "status" not in result
+
+
 def test_two_hundred_numbers(solver):
     (result,) = solver("，".join(str(number) for number in range(200)))
     assert len(result["numbers"]) == 200

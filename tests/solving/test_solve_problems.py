@@ -12,6 +12,7 @@ from hf_mwp.metrics import FAILURE_REASONS
 from hf_mwp.problems import MathWordProblem
 from hf_mwp.solving.beams import solve_batch
 from hf_mwp.solving.plausibility import FEATURES, PlausibilityError, PlausibilityReranker
+from hf_mwp.solving.solver_prediction import read_predictions
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 
 
@@ -95,6 +96,25 @@ def test_what_cannot_be_solved_says_why_and_stops_nothing(solver):
     assert hf_mwp.solve_problems(*solver, []) == []
 
 
+def test_a_text_that_is_too_long_or_has_its_numbers_beyond_the_cut_gets_an_error(solver):
+    model, processor = solver
+    (row,) = tiny_rows(1)
+    beyond = "苹果" * processor.max_length + row["text"]
+    texts = ["4个" + "苹" * 100_000, beyond, row["text"]]
+    found = hf_mwp.solve_problems(model, processor, [{"text": text, "answer": "6"} for text in texts], num_beams=2)
+    assert [each.expression is None for each in found] == [True, True, False]
+    assert "100,000 characters" in found[0].error and f"{processor.max_length} tokens" in found[1].error
+    assert [each.score.reason for each in found[:2]] == ["no_numbers", "no_prediction"]
+    assert [each.confidence for each in found[:2]] == [0.0, 0.0]
+    # What a trainer evaluates is read in the same way.
+    rows = [{"text": text} for text in texts[1:]]
+    for each in rows:
+        each["number_positions"] = processor.encode_rows([each])["number_positions"][0]
+    sequences = [processor.vocabulary.encode(Expression.from_infix("N0"))] * 2
+    read = read_predictions(rows, sequences, [-0.5, -0.5], processor)
+    assert [each.expression is None for each in read] == [True, False]
+
+
 def test_trees_that_are_kept(solver):
     (row,) = tiny_rows(1)
     for top_k, kept in ((1, 1), (3, 3), (5, 5), (None, 4)):
@@ -137,6 +157,11 @@ def test_labels_are_the_first_trees_with_the_answer(solver):
     for row, problem in zip(labelled.rows, problems, strict=True):
         assert Expression.from_infix(row["equation"]).evaluate() == problem.answer_value
         assert row["id"] == problem.id and row["rank"] <= 1
+
+
+def test_a_text_that_is_too_long_is_not_labelled(solver):
+    rows = [*tiny_rows(1), {"text": "4个" + "苹" * 100_000, "answer": "4"}]
+    assert hf_mwp.label_problems(*solver, rows).fates["no answer"] == 1
 
 
 def test_languages_are_not_mixed(solver):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ...problems import MathWordProblem
 from ...problems.control_characters import without_controls
+from ...problems.math_word_problem import MAX_TEXT_LENGTH, TOO_LONG
 from ...problems.text_keys import TextKeys
 from ..data_error import DataError
 from ..datasets.file_loader import language_of, text_fields
@@ -118,6 +119,8 @@ class _Source:
         for text, file, line in self._texts():
             if _SURROGATE.search(text):
                 raise DataError("the text is not UTF-8: convert the file", file, line)
+            if len(text) > MAX_TEXT_LENGTH:
+                raise DataError(TOO_LONG, file, line)
             if text := without_controls(text).strip():
                 yield text
 

@@ -1,13 +1,17 @@
 """Problems without answers: as texts, from a file, or from standard input as its lines come."""
 
+import gzip
 import re
 import sys
+import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache, partial
 from io import BufferedIOBase
 from pathlib import Path
 from typing import Any
 
+from ...problems.math_word_problem import MAX_TEXT_LENGTH, TOO_LONG
 from ...usage_error import UsageError
 from ..data_error import DataError
 from ..datasets.file_loader import ALIASES, text_fields
@@ -17,14 +21,17 @@ from .record import Record
 
 _NO_UTF8 = re.compile("[\udc80-\udcff]")  # what `read_entries` makes of a byte that is not UTF-8
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_MOST_PEEKED = 8192
 _MARK = b"\xef\xbb\xbf"  # some editors begin UTF-8 files with it
 _MOST_READ = 1 << 16
+# A line of more bytes has too many characters, of which UTF-8 has four bytes at most.
+_LONGEST_LINE = 4 * MAX_TEXT_LENGTH
 
 
 def problem_batches(texts: list[str], file: str | None, size: int) -> Iterator[list[dict[str, Any]]]:
     """
     Batches of problems, each a dictionary with `text`, for records of a file with their `id`, and with `error` for a
-    line or record that is not UTF-8 text.
+    line or record that is not UTF-8 text, or for a line that is far too long, of which the beginning is kept.
 
     Standard input gives what lines are waiting: one by one to who answers before the next is written, whole batches of
     what comes faster. It is read for `["-"]` as texts, `"-"` as the file, and where neither is given. A file has a
@@ -60,6 +67,7 @@ def _waiting_batches(stream: BufferedIOBase, size: int) -> Iterator[list[dict[st
         # What is there, however little: only an empty pipe is waited for.
         read = stream.read1(_MOST_READ)
         *lines, rest = (rest + read).split(b"\n")
+        rest = rest[: _LONGEST_LINE + 1]
         if not read:
             lines.append(rest)
         problems = [_plain(line, f"Line {at}", at) for at, line in enumerate(lines, start=number + 1) if line.strip()]
@@ -74,9 +82,11 @@ def _from_file(path: Path) -> Iterator[dict[str, Any]]:
         raise UsageError(f"--file: {path} is a folder; name a file of problems in it.")
     if not path.is_file():
         raise UsageError(f"There is no file {path}.")
-    with path.open("rb") as file:
-        if file.peek(2).startswith(_UTF16):
-            raise UsageError(f"{path} is not UTF-8 text but UTF-16, going by its first bytes: save it as UTF-8.")
+    beginning = _beginning(path)
+    if beginning.startswith(_UTF16):
+        raise UsageError(f"{path} is not UTF-8 text but UTF-16, going by its first bytes: save it as UTF-8.")
+    if b"\0" in beginning:
+        raise UsageError(f"{path} is no text file, going by a zero byte in its beginning: name a file of problems.")
     if not path.name.endswith(RECORD_FILES):
         for number, line in enumerate(read_lines(path), start=1):
             if line.strip():
@@ -89,9 +99,19 @@ def _from_file(path: Path) -> Iterator[dict[str, Any]]:
         yield _problem(Record(entry, str(path), line), places)
 
 
+def _beginning(path: Path) -> bytes:
+    """The first bytes of a file, unpacked; of a damaged one none, which is told when its lines are read."""
+    with suppress(EOFError, OSError, zlib.error), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        return file.read(_MOST_PEEKED)
+    return b""
+
+
 def _plain(line: bytes, place: str, number: int) -> dict[str, Any]:
     if number == 1:
         line = line.removeprefix(_MARK)
+    if len(line) > _LONGEST_LINE:
+        text = line[:_LONGEST_LINE].decode("utf-8", "ignore").strip()
+        return {"text": text, "error": f"{place} cannot be read: {TOO_LONG}."}
     try:
         return {"text": line.decode("utf-8").strip()}
     except UnicodeDecodeError as error:

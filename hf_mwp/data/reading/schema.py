@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ...problems import MathWordProblem
+from ...problems.math_word_problem import MAX_TEXT_LENGTH, TOO_LONG
 from .record import Record, as_text
 
 
@@ -48,9 +49,11 @@ def make_row(
     id: str | None = None,
     fold: int | None = None,
 ) -> dict[str, Any]:
-    """A row of the schema; without an `id` the line is taken. `DataError` if the text is empty."""
+    """A row of the schema; without an `id` the line is taken. `DataError` if the text is empty or too long."""
     if not text.strip():
         record.fail("the problem text is empty", "text")
+    if len(text) > MAX_TEXT_LENGTH:
+        record.fail(TOO_LONG, "text")
     return {
         "id": str(record.line) if id is None else id,
         "text": text,

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tracemalloc
 
 import pytest
 
@@ -139,6 +140,37 @@ def test_batches_are_the_lines_that_wait():
     assert texts(b"\xef\xbb\xbfa\n") == [["a"]]
 
 
+def test_a_line_that_is_too_long_is_told_in_its_place(solver_folder, tmp_path, capsys, monkeypatch):
+    content = f"{TEXT}\n{'4' * 1_000_000}\n{TEXT}\n".encode()
+    give(monkeypatch, content)
+    path = tmp_path / "problems.txt"
+    path.write_bytes(content)
+    for argv in ((), ("--file", path)):
+        status, shown, _ = run(capsys, "--model", solver_folder, "--json", *argv)
+        first, long, last = (json.loads(line) for line in shown.splitlines())
+        assert status == 0 and first["numbers"] == last["numbers"] == ["4", "2"]
+        assert long["answer"] is None and "100,000 characters" in long["error"] and long["numbers"] == []
+
+
+def test_a_pipe_without_line_ends_is_not_kept_in_memory():
+    from hf_mwp.data.reading.problem_lines import _waiting_batches
+
+    class Pipe:
+        reads = 0
+
+        def read1(self, size):
+            self.reads += 1
+            return b"\xe8\x8b\xb9" * 10_000 if self.reads < 500 else b"\n4\n" if self.reads == 500 else b""
+
+    tracemalloc.start()
+    ((first, last),) = _waiting_batches(Pipe(), 2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4_000_000
+    assert "Line 1" in first["error"] and "100,000 characters" in first["error"]
+    assert set(first["text"]) == {"苹"} and last == {"text": "4"}
+
+
 def test_a_folder_is_no_file_of_problems(tmp_path, capsys):
     status, shown, error = run(capsys, "--file", tmp_path)
     assert (status, shown) == (1, "") and re.fullmatch(f"hf-mwp: --file: {tmp_path} .*folder.*\n", error)
@@ -219,6 +251,12 @@ def test_no_text_file(solver_folder, tmp_path, capsys):
     path = tmp_path / "binary.txt"
     path.write_bytes(b"\xff\xfe\x00")
     assert "UTF-8" in run(capsys, "--model", solver_folder, "--file", path)[2]
+    for binary in (solver_folder / "model.safetensors", tmp_path / "binary.txt.gz", tmp_path / "binary.jsonl"):
+        if not binary.exists():
+            content = b"4 apples\n\x00\x01"
+            binary.write_bytes(gzip.compress(content) if binary.suffix == ".gz" else content)
+        status, shown, error = run(capsys, "--model", solver_folder, "--file", binary)
+        assert (status, shown) == (1, "") and str(binary) in error and "text" in error
     assert "--file" in run(capsys, "--model", solver_folder, "--file", path, TEXT)[2]
 
 

@@ -123,6 +123,15 @@ def test_wrong_sources_are_named_at_once(tmp_path, monkeypatch, source, message,
         read_texts(*([[good, source]] if where == "source" else [good, source]))
 
 
+def test_control_characters_are_not_read_and_long_texts_are_refused(tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_text("\x1b[31m有3\x1b[0m个\x00\n\x1b[0m\n", encoding="utf-8")
+    assert list(read_texts(path)) == ["有3个"]
+    path.write_text("有3个\n" + "苹" * 100_001 + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match=f"{path}, line 2.*100,000 characters"):
+        list(read_texts(path))
+
+
 def test_nothing_to_read():
     with pytest.raises(DataError, match="files.*data sets"):
         read_texts([])

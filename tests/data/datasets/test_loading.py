@@ -497,6 +497,7 @@ def test_rows_without_words_have_the_language_of_their_source(tmp_path):
     [
         ({"equation": "3"}, "field 'text': .*missing"),
         ({"text": ""}, "field 'text': .*empty"),
+        ({"text": "3" * 100_001}, "field 'text': .*100,000 characters"),
         ({"text": "3", "language": "fr"}, "field 'language': .*'zh' or 'en'.*'fr'"),
         ({"text": "3", "answer": {"a": 1}}, "field 'answer': .*string.* dict"),
     ],
@@ -521,7 +522,9 @@ def test_texts_of_every_kind_load(tmp_path):
     path = write_lines(tmp_path / "mine.jsonl", [{"text": text, "equation": "x=3", "answer": "3"} for text in texts])
     rows = load_mwp_dataset(path, keep_unusable=True)["train"]
     assert rows["text"] == [text.strip() for text in texts]
-    assert [problem_from_row(row).masked.rebuild() for row in rows] == rows["text"]
+    read = [problem_from_row(row) for row in rows]
+    assert [problem.text for problem in read] == [*rows["text"][:-1], " 3"]
+    assert [problem.masked.rebuild() for problem in read] == [problem.text for problem in read]
 
 
 @pytest.mark.parametrize(
