@@ -123,7 +123,6 @@ def recorded_inputs(model: nn.Module, names: Iterable[str]) -> Iterator[dict[str
     handles = []
     try:
         for name, kind, layer in wanted:
-
             modules = layers[int(layer) - 1]
             third = KINDS.index(kind) if modules["query"] is modules["value"] else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from torch import nn
 from transformers import (
@@ -14,7 +15,7 @@ from transformers import (
 )
 
 from ..data.training_lineage import inherit_training_texts
-from ..models.architecture import CUT_PREFIX, find_encoder, layer_parts
+from ..models.architecture import CUT_PREFIX, cut_heads, find_encoder, layer_parts
 from ..models.cut_model import CutModel, cut_class, stock_models
 from ..models.mwp_solver.bottlenecks import detach_bottlenecks
 from ..models.mwp_student import (
@@ -34,6 +35,9 @@ STUDENTS = {
     MwpStudentForSequenceClassification: MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
     MwpStudentForMaskedLM: MODEL_FOR_MASKED_LM_MAPPING,
 }
+
+
+NOT_OF_STOCK_CONFIGS = {"model_type", "cut_heads", "neurons_per_layer"}
 
 
 def prune_heads(model: nn.Module, heads: Mapping[int, Iterable[int]]) -> nn.Module:
@@ -152,14 +156,19 @@ def pruned_class(model: nn.Module) -> type[PreTrainedModel]:
 
 def cut_from(model: PreTrainedModel, kind: type[PreTrainedModel]) -> PreTrainedModel:
     """The [`CutModel`] of this class with the weights of a stock model whose linear layers were sliced."""
-    fields = model.config.to_dict()
-    del fields["model_type"]
-    fields["neurons_per_layer"] = [parts.num_neurons for parts in layer_parts(model)]
-    config = kind.config_class.from_dict(fields, attn_implementation=model.config._attn_implementation)
-    without_pooler = getattr(model, "pooler", model) is None
-    cut = kind(config, **({"add_pooling_layer": False} if without_pooler else {}))
+    neurons = [parts.num_neurons for parts in layer_parts(model)]
+    cut = new_model(kind, model, cut_heads=cut_heads(model), neurons_per_layer=neurons)
     cut.load_state_dict(model.state_dict())
-    return cut.to(model.device, model.dtype).train(model.training)
+    return cut
+
+
+def new_model(kind: type[PreTrainedModel], like: PreTrainedModel, **fields: Any) -> PreTrainedModel:
+    """A new model of this class with the config of another, these fields of [`CutConfig`], its dtype and device."""
+    values = {name: value for name, value in like.config.to_dict().items() if name not in NOT_OF_STOCK_CONFIGS}
+    config = kind.config_class.from_dict(values | fields, attn_implementation=like.config._attn_implementation)
+    has_no_pooler = getattr(like, "pooler", like) is None
+    model = kind(config, **({"add_pooling_layer": False} if has_no_pooler else {}))
+    return model.to(like.device, like.dtype).train(like.training)
 
 
 def update_student(student: MwpStudentModel) -> None:
@@ -197,6 +206,7 @@ def solver_on(solver: nn.Module, encoder: MwpStudentModel) -> nn.Module:
 
 __all__ = [
     "STUDENTS",
+    "new_model",
     "prune_heads",
     "prune_neurons",
     "pruned_class",

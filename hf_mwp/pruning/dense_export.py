@@ -18,9 +18,10 @@ from transformers import (
     RobertaModel,
 )
 
-from ..models.architecture import find_encoder
+from ..models.architecture import CUT_PREFIX, find_encoder
 from ..models.mwp_student.conversion_mwp_student import COPIED, RENAMED
 from .cutting import prune_heads, solver_on
+from .stock_form import stock_form
 
 
 # What a student becomes, by the name of its class: a folder's own code (`trust_remote_code`) has classes of the name.
@@ -35,12 +36,14 @@ def export_dense(model: nn.Module) -> PreTrainedModel:
     """
     A student, pruned or not, as a stock BERT, or as a RoBERTa if it counts positions like one, for tools that know
     these alone. Each layer has as many heads as fit into the width, and as many neurons as the widest one; heads and
-    neurons that the student does not have are zeros. Nothing is gained in speed.
+    neurons that the student does not have are zeros. Nothing is gained in speed. A pruned encoder of another type
+    becomes a stock model of that type.
 
     Args:
         model (`nn.Module`):
-            An `MwpStudentModel`, `...ForMaskedLM`, `...ForSequenceClassification`, or a solver on such an encoder, of
-            which the encoder is replaced. It stays as it is.
+            An `MwpStudentModel`, `...ForMaskedLM`, `...ForSequenceClassification`, what [`prune_heads`] makes of an
+            encoder of another type, or a solver on such an encoder, of which the encoder is replaced. It stays as it
+            is.
 
     Returns:
         A model of equal outputs, with the dtype, device and mode of the source. A pooler with another activation than
@@ -50,13 +53,15 @@ def export_dense(model: nn.Module) -> PreTrainedModel:
         ValueError: another model, heads that do not fit into the width of the encoder, positions that are counted
             neither as BERT's nor as RoBERTa's, or a classifier whose activation is not theirs.
     """
-    if find_encoder(model).config.model_type != "mwp_student":
-        raise ValueError(f"{type(model).__name__} is dense already: it is no student.")
+    kind = find_encoder(model).config.model_type
+    if kind != "mwp_student" and not kind.startswith(CUT_PREFIX):
+        raise ValueError(f"{type(model).__name__} is dense already: nothing was cut from it.")
     # A copy, without what gates have closed.
     model = prune_heads(model, {})
+    make = stock_form if kind.startswith(CUT_PREFIX) else _dense
     if getattr(model.config, "model_type", None) == "mwp_solver":
-        return solver_on(model, _dense(find_encoder(model)))
-    return _dense(model)
+        return solver_on(model, make(find_encoder(model)))
+    return make(model)
 
 
 def _dense(model: nn.Module) -> PreTrainedModel:

@@ -1,11 +1,11 @@
 import pytest
 import torch
-from transformers import BertModel, RobertaForMaskedLM
+from transformers import BertModel, ModernBertModel, RobertaForMaskedLM
 
 from hf_mwp import MwpSolver
 from hf_mwp.models import MwpStudentForPreTraining
 from hf_mwp.pruning import HeadGates, NeuronGates, export_dense, prune_heads, prune_neurons
-from tests.pruning.encoders import HEADS, tiny_batch, tiny_encoder
+from tests.pruning.encoders import FOREIGN, HEADS, tiny_batch, tiny_encoder
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 
 
@@ -14,7 +14,7 @@ GONE_NEURONS = {0: range(20), 2: [0, 5, 19]}
 
 
 @pytest.mark.parametrize("head", HEADS)
-@pytest.mark.parametrize("name", ["bert", "roberta", "camembert", "mwp_student"])
+@pytest.mark.parametrize("name", ["bert", "roberta", "camembert", "mwp_student", *FOREIGN])
 def test_a_stock_model_of_equal_outputs(name, head, tmp_path):
     pruned = prune_neurons(prune_heads(tiny_encoder(name, head), GONE_HEADS), GONE_NEURONS)
     dense = export_dense(pruned)
@@ -33,13 +33,18 @@ def test_where_positions_begin_decides_the_kind():
     assert type(export_dense(prune_heads(tiny_encoder("xlm-roberta", "ForMaskedLM"), {}))) is RobertaForMaskedLM
 
 
-def test_a_solver_gets_a_stock_encoder(tmp_path):
+@pytest.mark.parametrize("kind", [BertModel, ModernBertModel])
+def test_a_solver_gets_a_stock_encoder(kind, tmp_path):
     processor = tiny_processor(max_length=32)
-    pruned = prune_heads(tiny_solver(processor).eval(), {0: [0, 1]})
+    solver = tiny_solver(processor)
+    if kind is ModernBertModel:
+        stock = tiny_encoder("modernbert", vocab_size=len(processor.tokenizer))
+        solver = MwpSolver.from_encoder_decoder_pretrained(stock, processor)
+    pruned = prune_heads(solver.eval(), {0: [0, 1]})
     dense = export_dense(pruned)
     dense.save_pretrained(tmp_path)
     again = MwpSolver.from_pretrained(tmp_path)
-    assert type(again.encoder) is BertModel
+    assert type(again.encoder) is kind
     batch = processor([row["text"] for row in tiny_rows(4)])
     assert torch.equal(again.solve(**batch).sequences, pruned.solve(**batch).sequences)
     assert not {*map(id, dense.parameters())} & {*map(id, pruned.parameters())}
