@@ -1,4 +1,4 @@
-"""Smaller models: heads and neurons cut out, in a form that plain `from_pretrained` loads."""
+"""Smaller models: heads and neurons cut out, in a form that `from_pretrained` loads."""
 
 from __future__ import annotations
 
@@ -54,12 +54,13 @@ def prune_heads(model: nn.Module, heads: Mapping[int, Iterable[int]]) -> nn.Modu
 
     Returns:
         The pruned model, of equal outputs to one whose heads are gated to 0: an `MwpStudent*` of as many heads a layer
-        in its config for an encoder of Transformers, alone or with a head; a solver keeps its decoder and bottleneck
-        networks, with such an encoder. It saves with `save_pretrained` and loads with plain `from_pretrained`.
+        in its config for an encoder like BERT, alone or with a head, a [`~models.cut_model.CutModel`] for one of
+        another type; a solver keeps its decoder and bottleneck networks, with such an encoder. It saves with
+        `save_pretrained` and loads with `from_pretrained`, with `trust_remote_code=True` where hf_mwp is not imported.
 
     Raises:
-        ValueError: there is no such layer or head, an encoder of an unknown type, one with adapters, or a class that
-            no student takes the place of: with another head, or derived from one of Transformers.
+        ValueError: there is no such layer or head, an encoder of an unknown type, one with adapters, or a class
+            without such a model: with another head, or derived from one of Transformers.
 
     Example:
 
