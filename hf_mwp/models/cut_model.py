@@ -105,6 +105,11 @@ def cut_class(stock):
     return type(f"{NAME}{stock.__name__}", (CutModel, stock), body)
 
 
+def stock_class(cut):
+    """Return the class of Transformers that a class of this module was made of."""
+    return next(each for each in cut.__mro__ if each.__module__.startswith("transformers."))
+
+
 def stock_models(config_class):
     """Return the models of Transformers with a config of this class, by the name of the Auto class that loads them."""
     found = {name: getattr(transformers, name)._model_mapping.get(config_class, None) for name in AUTO_CLASSES}
@@ -112,8 +117,8 @@ def stock_models(config_class):
 
 
 def _models(cut_config_class):
-    stock = next(each for each in cut_config_class.__mro__ if each.__module__.startswith("transformers."))
-    return {name: cut_class(model) for name, model in stock_models(stock).items()}
+    stock = stock_models(stock_class(cut_config_class))
+    return {name: cut_class(model) for name, model in stock.items()}
 
 
 @cache
@@ -130,4 +135,4 @@ def __getattr__(name):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = ["CutConfig", "CutModel", "cut_class", "stock_models"]
+__all__ = ["CutConfig", "CutModel", "cut_class", "stock_class", "stock_models"]

@@ -45,9 +45,10 @@ def add_lora(
         alpha (`float`, *optional*): What they add is scaled by `alpha / rank`; twice the rank by default.
         dropout (`float`, *optional*, defaults to 0.0): Dropout of what they read.
         targets (`Sequence[str]`, *optional*):
-            Linear layers of each layer: `"query"`, `"key"`, `"value"`, `"attention_output"`, `"intermediate"`,
-            `"output"`, of some types `"query_key_value"`, `"gate"`, whatever the architecture calls them; by default
-            those that [`~models.architecture.ARCHITECTURES`] names. Other encoders have their own names.
+            Linear layers of each layer: `"query"`, `"key"`, `"value"`, or `"query_key_value"` where they are one,
+            `"attention_output"`, `"intermediate"`, `"gate"`, `"output"`, whatever the architecture calls them; by
+            default those that [`~models.architecture.ARCHITECTURES`] names. An encoder that it does not know has its
+            own names.
         tokens (`Sequence[int]`, *optional*): Rows of the embeddings to train as well, such as those of new tokens.
 
     Returns:

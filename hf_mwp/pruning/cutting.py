@@ -1,9 +1,10 @@
-"""Smaller models: heads and neurons cut out, in a form that plain `from_pretrained` loads."""
+"""Smaller models: heads and neurons cut out, in a form that `from_pretrained` loads."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from torch import nn
 from transformers import (
@@ -14,7 +15,7 @@ from transformers import (
 )
 
 from ..data.training_lineage import inherit_training_texts
-from ..models.architecture import CUT_PREFIX, find_encoder, layer_parts
+from ..models.architecture import CUT_PREFIX, cut_heads, find_encoder, layer_parts
 from ..models.cut_model import CutModel, cut_class, stock_models
 from ..models.mwp_solver.bottlenecks import detach_bottlenecks
 from ..models.mwp_student import (
@@ -36,6 +37,9 @@ STUDENTS = {
 }
 
 
+NOT_OF_STOCK_CONFIGS = {"model_type", "cut_heads", "neurons_per_layer"}
+
+
 def prune_heads(model: nn.Module, heads: Mapping[int, Iterable[int]]) -> nn.Module:
     """
     A model without some attention heads.
@@ -50,12 +54,13 @@ def prune_heads(model: nn.Module, heads: Mapping[int, Iterable[int]]) -> nn.Modu
 
     Returns:
         The pruned model, of equal outputs to one whose heads are gated to 0: an `MwpStudent*` of as many heads a layer
-        in its config for an encoder of Transformers, alone or with a head; a solver keeps its decoder and bottleneck
-        networks, with such an encoder. It saves with `save_pretrained` and loads with plain `from_pretrained`.
+        in its config for an encoder like BERT, alone or with a head, a [`~models.cut_model.CutModel`] for one of
+        another type; a solver keeps its decoder and bottleneck networks, with such an encoder. It saves with
+        `save_pretrained` and loads with `from_pretrained`, with `trust_remote_code=True` where hf_mwp is not imported.
 
     Raises:
-        ValueError: there is no such layer or head, an encoder of an unknown type, one with adapters, or a class that
-            no student takes the place of: with another head, or derived from one of Transformers.
+        ValueError: there is no such layer or head, an encoder of an unknown type, one with adapters, or a class
+            without such a model: with another head, or derived from one of Transformers.
 
     Example:
 
@@ -152,14 +157,19 @@ def pruned_class(model: nn.Module) -> type[PreTrainedModel]:
 
 def cut_from(model: PreTrainedModel, kind: type[PreTrainedModel]) -> PreTrainedModel:
     """The [`CutModel`] of this class with the weights of a stock model whose linear layers were sliced."""
-    fields = model.config.to_dict()
-    del fields["model_type"]
-    fields["neurons_per_layer"] = [parts.num_neurons for parts in layer_parts(model)]
-    config = kind.config_class.from_dict(fields, attn_implementation=model.config._attn_implementation)
-    without_pooler = getattr(model, "pooler", model) is None
-    cut = kind(config, **({"add_pooling_layer": False} if without_pooler else {}))
+    neurons = [parts.num_neurons for parts in layer_parts(model)]
+    cut = new_model(kind, model, cut_heads=cut_heads(model), neurons_per_layer=neurons)
     cut.load_state_dict(model.state_dict())
-    return cut.to(model.device, model.dtype).train(model.training)
+    return cut
+
+
+def new_model(kind: type[PreTrainedModel], like: PreTrainedModel, **fields: Any) -> PreTrainedModel:
+    """A new model of this class with the config of another, these fields of [`CutConfig`], its dtype and device."""
+    values = {name: value for name, value in like.config.to_dict().items() if name not in NOT_OF_STOCK_CONFIGS}
+    config = kind.config_class.from_dict(values | fields, attn_implementation=like.config._attn_implementation)
+    has_no_pooler = getattr(like, "pooler", like) is None
+    model = kind(config, **({"add_pooling_layer": False} if has_no_pooler else {}))
+    return model.to(like.device, like.dtype).train(like.training)
 
 
 def update_student(student: MwpStudentModel) -> None:
@@ -197,6 +207,7 @@ def solver_on(solver: nn.Module, encoder: MwpStudentModel) -> nn.Module:
 
 __all__ = [
     "STUDENTS",
+    "new_model",
     "prune_heads",
     "prune_neurons",
     "pruned_class",

@@ -24,9 +24,10 @@ from transformers import (
     RobertaModel,
 )
 
-from ..models.architecture import find_encoder
+from ..models.architecture import CUT_PREFIX, find_encoder
 from ..models.mwp_student.conversion_mwp_student import COPIED, RENAMED
 from .cutting import prune_heads, solver_on
+from .stock_form import stock_form
 
 
 # The classes of students that have a stock form, by name: a folder's own code (`trust_remote_code`) has classes of it.
@@ -70,15 +71,18 @@ ELECTRA = Stock(
 
 def export_dense(model: nn.Module) -> PreTrainedModel:
     """
-    A student, pruned or not, as a stock BERT, as a RoBERTa if it counts positions like one, or as an ELECTRA if it
-    projects its embeddings, for tools that know these alone. Each layer has as many heads as fit into the width, and
-    as many neurons as the widest one; heads and neurons that the student does not have are zeros. Nothing is gained in
-    speed.
+    Convert a student, pruned or not, to a stock BERT, to a RoBERTa if it counts positions like one, or to an ELECTRA if
+    it projects its embeddings. A pruned encoder of another type becomes a stock model of that type.
+
+    Each layer has as many heads as fit into the width, and as many neurons as the widest layer; heads and neurons that
+    the source does not have are zeros. The result is no faster than the source: it is for tools that know stock models
+    alone.
 
     Args:
         model (`nn.Module`):
-            An `MwpStudentModel`, `...ForMaskedLM`, `...ForSequenceClassification`, or a solver on such an encoder, of
-            which the encoder is replaced. It stays as it is.
+            An `MwpStudentModel`, `...ForMaskedLM`, `...ForSequenceClassification`, what [`prune_heads`] makes of an
+            encoder of another type, or a solver on such an encoder, of which the encoder is replaced. It stays as it
+            is.
 
     Returns:
         A model of equal outputs, with the dtype, device and mode of the source. A pooler that the stock model does not
@@ -88,13 +92,15 @@ def export_dense(model: nn.Module) -> PreTrainedModel:
         ValueError: another model, heads that do not fit into the width of the encoder, or positions, projected
             embeddings or activations that no stock model has.
     """
-    if find_encoder(model).config.model_type != "mwp_student":
-        raise ValueError(f"{type(model).__name__} is dense already: it is no student.")
+    kind = find_encoder(model).config.model_type
+    if kind != "mwp_student" and not kind.startswith(CUT_PREFIX):
+        raise ValueError(f"{type(model).__name__} is dense already: nothing was cut from it.")
     # A copy, without what gates have closed.
     model = prune_heads(model, {})
+    make = stock_form if kind.startswith(CUT_PREFIX) else _dense
     if getattr(model.config, "model_type", None) == "mwp_solver":
-        return solver_on(model, _dense(find_encoder(model)))
-    return _dense(model)
+        return solver_on(model, make(find_encoder(model)))
+    return make(model)
 
 
 def _dense(model: nn.Module) -> PreTrainedModel:

@@ -36,7 +36,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
     Prunes attention heads while a model is trained, by any `Trainer`: every few steps the heads are scored, and those
     with the lowest scores are closed by gates, more of them each time, until `max_ratio` is reached. Heads that are
     closed stay so. When the training ends, they are cut, and what `Trainer.save_model` and `save_pretrained` write
-    from then on is the smaller model, which plain `from_pretrained` loads.
+    from then on is the smaller model, which `from_pretrained` loads, with its code (see [`prune_heads`]).
 
     The closed heads and their log are saved with each checkpoint; a training that is resumed prunes as one that was
     never interrupted, and needs the same options. A second `train()` of the same model keeps the heads pruned that

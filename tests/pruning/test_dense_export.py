@@ -1,11 +1,11 @@
 import pytest
 import torch
-from transformers import BertModel, ElectraModel, RobertaForMaskedLM
+from transformers import BertModel, ElectraModel, ModernBertModel, RobertaForMaskedLM
 
 from hf_mwp import MwpSolver
 from hf_mwp.models import MwpStudentForPreTraining
 from hf_mwp.pruning import HeadGates, NeuronGates, export_dense, prune_heads, prune_neurons
-from tests.pruning.encoders import HEADS, tiny_batch, tiny_encoder
+from tests.pruning.encoders import FOREIGN, HEADS, tiny_batch, tiny_encoder
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 
 
@@ -14,7 +14,7 @@ GONE_NEURONS = {0: range(20), 2: [0, 5, 19]}
 
 
 @pytest.mark.parametrize("head", HEADS)
-@pytest.mark.parametrize("name", ["bert", "roberta", "camembert", "narrow electra", "mwp_student"])
+@pytest.mark.parametrize("name", ["bert", "roberta", "camembert", "narrow electra", "mwp_student", *FOREIGN])
 def test_a_stock_model_of_equal_outputs(name, head, tmp_path):
     pruned = prune_neurons(prune_heads(tiny_encoder(name, head), GONE_HEADS), GONE_NEURONS)
     dense = export_dense(pruned)
@@ -41,13 +41,18 @@ def test_projected_embeddings_are_those_of_electra():
         torch.testing.assert_close(dense(**batch)[0], encoder(**batch)[0], rtol=0, atol=1e-5)
 
 
-def test_a_solver_gets_a_stock_encoder(tmp_path):
+@pytest.mark.parametrize("kind", [BertModel, ModernBertModel])
+def test_a_solver_gets_a_stock_encoder(kind, tmp_path):
     processor = tiny_processor(max_length=32)
-    pruned = prune_heads(tiny_solver(processor).eval(), {0: [0, 1]})
+    solver = tiny_solver(processor)
+    if kind is ModernBertModel:
+        stock = tiny_encoder("modernbert", vocab_size=len(processor.tokenizer))
+        solver = MwpSolver.from_encoder_decoder_pretrained(stock, processor)
+    pruned = prune_heads(solver.eval(), {0: [0, 1]})
     dense = export_dense(pruned)
     dense.save_pretrained(tmp_path)
     again = MwpSolver.from_pretrained(tmp_path)
-    assert type(again.encoder) is BertModel
+    assert type(again.encoder) is kind
     batch = processor([row["text"] for row in tiny_rows(4)])
     assert torch.equal(again.solve(**batch).sequences, pruned.solve(**batch).sequences)
     assert not {*map(id, dense.parameters())} & {*map(id, pruned.parameters())}

@@ -76,6 +76,9 @@ def test_a_plain_trainer_ends_with_a_smaller_model(name, tmp_path):
     for before, after in zip(callback.log, callback.log[1:], strict=False):
         assert all(set(heads) <= set(after["heads"][layer]) for layer, heads in before["heads"].items())
     trainer.save_model()
+    # Its code is beside it, so that it loads where hf_mwp is not installed.
+    auto_map = json.loads((tmp_path / "config.json").read_text())["auto_map"]
+    assert all((tmp_path / f"{reference.partition('.')[0]}.py").is_file() for reference in auto_map.values())
     small = AutoModelForSequenceClassification.from_pretrained(tmp_path)
     assert sum(small.config.heads_per_layer) == 6 and min(small.config.heads_per_layer) >= 1
     batch = tiny_batch(trainer.model)
