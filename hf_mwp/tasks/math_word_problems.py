@@ -66,7 +66,7 @@ class MathWordProblems(Task):
                 limit = limits.get(part)
                 if limit is not None:
                     # Added problems stand at the end; a few problems are to be some of all.
-                    added = options["extra_train"] or options["reverse_train"]
+                    added = any(options[each] for each in ("extra_train", "reverse_train", "augment_distractors"))
                     rows = rows.shuffle(seed=0) if part == "train" and added else rows
                     rows = rows.select(range(min(limit, len(rows))))
                 chosen[part] = rows

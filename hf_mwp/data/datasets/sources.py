@@ -16,6 +16,7 @@ from .mawps import MawpsLoader
 from .mawps_single import MawpsSingleLoader
 from .mwp_loader import MwpLoader, Rows
 from .svamp import SvampLoader
+from .unbiasedmwp import UnbiasedMwpLoader
 
 
 LOADERS: dict[str, type[MwpLoader]] = {
@@ -28,6 +29,7 @@ LOADERS: dict[str, type[MwpLoader]] = {
     "mawps": MawpsLoader,
     "mawps_single": MawpsSingleLoader,
     "svamp": SvampLoader,
+    "unbiasedmwp": UnbiasedMwpLoader,
 }
 
 DEFAULT_DATASET = "math23k"
