@@ -27,23 +27,31 @@ _PARTS = (("红", "白"), ("大", "小"), ("新", "旧"), ("黑", "黄"), ("红"
 
 def add_distractors(problems: Sequence[MathWordProblem], seed: int = 0) -> Iterator[MathWordProblem | None]:
     """
-    Problems with one to five numbers more that their equations do not use, in clauses put before the question.
+    Put one to five numbers that the question does not need into each problem, in clauses before the question.
 
     A distractor is what another problem begins with, up to its first number or further ones, or a part of the things
-    that the problem counts (其中3条是红的). Those with a unit of the problem are preferred: they are harder to tell from
-    what counts. None has a value of the problem, of its answer or of its equation's constants, or many words of the
-    text. The same arguments give the same problems.
+    that the problem counts (其中3条是红的). Those with a unit of the problem are preferred, since they are harder to
+    tell from what counts. None has a value of the problem, of its answer or of its equation's constants, or many words
+    of the text. The same arguments give the same problems.
 
     Args:
         problems (`Sequence[MathWordProblem]`): With equation and answer, in Chinese.
-        seed (`int`, *optional*, defaults to 0): Of the choice of clauses and places.
+        seed (`int`, *optional*, defaults to 0): Seed of the choice of clauses and places.
 
     Yields:
-        [`MathWordProblem`] or `None`: for each problem what it becomes; `None` if it has a single clause, or no equation
-        that gives its answer.
+        [`MathWordProblem`] or `None`: for each problem the new one, with the number of distractors in its id; `None`
+        where it has a single clause, or an equation that does not give its answer.
 
     Raises:
         ProblemError: a problem is not in Chinese.
+
+    Example:
+
+    ```python
+    >>> texts = ["食堂运来105千克萝卜，又运来85千克，一共运来多少千克萝卜？", "小红有15元，买了3支铅笔，还剩多少元？"]
+    >>> problems = [MathWordProblem(texts[0], "x=105+85", "190"), MathWordProblem(texts[1], "x=15-3", "12")]
+    >>> next(add_distractors(problems)).text
+    ```
     """
     runs = [run for problem in problems if (run := _opening(problem))]
     by_unit: dict[str, list[int]] = defaultdict(list)

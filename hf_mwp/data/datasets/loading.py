@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...problems import MathWordProblem, add_distractors, reverse_operations
-from ..corpus.pretraining_texts import held_out_digests
+from ..corpus.pretraining_texts import held_out_texts
 from ..data_error import DataError
 from ..reading.dataset_reader import RecordReader
 from ..reading.load_report import MAX_EXAMPLES, LoadReport
@@ -53,8 +53,8 @@ def load_mwp_dataset(
     difference ([`~problems.text_keys.TextKeys`]). Training problems count as read, whether they are kept or not.
 
     Args:
-        name (`str` or `Path`): `"ape210k"`, `"ape_clean"`, `"asdiv_a"`, `"cm17k"`, `"hmwp"`, `"math23k"`, `"mawps"`,
-            `"mawps_single"`, `"svamp"`, or a JSONL, JSON or CSV file, or a folder of such files (see [`FileLoader`]).
+        name (`str` or `Path`): A data set of `LOADERS`, such as `"math23k"`, `"unbiasedmwp"` or `"asdiv_a"`, or a
+            JSONL, JSON or CSV file, or a folder of such files (see [`FileLoader`]).
         data_dir (`str` or `Path`, *optional*): Folder with the data set's files, or one with a folder of the data
             set's name in it. Each loader's docstring names its files; they may be gzipped. By default the repository's
             `examples/data`, which has `math23k`, `asdiv_a` and `mawps`. A `name` that is a file or folder is looked
@@ -74,7 +74,7 @@ def load_mwp_dataset(
             or folders (all of it), names of data sets (their training part), or names and parts
             (`"ape210k:validation"`, `"mawps:all"`: all folds). Data sets are looked for beside this one and in
             `examples/data`. A problem is added only if its text with the numbers masked stands in no split yet, and in
-            none that is held out by the looser comparison of overlaps.
+            none that is held out by the looser comparison of overlaps; nor if its context begins one that is held out.
         extra_exclude (`Sequence[str or Path]`, *optional*): Whose texts, whatever their numbers, are not to be added:
             files, data sets (what they hold out), or sets and parts, such as `"ape210k:test"` if the model is to be
             evaluated on that too.
@@ -93,9 +93,9 @@ def load_mwp_dataset(
 
     Returns:
         `DatasetDict`, or with `return_report` a tuple of it and a [`LoadReport`]: splits `"train"`, `"validation"` and
-        `"test"` as far as the data set has them; columns `id`, `text`, `equation`, `answer`, `language`, `dataset`,
-        `fold`, `file` and `line` (`hf_mwp.data.FEATURES`), all as the source has them. [`problem_from_row`] makes a
-        problem of a row.
+        `"test"` as far as the data set has them; columns `id`, `text`, `equation`, `answer`, `language`, `context`,
+        `kind`, `dataset`, `fold`, `file` and `line` (`hf_mwp.data.FEATURES`), all as the source has them.
+        [`problem_from_row`] makes a problem of a row.
 
     Raises:
         DataError: for missing files, damaged records and an unknown name.
@@ -126,7 +126,7 @@ def load_mwp_dataset(
         listed = [extra_train] if isinstance(extra_train, (str, Path)) else extra_train
         language = next((row["language"] for row in splits.get("train", ())), "en")
         extra = {str(source): _read_extra(source, splits, folder, on_error, report, language) for source in listed}
-        excluded = held_out_digests(extra_exclude, folder)
+        excluded = list(held_out_texts(extra_exclude, folder))
         rows, report.extra = select_extra_rows(extra, splits, numerals, keep_unusable, excluded)
         kept["train"] = kept.get("train", []) + rows
         known = splits | {"train": [*splits.get("train", ()), *rows]}
@@ -192,7 +192,9 @@ def _chinese_problems(rows: Rows, name: str | Path, numerals: bool | None) -> li
 
 
 def _made_of(row: dict[str, Any], new: MathWordProblem) -> dict[str, Any]:
-    return row | {"id": new.id, "text": new.text, "equation": new.equation, "answer": new.answer}
+    made = {"id": new.id, "text": new.text, "equation": new.equation, "answer": new.answer}
+    # It shares the other questions' context no longer.
+    return row | made | {"context": ""}
 
 
 def _to_datasets(splits: dict[str, Rows], report: LoadReport) -> DatasetDict:

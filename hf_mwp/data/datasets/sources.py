@@ -9,6 +9,7 @@ from .ape210k import Ape210kLoader
 from .ape_clean import ApeCleanLoader
 from .asdiv_a import AsdivALoader
 from .cm17k import Cm17kLoader
+from .cmath_distractor import CmathDistractorLoader
 from .file_loader import FileLoader
 from .hmwp import HmwpLoader
 from .math23k import Math23kLoader
@@ -24,6 +25,7 @@ LOADERS: dict[str, type[MwpLoader]] = {
     "ape_clean": ApeCleanLoader,
     "asdiv_a": AsdivALoader,
     "cm17k": Cm17kLoader,
+    "cmath_distractor": CmathDistractorLoader,
     "hmwp": HmwpLoader,
     "math23k": Math23kLoader,
     "mawps": MawpsLoader,
