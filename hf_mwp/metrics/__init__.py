@@ -19,6 +19,7 @@ _MODULES = {
     "calibration_report": "calibration",
     "compare_costs": "model_costs",
     "compare_latency": "latency",
+    "context_report": "accuracy",
     "count_flops": "efficiency",
     "count_parameters": "efficiency",
     "equations_match": "matching",

@@ -134,6 +134,23 @@ def accuracy_report(scores: Sequence[PredictionScore]) -> dict[str, float]:
     return report
 
 
+def context_report(contexts: Sequence[str], scores: Sequence[PredictionScore]) -> dict[str, float]:
+    """
+    The share of contexts whose questions are all answered right, `context_accuracy`, and how many contexts it rests
+    on, `num_contexts`: those with several questions that can be judged. Empty if there is none.
+
+    Args:
+        contexts (`Sequence[str]`): Name of each problem's context, `""` for none.
+        scores (`Sequence[PredictionScore]`): Scores of the problems.
+    """
+    answers: dict[str, list[bool]] = {}
+    for context, score in zip(contexts, scores, strict=True):
+        if context and score.answer_correct is not None:
+            answers.setdefault(context, []).append(score.answer_correct)
+    shared = [all(right) for right in answers.values() if len(right) > 1]
+    return {"context_accuracy": sum(shared) / len(shared), "num_contexts": len(shared)} if shared else {}
+
+
 def reason_counts(scores: Iterable[PredictionScore]) -> dict[str, int]:
     """How often each reason of failure occurs, the most frequent first."""
     return dict(Counter(score.reason for score in scores if score.reason != "correct").most_common())

@@ -4,6 +4,7 @@ torch.
 """
 
 from .answer import answer_half_unit, answer_value
+from .distractors import add_distractors
 from .errors import ProblemError
 from .keywords import find_keywords
 from .math_word_problem import MathWordProblem
@@ -26,6 +27,7 @@ __all__ = [
     "NumberMention",
     "PosTagger",
     "ProblemError",
+    "add_distractors",
     "TaggedWord",
     "answer_half_unit",
     "answer_value",

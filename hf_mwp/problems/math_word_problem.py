@@ -37,6 +37,8 @@ class MathWordProblem:
         id (`str`, *optional*, defaults to `""`): Name of the problem in its data set.
         language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`.
         numerals (`bool`, *optional*): Whether numerals in words are numbers; by default in English, not in Chinese.
+        context (`str`, *optional*, defaults to `""`): Name of the context that a question shares with others.
+        kind (`str`, *optional*, defaults to `""`): Kind of problem in its data set, by which figures are given.
 
     Example:
 
@@ -57,6 +59,8 @@ class MathWordProblem:
     id: str = ""
     language: str = "zh"
     numerals: bool | None = None
+    context: str = ""
+    kind: str = ""
 
     def __post_init__(self):
         object.__setattr__(self, "text", without_controls(self.text))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from ..expressions import Expression, ExpressionError, parse_number
+from .clauses import UNITS, find_question_words, split_clauses
 from .equation_alignment import INVERSE
 from .errors import ProblemError
 from .math_word_problem import MathWordProblem
@@ -16,10 +17,6 @@ MAX_ANSWER = 10**7
 MAX_DENOMINATOR = 100
 """Of an answer that is to be a number of a text: no problem tells of 1234567/891 apples."""
 
-_UNITS = "个只天米元人千吨公小分年次本岁支张条辆棵块头页名台件朵盒根袋把倍周排间步双层段克秒升架箱套筐瓶"
-# A sign between digits is part of a number: 1,200, 3．5, 3：4.
-_CLAUSES = re.compile(r"(?:(?<=\d)[,．：](?=\d)|[^，,．。；;？?！!：])+[，,．。；;？?！!：]?|[，,．。；;？?！!：]")
-_ASKS = re.compile(rf"(?<!第)(?:百分之几|几分之几|多少|几(?=[{_UNITS}]))")
 _ENDS = re.compile(r"[，,．。；;？?！!：\s]+$")
 # What only a question begins with.
 _BEGINS = re.compile(r"^(?:求|问|请问|那么|则|请你算一算|算一算|请|你知道|想一想)[，,：]?")
@@ -63,9 +60,9 @@ def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
     answer = _answer_in_text(problem)
     if answer is None:
         return []
-    *_, (start, stop) = clauses = [match.span() for match in _CLAUSES.finditer(problem.text)]
-    asked = list(_ASKS.finditer(problem.text))
-    if len(asked) != 1 or not start <= asked[0].start() < stop:
+    *_, (start, stop) = clauses = split_clauses(problem.text)
+    asked = find_question_words(problem.text)
+    if len(asked) != 1 or not start <= asked[0][0] < stop:
         return []
     values = Counter(mention.value for mention in problem.masked.mentions)
     constants = {parse_number(leaf.token) for leaf in problem.expression.leaves() if not leaf.is_slot}
@@ -76,7 +73,7 @@ def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
         mention = problem.masked.mentions[slot]
         if values[mention.value] > 1 or mention.value in constants or not _can_be_asked(problem.text, mention):
             continue
-        text = _turn_text(problem.text, clauses, asked[0].span(), answer, mention)
+        text = _turn_text(problem.text, clauses, asked[0], answer, mention)
         equation = f"x={expression.bind(problem.numbers).to_infix()}"
         new = MathWordProblem(text, equation, mention.text, f"{problem.id}-N{slot}", "zh", problem.numerals)
         if _is_sound(new, problem):
@@ -130,7 +127,7 @@ def _turn_text(
     unknown = "多少"
     if mention.is_percent:
         unknown = "百分之几"
-    elif "/" in mention.literal and not text.startswith(tuple(_UNITS), mention.end):
+    elif "/" in mention.literal and not text.startswith(tuple(UNITS), mention.end):
         unknown = "几分之几"
     # 多少钱 is asked in 元.
     begin, end = asked[0], asked[1] + (text[asked[1] :][:1] == "钱")

@@ -71,7 +71,7 @@ ELECTRA = Stock(
 
 def export_dense(model: nn.Module) -> PreTrainedModel:
     """
-    Convert a student, pruned or not, to a stock BERT, to a RoBERTa if it counts positions like one, or to an ELECTRA if
+    Convert a student, pruned or not, to a stock model: a BERT, a RoBERTa if it counts positions like one, an ELECTRA if
     it projects its embeddings. A pruned encoder of another type becomes a stock model of that type.
 
     Each layer has as many heads as fit into the width, and as many neurons as the widest layer; heads and neurons that

@@ -28,4 +28,6 @@ def accuracy_cells(report: Mapping[str, float]) -> dict[str, str]:
     for level in ("low", "medium", "high"):
         if count := report.get(f"num_problems_{level}"):
             cells[level] = f"{percent(report.get(f'answer_accuracy_{level}'))} of {int(count)}"
+    if count := report.get("num_contexts"):
+        cells["contexts all right %"] = f"{percent(report['context_accuracy'])} of {int(count)}"
     return cells

@@ -61,6 +61,11 @@ class DataArguments:
         "Add to the training problems, also the added ones, those that they become when the answer is told and one of "
         "their numbers asked for (reverse-operation augmentation; Chinese).",
     )
+    augment_distractors: bool = option(
+        False,
+        "Add to the training problems, also the added ones, each of them once more with one to five numbers that its "
+        "question does not need, in clauses of other problems (Chinese).",
+    )
     reverse_held_out: bool = option(
         False,
         "Take what the validation and test problems become in that way in their place: whether a solver has "

@@ -44,12 +44,12 @@ class Evaluation:
 
     @cached_property
     def reports(self) -> dict[str, dict[str, float]]:
-        """Figures of all rows, and by what the model was trained on, see [`~metrics.TrainingOverlap.groups`]."""
+        """Figures of all rows, by what the model was trained on ([`~metrics.TrainingOverlap.groups`]), and by kind."""
         return self.reports_of(self.predictions)
 
     def reports_of(self, predictions: Sequence[Any]) -> dict[str, dict[str, float]]:
         """The same of other predictions for the same rows."""
-        groups = self.overlap.groups(self.texts)
+        groups = self.overlap.groups(self.texts) | self.task.kinds(predictions)
         return {name: self.task.report([predictions[row] for row in rows]) for name, rows in groups.items()}
 
     @cached_property

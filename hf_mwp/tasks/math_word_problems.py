@@ -66,7 +66,7 @@ class MathWordProblems(Task):
                 limit = limits.get(part)
                 if limit is not None:
                     # Added problems stand at the end; a few problems are to be some of all.
-                    added = options["extra_train"] or options["reverse_train"]
+                    added = any(options[each] for each in ("extra_train", "reverse_train", "augment_distractors"))
                     rows = rows.shuffle(seed=0) if part == "train" and added else rows
                     rows = rows.select(range(min(limit, len(rows))))
                 chosen[part] = rows
@@ -148,9 +148,17 @@ class MathWordProblems(Task):
         return solve_problems(model, processor, rows, **options)
 
     def report(self, predictions: Sequence[SolverPrediction]) -> dict[str, float]:
-        from ..metrics import accuracy_report
+        from ..metrics import accuracy_report, context_report
 
-        return accuracy_report([prediction.score for prediction in predictions])
+        scores = [prediction.score for prediction in predictions]
+        return accuracy_report(scores) | context_report([each.problem.context for each in predictions], scores)
+
+    def kinds(self, predictions: Sequence[SolverPrediction]) -> dict[str, list[int]]:
+        kinds: dict[str, list[int]] = {}
+        for row, prediction in enumerate(predictions):
+            if prediction.problem.kind:
+                kinds.setdefault(prediction.problem.kind, []).append(row)
+        return dict(sorted(kinds.items()))
 
     def describe(self, options: Mapping[str, Any]) -> str:
         num_beams = options["num_beams"]

@@ -164,6 +164,10 @@ class Task(ABC):
         """A report as the cells of a table's line, by their headings."""
         return {name: f"{value:,}" if isinstance(value, int) else f"{value:.3f}" for name, value in report.items()}
 
+    def kinds(self, predictions: Sequence[Any]) -> dict[str, list[int]]:
+        """Indices of the rows of each kind that the data set tells apart, for a report of its own."""
+        return {}
+
     def failures(self, predictions: Sequence[Any]) -> dict[str, tuple[int, str]]:
         """Why predictions are wrong: for each reason how many, and what it means."""
         return {}

@@ -3,7 +3,7 @@ from fractions import Fraction
 import pytest
 
 from hf_mwp.expressions import Expression
-from hf_mwp.metrics import accuracy_report, reason_counts, score_prediction, score_predictions
+from hf_mwp.metrics import accuracy_report, context_report, reason_counts, score_prediction, score_predictions
 from hf_mwp.problems import MathWordProblem
 
 
@@ -129,3 +129,20 @@ def test_a_text_without_numbers_is_wrong_for_a_reason_of_its_own():
 def test_lengths_must_agree():
     with pytest.raises(ValueError):
         score_predictions([APPLES], [])
+
+
+def test_a_context_counts_if_all_its_questions_are_right():
+    right, wrong = (score_prediction(APPLES, expression(tree)) for tree in ("N0+N1", "N0-N1"))
+    unjudged = score_prediction(MathWordProblem("3 and 4?", language="en"), expression("N0+N1"))
+    contexts = ["a", "b", "a", "b", "alone", "", "", "c", "c"]
+    scores = [right, right, right, wrong, wrong, wrong, wrong, right, unjudged]
+    assert context_report(contexts, scores) == {"context_accuracy": 0.5, "num_contexts": 2}
+    assert context_report(["", "alone"], [right, right]) == {}
+
+
+def test_a_number_of_the_text_is_an_answer():
+    problem = MathWordProblem("小明有15元，买了3支笔，小明有多少元？", "x=15", "15.0")
+    for tree, reason in (("N0", "correct"), ("N1", "wrong_number"), ("N0-N1", "extra_step")):
+        score = score_prediction(problem, expression(tree))
+        assert (score.answer_correct, score.level) == (tree == "N0", "low")
+        assert score.reason == reason

@@ -66,7 +66,12 @@ def read_texts(
 
 def held_out_digests(exclude: Iterable[str | Path] | str | Path, data_dir: str | Path | None = None) -> set[bytes]:
     """[`loose_digest`] of the texts that [`read_texts`] passes over; arguments and errors as there."""
-    return {loose_digest(text) for source in _held_out(exclude, data_dir) for text in source}
+    return set(map(loose_digest, held_out_texts(exclude, data_dir)))
+
+
+def held_out_texts(exclude: Iterable[str | Path] | str | Path, data_dir: str | Path | None = None) -> Iterator[str]:
+    """The texts that [`read_texts`] passes over; arguments and errors as there."""
+    return chain.from_iterable(_held_out(exclude, data_dir))
 
 
 def all_texts(sources: Iterable[str | Path] | str | Path, data_dir: str | Path | None = None) -> Iterator[str]:

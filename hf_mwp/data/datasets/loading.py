@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ...problems import reverse_operations
-from ..corpus.pretraining_texts import held_out_digests
+from ...problems import MathWordProblem, add_distractors, reverse_operations
+from ..corpus.pretraining_texts import held_out_texts
 from ..data_error import DataError
 from ..reading.dataset_reader import RecordReader
 from ..reading.load_report import MAX_EXAMPLES, LoadReport
@@ -35,6 +35,7 @@ def load_mwp_dataset(
     extra_train: Sequence[str | Path] | str | Path = (),
     extra_exclude: Sequence[str | Path] | str | Path = (),
     reverse_train: bool = False,
+    augment_distractors: bool = False,
     reverse_held_out: bool = False,
     keep_unusable: bool = False,
     return_report: bool = False,
@@ -52,8 +53,8 @@ def load_mwp_dataset(
     difference ([`~problems.text_keys.TextKeys`]). Training problems count as read, whether they are kept or not.
 
     Args:
-        name (`str` or `Path`): `"ape210k"`, `"ape_clean"`, `"asdiv_a"`, `"cm17k"`, `"hmwp"`, `"math23k"`, `"mawps"`,
-            `"mawps_single"`, `"svamp"`, or a JSONL, JSON or CSV file, or a folder of such files (see [`FileLoader`]).
+        name (`str` or `Path`): A data set of `LOADERS`, such as `"math23k"`, `"unbiasedmwp"` or `"asdiv_a"`, or a
+            JSONL, JSON or CSV file, or a folder of such files (see [`FileLoader`]).
         data_dir (`str` or `Path`, *optional*): Folder with the data set's files, or one with a folder of the data
             set's name in it. Each loader's docstring names its files; they may be gzipped. By default the repository's
             `examples/data`, which has `math23k`, `asdiv_a` and `mawps`. A `name` that is a file or folder is looked
@@ -73,13 +74,16 @@ def load_mwp_dataset(
             or folders (all of it), names of data sets (their training part), or names and parts
             (`"ape210k:validation"`, `"mawps:all"`: all folds). Data sets are looked for beside this one and in
             `examples/data`. A problem is added only if its text with the numbers masked stands in no split yet, and in
-            none that is held out by the looser comparison of overlaps.
+            none that is held out by the looser comparison of overlaps; nor if its context begins one that is held out.
         extra_exclude (`Sequence[str or Path]`, *optional*): Whose texts, whatever their numbers, are not to be added:
             files, data sets (what they hold out), or sets and parts, such as `"ape210k:test"` if the model is to be
             evaluated on that too.
         reverse_train (`bool`, *optional*, defaults to `False`): Add to the training problems, also those of
             `extra_train`, the ones that they become when their answer is told and one of their numbers asked for
             ([`~problems.reverse_operations`]). They are left out as those of `extra_train` are. Chinese alone.
+        augment_distractors (`bool`, *optional*, defaults to `False`): Add to the training problems, also those of
+            `extra_train` but not those reversed, each of them once more with numbers that its question does not need
+            ([`~problems.add_distractors`]). They are left out as those of `extra_train` are. Chinese alone.
         reverse_held_out (`bool`, *optional*, defaults to `False`): Take what the problems of the validation and test
             splits become in that way in their place: whether a solver has understood them.
         keep_unusable (`bool`, *optional*, defaults to `False`): Keep problems in all splits whatever is wrong with
@@ -89,9 +93,9 @@ def load_mwp_dataset(
 
     Returns:
         `DatasetDict`, or with `return_report` a tuple of it and a [`LoadReport`]: splits `"train"`, `"validation"` and
-        `"test"` as far as the data set has them; columns `id`, `text`, `equation`, `answer`, `language`, `dataset`,
-        `fold`, `file` and `line` (`hf_mwp.data.FEATURES`), all as the source has them. [`problem_from_row`] makes a
-        problem of a row.
+        `"test"` as far as the data set has them; columns `id`, `text`, `equation`, `answer`, `language`, `context`,
+        `kind`, `dataset`, `fold`, `file` and `line` (`hf_mwp.data.FEATURES`), all as the source has them.
+        [`problem_from_row`] makes a problem of a row.
 
     Raises:
         DataError: for missing files, damaged records and an unknown name.
@@ -118,19 +122,22 @@ def load_mwp_dataset(
         report.reversed_held_out = True
         splits |= {split: _reverse_rows(rows, name, numerals) for split, rows in splits.items() if split != "train"}
     kept, report.splits = select_rows(splits, numerals, keep_unusable, side)
-    if extra_train or reverse_train:
+    if extra_train or reverse_train or augment_distractors:
         listed = [extra_train] if isinstance(extra_train, (str, Path)) else extra_train
         language = next((row["language"] for row in splits.get("train", ())), "en")
         extra = {str(source): _read_extra(source, splits, folder, on_error, report, language) for source in listed}
-        excluded = held_out_digests(extra_exclude, folder)
+        excluded = list(held_out_texts(extra_exclude, folder))
         rows, report.extra = select_extra_rows(extra, splits, numerals, keep_unusable, excluded)
         kept["train"] = kept.get("train", []) + rows
+        known = splits | {"train": [*splits.get("train", ()), *rows]}
+        made = {}
+        if augment_distractors:
+            made["distractors"] = _distracted_rows(kept["train"], name, numerals)
         if reverse_train:
-            known = splits | {"train": [*splits.get("train", ()), *rows]}
-            reversed_rows = {"reversed": _reverse_rows(kept["train"], name, numerals)}
-            rows, reports = select_extra_rows(reversed_rows, known, numerals, keep_unusable, excluded)
-            report.extra |= reports
-            kept["train"] += rows
+            made["reversed"] = _reverse_rows(kept["train"], name, numerals)
+        rows, reports = select_extra_rows(made, known, numerals, keep_unusable, excluded)
+        report.extra |= reports
+        kept["train"] += rows
     datasets = _to_datasets(kept, report)
     return (datasets, report) if return_report else datasets
 
@@ -164,15 +171,30 @@ def _read_extra(
 
 
 def _reverse_rows(rows: Rows, name: str | Path, numerals: bool | None) -> Rows:
+    problems = _chinese_problems(rows, name, numerals)
+    reversed_problems = zip(rows, map(reverse_operations, problems), strict=True)
+    return [_made_of(row, new) for row, made in reversed_problems for new in made]
+
+
+def _distracted_rows(rows: Rows, name: str | Path, numerals: bool | None) -> Rows:
+    made = add_distractors(_chinese_problems(rows, name, numerals))
+    return [_made_of(row, new) for row, new in zip(rows, made, strict=True) if new is not None]
+
+
+def _chinese_problems(rows: Rows, name: str | Path, numerals: bool | None) -> list[MathWordProblem]:
     if not rows:
-        raise DataError("there is no problem to reverse", name)
-    turned = []
+        raise DataError("there is no problem to make others of", name)
     for row in rows:
         if row["language"] != "zh":
-            raise DataError("only Chinese problems can be reversed", row["file"], row["line"], "language")
-        for new in reverse_operations(problem_from_row(row, numerals)):
-            turned.append(row | {"id": new.id, "text": new.text, "equation": new.equation, "answer": new.answer})
-    return turned
+            fault = "only Chinese problems can be reversed or get distractors"
+            raise DataError(fault, row["file"], row["line"], "language")
+    return [problem_from_row(row, numerals) for row in rows]
+
+
+def _made_of(row: dict[str, Any], new: MathWordProblem) -> dict[str, Any]:
+    made = {"id": new.id, "text": new.text, "equation": new.equation, "answer": new.answer}
+    # It shares the other questions' context no longer.
+    return row | made | {"context": ""}
 
 
 def _to_datasets(splits: dict[str, Rows], report: LoadReport) -> DatasetDict:

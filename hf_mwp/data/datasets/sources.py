@@ -10,6 +10,7 @@ from .ape210k import Ape210kLoader
 from .ape_clean import ApeCleanLoader
 from .asdiv_a import AsdivALoader
 from .cm17k import Cm17kLoader
+from .cmath_distractor import CmathDistractorLoader
 from .file_loader import FileLoader
 from .hmwp import HmwpLoader
 from .math23k import Math23kLoader
@@ -17,6 +18,7 @@ from .mawps import MawpsLoader
 from .mawps_single import MawpsSingleLoader
 from .mwp_loader import MwpLoader, Rows
 from .svamp import SvampLoader
+from .unbiasedmwp import UnbiasedMwpLoader
 
 
 LOADERS: dict[str, type[MwpLoader]] = {
@@ -24,11 +26,13 @@ LOADERS: dict[str, type[MwpLoader]] = {
     "ape_clean": ApeCleanLoader,
     "asdiv_a": AsdivALoader,
     "cm17k": Cm17kLoader,
+    "cmath_distractor": CmathDistractorLoader,
     "hmwp": HmwpLoader,
     "math23k": Math23kLoader,
     "mawps": MawpsLoader,
     "mawps_single": MawpsSingleLoader,
     "svamp": SvampLoader,
+    "unbiasedmwp": UnbiasedMwpLoader,
 }
 
 DEFAULT_DATASET = "math23k"

@@ -18,6 +18,7 @@ MEANINGS = REASONS | {
     "overlap": "masked text in the other part",
     "known": "masked text that is there already",
     "excluded": "masked text that is not to be added",
+    "held_out_context": "context that a held-out problem begins with",
 }
 MAX_EXAMPLES = 5
 """Examples listed for each reason."""

@@ -1,14 +1,18 @@
 """Which rows of each split are kept."""
 
-from collections.abc import Collection
+from bisect import bisect_left
+from collections.abc import Collection, Iterable
+from os.path import commonprefix
 from typing import Any
 
 from ...problems import MathWordProblem
+from ...problems.clauses import split_clauses
+from ...problems.text_keys import TextKeys
 from ..corpus.pretraining_texts import loose_digest
 from ..datasets.mwp_loader import Rows
 from .load_report import SplitReport
 from .schema import problem_from_row
-from .usability import find_answer_fault, find_fault, uses_constants
+from .usability import REASONS, find_answer_fault, find_fault, uses_constants
 
 
 def select_rows(
@@ -34,7 +38,7 @@ def select_rows(
         overlapping = (held_out if split == "train" else trained) if split == drop_overlap else ()
         for row, key in zip(rows, keys[split], strict=True):
             problem = problem_from_row(row, numerals)
-            fault = find_fault(problem)
+            fault = _find_fault(row, problem)
             reason = fault if split == "train" else fault and find_answer_fault(problem)
             if reason is not None and not keep_unusable:
                 report.count(report.dropped, row, *reason)
@@ -50,35 +54,66 @@ def select_extra_rows(
     splits: dict[str, Rows],
     numerals: bool | None = None,
     keep_unusable: bool = False,
-    excluded: Collection[bytes] = (),
+    excluded: Collection[str] = (),
 ) -> tuple[Rows, dict[str, SplitReport]]:
     """
     Leaves out what cannot be trained on, is there already or must not be there: rows to add to a training split, and
     counts, by where they come from.
 
     A problem with the masked text of one of `splits`, the rows as they were read, or of one added before is there
-    already; one with the [`loose_digest`] of a row that is not in `"train"`, or of `excluded`, must not be there.
+    already; one with the [`loose_digest`] of a row that is not in `"train"`, or of an `excluded` text, must not be
+    there, nor one whose context begins such a text.
     """
     seen = {problem_from_row(row, numerals).masked_key for rows in splits.values() for row in rows}
-    held_out = {loose_digest(row["text"]) for split, rows in splits.items() if split != "train" for row in rows}
-    excluded = held_out.union(excluded)
+    held_out = [row["text"] for split, rows in splits.items() if split != "train" for row in rows]
+    held_out += excluded
+    digests = set(map(loose_digest, held_out))
     added: Rows = []
     reports = {source: SplitReport(read=len(rows)) for source, rows in sources.items()}
     for source, rows in sources.items():
         report = reports[source]
+        contexts = _held_out_contexts(rows, held_out)
         for row in rows:
             problem = problem_from_row(row, numerals)
-            fault = find_fault(problem)
+            fault = _find_fault(row, problem)
             if fault is not None and not keep_unusable:
                 report.count(report.dropped, row, *fault)
             elif problem.masked_key in seen:
                 report.count(report.dropped, row, "known")
-            elif loose_digest(row["text"]) in excluded:
+            elif loose_digest(row["text"]) in digests:
                 report.count(report.dropped, row, "excluded")
+            elif row["context"] in contexts:
+                report.count(report.dropped, row, "held_out_context")
             else:
                 seen.add(problem.masked_key)
                 _keep(row, problem, fault, added, report)
     return added, reports
+
+
+def _find_fault(row: dict[str, Any], problem: MathWordProblem) -> tuple[str, str] | None:
+    """What the loader or else the problem itself says against training on a row."""
+    return (row["fault"], REASONS[row["fault"]]) if "fault" in row else find_fault(problem)
+
+
+def _held_out_contexts(rows: Rows, held_out: Iterable[str]) -> set[str]:
+    """Names of the contexts of rows that one of the held-out texts begins with, whatever its numbers."""
+    texts: dict[str, list[str]] = {}
+    for row in rows:
+        if row["context"]:
+            texts.setdefault(row["context"], []).append(row["text"])
+    if not texts:
+        return set()
+    keys = sorted(TextKeys.of(text).masked for text in held_out)
+    found = set()
+    for name, questions in texts.items():
+        # The clauses that all questions begin with; of a single one all but its last.
+        shared = commonprefix(questions)
+        begin = max((start for start, _ in split_clauses(questions[0]) if start <= len(shared)), default=0)
+        context = TextKeys.of(questions[0][:begin]).masked
+        place = bisect_left(keys, context)
+        if "#" in context and place < len(keys) and keys[place].startswith(context):
+            found.add(name)
+    return found
 
 
 def _keep(

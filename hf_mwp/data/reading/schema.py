@@ -16,6 +16,8 @@ COLUMNS = {
     "equation": "string",
     "answer": "string",
     "language": "string",
+    "context": "string",
+    "kind": "string",
     "dataset": "string",
     "fold": "int64",
     "file": "string",
@@ -26,6 +28,8 @@ Names and types of the columns.
 
 - `id`: as in the source; not unique in every set. `text`: the problem. `language`: `"zh"` or `"en"`.
 - `equation`, `answer`: as written; `""` if the source has none. Several of them are joined by ` ; `.
+- `context`: name of the context that a question shares with others. `kind`: kind of problem, with figures of its own.
+  Both are `""` if the data set has none.
 - `dataset`: name of the data set. `fold`: fold in its list of folds, -1 if it is in none.
 - `file`, `line`: name of the source file and 1-based line in it (1-based record of a JSON array).
 """
@@ -48,6 +52,8 @@ def make_row(
     answer: str,
     id: str | None = None,
     fold: int | None = None,
+    context: str = "",
+    kind: str = "",
 ) -> dict[str, Any]:
     """A row of the schema; without an `id` the line is taken. `DataError` if the text is empty or too long."""
     if not text.strip():
@@ -60,6 +66,8 @@ def make_row(
         "equation": equation,
         "answer": answer,
         "language": language,
+        "context": context,
+        "kind": kind,
         "dataset": dataset,
         "fold": -1 if fold is None else fold,
         "file": Path(record.file).name,
@@ -79,6 +87,8 @@ def problem_from_row(row: Mapping[str, Any], numerals: bool | None = None) -> Ma
         id=str(row.get("id") or ""),
         language=row.get("language") or "zh",
         numerals=numerals,
+        context=row.get("context") or "",
+        kind=row.get("kind") or "",
     )
 
 

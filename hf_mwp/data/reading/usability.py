@@ -7,6 +7,7 @@ from ...problems import MathWordProblem, ProblemError
 
 
 REASONS = {
+    "no_context": "a question without its context",
     "no_equation": "there is no equation",
     "system_of_equations": "a system of equations",
     "several_unknowns": "an equation in more than one unknown",

@@ -284,3 +284,26 @@ def test_the_same_data_are_told_of_once(problems):
     MathWordProblems(DataArguments(dataset=str(problems))).tell(console)
     told = console.export_text().splitlines()
     assert [line.partition(",")[0] for line in told if "split" in line] == [problems.name] * 3
+
+
+def test_contexts_and_kinds_have_figures_of_their_own(solver_folder, tmp_path, capsys):
+    rows = [
+        {
+            "id": str(index),
+            "original_text": f"小明有{index + 3}个苹果，又买了{total}个，{question}几个？",
+            "ctx": "c13",
+        }
+        | {"equation": f"x={index + 3}{rest}", "ans": str(answer), "operators": len(rest) // 2}
+        for index, (question, total, rest, answer) in enumerate([("有", 7, "", 3), ("一共有", 9, "+9", 13)])
+    ]
+    path = tmp_path / "unbiasedmwp_train.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    argv = ["evaluate", "--model", str(solver_folder), "--dataset=unbiasedmwp", "--data_dir", str(tmp_path)]
+    assert main([*argv, "--json", "--predictions", str(tmp_path / "predictions.jsonl")]) == 0
+    reports = json.loads(capsys.readouterr().out)["reports"]
+    assert reports["all problems"]["num_contexts"] == 1
+    assert [reports[kind]["num_problems"] for kind in ("0 operations", "1 operation")] == [1, 1]
+    assert "num_contexts" not in reports["1 operation"]
+    assert main([*argv, "--predictions", str(tmp_path / "predictions.jsonl")]) == 0
+    shown = capsys.readouterr().out
+    assert "contexts all right %" in shown and "1 operation" in shown

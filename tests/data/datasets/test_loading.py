@@ -16,10 +16,12 @@ FILES = {
     "ape_clean": ("test.jsonl", "train.jsonl"),
     "hmwp": ("hmwp.jsonl",),
     "cm17k": ("valid.jsonl",),
+    "cmath_distractor": ("cmath_distractor.jsonl",),
     "asdiv_a": ("asdiv_a.jsonl",),
     "mawps": ("mawps.jsonl",),
     "mawps_single": ("mawps_single.jsonl",),
     "svamp": ("SVAMP.json",),
+    "unbiasedmwp": ("unbiasedmwp_train.jsonl",),
 }
 FOLDERS = {"mawps_single": "mawps"}
 
@@ -53,7 +55,7 @@ def test_every_row_of_the_fixture_evaluates_to_its_answer(name):
             assert rows.features == FEATURES
             for row in rows:
                 problem = problem_from_row(row)
-                assert problem.agrees(), row
+                assert problem.agrees() or (problem.equation is None and problem.answer_value is not None), row
                 assert problem.numbers
                 assert row["dataset"] == name and row["language"] == LOADERS[name].language
         count = max(count, sum(map(len, dataset.values())))
@@ -102,7 +104,7 @@ def test_a_missing_field_of_every_loader(name, tmp_path):
 
 
 def _is_read(name: str, field: str) -> bool:
-    ignored = {"segmented_text", "raw_text", "type", "grade", "solution_type", "single_fold", "Type"}
+    ignored = {"segmented_text", "raw_text", "type", "grade", "solution_type", "single_fold", "Type", "original"}
     return field not in ignored
 
 
@@ -122,6 +124,8 @@ def test_other_schemes():
     assert load("mawps", fold=3) == {"train": ["1", "2", "3"], "test": ["5"]}
     assert load("mawps", split_scheme="single_five_fold", fold=2) == {"train": ["1", "3", "5"], "test": ["4"]}
     assert load("mawps_single", fold=2) == {"train": ["1", "2", "4", "5"], "test": ["3"]}
+    assert load("unbiasedmwp") == {"train": ["unb-1", "unb-2", "unb-3"], "validation": ["unb-4"], "test": ["unb-5"]}
+    assert load("cmath_distractor") == {"test": ["1", "2", "3", "4", "5"]}
     assert load("svamp") == {"test": ["chal-1", "chal-2", "chal-3", "chal-4", "chal-5"]}
 
 
@@ -145,6 +149,8 @@ def test_raw_strings_and_places():
         "equation": "X=(27.0*16.0)",
         "answer": "432.0",
         "language": "en",
+        "context": "",
+        "kind": "",
         "dataset": "mawps",
         "fold": 1,
         "file": "mawps.jsonl",
@@ -411,16 +417,76 @@ def test_held_out_problems_are_reversed():
     assert re.fullmatch("public, .*reversed", report.scheme)
 
 
+@pytest.mark.parametrize("option", ["reverse_train", "augment_distractors"])
 @pytest.mark.parametrize(
     ("name", "fault"),
     [
         ("asdiv_a", "asdiv_a.jsonl, line [0-9]+, field 'language': .*Chinese"),
-        ("cm17k", "cm17k: .*reverse"),
+        ("cm17k", "cm17k: "),
     ],
 )
-def test_what_cannot_be_reversed_is_named(name, fault):
+def test_what_others_cannot_be_made_of_is_named(name, fault, option):
     with pytest.raises(DataError, match=fault):
-        load_mwp_dataset(name, FIXTURES, reverse_train=True)
+        load_mwp_dataset(name, FIXTURES, **{option: True})
+
+
+def test_problems_with_distractors_are_added():
+    plain = load_mwp_dataset("math23k", FIXTURES, extra_train=["unbiasedmwp"])
+    load = lambda: load_mwp_dataset(  # noqa: E731
+        "math23k", FIXTURES, extra_train=["unbiasedmwp"], augment_distractors=True, return_report=True
+    )
+    dataset, report = load()
+    assert dataset["train"].to_list() == load()[0]["train"].to_list()
+    rows = dataset["train"].to_list()
+    count = len(plain["train"])
+    assert rows[:count] == plain["train"].to_list()
+    assert report.extra["distractors"].kept == len(rows) - count > 0
+    originals = {row["id"]: problem_from_row(row) for row in rows[:count]}
+    for row in rows[count:]:
+        name, _, added = row["id"].rpartition("-D")
+        new, old = problem_from_row(row), originals[name]
+        assert len(new.numbers) == len(old.numbers) + int(added)
+        assert new.agrees() and new.equation == old.equation and not new.context
+
+
+def test_contexts_and_kinds():
+    dataset = load_mwp_dataset("unbiasedmwp", FIXTURES)
+    assert dataset["train"]["kind"] == ["0 operations", "1 operation", "2 operations"]
+    assert dataset["train"]["context"] == ["c1"] * 3
+    dataset = load_mwp_dataset("cmath_distractor", FIXTURES)
+    assert dataset["test"]["kind"][:3] == ["0 distractors", "1 distractor", "2 distractors"]
+
+
+def test_questions_without_a_context_are_left_out(tmp_path):
+    text = (FIXTURES / "unbiasedmwp" / "unbiasedmwp_train.jsonl").read_text(encoding="utf-8")
+    (tmp_path / "unbiasedmwp").mkdir()
+    (tmp_path / "unbiasedmwp" / "unbiasedmwp_train.jsonl").write_text(text.replace('"c3"', '""'), encoding="utf-8")
+    dataset, report = load_mwp_dataset("unbiasedmwp", tmp_path, return_report=True)
+    assert ids(dataset) == {"train": ["unb-1", "unb-2", "unb-3"], "test": ["unb-5"]}
+    assert report.splits["train"].dropped == {"no_context": 1}
+    (tmp_path / "math23k").symlink_to(FIXTURES / "math23k")
+    _, report = load_mwp_dataset("math23k", tmp_path, extra_train=["unbiasedmwp"], return_report=True)
+    assert report.extra["unbiasedmwp"].dropped == {"no_context": 1}
+
+
+@pytest.mark.parametrize("held_out", ["split", "exclude"])
+def test_contexts_that_begin_a_held_out_problem_are_not_added(held_out, tmp_path):
+    """Other numbers and punctuation make no difference, but other words do."""
+    (tmp_path / "unbiasedmwp").symlink_to(FIXTURES / "unbiasedmwp")
+    (tmp_path / "mine").mkdir()
+    write_lines(tmp_path / "mine" / "train.jsonl", [{"text": "2加3是几？", "equation": "2+3", "answer": "5"}])
+    path = tmp_path / ("mine/test.jsonl" if held_out == "split" else "others.jsonl")
+    options = {"extra_exclude": [path]} if held_out == "exclude" else {}
+
+    def load(text):
+        write_lines(path, [{"text": text, "answer": "1"}])
+        dataset, report = load_mwp_dataset(
+            tmp_path / "mine", extra_train=["unbiasedmwp"], return_report=True, **options
+        )
+        return len(dataset["train"]) - 1, report.extra["unbiasedmwp"].dropped
+
+    assert load("小明有20元．买了4支笔，每支3元，小红有几元？") == (0, {"held_out_context": 3})
+    assert load("小明有20元．买了4支花，每支3元，小红有几元？") == (3, {})
 
 
 def test_validation_fraction(tmp_path):

@@ -57,6 +57,22 @@ def test_cm17k(shared_data):
     assert part.kept_with == {UNSOLVED: 787, "wrong_value": 43, "several_unknowns": 1}
 
 
+def test_unbiasedmwp(shared_data):
+    train, validation, test = load(shared_data, "unbiasedmwp").values()
+    assert (train.read, train.kept, train.dropped) == (6976, 6865, {"no_context": 111})
+    assert (validation.read, validation.kept, test.read, test.kept) == (800, 799, 829, 829)
+    # The same context twice under two names.
+    assert (validation.overlap, test.overlap) == (2, 8)
+    options = {"extra_train": ["unbiasedmwp"], "extra_exclude": ["unbiasedmwp"]}
+    _, report = load_mwp_dataset("math23k", shared_data, return_report=True, **options)
+    assert report.extra["unbiasedmwp"].dropped["held_out_context"] > 100
+
+
+def test_cmath_distractor(shared_data):
+    part = load(shared_data, "cmath_distractor")["test"]
+    assert (part.read, part.kept, part.kept_with) == (360, 360, {"no_equation": 360})
+
+
 def test_mawps(shared_data):
     overlaps = []
     for fold in range(5):
