@@ -52,8 +52,9 @@ def load_mwp_dataset(
     difference ([`~problems.text_keys.TextKeys`]). Training problems count as read, whether they are kept or not.
 
     Args:
-        name (`str` or `Path`): `"ape210k"`, `"ape_clean"`, `"asdiv_a"`, `"cm17k"`, `"hmwp"`, `"math23k"`, `"mawps"`,
-            `"mawps_single"`, `"svamp"`, or a JSONL, JSON or CSV file, or a folder of such files (see [`FileLoader`]).
+        name (`str` or `Path`): `"ape210k"`, `"ape_clean"`, `"asdiv_a"`, `"cm17k"`, `"gsm8k"`, `"hmwp"`, `"math23k"`,
+            `"mawps"`, `"mawps_single"`, `"svamp"`, or a JSONL, JSON or CSV file, or a folder of such files (see
+            [`FileLoader`]).
         data_dir (`str` or `Path`, *optional*): Folder with the data set's files, or one with a folder of the data
             set's name in it. Each loader's docstring names its files; they may be gzipped. By default the repository's
             `examples/data`, which has `math23k`, `asdiv_a` and `mawps`. A `name` that is a file or folder is looked

@@ -10,6 +10,7 @@ from .ape_clean import ApeCleanLoader
 from .asdiv_a import AsdivALoader
 from .cm17k import Cm17kLoader
 from .file_loader import FileLoader
+from .gsm8k import Gsm8kLoader
 from .hmwp import HmwpLoader
 from .math23k import Math23kLoader
 from .mawps import MawpsLoader
@@ -23,6 +24,7 @@ LOADERS: dict[str, type[MwpLoader]] = {
     "ape_clean": ApeCleanLoader,
     "asdiv_a": AsdivALoader,
     "cm17k": Cm17kLoader,
+    "gsm8k": Gsm8kLoader,
     "hmwp": HmwpLoader,
     "math23k": Math23kLoader,
     "mawps": MawpsLoader,

@@ -8,7 +8,7 @@ from ..corpus.pretraining_texts import loose_digest
 from ..datasets.mwp_loader import Rows
 from .load_report import SplitReport
 from .schema import problem_from_row
-from .usability import find_answer_fault, find_fault, uses_constants
+from .usability import find_answer_fault, find_row_fault, uses_constants
 
 
 def select_rows(
@@ -34,7 +34,7 @@ def select_rows(
         overlapping = (held_out if split == "train" else trained) if split == drop_overlap else ()
         for row, key in zip(rows, keys[split], strict=True):
             problem = problem_from_row(row, numerals)
-            fault = find_fault(problem)
+            fault = find_row_fault(row, problem)
             reason = fault if split == "train" else fault and find_answer_fault(problem)
             if reason is not None and not keep_unusable:
                 report.count(report.dropped, row, *reason)
@@ -68,7 +68,7 @@ def select_extra_rows(
         report = reports[source]
         for row in rows:
             problem = problem_from_row(row, numerals)
-            fault = find_fault(problem)
+            fault = find_row_fault(row, problem)
             if fault is not None and not keep_unusable:
                 report.count(report.dropped, row, *fault)
             elif problem.masked_key in seen:
