@@ -11,6 +11,11 @@ from .errors import ExpressionError
 MAX_NUMBER_LENGTH = 256
 """Longest literal, in characters, that has a value: bounds the size of exact arithmetic."""
 
+MIN_DECIMALS, MAX_DENOMINATOR = 9, 100
+"""Least digits after the point of a decimal that may abbreviate a fraction; the largest denominator of that."""
+
+_DOUBLE_ROUNDING = Fraction(1, 2**53)
+
 _D = "[0-9０-９]"
 _FRACTION = rf"[(（]{_D}+[/／](?![0０]+[)）]){_D}+[)）]"
 NUMBER_PATTERN = re.compile(
@@ -64,6 +69,11 @@ def parse_number(text: str) -> Fraction:
     """
     The exact value of one literal: `"80%"` is 4/5, `"1(3/4)"` is 7/4, `"(3/8)"` is 3/8, `"1,234"` is 1234.
 
+    A decimal with `MIN_DECIMALS` digits after the point or more is read as the fraction it abbreviates, so that
+    `0.666666666667*30` is 20: the one with a denominator up to `MAX_DENOMINATOR` that no decimal equals and that
+    differs from it by at most one unit of the last digit, or by the rounding of a double. Without such a fraction, and
+    with fewer digits, it has the value that is written.
+
     Args:
         text (`str`): The literal as written; a sign before it and white space around it are allowed.
 
@@ -85,7 +95,18 @@ def parse_number(text: str) -> Fraction:
             raise ExpressionError("division by zero in a fraction", token=text)
         value = Fraction(int(whole or 0)) + Fraction(int(numerator), int(denominator))
     else:
-        value = Fraction(decimal.replace(",", ""))
+        value = _decimal_value(decimal.replace(",", ""))
         if percent:
             value /= 100
     return -value if sign == "-" else value
+
+
+def _decimal_value(decimal: str) -> Fraction:
+    value, decimals = Fraction(decimal), len(decimal.partition(".")[2])
+    if decimals < MIN_DECIMALS:
+        return value
+    fraction = value.limit_denominator(MAX_DENOMINATOR)
+    # 2.000000001 does not abbreviate 2, which would have been written as such.
+    if 10**decimals % fraction.denominator == 0:
+        return value
+    return fraction if abs(fraction - value) <= max(Fraction(1, 10**decimals), value * _DOUBLE_ROUNDING) else value

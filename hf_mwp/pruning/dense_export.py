@@ -71,8 +71,8 @@ ELECTRA = Stock(
 
 def export_dense(model: nn.Module) -> PreTrainedModel:
     """
-    Convert a student, pruned or not, to a stock model: a BERT, a RoBERTa if it counts positions like one, an ELECTRA if
-    it projects its embeddings. A pruned encoder of another type becomes a stock model of that type.
+    Convert a student, pruned or not, to a stock model: a BERT, a RoBERTa if it counts positions like one, or an
+    ELECTRA if it projects its embeddings. A pruned encoder of another type becomes a stock model of that type.
 
     Each layer has as many heads as fit into the width, and as many neurons as the widest layer; heads and neurons that
     the source does not have are zeros. The result is no faster than the source: it is for tools that know stock models

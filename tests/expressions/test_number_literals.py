@@ -31,6 +31,24 @@ from hf_mwp.expressions import NUMBER_PATTERN, ExpressionError, normalize_number
         ("（３／８）", F(3, 8)),
         ("１（３／４）", F(7, 4)),
         (" 5 ", F(5)),
+        # Nine decimals or more: the fraction that they abbreviate, rounded, cut off or printed from a double.
+        ("0.666666666667", F(2, 3)),
+        ("0.666666666", F(2, 3)),
+        ("-0.666666666667", F(-2, 3)),
+        ("66.6666666667%", F(2, 3)),
+        ("10.2857142857", F(72, 7)),
+        ("0.0769230769231", F(1, 13)),
+        ("14.333333333333334", F(43, 3)),
+        ("33.333333333333336", F(100, 3)),
+        ("0.962962962963", F(26, 27)),
+        # As written: fewer decimals, decimals that end, no fraction with a small denominator.
+        ("0.66666667", F(66666667, 10**8)),
+        ("0.666666660", F(66666666, 10**8)),
+        ("2.000000001", F(2000000001, 10**9)),
+        ("0.999999999", F(999999999, 10**9)),
+        ("0.000000001", F(1, 10**9)),
+        ("0.123456789", F(123456789, 10**9)),
+        ("3.141592654", F(3141592654, 10**9)),
     ],
 )
 def test_parse_number(text, value):
@@ -108,3 +126,18 @@ def test_forms(whole, numerator, denominator):
     assert parse_number(f"{whole}({numerator}/{denominator})") == whole + F(numerator, denominator)
     assert parse_number(f"{whole:,}") == parse_number(str(whole)) == whole
     assert parse_number(f"{whole}.{numerator:03}%") == (whole + F(numerator, 1000)) / 100
+
+
+@given(st.decimals(0, 10**6, places=8))
+def test_ordinary_decimals_are_exact(value):
+    assert parse_number(f"{value:f}") == F(value)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 100), st.integers(9, 20))
+def test_decimals_that_abbreviate_fractions(numerator, denominator, decimals):
+    value = F(numerator, denominator)
+    ends = round(value, 8) == value
+    for digits in (round(value * 10**decimals), value * 10**decimals // 1):
+        whole, rest = divmod(digits, 10**decimals)
+        assert parse_number(f"{whole}.{rest:0{decimals}}") == value
+    assert ends or parse_number(repr(float(value))) == value

@@ -91,6 +91,37 @@ def test_peers_rule_is_absolute_and_strict(prediction, answer, right):
     assert answers_match(prediction, answer, rule="peers") is right
 
 
+@pytest.mark.parametrize(
+    ("equation", "numbers", "answer", "right"),
+    [
+        ("N0*N1", ["0.666666666667", "30"], "20", True),
+        ("N0*N1", ["30", "0.666666666666"], "20", True),
+        ("N0/N1", ["10", "0.833333333333"], "12", True),
+        ("(2-N0)*N1", ["1.16666666667", "6"], "5", True),
+        ("0.666666666667*N0", ["30"], "20", True),
+        ("N0*N1", ["0.666666666667", "30"], "20.000000001", True),
+        ("N0*N1", ["0.666666666667", "30"], "21", False),
+        ("N0*N1", ["0.6666667", "30"], "20", False),
+        ("N0*N1", ["0.66666667", "30"], "20", False),
+        ("N0*N1", ["0.67", "30"], "20", False),
+        ("N0*N1", ["6.666666665", "3"], "20", False),
+        ("N0*N1", ["19.999999999", "1"], "20", False),
+        ("N0*N1", ["0.333333333333", "3"], "0.999999999999", True),
+    ],
+)
+def test_decimals_that_abbreviate_fractions(equation, numbers, answer, right):
+    assert answers_match(Expression.from_infix(equation).evaluate(numbers), answer) is right
+
+
+@given(st.integers(1, 10**6), st.integers(1, 1000), st.integers(0, 8))
+def test_ordinary_decimals_give_no_whole_answer_but_their_own(answer, factor, places):
+    decimal = round(Fraction(answer, factor), places)
+    written = f"{float(decimal):.{places}f}"
+    assert Fraction(written) == decimal
+    value = Expression.from_infix("N0*N1").evaluate([written, str(factor)])
+    assert answers_match(value, str(answer)) is (decimal * factor == answer)
+
+
 @given(st.fractions(max_denominator=10**7), st.fractions(max_denominator=10**7))
 def test_annotated_rule_equals_the_obvious_one(prediction, answer):
     assert answers_match(prediction, answer) is obvious_annotated(prediction, answer)

@@ -12,6 +12,7 @@ from .asdiv_a import AsdivALoader
 from .cm17k import Cm17kLoader
 from .cmath_distractor import CmathDistractorLoader
 from .file_loader import FileLoader
+from .gsm8k import Gsm8kLoader
 from .hmwp import HmwpLoader
 from .math23k import Math23kLoader
 from .mawps import MawpsLoader
@@ -27,6 +28,7 @@ LOADERS: dict[str, type[MwpLoader]] = {
     "asdiv_a": AsdivALoader,
     "cm17k": Cm17kLoader,
     "cmath_distractor": CmathDistractorLoader,
+    "gsm8k": Gsm8kLoader,
     "hmwp": HmwpLoader,
     "math23k": Math23kLoader,
     "mawps": MawpsLoader,

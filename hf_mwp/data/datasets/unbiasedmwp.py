@@ -5,6 +5,7 @@ from typing import Any
 
 from ..reading.dataset_reader import RecordReader
 from ..reading.record import Record
+from ..reading.usability import REASONS
 from .mwp_loader import MwpLoader, Rows, split_by_name
 
 
@@ -32,7 +33,7 @@ class UnbiasedMwpLoader(MwpLoader):
         count = record.index("operators")
         kind = f"{count} operation{'s' * (count != 1)}" if count < 3 else "3 or more operations"
         row = super().row(record) | {"context": record.text("ctx"), "kind": kind}
-        return row if row["context"] else row | {"fault": "no_context"}
+        return row if row["context"] else row | {"fault": ("no_context", REASONS["no_context"])}
 
 
 def _split_of(context: str) -> str:

@@ -12,7 +12,7 @@ from ..corpus.pretraining_texts import loose_digest
 from ..datasets.mwp_loader import Rows
 from .load_report import SplitReport
 from .schema import problem_from_row
-from .usability import REASONS, find_answer_fault, find_fault, uses_constants
+from .usability import find_answer_fault, find_row_fault, uses_constants
 
 
 def select_rows(
@@ -38,7 +38,7 @@ def select_rows(
         overlapping = (held_out if split == "train" else trained) if split == drop_overlap else ()
         for row, key in zip(rows, keys[split], strict=True):
             problem = problem_from_row(row, numerals)
-            fault = _find_fault(row, problem)
+            fault = find_row_fault(row, problem)
             reason = fault if split == "train" else fault and find_answer_fault(problem)
             if reason is not None and not keep_unusable:
                 report.count(report.dropped, row, *reason)
@@ -75,7 +75,7 @@ def select_extra_rows(
         contexts = _held_out_contexts(rows, held_out)
         for row in rows:
             problem = problem_from_row(row, numerals)
-            fault = _find_fault(row, problem)
+            fault = find_row_fault(row, problem)
             if fault is not None and not keep_unusable:
                 report.count(report.dropped, row, *fault)
             elif problem.masked_key in seen:
@@ -88,11 +88,6 @@ def select_extra_rows(
                 seen.add(problem.masked_key)
                 _keep(row, problem, fault, added, report)
     return added, reports
-
-
-def _find_fault(row: dict[str, Any], problem: MathWordProblem) -> tuple[str, str] | None:
-    """What the loader or else the problem itself says against training on a row."""
-    return (row["fault"], REASONS[row["fault"]]) if "fault" in row else find_fault(problem)
 
 
 def _held_out_contexts(rows: Rows, held_out: Iterable[str]) -> set[str]:

@@ -1,9 +1,12 @@
 """What keeps a problem from being trained on, or from being evaluated."""
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from ...expressions import ExpressionError
 from ...problems import MathWordProblem, ProblemError
+from ...problems.worked_steps import STEP_FAULTS
 
 
 REASONS = {
@@ -18,12 +21,17 @@ REASONS = {
     "several_answers": "more than one answer",
     "no_answer": "there is no answer that can be read",
     "no_numbers": "there is no number in the text",
-}
-"""What may be wrong with a problem, in the order in which it is looked for."""
+} | STEP_FAULTS
+"""What may be wrong with a problem, in the order in which it is looked for; then with the steps of a worked answer."""
 
 _UNKNOWN = re.compile(r"[^\W\d]\w*")
 _SLOT = re.compile(r"N\d+")
 _REMAINDER = re.compile(r"=\s*\d+\s*r\s*\d+\s*$")
+
+
+def find_row_fault(row: Mapping[str, Any], problem: MathWordProblem) -> tuple[str, str] | None:
+    """[`find_fault`] of the problem of a row, or the `fault` that its loader has found in the source."""
+    return row.get("fault") or find_fault(problem)
 
 
 def find_fault(problem: MathWordProblem) -> tuple[str, str] | None:

@@ -18,6 +18,7 @@ FILES = {
     "cm17k": ("valid.jsonl",),
     "cmath_distractor": ("cmath_distractor.jsonl",),
     "asdiv_a": ("asdiv_a.jsonl",),
+    "gsm8k": ("train.jsonl", "test.jsonl"),
     "mawps": ("mawps.jsonl",),
     "mawps_single": ("mawps_single.jsonl",),
     "svamp": ("SVAMP.json",),
@@ -127,6 +128,30 @@ def test_other_schemes():
     assert load("unbiasedmwp") == {"train": ["unb-1", "unb-2", "unb-3"], "validation": ["unb-4"], "test": ["unb-5"]}
     assert load("cmath_distractor") == {"test": ["1", "2", "3", "4", "5"]}
     assert load("svamp") == {"test": ["chal-1", "chal-2", "chal-3", "chal-4", "chal-5"]}
+
+
+def test_steps_that_make_up_no_equation_are_named(tmp_path):
+    records = [
+        {"question": "3 and 4?", "answer": "<<3+4=7>>7\n#### 7"},
+        {"question": "5 and 4?", "answer": "In the head.\n#### 9"},
+        {"question": "6 and 4?", "answer": "<<6+4=10>>10 <<6*4=24>>24\n#### 24"},
+    ]
+    for split in ("train", "test"):
+        write_lines(tmp_path / f"{split}.jsonl", records)
+    dataset, report = load_mwp_dataset("gsm8k", tmp_path, return_report=True)
+    assert dataset["train"]["equation"] == ["x=3+4"] and dataset["test"]["answer"] == ["7", "9", "24"]
+    faults = {"no_steps": 1, "unused_step": 1}
+    assert report.splits["train"].dropped == faults and report.splits["test"].kept_with == faults
+    assert "line 3, id 3: " in report.splits["train"].examples["unused_step"][0]
+    expressed, report = load_mwp_dataset("gsm8k", tmp_path, split_scheme="expressed", return_report=True)
+    assert expressed["test"]["line"] == [1] and report.splits["train"].dropped == faults
+    # As problems to add to those of another set.
+    mine = write_lines(tmp_path / "mine.jsonl", [{"text": "8 and 9?", "equation": "x=8+9"}])
+    _, report = load_mwp_dataset(mine, extra_train=["gsm8k:train"], return_report=True)
+    assert report.extra["gsm8k:train"].dropped == faults | {"known": 1}
+    write_lines(tmp_path / "train.jsonl", [{"question": "3 and 4?", "answer": "7"}])
+    with pytest.raises(DataError, match="####"):
+        load_mwp_dataset("gsm8k", tmp_path)
 
 
 def test_folds_are_disjoint_and_cover_everything():

@@ -99,3 +99,11 @@ def test_dropping_overlap(shared_data):
     assert load(shared_data, "mawps", fold=0, drop_overlap="test")["test"].kept == 474 - 128
     splits = load(shared_data, "mawps", fold=0, drop_overlap="train")
     assert splits["test"].kept == 474 and splits["train"].dropped["overlap"] > 128
+
+
+def test_gsm8k(shared_data):
+    train, test = load(shared_data, "gsm8k").values()
+    assert (train.read, train.kept, test.read, test.kept) == (7473, 5696, 1319, 1319)
+    assert train.dropped["unknown_number"] == 681 and train.dropped["ambiguous_steps"] == 415
+    assert sum(train.dropped.values()) == 7473 - 5696 and test.overlap == 0
+    assert load(shared_data, "gsm8k", split_scheme="expressed")["test"].kept == 1004
