@@ -1,23 +1,28 @@
 """A Python that has imported transformers and nothing of hf_mwp, forked for each piece of code. Not a test."""
 
+import atexit
+import functools
 import json
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 
-START = """
+SERVER = """
 import json, os, sys, traceback
 import torch
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel, pipeline
 
 assert "hf_mwp" not in sys.modules
-for number, (code, *argv) in enumerate(json.loads(sys.argv[2])):
+for line in sys.stdin:
+    code, argv, out, err = json.loads(line)
     child = os.fork()
     if not child:
-        status = 1
-        for stream, name in ((1, "out"), (2, "err")):
-            os.dup2(os.open(f"{sys.argv[1]}/{number}.{name}", os.O_CREAT | os.O_WRONLY), stream)
+        status, sys.stdin = 1, open(os.devnull)
+        for stream, name in ((1, out), (2, err)):
+            os.dup2(os.open(name, os.O_CREAT | os.O_WRONLY), stream)
         try:
             sys.argv = ["-c", *argv]
             exec(code, {"__name__": "__main__"})
@@ -28,20 +33,46 @@ for number, (code, *argv) in enumerate(json.loads(sys.argv[2])):
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(status)
-    assert os.waitpid(child, 0)[1] == 0, number
+    print(os.waitpid(child, 0)[1], flush=True)
 """
+
+
+@functools.cache
+def server():
+    """The Python from which all jobs of this process are forked, with a `HF_HOME` of its own."""
+    home = tempfile.TemporaryDirectory()
+    environment = {**os.environ, "HF_HOME": home.name, "HF_HUB_OFFLINE": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVER],
+        cwd=Path(__file__).parents[1],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+    @atexit.register
+    def end():
+        process.stdin.close()
+        process.wait()
+        home.cleanup()
+
+    return process
 
 
 def run_fresh(folder, *jobs):
     """
-    Runs jobs, each a program and its arguments, one after the other, in a folder that is also their `HF_HOME`; returns
-    what each wrote to its output, in lines, and to its errors.
+    Runs jobs, each a program and its arguments, one after the other; returns what each wrote to its output, in lines,
+    and to its errors. Both are files in `folder`.
     """
-    environment = {**os.environ, "HF_HOME": str(folder / "cache"), "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "-c", START, str(folder), json.dumps([[str(part) for part in job] for job in jobs])]
-    process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    outputs, errors = (
-        [path.read_text("utf-8") for path in sorted(folder.glob(f"[0-9].{name}"))] for name in ("out", "err")
-    )
-    assert process.returncode == 0, process.stderr + "".join(errors)
-    return [(output.splitlines(), error) for output, error in zip(outputs, errors, strict=True)]
+    found = []
+    for number, (code, *argv) in enumerate(jobs):
+        files = [folder / f"{number}.{name}" for name in ("out", "err")]
+        job = [code, [str(each) for each in argv], *map(str, files)]
+        server().stdin.write(json.dumps(job) + "\n")
+        server().stdin.flush()
+        status = server().stdout.readline().strip()
+        output, error = (file.read_text("utf-8") for file in files)
+        assert status == "0", error
+        found.append((output.splitlines(), error))
+    return found

@@ -1,8 +1,10 @@
 """Parts of speech by jieba, which carries its own dictionary."""
 
+import functools
 import logging
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from ..errors import ProblemError
 from ..fingerprints import fingerprint_of
@@ -23,8 +25,8 @@ class JiebaTagger:
     and each number is one word with jieba's tag of numerals, `m`. In 1,000 problems 1,474 words, and not 1,001, are
     then measure words (`q`).
 
-    A tagger has a dictionary of its own: user dictionaries and the parallel mode of the package `jieba` do not reach
-    it. The first text takes about two seconds.
+    Taggers have a dictionary of their own, read once in a process: user dictionaries and the parallel mode of the
+    package `jieba` do not reach it. The first text takes about two seconds.
 
     Raises:
         ProblemError: if the package jieba is missing.
@@ -47,7 +49,7 @@ class JiebaTagger:
         except ImportError as error:
             raise ProblemError("the tagger 'jieba' needs the package jieba: pip install jieba") from error
         jieba.setLogLevel(logging.WARNING)
-        self._tagger = jieba.posseg.POSTokenizer(jieba.Tokenizer())
+        self._tagger = _tokenizer()
         folder = Path(jieba.__file__).parent
         self.fingerprint = fingerprint_of(["jieba", jieba.__version__, _RULES], [folder / "dict.txt"])
 
@@ -71,3 +73,11 @@ class JiebaTagger:
                 words.append(TaggedWord(number.text, "m", number.start, number.end))
                 start = number.end
         return words
+
+
+@functools.cache
+def _tokenizer() -> Any:
+    """Return jieba's tokenizer with its own dictionary, which nobody changes."""
+    import jieba.posseg
+
+    return jieba.posseg.POSTokenizer(jieba.Tokenizer())

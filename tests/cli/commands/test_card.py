@@ -1,10 +1,7 @@
 """`hf-mwp card`: the folders of a solver and of its encoder."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -16,6 +13,7 @@ from transformers import AutoModel, BertConfig, BertModel
 import hf_mwp
 from hf_mwp.building.solver import SolverArguments, build_solver
 from hf_mwp.cli.main import main
+from tests.fresh_python import run_fresh
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 
 
@@ -72,21 +70,12 @@ def test_the_examples_of_the_cards_run(folders):
 def test_the_encoders_second_example_runs_without_the_package(folders, tmp_path):
     with_package, without = snippets(folders["encoder"])
     assert "hf_mwp" not in without.replace(str(folders["encoder"]), "")
-    environment = {**os.environ, "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"}
     code = f"import sys\nsys.modules['hf_mwp'] = None\n{without}\nprint(states.flatten().tolist())"
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, run.stderr
+    (((states,), _),) = run_fresh(tmp_path, (code,))
     # It asks nothing, and numbers masked by hand are read as those that the processor masks.
     names: dict = {}
     exec(with_package, names)
-    torch.testing.assert_close(torch.tensor(json.loads(run.stdout)), names["states"].flatten())
+    torch.testing.assert_close(torch.tensor(json.loads(states)), names["states"].flatten())
 
 
 def test_the_encoder_loads_whole_and_the_same_each_time(folders, solver):

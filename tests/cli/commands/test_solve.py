@@ -1,12 +1,13 @@
+import contextlib
 import gzip
 import io
 import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -105,21 +106,27 @@ def test_a_line_that_is_not_utf_8_is_reported_in_its_place(solver_folder, tmp_pa
     assert shown.count("no answer: ") == 2 and "\\ud800 4" in shown and "line 1 " in shown
 
 
-def test_a_pipe_is_answered_line_by_line(solver_folder):
-    command = [sys.executable, "-m", "hf_mwp.cli.main", "solve", "--model", str(solver_folder), "--json"]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": ""}
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8", env=environment
-    ) as process:
+def test_a_pipe_is_answered_line_by_line(solver_folder, monkeypatch):
+    # As in a process of its own: both ends of two pipes, whose buffers nobody empties but the command.
+    (given, question), (answer, told) = (
+        [open(end, mode, encoding="utf-8") for end, mode in zip(os.pipe(), "rw", strict=True)] for _ in range(2)
+    )
+    monkeypatch.setattr(sys, "stdin", given)
+    monkeypatch.setattr(sys, "stdout", told)
+    with ThreadPoolExecutor(1) as pool, contextlib.ExitStack() as open_ends:
+        for end in (given, question, answer, told):
+            open_ends.enter_context(contextlib.closing(end))
+        status = pool.submit(main, ["solve", "--model", str(solver_folder), "--json"])
+        status.add_done_callback(lambda _: told.close())
         for number in (3, 4):
-            process.stdin.write(f"每盒{number}个苹果，5盒一共有几个？\n")
-            process.stdin.flush()
-            assert json.loads(process.stdout.readline())["numbers"] == [str(number), "5"]
+            question.write(f"每盒{number}个苹果，5盒一共有几个？\n")
+            question.flush()
+            assert json.loads(answer.readline())["numbers"] == [str(number), "5"]
         # What waits is solved together, a last line without its end included.
-        process.stdin.write("6个和7个\n8个和9个")
-        process.stdin.close()
-        assert [json.loads(line)["numbers"] for line in process.stdout] == [["6", "7"], ["8", "9"]]
-    assert process.returncode == 0
+        question.write("6个和7个\n8个和9个")
+        question.close()
+        assert [json.loads(line)["numbers"] for line in answer] == [["6", "7"], ["8", "9"]]
+        assert status.result() == 0
 
 
 def test_batches_are_the_lines_that_wait():

@@ -1,9 +1,7 @@
-import subprocess
-import sys
-
 import pytest
 
 from hf_mwp.problems import JiebaTagger, PosTagger, find_numbers, load_tagger
+from tests.fresh_python import run_fresh
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +89,7 @@ def test_it_is_what_the_name_loads(tagger):
     assert len(tagger.fingerprint) == 16
 
 
-def test_a_changed_dictionary_of_jieba_does_not_reach_it(repository):
+def test_a_changed_dictionary_of_jieba_does_not_reach_it(tmp_path):
     # In another process, since jieba's own dictionary is global.
     code = """
 import jieba
@@ -100,6 +98,6 @@ tagger = JiebaTagger()
 jieba.add_word("小明有", freq=10**9, tag="zz")
 print([word.word for word in tagger.tag(["小明有苹果"])[0]])
 """
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=repository)
-    assert result.stdout.strip() == str(["小明", "有", "苹果"]), result.stderr[-2000:]
-    assert "Building prefix dict" not in result.stderr
+    (((words,), errors),) = run_fresh(tmp_path, (code,))
+    assert words == str(["小明", "有", "苹果"])
+    assert "Building prefix dict" not in errors

@@ -1,19 +1,21 @@
+import itertools
 import json
 import os
 import re
-import subprocess
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
 from huggingface_hub import ModelCard
-from transformers import pipeline
+from transformers import Trainer, pipeline
 
 from hf_mwp import load_mwp_dataset
 from hf_mwp.cli.commands.recipes.run import read_changes
 from hf_mwp.cli.main import main
 from hf_mwp.recipes import Recipe
+from tests.trainers.processes import launch
 
 
 COMPACT = Path(__file__).parents[4] / "examples" / "compact_math23k.yaml"
@@ -225,27 +227,25 @@ def test_models_of_the_hub_may_be_named(recipe_file, tmp_path):
     assert main([*argv, "--student.student_encoder", "someone/student", "--student.student_layers", "null"]) == 0
 
 
+def killed_at_a_step(run):
+    """Runs a command that kills itself before a training step, counted through all its trainings."""
+    step, count = Trainer.training_step, itertools.count(1)
+
+    def training_step(self, *args, **kwargs):
+        if next(count) == run["step"]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return step(self, *args, **kwargs)
+
+    Trainer.training_step = training_step
+    main(run["argv"])
+
+
 def test_a_killed_recipe_goes_on_and_gives_the_same_student(recipe_file, tmp_path):
     killed, whole = tmp_path / "killed", tmp_path / "whole"
-    script = (
-        "import os, signal, sys\n"
-        "from transformers import Trainer\n"
-        "from hf_mwp.cli.main import main\n"
-        "step = Trainer.training_step\n"
-        "count = 0\n"
-        "def training_step(self, *args, **kwargs):\n"
-        "    global count\n"
-        "    count += 1\n"
-        "    if count == 15 + 7:  # the second epoch of the student\n"
-        "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    return step(self, *args, **kwargs)\n"
-        "Trainer.training_step = training_step\n"
-        "main(sys.argv[1:])\n"
-    )
     argv = ["distill", "--config", str(recipe_file), "--budget", "long", "--targets", "student", "--output_dir"]
-    environment = {**os.environ, "PYTHONPATH": os.getcwd(), "OMP_NUM_THREADS": "1"}
-    run = subprocess.run([sys.executable, "-c", script, *argv, str(killed)], env=environment, capture_output=True)
-    assert run.returncode == -9, run.stderr.decode()
+    step = 15 + 7  # the second epoch of the student
+    run = launch(killed_at_a_step, [{"argv": [*argv, str(killed)], "step": step, "output_dir": str(killed)}])
+    assert run.returncode == -signal.SIGKILL, run.stderr[-3000:]
     student = stages(recipe_file, killed, budget="long")["student"].folder
     assert [path.name for path in student.glob("checkpoint-*")] == ["checkpoint-5"]
     assert main([*argv, str(killed)]) == 0
@@ -257,7 +257,17 @@ def test_a_killed_recipe_goes_on_and_gives_the_same_student(recipe_file, tmp_pat
     assert weights[0] == weights[1]
 
 
-def test_training_stages_are_launched(recipe_file, tmp_path, capfd, monkeypatch):
+LAUNCHER = """
+import json, pathlib, shutil, sys
+
+folder, (*_, config) = sys.argv[1], sys.argv[2:]
+made = pathlib.Path(config).parent
+shutil.copytree(folder, made, dirs_exist_ok=True)
+(made / "run.json").write_text(json.dumps(sys.argv[2:]))
+"""
+
+
+def test_training_stages_are_launched(recipe_file, solver_folder, tmp_path, capfd, monkeypatch):
     argv = [
         "distill",
         "--config",
@@ -271,9 +281,13 @@ def test_training_stages_are_launched(recipe_file, tmp_path, capfd, monkeypatch)
     assert "no-such-launcher" in capfd.readouterr().err
     assert main([*argv, "--launch", f"{sys.executable} -c 'raise SystemExit(3)'"]) == 1
     assert "status 3" in capfd.readouterr().err
-    assert main([*argv, "--launch", sys.executable]) == 0
-    launched = stages(recipe_file, tmp_path / "runs", launch=sys.executable)["teacher"]
-    assert json.loads((launched.folder / "run.json").read_text())
+    # A launcher that leaves a finished solver; `test_two_processes_train_a_stage` takes a real one.
+    (tmp_path / "launcher.py").write_text(LAUNCHER)
+    launcher = f"{sys.executable} {tmp_path / 'launcher.py'} {solver_folder}"
+    assert main([*argv, "--launch", launcher]) == 0
+    launched = stages(recipe_file, tmp_path / "runs", launch=launcher)["teacher"]
+    words = json.loads((launched.folder / "run.json").read_text())
+    assert words == ["-m", "hf_mwp", "train", "--config", str(launched.folder / "stage.yaml")]
     assert not stages(recipe_file, tmp_path / "runs")["teacher"].folder.exists()
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert main(argv) == 1
