@@ -21,6 +21,7 @@ from ..data.training_lineage import training_texts_of, write_training_texts
 from ..models import Solver
 from ..models.mwp_student import MwpStudentModel, save_student_code
 from ..options import CommandOption
+from ..solving.default_search import DefaultSearch
 from ..solving.plausibility import PlausibilityError, PlausibilityReranker
 from ..usage_error import UsageError
 from .encoder_pooling import with_pooling_layer
@@ -108,6 +109,7 @@ def make_model_folder(
         save_student_code(folder)
     elif weights is not None:
         weights.save_pretrained(folder)
+        DefaultSearch.from_pretrained(source).save_pretrained(folder)
 
 
 def _reranker_of(

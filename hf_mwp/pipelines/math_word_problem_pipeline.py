@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from ..problems import MathWordProblem, refusal
 
 # Loaded when there is something to solve: importing the package registers this class.
 if TYPE_CHECKING:
+    from ..solving.default_search import DefaultSearch
     from ..solving.plausibility import PlausibilityReranker
     from ..solving.solver_prediction import SolverPrediction
 
@@ -58,11 +60,12 @@ class MathWordProblemPipeline(Pipeline):
         processor ([`MwpProcessor`], *optional*):
             Loaded from the model's folder or repository if not given, there with the `revision` and `token` of the
             model, as a re-ranker is.
-        num_beams (`int`, *optional*, defaults to 1): Beams of the search; also an argument of the call. With `rerank`
-            those that the re-ranker was fitted with.
-        rerank (`bool`, `str` or [`PlausibilityReranker`], *optional*, defaults to `False`): Whether to rank the
-            answers of the beams by how plausible they are; `True` takes `plausibility.json` beside the model, a text
-            names the folder of another, or is `"en"` or `"zh"` for the package's own. Also an argument of the call.
+        num_beams (`int`, *optional*): Beams of the search; also an argument of the call. With `rerank` those that the
+            re-ranker was fitted with by default. Without `num_beams` and `rerank` the `generation_config.json` beside
+            the model says both ([`~solving.default_search.DefaultSearch`]); without that file the search is greedy.
+        rerank (`bool`, `str` or [`PlausibilityReranker`], *optional*): Whether to rank the answers of the beams by how
+            plausible they are; `True` takes `plausibility.json` beside the model, a text names the folder of another,
+            or is `"en"` or `"zh"` for the package's own. Also an argument of the call.
         top_k (`int`, *optional*): Return a list of the `top_k` best equations for each text (the beams are raised to
             at least `top_k`); also an argument of the call. By default the best one.
         max_decode_length (`int`, *optional*): Most symbols of an equation; the decoder's own limit by default. Also an
@@ -119,12 +122,14 @@ class MathWordProblemPipeline(Pipeline):
 
     def save_pretrained(self, save_directory: str | PathLike, **kwargs) -> None:
         """
-        Saves model, processor and the re-ranker that it was made with, if any, to one folder; `kwargs` are those of
+        Save model, processor, and re-ranker and default search if there are any, to one folder; `kwargs` are those of
         the model's `save_pretrained`.
         """
         self.model.save_pretrained(save_directory, **kwargs)
         self.processor.save_pretrained(save_directory)
-        if reranker := self._forward_params.get("rerank"):
+        if self.default_search.num_beams > 1:
+            self.default_search.save_pretrained(save_directory)
+        if reranker := self._forward_params.get("rerank") or self._reranker(self.default_search.rerank):
             reranker.save_pretrained(save_directory)
 
     def _sanitize_parameters(self, num_beams=None, top_k=None, max_decode_length=None, min_score=None, rerank=None):
@@ -149,7 +154,7 @@ class MathWordProblemPipeline(Pipeline):
         """The re-ranker that is asked for, read once; `False` for none."""
         from ..solving.plausibility import PlausibilityReranker
 
-        if isinstance(wanted, PlausibilityReranker) or wanted is False:
+        if isinstance(wanted, PlausibilityReranker) or not wanted:
             return wanted
         place = self.model.name_or_path if wanted is True else str(wanted)
         if place not in self._rerankers:
@@ -189,9 +194,19 @@ class MathWordProblemPipeline(Pipeline):
         refusal(problem)
         return problem
 
-    def _forward(self, problems, num_beams=None, top_k=1, max_decode_length=None, min_score=None, rerank=False):
+    @cached_property
+    def default_search(self) -> DefaultSearch:
+        """The search of calls that choose neither beams nor re-ranking."""
+        from ..solving.default_search import DefaultSearch
+
+        name = self.model.name_or_path
+        return DefaultSearch.from_pretrained(name, **download_options(self.model)) if name else DefaultSearch()
+
+    def _forward(self, problems, num_beams=None, top_k=1, max_decode_length=None, min_score=None, rerank=None):
         from ..solving.solve_problems import solve_problems
 
+        if num_beams is None and rerank is None:
+            num_beams, rerank = self.default_search.num_beams, self._reranker(self.default_search.rerank)
         if min_score is not None:
             # The candidates of an unsure answer are the equations of all beams.
             num_beams, top_k = max(num_beams or (rerank.num_beams if rerank else 1), top_k), None

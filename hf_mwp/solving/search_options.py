@@ -26,7 +26,9 @@ class SearchOptions:
         "hf_mwp_quickstart/student", "Folder or Hub id of the solver.", common=True, locate=locate_solver
     )
     num_beams: int | None = option(
-        None, "Beams of the search, 1 if not given, or those of the re-ranker; the papers report 5."
+        None,
+        "Beams of the search; 1 is greedy, the papers report 5. If neither beams nor re-ranking are chosen, the model "
+        "folder's generation_config.json says both.",
     )
     batch_size: int = option(64, "Problems solved at once.", affects_result=False)
     device: str | None = option(None, "Device, such as cpu or cuda:0; chosen if not given.", affects_result=False)
@@ -39,8 +41,8 @@ class SearchOptions:
 class RankedSearchOptions(SearchOptions):
     """[`SearchOptions`], and which answer of the beams is chosen."""
 
-    rerank: bool = option(
-        False,
+    rerank: bool | None = option(
+        None,
         "Choose among the answers of the beams by how plausible they are, with the plausibility.json "
         "beside the model.",
     )
@@ -52,18 +54,24 @@ class RankedSearchOptions(SearchOptions):
 
     def load_reranker(self, processor: MwpProcessor) -> tuple[PlausibilityReranker | None, int]:
         """
-        The re-ranker that is asked for, and the beams of the search; to name a re-ranker asks for it.
+        Load the re-ranker that is chosen, if any, and return it with the number of beams. Without a choice, the
+        [`DefaultSearch`] of the model's folder holds.
 
         Raises:
             UsageError: there is none, or it does not suit the solver of this processor or the beams.
         """
+        from .default_search import DefaultSearch
         from .plausibility import PlausibilityError, PlausibilityReranker
 
-        if not self.rerank and self.reranker is None:
-            return None, self.num_beams or 1
+        rerank, num_beams = self.rerank if self.reranker is None else self.reranker, self.num_beams
+        if rerank is None and num_beams is None:
+            search = DefaultSearch.from_pretrained(self.model)
+            rerank, num_beams = search.rerank, search.num_beams
+        if not rerank:
+            return None, num_beams or 1
         try:
-            found = PlausibilityReranker.from_pretrained(self.reranker or self.model)
-            return found, found.check(processor.language, self.num_beams)
+            found = PlausibilityReranker.from_pretrained(self.model if rerank is True else rerank)
+            return found, found.check(processor.language, num_beams)
         except PlausibilityError as error:
             raise UsageError(f"--rerank: {error}.") from error
 

@@ -9,6 +9,7 @@ from transformers import pipeline
 import hf_mwp
 from hf_mwp.expressions import Expression
 from hf_mwp.models.gts import SolveOutput
+from hf_mwp.solving.default_search import DefaultSearch
 from hf_mwp.solving.plausibility import FEATURES, PlausibilityError, PlausibilityReranker
 from tests.tiny import tiny_processor, tiny_solver
 
@@ -113,3 +114,15 @@ def test_what_does_not_suit_is_refused(solver, tmp_path):
         solver(TEXT, rerank=reranker(language="en"))
     with pytest.raises(PlausibilityError, match="plausibility.json.*`hf-mwp rerank"):
         solver(TEXT, rerank=str(tmp_path))
+
+
+def test_the_folder_says_how_to_search_unless_the_call_does(folder, solver, tmp_path):
+    solver.default_search = DefaultSearch(num_beams=4, rerank=True)
+    assert "plausibility" in solver(TEXT)[0] and solver.asked == [(4, 4)]
+    for choice, asked in (({"num_beams": 1}, (1, 1)), ({"num_beams": 2}, (2, 1)), ({"rerank": False}, (1, 1))):
+        solver.asked.clear()
+        assert "plausibility" not in solver(TEXT, **choice)[0] and solver.asked == [asked]
+    solver.save_pretrained(tmp_path)
+    assert DefaultSearch.from_pretrained(tmp_path) == solver.default_search
+    assert pipeline("math-word-problem", model=str(tmp_path), device="cpu").default_search == solver.default_search
+    assert pipeline("math-word-problem", model=str(folder), device="cpu").default_search == DefaultSearch()

@@ -29,6 +29,7 @@ def run(argv: list[str]) -> int:
     )
     check_one_process("rerank", launches=False)
     device = find_device(args.device)
+    from ...solving.default_search import DefaultSearch
     from ...solving.fit_reranker import fit_reranker
     from ...solving.plausibility import FEATURES, PlausibilityReranker
 
@@ -65,6 +66,11 @@ def run(argv: list[str]) -> int:
             progress=solving_bar(console),
         )
         reranker.save_pretrained(folder.path)
+        if beside:
+            # Solving re-ranks from now on if that has proved better.
+            shares = reranker.measured.get("validation") or reranker.measured[args.split]
+            better = shares["with"] > shares["without"]
+            DefaultSearch(args.min_beams or reranker.num_beams if better else 1, better).save_pretrained(folder.path)
         if not beside:
             folder.write_json("data.json", task.record())
             folder.finish({"model": args.model, "dataset": task.name, "reranking": reranker.measured})

@@ -59,7 +59,7 @@ def run(argv: list[str]) -> int:
     model, processor = load_solver(args.model)
     solver = MathWordProblemPipeline(model=model, processor=processor, device=device, batch_size=args.batch_size)
     reranker, num_beams = args.load_reranker(processor)
-    options = {"num_beams": num_beams, "top_k": args.top_k, "min_score": args.min_score, "rerank": reranker}
+    options = {"num_beams": num_beams, "top_k": args.top_k, "min_score": args.min_score, "rerank": reranker or False}
     for batch in chain([first], batches):
         solved = iter(solver([each["text"] for each in batch if "error" not in each], **options))
         for problem in batch:

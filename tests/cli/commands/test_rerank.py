@@ -11,6 +11,7 @@ import yaml
 
 from hf_mwp import MathWordProblem, MwpProcessor, MwpSolver, load_mwp_dataset
 from hf_mwp.cli.main import main
+from hf_mwp.solving.default_search import DefaultSearch
 from hf_mwp.solving.fit_reranker import fit_reranker
 from hf_mwp.solving.plausibility import PlausibilityError, PlausibilityReranker, Question, candidate_answers
 from hf_mwp.solving.solve_problems import solve_problems
@@ -56,6 +57,8 @@ def test_the_file_beside_the_model(model):
     assert measured["num_problems"] == 8 and (measured["without"], measured["in_beam"]) == (0, 1)
     assert reranker.measured["train"]["with"] > 0
     assert not (model / "run.json").exists()
+    # It is better on validation problems, so it is how the folder is searched from now on.
+    assert measured["with"] > 0 and DefaultSearch.from_pretrained(model) == DefaultSearch(6, True)
 
 
 def test_the_models_own_folder_may_be_named(model, problems, tmp_path):
@@ -150,6 +153,11 @@ def test_evaluate_shows_both(model, problems, tmp_path, capsys):
     moved = [record for record in records if record["instead_of"]]
     for record in moved:
         assert record["instead_of"]["value"] != record["value"]
+    # So it is evaluated by default.
+    argv = ["evaluate", "--model", str(model), "--dataset", str(problems), "--json"]
+    capsys.readouterr()
+    assert main([*argv, "--predictions", str(tmp_path / "p.jsonl")]) == 0
+    assert json.loads(capsys.readouterr().out)["reports"] == test["reports"]
     # Without re-ranking it is the search of as many beams.
     argv = ["evaluate", "--model", str(model), "--dataset", str(problems), "--num_beams=6", "--json"]
     capsys.readouterr()
@@ -236,10 +244,9 @@ def test_records_and_weights_that_are_there_are_not_replaced_unasked(model, prob
     (folder / "run.json").write_text('{"command": "hf-mwp train"}', "utf-8")
     before = {path: path.read_bytes() for path in folder.iterdir()}
     argv = ["rerank", "--model", str(folder), "--dataset", str(problems), "--num_beams=6", "--regularization=9"]
-    assert main([*argv, "--output_dir", str(folder)]) == 1
-    assert "`hf-mwp train`" in capsys.readouterr().err
-    assert main(argv) == 1
-    assert "--overwrite" in capsys.readouterr().err
+    for place in ([], ["--output_dir", str(folder)]):
+        assert main([*argv, *place]) == 1
+        assert "--overwrite" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
     assert main([*argv, "--overwrite"]) == 0
     assert PlausibilityReranker.from_pretrained(folder) != PlausibilityReranker.from_pretrained(model)
