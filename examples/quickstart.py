@@ -28,6 +28,7 @@ from hf_mwp.cli.terminal.console import make_console, make_table, of_equations, 
 from hf_mwp.cli.terminal.progress import RichProgressCallback
 from hf_mwp.cli.terminal.solution import print_solution
 from hf_mwp.metrics import TrainingOverlap, accuracy_report, compare_latency, count_flops, count_parameters
+from hf_mwp.solving.default_search import DefaultSearch
 from hf_mwp.store.runs.environment import describe_environment
 from hf_mwp.store.runs.run_folder import last_record
 from hf_mwp.tasks.pictures import draw_learning_curve
@@ -94,32 +95,31 @@ def main(argv: list[str] | None = None) -> None:
         models["random student"] = baseline
 
     # 6. Evaluation: accuracy, size and speed on the held-out problems.
-    figures, predictions = measure(models, processor, test, args.num_beams)
+    figures = measure(models, processor, test, args.num_beams)
     search = "greedy" if args.num_beams == 1 else f"{args.num_beams} beams"
     title = f"{len(test)} held-out problems of ASDiv-A ({report.scheme}), seed {args.seed}, {search}"
     console.print(figures_table(title, figures))
 
-    # 7. Solving: the pipeline returns the equation, value and probability for any text.
-    solver = pipeline("math-word-problem", model=str(folder / "student"), device="cpu", num_beams=args.num_beams)
-    chosen = random.Random(args.seed).sample(predictions["student"], min(NUM_SHOWN, len(test)))
-    console.print(f"{len(chosen)} random held-out problems, solved by the student in {folder / 'student'}:\n")
-    for prediction in chosen:
-        show(prediction, solver(prediction.problem.text), console)
-
-    # 8. Re-ranking: several beams, of which the most plausible answer wins. The package has weights fitted on MAWPS.
+    # 7. Re-ranking: several beams, of which the most plausible answer wins. The package has weights fitted on MAWPS.
+    #    The student's folder says that it is used so: solving and evaluating follow it.
     reranker = hf_mwp.PlausibilityReranker.from_pretrained("en")
     reranked = hf_mwp.solve_problems(student, processor, test, reranker=reranker)
     before = accuracy_report([each.without_reranking().score for each in reranked])["answer_accuracy"]
     after = accuracy_report([each.score for each in reranked])["answer_accuracy"]
+    figures["student"]["answer_accuracy_reranked"] = after
     changed = [each for each in reranked if each.displaced]
     console.print(
         f"The student with {reranker.num_beams} beams, re-ranked: {percent(after)} % right instead of "
-        f"{percent(before)} %, {len(changed)} answers changed.{' The first of them:' if changed else ''}\n"
+        f"{percent(before)} %, {len(changed)} answers changed.\n"
     )
-    for prediction in changed[:1]:
-        best = solver(prediction.problem.text, rerank="en", num_beams=reranker.num_beams, top_k=3)
-        show(prediction, best, console, tree=False)
-    figures["student"]["answer_accuracy_reranked"] = after
+    DefaultSearch(reranker.num_beams, "en").save_pretrained(folder / "student")
+
+    # 8. Solving: the pipeline returns the equation, value and probability for any text.
+    solver = pipeline("math-word-problem", model=str(folder / "student"), device="cpu")
+    chosen = random.Random(args.seed).sample(reranked, min(NUM_SHOWN, len(test)))
+    console.print(f"{len(chosen)} random held-out problems, and one whose answer re-ranking has changed:\n")
+    for prediction in chosen + changed[:1]:
+        show(prediction, solver(prediction.problem.text), console)
 
     draw_learning_curve(logs, folder / "learning_curve.png", title=f"quickstart on ASDiv-A, fold {args.fold}")
     seconds = round(time.perf_counter() - started, 1)
@@ -127,7 +127,7 @@ def main(argv: list[str] | None = None) -> None:
     (folder / "metrics.json").write_text(json.dumps(metrics, indent=2), encoding="utf-8")
     console.print(
         f"Done in {seconds:.0f} s. {folder} has teacher, student, run.json, metrics.json, learning_curve.png. Try:\n"
-        f'  hf-mwp solve --model {folder / "student"} --reranker en "Tom has 12 apples and eats 3. How many now?"'
+        f'  hf-mwp solve --model {folder / "student"} "Tom has 12 apples and eats 3. How many now?"'
     )
 
 
@@ -141,12 +141,12 @@ def run(trainer: Trainer, name: str, console: Console) -> list[dict[str, float]]
     return trainer.state.log_history
 
 
-def measure(models: dict, processor: hf_mwp.MwpProcessor, test: list[dict], num_beams: int) -> tuple[dict, dict]:
-    """Return the figures of each model, and its predictions."""
-    figures, predictions, calls = {}, {}, {}
+def measure(models: dict, processor: hf_mwp.MwpProcessor, test: list[dict], num_beams: int) -> dict:
+    """Return the figures of each model."""
+    figures, calls = {}, {}
     timed = test[:NUM_TIMED]
     for name, model in models.items():
-        found = predictions[name] = hf_mwp.solve_problems(model, processor, test, num_beams=num_beams)
+        found = hf_mwp.solve_problems(model, processor, test, num_beams=num_beams)
         scores, problems = [each.score for each in found], [each.problem for each in found]
         # A model knows its training texts, so that accuracy is also given for unseen problems.
         overlap = TrainingOverlap.of(model)
@@ -162,7 +162,7 @@ def measure(models: dict, processor: hf_mwp.MwpProcessor, test: list[dict], num_
         each["milliseconds"] = 1000 * latencies[name].median / len(timed)
         each["speedup"] = latencies["teacher"].median / latencies[name].median
         each["retention"] = each["answer_accuracy"] / whole if whole else None
-    return figures, predictions
+    return figures
 
 
 def figures_table(title: str, figures: dict[str, Any]) -> Table:

@@ -28,12 +28,10 @@ def test_table_and_trees(shown):
     _, text = shown
     for part in ("teacher", "student", "random student", "kept %", "ms a problem", "five_fold, fold 0", "Done in"):
         assert part in text
-    solved, _, reranked = text.partition("The student with 20 beams")
-    assert len(re.findall(r"^  (?:right|wrong \()", solved, re.MULTILINE)) == 5
-    assert re.search(r"\d % right instead of \d+\.\d %, [1-9]\d* answers", " ".join(reranked.split()))
-    # What re-ranking does is shown on the first problem that it changes.
-    assert len(re.findall(r"^  (?:right|wrong \()", reranked, re.MULTILINE)) == 1
-    assert reranked.count("  instead of ") == 1
+    assert re.search(r"20 beams.*\d % right instead of \d+\.\d %, [1-9]\d* answers", " ".join(text.split()))
+    # Five problems at random, and the first one that re-ranking changes.
+    assert len(re.findall(r"^  (?:right|wrong \()", text, re.MULTILINE)) == 6
+    assert text.count("  instead of ") >= 1
 
 
 def test_figures(shown):
