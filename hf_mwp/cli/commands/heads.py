@@ -72,7 +72,7 @@ def run(argv: list[str]) -> int:
     rows = task.part_to_read(args.split)
     rows = rows.select(range(min(len(rows), args.num_batches * args.batch_size)))
     groups = [list(rows)[at : at + args.batch_size] for at in range(0, len(rows), args.batch_size)]
-    model, batches = load_with_batches(task, args.model, groups)
+    model, batches = load_with_batches(task, args.model, args.split, groups)
     scores = importance.scores(model, batches)
     folder.mkdir(parents=True, exist_ok=True)
     title = f"{args.importance} of the heads of {Path(args.model).name}"
@@ -89,8 +89,11 @@ def run(argv: list[str]) -> int:
     return 0
 
 
-def load_with_batches(task: Task, name: str, groups: list) -> tuple[nn.Module, list[Mapping[str, Any]]]:
-    """A solver and batches as its collator makes them; of another model its encoder, and texts as it reads them."""
+def load_with_batches(task: Task, name: str, split: str, groups: list) -> tuple[nn.Module, list[Mapping[str, Any]]]:
+    """
+    A solver and batches as its collator makes them of rows of a part, in groups; of another model its encoder, and
+    texts as it reads them.
+    """
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
     from ...trainers.solver.solver_dataset import prepare_training_rows
@@ -98,6 +101,7 @@ def load_with_batches(task: Task, name: str, groups: list) -> tuple[nn.Module, l
     try:
         if solver_class(AutoConfig.from_pretrained(name).model_type) is not None:
             model, processor = task.load_model(name)
+            task.check_part(split, processor, name)
             collator = task.collator(model, processor)
             return model, [collator([*prepare_training_rows(group, processor)]) for group in groups]
         model, tokenizer = AutoModel.from_pretrained(name), AutoTokenizer.from_pretrained(name)
