@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..building.solver import SolverArguments, build_solver, load_solver
 from ..building.student import StudentArguments, make_student_and_processor
-from ..usage_error import UsageError
 from .accuracy_cells import accuracy_cells
 from .data_options import DataArguments
 from .task import Task
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from ..models import MwpSolver
     from ..solving.solver_prediction import SolverPrediction
     from ..trainers.base_config import BaseConfig
-
-LANGUAGES = {"zh": "Chinese", "en": "English"}
 
 
 class MathWordProblems(Task):
@@ -97,13 +94,11 @@ class MathWordProblems(Task):
 
     def check_part(self, part, processor: MwpProcessor, model) -> None:
         """Raises `UsageError` if a part has no problems, or none in the language of a solver."""
-        rows = self.part_to_read(part)
-        if processor.language not in rows["language"]:
-            ours, theirs = LANGUAGES[processor.language], LANGUAGES[rows[0]["language"]]
-            raise UsageError(
-                f"{model} solves problems in {ours}, and those of {self.options.dataset} are in {theirs}: take a data "
-                "set in the model's language."
-            )
+        processor.check_language(self.part_to_read(part)["language"], model, self.options.dataset)
+
+    def check_training(self, processor: MwpProcessor, model) -> None:
+        """Raises `UsageError` if the training part has no problems, or none in the language of a solver."""
+        processor.check_language(self.train["language"], model, self.options.dataset)
 
     def build_model(self, options: SolverArguments) -> tuple[MwpSolver, MwpProcessor]:
         return build_solver(self.train, options, self.numerals)

@@ -148,6 +148,10 @@ class Task(ABC):
         """Raises `UsageError` if a part has no rows, or none for the named model."""
         self.part_to_read(part)
 
+    def check_training(self, processor: Any, model: str) -> None:
+        """Raises `UsageError` if the training part has no rows, or none for the named model."""
+        _ = self.train
+
     def calibration(self, predictions: Sequence[Any]) -> dict[str, Any] | None:
         """What the predictions' probabilities are worth, see [`metrics.calibration_report`]; `None` if not known."""
         return None

@@ -66,7 +66,7 @@ def run(argv: list[str]) -> int:
     rows = task.part_to_read(args.split)
     rows = rows.select(range(min(len(rows), args.num_batches * args.batch_size)))
     groups = [list(rows)[at : at + args.batch_size] for at in range(0, len(rows), args.batch_size)]
-    model, batches = load_with_batches(task, args.model, groups)
+    model, batches = load_with_batches(task, args.model, args.split, groups)
     scores = importance.scores(model, batches)
     folder.mkdir(parents=True, exist_ok=True)
     title = f"{args.importance} of the heads of {Path(args.model).name}"
@@ -83,13 +83,17 @@ def run(argv: list[str]) -> int:
     return 0
 
 
-def load_with_batches(task: Task, name: str, groups: list) -> tuple[nn.Module, list[Mapping[str, Any]]]:
-    """A solver and batches as its collator makes them; of another model its encoder, and texts as it reads them."""
+def load_with_batches(task: Task, name: str, split: str, groups: list) -> tuple[nn.Module, list[Mapping[str, Any]]]:
+    """
+    Load a solver, and batches as its collator makes them of the groups of rows of a split; of another model its
+    encoder, and texts as it reads them.
+    """
     from ...data.batches.processor_file import load_tokenizer
     from ...trainers.solver.solver_dataset import prepare_training_rows
 
     if solver_class(load_config(name).model_type) is not None:
         model, processor = task.load_model(name)
+        task.check_part(split, processor, name)
         collator = task.collator(model, processor)
         return model, [collator([*prepare_training_rows(group, processor)]) for group in groups]
     model = load_encoder(name, dropout=None)

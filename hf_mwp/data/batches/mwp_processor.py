@@ -12,8 +12,12 @@ from transformers.utils import PushToHubMixin, cached_file
 
 from ...expressions import Expression, ExpressionError
 from ...problems import MathWordProblem
+from ...usage_error import UsageError
 from .output_vocabulary import OutputVocabulary
 from .processor_file import load_tokenizer, read_fields, tokenizer_digest
+
+
+LANGUAGES = {"zh": "Chinese", "en": "English"}
 
 
 class MwpProcessor(PushToHubMixin):
@@ -54,7 +58,7 @@ class MwpProcessor(PushToHubMixin):
     ) -> None:
         if not getattr(tokenizer, "is_fast", False):
             raise ValueError(f"{type(tokenizer).__name__} is no fast tokenizer; MwpProcessor needs character offsets")
-        if language not in ("zh", "en"):
+        if language not in LANGUAGES:
             raise ValueError(f"`language` must be 'zh' or 'en', got {language!r}")
         if max_length < 1 or num_index_tokens < 0:
             raise ValueError(
@@ -230,6 +234,21 @@ class MwpProcessor(PushToHubMixin):
             raise ValueError(
                 f"the decoder's symbols {list(operators)}, {list(constants)} are not the processor's {list(ours[0])}, "
                 f"{list(ours[1])}: load both from the same folder, or build the decoder from this processor"
+            )
+
+    def check_language(self, languages: Iterable[str | None], reader: str, source: str) -> None:
+        """Raises [`UsageError`] if the languages that problems state are others than the processor's.
+
+        Args:
+            languages (`Iterable[str]`): Language of each problem; `None` where it states none.
+            reader (`str`), source (`str`): Names of the model and of the data set, for the message.
+        """
+        stated = sorted({*languages} - {None})
+        if stated and self.language not in stated:
+            raise UsageError(
+                f"{reader} solves problems in {LANGUAGES[self.language]}, and those of {source} are in "
+                f"{LANGUAGES.get(stated[0], stated[0])}: take a data set in the model's language, or a model whose "
+                f"processor has `language={stated[0]!r}`."
             )
 
     def check_model(self, model) -> None:

@@ -82,6 +82,13 @@ def prepare_evaluation_rows(dataset: Any, processor: MwpProcessor) -> Any:
     return dataset.add_column(ROW_INDEX, list(range(len(dataset))))
 
 
+def languages_of(dataset: Any) -> set[str | None]:
+    """Languages that rows state; `None` is among them if some state none."""
+    if isinstance(dataset, list):
+        return {row.get("language") for row in dataset}
+    return {*dataset.unique("language")} if "language" in dataset.column_names else set()
+
+
 class EvaluationCollator:
     """
     Wraps a collator so that the row numbers of an evaluation travel with a batch, and so that a batch in which only

@@ -25,6 +25,7 @@ from .solver_dataset import (
     ROW_INDEX,
     EvaluationCollator,
     check_not_empty,
+    languages_of,
     prepare_evaluation_rows,
     prepare_training_rows,
 )
@@ -58,7 +59,8 @@ class SolverTrainer(BaseTrainer):
 
     Raises:
         TypeError: a model that cannot solve, no [`MwpProcessor`], or data sets of another kind.
-        ValueError: model and processor have different symbols, or the encoder has no embedding for some tokens.
+        ValueError: model and processor have different symbols, the encoder has no embedding for some tokens, or the
+            training problems are all in another language than the processor's.
 
     Example:
         >>> data = load_mwp_dataset("asdiv_a", fold=0)
@@ -120,6 +122,7 @@ class SolverTrainer(BaseTrainer):
             )
         if train_dataset is not None:
             train_dataset = prepare_training_rows(train_dataset, processor)
+            processor.check_language(languages_of(train_dataset), "The model", "`train_dataset`")
         if isinstance(eval_dataset, dict):
             eval_dataset = {name: prepare_evaluation_rows(rows, processor) for name, rows in eval_dataset.items()}
         elif eval_dataset is not None:

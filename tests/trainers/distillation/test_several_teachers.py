@@ -8,7 +8,14 @@ from hf_mwp.data.batches.output_vocabulary import OutputVocabulary
 from hf_mwp.distillation import EnsembleTeacher
 from hf_mwp.distillation.objectives import HiddenStates, SoftLabels
 from tests.other_tokens import in_other_tokens, other_processor
-from tests.tiny import tiny_classifier, tiny_classifier_rows, tiny_rows, tiny_solver, tiny_tokenizer
+from tests.tiny import (
+    tiny_classifier,
+    tiny_classifier_rows,
+    tiny_processor,
+    tiny_rows,
+    tiny_solver,
+    tiny_tokenizer,
+)
 from tests.trainers.distilling import copy_of, distinct_rows, pad, training_logs, unchanged
 
 
@@ -97,6 +104,8 @@ def test_teachers_that_do_not_fit(solvers, others, processor, other):
     with pytest.raises(ValueError, match="vocabulary"):
         keywords = {"teacher_processing_class": MwpProcessor(other.tokenizer, vocabulary)}
         solvers(teacher=own, keywords=keywords, **PREDICTIONS)
+    with pytest.raises(ValueError, match="language=zh, .*en"):
+        solvers(teacher=fits, keywords={"teacher_processing_class": tiny_processor(language="en")})
     with pytest.raises(ValueError, match="32 .* 31.*`processor.resize_embeddings"):
         solvers(teacher=fits, keywords={"teacher_processing_class": other}, **PREDICTIONS)
     with pytest.raises(ValueError, match="`teacher_processing_class`.* 2 .* 1 "):

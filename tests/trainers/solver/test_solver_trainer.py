@@ -352,6 +352,9 @@ def test_wrong_use_is_named(trainer_of, processor, tmp_path):
     with pytest.raises(ValueError, match=r"\b47 .*\b31\b.*`processor.resize_embeddings"):
         other = tiny_processor(indexed_numbers=True)
         trainer_of(model=tiny_solver(processor), keywords={"processing_class": other})
+    for rows in (tiny_rows(), tiny_dataset()):
+        with pytest.raises(ValueError, match="English.*`train_dataset` .*language='zh'"):
+            trainer_of(rows=rows, keywords={"processing_class": tiny_processor(language="en")})
     with pytest.raises(TypeError, match="`train_dataset`.*DatasetDict"):
         trainer_of(rows=DatasetDict({"train": tiny_dataset()}))
     with pytest.raises(ValueError, match="batch_eval_metrics"):

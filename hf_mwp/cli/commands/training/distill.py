@@ -36,6 +36,8 @@ def run(argv: list[str]) -> int:
         from ....trainers.distillation.default_objectives import default_objectives, show_attention
 
         teachers, processors = zip(*map(task.load_model, teacher_args.teachers), strict=True)
+        for name, each in zip(teacher_args.teachers, processors, strict=True):
+            task.check_training(each, name)
         student, processor = task.make_student(teachers[0], processors[0], student_args)
         show_attention(default_objectives(config), teachers[0], student)
         return DistillationTrainer(

@@ -50,6 +50,7 @@ def run(argv: list[str]) -> int:
         model, processor = task.load_model(args.model)
         config.check_model(model)
         task.tell(console)
+        task.check_training(processor, args.model)
         folder.begin()
         folder.write_json("data.json", task.record())
         config.output_dir = args.generations_dir or str(folder.path / "generations")

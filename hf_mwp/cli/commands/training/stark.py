@@ -62,6 +62,7 @@ def run(argv: list[str]) -> int:
         set_seed(config.seed)
         teacher, processor = task.load_model(args.teacher)
         task.tell(console)
+        task.check_training(processor, args.teacher)
         student, own = task.make_student(teacher, processor, student_args)
         if own is not processor:
             raise UsageError(
