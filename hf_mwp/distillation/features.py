@@ -120,7 +120,7 @@ def recorded_inputs(model: nn.Module, names: Iterable[str]) -> Iterator[dict[str
     wanted = [(name, *name.rsplit("_", 1)) for name in names if name.rpartition("_")[0] in KINDS]
     layers = attention_inputs(model) if wanted else []
     found: dict[str, Tensor] = {}
-    handles = []
+    handles = [model.register_forward_pre_hook(lambda *args: found.clear())] if wanted else []
     try:
         for name, kind, layer in wanted:
             modules = layers[int(layer) - 1]
@@ -129,7 +129,8 @@ def recorded_inputs(model: nn.Module, names: Iterable[str]) -> Iterator[dict[str
             def keep(
                 module: nn.Module, args: tuple, output: Tensor, name: str = name, third: int | None = third
             ) -> None:
-                found[name] = output if third is None else output.chunk(3, -1)[third]
+                # DeBERTa's may project positions as well, after the states.
+                found.setdefault(name, output if third is None else output.chunk(3, -1)[third])
 
             handles.append(modules[kind].register_forward_hook(keep))
         yield found

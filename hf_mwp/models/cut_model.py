@@ -1,9 +1,9 @@
 """
 Encoders of Transformers that have lost attention heads and neurons, as models that save and load.
 
-For each stock class there is one here whose name begins with `Cut`, made when it is first asked for:
-`CutModernBertModel` is a `ModernBertModel` without the heads and neurons that its `CutModernBertConfig` leaves out. It
-goes with the folders of such models, beside the files that it imports.
+Each stock class has one in this module whose name begins with `Cut`, made when it is first used: `CutModernBertModel`
+is a `ModernBertModel` without the heads and neurons that its `CutModernBertConfig` says were cut. Folders of such
+models contain this file and those that it imports.
 """
 
 from functools import cache
@@ -76,7 +76,7 @@ class CutConfig(PreTrainedConfig):
 
 
 class CutModel:
-    """What makes a stock model one without the heads and neurons that its config leaves out."""
+    """Mixin before a stock model: builds it without the heads and neurons that its config says were cut."""
 
     def __init__(self, config, *args, **kwargs):
         super().__init__(config, *args, **kwargs)

@@ -51,7 +51,7 @@ def slice_neurons(parts: LayerParts, kept: Sequence[int], optimizer: torch.optim
 
 
 def count_heads(parts: LayerParts) -> None:
-    """Brings up to date how many heads the module of attention counts, where it has a count of its own."""
+    """Update the number of heads that the module of attention keeps, where it has one of its own."""
     path = parts.architecture.attention
     if path is None:
         return
@@ -97,8 +97,8 @@ def note_cut_heads(model: nn.Module, cut: Mapping[int, Iterable[int]]) -> None:
 
 def share_bias(model: nn.Module) -> None:
     """
-    Has each layer of attention take, from a bias over relative positions that all layers share, the part of the heads
-    that it still has by the config; encoders without such a bias are left alone.
+    Select, in each layer of attention, the heads that are left by the config from a bias over relative positions that
+    all layers share; encoders without such a bias stay as they are.
     """
     for parts, cut in zip(layer_parts(model), cut_heads(model), strict=True):
         if parts.architecture.biased_attention is None:

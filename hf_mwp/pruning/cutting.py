@@ -156,7 +156,7 @@ def pruned_class(model: nn.Module) -> type[PreTrainedModel]:
 
 
 def cut_from(model: PreTrainedModel, kind: type[PreTrainedModel]) -> PreTrainedModel:
-    """The [`CutModel`] of this class with the weights of a stock model whose linear layers were sliced."""
+    """Return the [`CutModel`] of this class with the weights of a stock model whose linear layers were sliced."""
     neurons = [parts.num_neurons for parts in layer_parts(model)]
     cut = new_model(kind, model, cut_heads=cut_heads(model), neurons_per_layer=neurons)
     cut.load_state_dict(model.state_dict())
@@ -164,7 +164,7 @@ def cut_from(model: PreTrainedModel, kind: type[PreTrainedModel]) -> PreTrainedM
 
 
 def new_model(kind: type[PreTrainedModel], like: PreTrainedModel, **fields: Any) -> PreTrainedModel:
-    """A new model of this class with the config of another, these fields of [`CutConfig`], its dtype and device."""
+    """Make a model of this class with the config of another, these fields of [`CutConfig`], its dtype and device."""
     values = {name: value for name, value in like.config.to_dict().items() if name not in NOT_OF_STOCK_CONFIGS}
     config = kind.config_class.from_dict(values | fields, attn_implementation=like.config._attn_implementation)
     has_no_pooler = getattr(like, "pooler", like) is None

@@ -19,11 +19,8 @@ NEURON_PARTS = ("intermediate", "gate")
 @torch.no_grad()
 def stock_form(cut: PreTrainedModel) -> PreTrainedModel:
     """
-    Args:
-        cut ([`~models.cut_model.CutModel`]): It stays as it is.
-
-    Returns:
-        A model of Transformers of equal outputs; heads are in their places of old, neurons are the first ones.
+    Return the stock model of equal outputs of a [`~models.cut_model.CutModel`], which stays as it is: heads have their
+    former places, the neurons that are left are the first ones.
     """
     stock = new_model(stock_class(type(cut)), cut)
     shapes = {name: value.shape for name, value in stock.state_dict().items()}
@@ -40,7 +37,7 @@ def _spread(
     whole: LayerParts, left: LayerParts, parts: Sequence[str], kept: Sequence[int], count: int, width: int
 ) -> None:
     """
-    Fills the linear layers of heads or of neurons: what is left stands at the places `kept` of `count`, each so many
+    Fill the linear layers of heads or of neurons: what is left stands at the places `kept` of `count`, each so many
     rows wide, the rest is zeros. The last part reads the others and has columns in place of rows.
     """
     for part in parts:

@@ -200,7 +200,7 @@ def distilbert():
     return DistilBertForSequenceClassification(DistilBertConfig(**sizes, max_position_embeddings=16))
 
 
-@pytest.mark.parametrize("name", ["modernbert", "deberta-v2", "mpnet", "nomic_bert"])
+@pytest.mark.parametrize("name", ["modernbert", "deberta-v2", "deberta-v3", "mpnet", "nomic_bert"])
 def test_relations_of_other_encoders(name):
     if name not in FOREIGN:
         pytest.skip(f"this Transformers has no {name}")

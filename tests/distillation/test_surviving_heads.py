@@ -5,6 +5,7 @@ import torch
 
 from hf_mwp.distillation.features import Features
 from hf_mwp.distillation.objectives import AttentionMaps, AttentionRelations
+from hf_mwp.distillation.surviving_heads import surviving_heads
 from hf_mwp.losses import AttentionMSELoss, RelationLoss
 from hf_mwp.pruning import HeadGates, prune_heads
 from tests.pruning.encoders import tiny_batch, tiny_encoder
@@ -74,6 +75,11 @@ def test_layers_and_heads_keep_their_numbers_when_a_student_takes_some_layers():
     cut = prune_heads(prune_heads(eager(), {0: [1], 2: [0]}), {2: [0, 2]})
     assert cut.config.cut_heads == [[1], [], [0, 1, 3]]
     assert type(cut).from_encoder(cut, layers=[2, 0]).config.cut_heads == [[0, 1, 3], [1]]
+
+
+def test_layers_that_share_their_weights_have_the_same_heads():
+    layers = surviving_heads(prune_heads(tiny_encoder("albert", num_hidden_groups=1), {0: [1]}))
+    assert [[*each.places] for each in layers] == [[0, 2, 3]] * 3
 
 
 def test_relations_leave_pruned_heads_out():

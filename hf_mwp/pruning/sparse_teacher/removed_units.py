@@ -132,7 +132,7 @@ def _lowest(name: str, scores: Tensor, sparsity: float, round_to: int | None, wi
 
 
 def _zero_biases(sparse: nn.Module, removed: RemovedUnits, heads: list[int], neurons: list[int]) -> None:
-    """Has sublayers that lose all heads or all neurons add nothing; the counts are the teacher's."""
+    """Zero the biases of sublayers that lose all heads or all neurons; the counts are the teacher's."""
     layers = layer_parts(sparse)
     for part, units, counts in (
         ("attention_output", removed.heads, heads),

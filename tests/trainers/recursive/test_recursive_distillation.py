@@ -65,6 +65,14 @@ def test_each_generation_is_the_next_ones_teacher(tmp_path):
     assert [event["step"] for event in metrics["events"]] == [1, 2]
 
 
+def test_generations_of_another_type(tmp_path):
+    teacher = tiny_encoder("deberta-v3", "ForSequenceClassification")
+    generations = of_classifier(tmp_path, teacher)
+    assert [sum(each.heads) for each in generations] == [9, 6]
+    loaded = AutoModelForSequenceClassification.from_pretrained(generations[1].folder)
+    assert type(loaded) is generations[1].model_class and same(loaded, generations[1].load())
+
+
 def test_the_loss_is_that_of_equations_6_and_7(tmp_path):
     trainers = []
     of_classifier(
