@@ -80,7 +80,7 @@ def load_mwp_dataset(
             evaluated on that too.
         reverse_train (`bool`, *optional*, defaults to `False`): Add to the training problems, also those of
             `extra_train`, the ones that they become when their answer is told and one of their numbers asked for
-            ([`~problems.reverse_operations`]). They are left out as those of `extra_train` are. Chinese alone.
+            ([`~problems.reverse_operations`]). They are left out as those of `extra_train` are.
         reverse_held_out (`bool`, *optional*, defaults to `False`): Take what the problems of the validation and test
             splits become in that way in their place: whether a solver has understood them.
         keep_unusable (`bool`, *optional*, defaults to `False`): Keep problems in all splits whatever is wrong with
@@ -169,8 +169,6 @@ def _reverse_rows(rows: Rows, name: str | Path, numerals: bool | None) -> Rows:
         raise DataError("there is no problem to reverse", name)
     turned = []
     for row in rows:
-        if row["language"] != "zh":
-            raise DataError("only Chinese problems can be reversed", row["file"], row["line"], "language")
         for new in reverse_operations(problem_from_row(row, numerals)):
             turned.append(row | {"id": new.id, "text": new.text, "equation": new.equation, "answer": new.answer})
     return turned

@@ -434,16 +434,18 @@ def test_held_out_problems_are_reversed():
     assert report.scheme == "public, held-out problems reversed"
 
 
-@pytest.mark.parametrize(
-    ("name", "fault"),
-    [
-        ("asdiv_a", "asdiv_a.jsonl, line [0-9]+, field 'language': only Chinese problems can be reversed"),
-        ("cm17k", "cm17k: there is no problem to reverse"),
-    ],
-)
-def test_what_cannot_be_reversed_is_named(name, fault):
-    with pytest.raises(DataError, match=fault):
-        load_mwp_dataset(name, FIXTURES, reverse_train=True)
+def test_nothing_to_reverse_is_named():
+    with pytest.raises(DataError, match="cm17k: there is no problem to reverse"):
+        load_mwp_dataset("cm17k", FIXTURES, reverse_train=True)
+
+
+def test_english_problems_are_reversed(tmp_path):
+    row = {"text": "Al has 4 pens and Bo has 5 pens. How many pens do they have?", "equation": "4+5", "answer": "9"}
+    rows = load_mwp_dataset(write_lines(tmp_path / "mine.jsonl", [row]), reverse_train=True)["train"].to_list()
+    assert [(row["id"], row["equation"], row["answer"]) for row in rows[1:]] == [
+        ("1-N0", "x=9-5", "4"),
+        ("1-N1", "x=9-4", "5"),
+    ]
 
 
 def test_validation_fraction(tmp_path):
