@@ -59,7 +59,7 @@ class DataArguments:
     reverse_train: bool = option(
         False,
         "Add to the training problems, also the added ones, those that they become when the answer is told and one of "
-        "their numbers asked for (reverse-operation augmentation; Chinese).",
+        "their numbers asked for (reverse-operation augmentation).",
     )
     augment_distractors: bool = option(
         False,

@@ -80,7 +80,7 @@ def load_mwp_dataset(
             evaluated on that too.
         reverse_train (`bool`, *optional*, defaults to `False`): Add to the training problems, also those of
             `extra_train`, the ones that they become when their answer is told and one of their numbers asked for
-            ([`~problems.reverse_operations`]). They are left out as those of `extra_train` are. Chinese alone.
+            ([`~problems.reverse_operations`]). They are left out as those of `extra_train` are.
         augment_distractors (`bool`, *optional*, defaults to `False`): Add to the training problems, also those of
             `extra_train` but not those reversed, each of them once more with numbers that its question does not need
             ([`~problems.add_distractors`]). They are left out as those of `extra_train` are. Chinese alone.
@@ -171,23 +171,22 @@ def _read_extra(
 
 
 def _reverse_rows(rows: Rows, name: str | Path, numerals: bool | None) -> Rows:
-    problems = _chinese_problems(rows, name, numerals)
+    problems = _problems_of(rows, name, numerals)
     reversed_problems = zip(rows, map(reverse_operations, problems), strict=True)
     return [_made_of(row, new) for row, made in reversed_problems for new in made]
 
 
 def _distracted_rows(rows: Rows, name: str | Path, numerals: bool | None) -> Rows:
-    made = add_distractors(_chinese_problems(rows, name, numerals))
-    return [_made_of(row, new) for row, new in zip(rows, made, strict=True) if new is not None]
-
-
-def _chinese_problems(rows: Rows, name: str | Path, numerals: bool | None) -> list[MathWordProblem]:
-    if not rows:
-        raise DataError("there is no problem to make others of", name)
+    problems = _problems_of(rows, name, numerals)
     for row in rows:
         if row["language"] != "zh":
-            fault = "only Chinese problems can be reversed or get distractors"
-            raise DataError(fault, row["file"], row["line"], "language")
+            raise DataError("only Chinese problems can get distractors", row["file"], row["line"], "language")
+    return [_made_of(row, new) for row, new in zip(rows, add_distractors(problems), strict=True) if new is not None]
+
+
+def _problems_of(rows: Rows, name: str | Path, numerals: bool | None) -> list[MathWordProblem]:
+    if not rows:
+        raise DataError("there is no problem to make others of", name)
     return [problem_from_row(row, numerals) for row in rows]
 
 

@@ -443,16 +443,14 @@ def test_held_out_problems_are_reversed():
 
 
 @pytest.mark.parametrize("option", ["reverse_train", "augment_distractors"])
-@pytest.mark.parametrize(
-    ("name", "fault"),
-    [
-        ("asdiv_a", "asdiv_a.jsonl, line [0-9]+, field 'language': .*Chinese"),
-        ("cm17k", "cm17k: "),
-    ],
-)
-def test_what_others_cannot_be_made_of_is_named(name, fault, option):
-    with pytest.raises(DataError, match=fault):
-        load_mwp_dataset(name, FIXTURES, **{option: True})
+def test_without_problems_none_can_be_made(option):
+    with pytest.raises(DataError, match="cm17k: "):
+        load_mwp_dataset("cm17k", FIXTURES, **{option: True})
+
+
+def test_english_problems_get_no_distractors():
+    with pytest.raises(DataError, match="asdiv_a.jsonl, line [0-9]+, field 'language': .*Chinese"):
+        load_mwp_dataset("asdiv_a", FIXTURES, augment_distractors=True)
 
 
 def test_problems_with_distractors_are_added():
@@ -512,6 +510,15 @@ def test_contexts_that_begin_a_held_out_problem_are_not_added(held_out, tmp_path
 
     assert load("小明有20元．买了4支笔，每支3元，小红有几元？") == (0, {"held_out_context": 3})
     assert load("小明有20元．买了4支花，每支3元，小红有几元？") == (3, {})
+
+
+def test_english_problems_are_reversed(tmp_path):
+    row = {"text": "Al has 4 pens and Bo has 5 pens. How many pens do they have?", "equation": "4+5", "answer": "9"}
+    rows = load_mwp_dataset(write_lines(tmp_path / "mine.jsonl", [row]), reverse_train=True)["train"].to_list()
+    assert [(row["id"], row["equation"], row["answer"]) for row in rows[1:]] == [
+        ("1-N0", "x=9-5", "4"),
+        ("1-N1", "x=9-4", "5"),
+    ]
 
 
 def test_validation_fraction(tmp_path):

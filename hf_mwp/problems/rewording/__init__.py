@@ -1,0 +1,1 @@
+"""Texts of problems turned around, one module per language."""

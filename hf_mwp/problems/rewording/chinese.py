@@ -1,0 +1,62 @@
+"""Chinese texts turned around."""
+
+import re
+from fractions import Fraction
+
+from ..clauses import UNITS, find_question_words, split_clauses
+from ..numbers.number_mention import NumberMention, literal_of
+
+
+_ENDS = re.compile(r"[，,．。；;？?！!：\s]+$")
+# What only a question begins with.
+_BEGINS = re.compile(r"^(?:求|问|请问|那么|则|请你算一算|算一算|请|你知道|想一想)[，,：]?")
+# Of ordinals, lists, ratios, ranges and dates.
+_BEFORE = tuple("第、:：-~～—至到")
+_AFTER = tuple("、:：-~～—至到月日号")
+
+
+def answer_in_chinese(value: Fraction, answer: str, text: str) -> str | None:
+    """The answer as a literal for the text, a percentage if it is written as one or asked for as one."""
+    if "%" not in answer and "百分之几" not in text:
+        return literal_of(value)
+    percent = literal_of(100 * value)
+    return None if "/" in percent else f"{percent}%"
+
+
+def turn_chinese(text: str, mention: NumberMention, answer: str) -> str | None:
+    """
+    The text that tells the answer and asks for a number. The last clause must ask for one thing (多少, 几...). It
+    becomes a statement; the clause of the number becomes the question, at the end. `None` if that cannot be done.
+    """
+    *_, (start, stop) = clauses = split_clauses(text)
+    asked = find_question_words(text)
+    if len(asked) != 1 or not start <= asked[0][0] < stop or not _can_be_asked(text, mention):
+        return None
+    unknown = "多少"
+    if mention.is_percent:
+        unknown = "百分之几"
+    elif "/" in mention.literal and not text.startswith(tuple(UNITS), mention.end):
+        unknown = "几分之几"
+    # 多少钱 is asked in 元.
+    begin, end = asked[0][0], asked[0][1] + (text[asked[0][1] :][:1] == "钱")
+    answer += "元" * (end - asked[0][1])
+    edits = sorted([(begin, end, answer), (mention.start, mention.end, unknown)], reverse=True)
+    rest, told, question = [], [], ""
+    for start, stop in clauses:
+        clause = text[start:stop]
+        for first, last, new in edits:
+            if start <= first < stop:
+                clause = clause[: first - start] + new + clause[last - start :]
+        if start <= mention.start < stop:
+            question = _ENDS.sub("", clause)
+        elif start <= begin < stop:
+            told = [_BEGINS.sub("", _ENDS.sub("", clause)), "，"]
+        else:
+            rest.append(clause)
+    return "".join([*rest, *told, question, "？"])
+
+
+def _can_be_asked(text: str, mention: NumberMention) -> bool:
+    before, after = text[: mention.start][-1:], text[mention.end :][:1]
+    is_year = after == "年" and 1900 < mention.value < 2100
+    return mention.value > 0 and not is_year and before not in _BEFORE and after not in _AFTER

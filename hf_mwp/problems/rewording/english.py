@@ -1,0 +1,161 @@
+"""English texts turned around."""
+
+import re
+from fractions import Fraction
+
+from ..numbers.number_mention import NumberMention, literal_of
+from .english_verbs import AUXILIARIES, BASES, BE, INFLECTED, MODALS
+
+
+_ASKS = re.compile(r"\bhow (?:many|much)\b", flags=re.IGNORECASE)
+_SENTENCE_END = re.compile(r"(?<=[.?!])\s+")
+_QUESTION = re.compile(r"(?P<lead>.*?)\bhow (?P<kind>many|much)\b\s*(?P<rest>.*?)\s*\?", flags=re.IGNORECASE)
+_CONDITION = re.compile(r"if\s+(?P<told>.*),\s*", flags=re.IGNORECASE)
+_AUXILIARY = "|".join(sorted(MODALS | BE | {"did", "does", "do"}))
+_ASKED = re.compile(
+    rf"(?P<thing>(?:(?!(?:{_AUXILIARY})\b)[\w'-]+\s+){{0,6}})(?P<auxiliary>{_AUXILIARY})\s+(?P<rest>.*)"
+)
+
+# What a clause begins after, and what follows the things that a number counts.
+_CLAUSE_START = re.compile(r".*(?:[,;:]|\b(?:and|but|then|so|because|if|when|while|after|before|that|now)\b)\s*", re.I)
+_FILLER = re.compile(r"\s*\b(?:another|about|only|just|exactly|over|a total of|approximately)$", flags=re.IGNORECASE)
+_THING = re.compile(
+    r"(?P<thing>(?:\s+(?!(?:in|on|at|from|for|to|with|and|but|that|which|who|than|each|every|per|a|an|the|his|her|"
+    r"their|its|my|while|when|after|before|if|by|into|during|so|then|as|because|this|last|yesterday|today|tomorrow|"
+    r"left|away|all|altogether|total|[a-z]+ing|[a-z]+ly)\b)[A-Za-z'-]+){0,5})(?P<rest>[^,;.?!]*?)\s*(?:[,;.?!]|\b(?:and|but)\b|$)"
+)
+_NOT_COUNTED = frozenset({"times", "percent", "th", "st", "nd", "rd", "am", "pm", "a.m", "p.m", "o'clock", "years"})
+_NO_NAMES = frozenset("he she they it we you the a an each every his her their its my our there".split())
+_LEADS = frozenset({"for", "in", "on", "at", "by", "during", "last", "next"})
+_PRONOUNS = frozenset({"he", "she", "they", "it", "we", "you"})
+_MAX_SUBJECT = 5
+
+
+def answer_in_english(value: Fraction, answer: str, text: str) -> str | None:
+    """The answer as a literal for the text; `None` for percentages."""
+    return None if "%" in answer or "percent" in answer else literal_of(value)
+
+
+def turn_english(text: str, mention: NumberMention, answer: str) -> str | None:
+    """
+    The text that tells the answer and asks for a number, as far as the rules go: the last sentence must be the only
+    question, "How many ..." or "How much ...". It becomes a statement; the number becomes "some", and a question
+    about its clause comes last: "Al has 4 pens and Bo has 5 pens. How many pens do they have?" asks for the 5 as "Al
+    has 4 pens and Bo has some pens. They have 9 pens. How many pens does Bo have?". `None` if that cannot be done.
+    """
+    *told, last = _SENTENCE_END.split(text.strip())
+    question = _QUESTION.fullmatch(last)
+    if question is None or len(_ASKS.findall(text)) != 1 or text.count("?") != 1:
+        return None
+    lead = question["lead"]
+    if condition := _CONDITION.fullmatch(lead):
+        told, lead = [*told, f"{_capital(condition['told'])}."], ""
+    statement = _state(question["rest"], question["kind"].lower() == "much", lead, answer, text)
+    place = _find(mention, text, told)
+    if statement is None or place is None or mention.is_percent:
+        return None
+    index, start = place
+    asked = _ask(told[index], start, start + len(mention.text))
+    if asked is None:
+        return None
+    told[index], new_question = asked
+    return " ".join([*told, statement, new_question])
+
+
+def _find(mention: NumberMention, text: str, told: list[str]) -> tuple[int, int] | None:
+    """In which of the sentences a number stands, and where in it; `None` if it is in the question."""
+    before = len(re.findall(rf"(?<![\w.]){re.escape(mention.text)}(?!\w)", text[: mention.start], flags=re.IGNORECASE))
+    for index, sentence in enumerate(told):
+        for match in re.finditer(rf"(?<![\w.]){re.escape(mention.text)}(?!\w)", sentence, flags=re.IGNORECASE):
+            if not before:
+                return index, match.start()
+            before -= 1
+    return None
+
+
+def _state(rest: str, is_amount: bool, lead: str, answer: str, text: str) -> str | None:
+    """The question as a statement: "did she buy" with "5 pens" gives "she bought 5 pens"."""
+    asked = _ASKED.fullmatch(rest)
+    if asked is None or re.search(r"\d", lead):
+        return None
+    thing, auxiliary, rest = asked["thing"].strip(), asked["auxiliary"].lower(), asked["rest"].split()
+    quantity = f"{answer} {thing}".strip()
+    if is_amount:
+        if thing.lower() not in ("", "money") or not re.search(r"\$|\bdollars?\b", text):
+            return None
+        quantity = f"${answer}" if "$" in text else f"{answer} dollars"
+    if rest[:1] == ["there"]:
+        words = ["there", auxiliary, *rest[1:2], quantity, *rest[2:]]
+        if auxiliary in BE:
+            words = ["there", auxiliary, quantity, *rest[1:]]
+    elif auxiliary in BE:
+        words = [quantity, auxiliary, *rest]
+    else:
+        verb = next((place for place, word in enumerate(rest) if place and word.lower() in BASES), None)
+        if verb is None:
+            return None
+        if auxiliary not in MODALS:
+            auxiliary, rest[verb] = "", INFLECTED.get((auxiliary, rest[verb]), rest[verb])
+        while rest[verb + 1 : verb + 2] == ["to"] and rest[verb + 2 : verb + 3] and rest[verb + 2].lower() in BASES:
+            verb += 2
+        modal = [auxiliary] if auxiliary else []
+        subject = rest[: _first_verb(rest)]
+        words = [*subject, *modal, *rest[len(subject) : verb + 1], quantity, *rest[verb + 1 :]]
+    return f"{_capital(lead + ' '.join(words))}."
+
+
+def _first_verb(words: list[str]) -> int:
+    return next(place for place, word in enumerate(words) if place and word.lower() in BASES | AUXILIARIES.keys())
+
+
+def _ask(sentence: str, start: int, stop: int) -> tuple[str, str] | None:
+    """The sentence with "some" for the number, and the question that asks for it."""
+    before, after = sentence[:start], sentence[stop:]
+    thing = _THING.match(after)
+    is_money = before.rstrip().endswith("$")
+    before = before.rstrip().removesuffix("$").rstrip() if is_money else before.rstrip()
+    filler = _FILLER.search(before)
+    bare = before[: filler.start()] if filler else before
+    clause = _CLAUSE_START.sub("", bare, count=1).split()
+    counted = thing["thing"].split() if thing else []
+    if thing is None or after[:1] not in ("", " ", ".", ",", "?") or (is_money and counted):
+        return None
+    if counted and (counted[0].lower() in _NOT_COUNTED or counted[-1].lower() == "of"):
+        return None
+    verb = _clause_verb(clause)
+    if verb is None:
+        return None
+    words = ["How much"] if is_money else ["How many", *counted]
+    question = f"{' '.join([*words, *verb])}{thing['rest'].rstrip()}?"
+    more = " more" if filler and filler.group().strip().lower() == "another" else ""
+    return f"{bare} some{more}{' money' if is_money else ''}{after}", question
+
+
+def _clause_verb(clause: list[str]) -> list[str] | None:
+    """Subject and verb of a clause that ends with its verb, as a question has them: did, she, buy, the next week."""
+    if len(clause) < 2:
+        return None
+    *subject, verb = clause
+    verb = verb.lower()
+    if verb in BE and [word.lower() for word in subject] == ["there"]:
+        return [verb, "there"]
+    if verb in BASES and subject[-1].lower() in MODALS:
+        *subject, auxiliary = subject
+        base = verb
+    elif verb in AUXILIARIES:
+        auxiliary, base = AUXILIARIES[verb]
+    else:
+        return None
+    words = [word.lower() for word in subject]
+    if not 0 < len(words) <= _MAX_SUBJECT or any(word in AUXILIARIES or word in MODALS | BE for word in words):
+        return None
+    if not all(word.replace("'", "").replace("-", "").replace(".", "").isalpha() for word in words) or "to" in words:
+        return None
+    begin = max((place for place, word in enumerate(words) if word in _PRONOUNS), default=0)
+    if words[0] in _NO_NAMES | _LEADS:
+        subject[0] = words[0]
+    return [auxiliary.lower(), *subject[begin:], base, *subject[:begin]]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
