@@ -80,9 +80,9 @@ def _mixed(options: MixArguments) -> tuple[Solver, MwpProcessor]:
 
     check_folder(options.pretrained)
     solver, processor = load_solver(options.distilled)
-    load = {"dtype": solver.dtype, "use_safetensors": True, "trust_remote_code": False}
+    load = {"dtype": solver.dtype, "use_safetensors": True}
     with loading(options.pretrained):
-        pretrained = AutoModel.from_pretrained(options.pretrained, **load)
+        pretrained = AutoModel.from_pretrained(options.pretrained, trust_remote_code=False, **load)
     # Rows of tokens that came with the solver begin in the same way each time.
     processor.resize_embeddings(pretrained)
     return mix_parameters(pretrained, solver, options.theta, inplace=True), processor

@@ -71,7 +71,7 @@ def parse_number(text: str) -> Fraction:
 
     A decimal with `MIN_DECIMALS` digits after the point or more is read as the fraction it abbreviates, so that
     `0.666666666667*30` is 20: the one with a denominator up to `MAX_DENOMINATOR` that no decimal equals and that
-    differs from it by at most one unit of the last digit, or by the rounding of a double. Without such a fraction, and
+    differs from it by at most one unit of the last digit and the rounding of a double. Without such a fraction, and
     with fewer digits, it has the value that is written.
 
     Args:
@@ -109,4 +109,5 @@ def _decimal_value(decimal: str) -> Fraction:
     # 2.000000001 does not abbreviate 2, which would have been written as such.
     if 10**decimals % fraction.denominator == 0:
         return value
-    return fraction if abs(fraction - value) <= max(Fraction(1, 10**decimals), value * _DOUBLE_ROUNDING) else value
+    # Rounded as a double first, then as a decimal.
+    return fraction if abs(fraction - value) <= Fraction(1, 10**decimals) + value * _DOUBLE_ROUNDING else value

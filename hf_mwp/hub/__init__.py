@@ -1,15 +1,15 @@
-"""What the Hub gets: folders with weights, processor and card."""
+"""Folders for the Hub: weights, processor and card."""
 
-from .encoder_pooling import with_pooling_layer
-from .model_card import ModelFigures, TrainingStage, build_model_card
-from .model_folder import make_model_folder, write_model_folder
+from ..lazy_names import lazy_names
 
 
-__all__ = [
-    "ModelFigures",
-    "TrainingStage",
-    "build_model_card",
-    "make_model_folder",
-    "with_pooling_layer",
-    "write_model_folder",
-]
+_MODULES = {
+    "ModelFigures": "model_card",
+    "TrainingStage": "model_card",
+    "build_model_card": "model_card",
+    "make_model_folder": "model_folder",
+    "with_pooling_layer": "encoder_pooling",
+    "write_model_folder": "model_folder",
+}
+__all__ = sorted(_MODULES)
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

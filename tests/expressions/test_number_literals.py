@@ -133,6 +133,7 @@ def test_ordinary_decimals_are_exact(value):
     assert parse_number(f"{value:f}") == F(value)
 
 
+@example(83, 9, 15)
 @given(st.integers(0, 10**6), st.integers(1, 100), st.integers(9, 20))
 def test_decimals_that_abbreviate_fractions(numerator, denominator, decimals):
     value = F(numerator, denominator)

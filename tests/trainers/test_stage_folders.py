@@ -11,10 +11,10 @@ from hf_mwp.trainers.stage_folders import describe_training, digest_of_rows, fil
 ROWS = [{"input_ids": [1, 2]}, {"input_ids": [3]}]
 
 
-def digest(folder, rows=ROWS, eval_rows=None, methods=(), free=(), counted=(), **fields):
+def digest(folder, rows=ROWS, eval_rows=None, methods=(), free=(), **fields):
     args = DistillationConfig(output_dir=str(folder), use_cpu=True, report_to="none", **fields)
     data = {"train_dataset": rows, "eval_dataset": eval_rows, "data_collator": None, "processing_class": None}
-    return describe_training(args, data, methods, free, counted)
+    return describe_training(args, data, methods, free)
 
 
 def test_what_a_training_depends_on(tmp_path):
@@ -30,9 +30,9 @@ def test_what_a_training_depends_on(tmp_path):
         digest(tmp_path, methods=[HardLabels()]),
     ]
     assert len({before, *others}) == 6
-    counted = {"counted": ["save_total_limit"]}
     assert digest(tmp_path, save_total_limit=2) == before
-    assert digest(tmp_path, save_total_limit=2, **counted) != digest(tmp_path, **counted)
+    patient = {"eval_strategy": "epoch", "save_strategy": "epoch", "load_best_model_at_end": True}
+    assert digest(tmp_path, early_stopping_patience=2, **patient) != digest(tmp_path, **patient)
 
 
 def test_rows_of_one_part_are_not_those_of_another():

@@ -1,6 +1,7 @@
 import pytest
 
 from hf_mwp.recipes import RecipeError
+from hf_mwp.usage_error import UsageError
 from reproduce.report_error import ReportError
 from reproduce.table import Table
 from tests.examples.reproduce.grids import TABLE, write_table
@@ -103,5 +104,5 @@ def test_a_file_without_a_recipe_is_no_table(tmp_path):
     path.write_text("stages: {}\n")
     with pytest.raises(ReportError, match="names no `recipe`"):
         Table.from_file(path)
-    with pytest.raises(RecipeError, match="There is no file"):
+    with pytest.raises(UsageError, match="There is no file"):
         Table.from_file(tmp_path / "y.yaml")

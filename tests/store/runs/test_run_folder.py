@@ -130,8 +130,6 @@ def test_each_command_looks_before_it_works(argv, tmp_path, capsys):
         "prune --model={solver} --dataset={problems} --max_steps=1",
         "stark --teacher={solver} --dataset={problems} --max_steps=1",
         "pretrain --encoder={encoder} --corpus={problems}/train.jsonl --max_steps=1",
-        "quickstart --encoder={encoder}",
-        "reproduce compact-table1 --budget=quick",
         f"distill --config {EXAMPLES}/compact_math23k.yaml --budget=quick",
     ],
 )
