@@ -1,7 +1,7 @@
 from fractions import Fraction as F
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hf_mwp.expressions import NUMBER_PATTERN, ExpressionError, normalize_number, parse_number
