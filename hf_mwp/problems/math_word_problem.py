@@ -38,6 +38,9 @@ class MathWordProblem:
         language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`.
         numerals (`bool`, *optional*): Whether numerals in words are numbers; by default in English, not in Chinese.
 
+    Raises:
+        TypeError: a `text` that is none.
+
     Example:
 
     ```python
@@ -59,6 +62,8 @@ class MathWordProblem:
     numerals: bool | None = None
 
     def __post_init__(self):
+        if not isinstance(self.text, str):
+            raise TypeError(f"`text` must be a text, got {type(self.text).__name__}: {self.text!r:.80}.")
         object.__setattr__(self, "text", without_controls(self.text))
 
     @property

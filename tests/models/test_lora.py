@@ -124,6 +124,8 @@ def test_an_encoder_that_is_not_known_has_its_own_names():
     ("fields", "message"),
     [
         ({"rank": 0}, "rank of LoRA must be at least 1, not 0"),
+        ({"rank": 17}, "rank of LoRA must be at most 16, .* not 17"),
+        ({"rank": 100_000}, "at most 16"),
         ({"rank": 1, "alpha": 0}, "alpha more than 0"),
         ({"rank": 1, "dropout": 1.0}, "dropout is at least 0 and below 1"),
         ({"rank": 1, "targets": ["query", "valeu"]}, "no 'valeu'; .* are query, key, value, attention_output, interm"),

@@ -74,6 +74,9 @@ def test_one_problem_is_not_taken_for_several(solver, call):
         (hf_mwp.solve_problems, {"top_k": 0}, "`top_k` must be at least 1, not 0."),
         (hf_mwp.solve_problems, {"batch_size": 0}, "`batch_size` must be at least 1, not 0."),
         (hf_mwp.solve_problems, {"max_decode_length": -1}, "`max_decode_length` must be at least 1, not -1."),
+        (hf_mwp.solve_problems, {"num_beams": 2.5}, "`num_beams` must be a whole number, got 2.5."),
+        (hf_mwp.solve_problems, {"batch_size": "8"}, "`batch_size` must be a whole number, got '8'."),
+        (hf_mwp.label_problems, {"surest_share": "0.3"}, "`surest_share` must be a number, got '0.3'."),
         (hf_mwp.solve_problems, {"rule": "x"}, "`rule` takes one of annotated, peers, not 'x'."),
         (hf_mwp.label_problems, {"num_beams": 0}, "`num_beams` must be at least 1, not 0."),
         (hf_mwp.label_problems, {"batch_size": 0}, "`batch_size` must be at least 1, not 0."),
@@ -82,7 +85,7 @@ def test_one_problem_is_not_taken_for_several(solver, call):
     ],
 )
 def test_what_the_command_line_refuses_is_refused(solver, call, options, message):
-    with pytest.raises(ValueError) as error:
+    with pytest.raises((TypeError, ValueError)) as error:
         call(*solver, tiny_rows(1), **options)
     assert str(error.value) == message
 
@@ -114,6 +117,13 @@ def test_a_text_that_is_too_long_or_has_its_numbers_beyond_the_cut_gets_an_error
     sequences = [processor.vocabulary.encode(Expression.from_infix("N0"))] * 2
     read = read_predictions(rows, sequences, [-0.5, -0.5], processor)
     assert [each.expression is None for each in read] == [True, False]
+
+
+@pytest.mark.parametrize("problem", [3, None, b"4+2", {"text": None}, {"question": "4+2"}])
+@pytest.mark.parametrize("call", [hf_mwp.solve_problems, hf_mwp.label_problems])
+def test_what_is_no_text_is_named_by_its_place(solver, call, problem):
+    with pytest.raises(TypeError, match=r"problems\[2\]: `text` must be a text, got (int|NoneType|bytes)"):
+        call(*solver, [*tiny_rows(2), problem, *tiny_rows(1)])
 
 
 def test_trees_that_are_kept(solver):

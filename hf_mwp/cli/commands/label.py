@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from ...runs.main_process import check_one_process
 from ...runs.run_folder import RunFolder
 from ...runs.stage_arguments import types_of
 from ...solving.search_options import find_device
-from ...store.files import write_json_lines
+from ...store.files import remove_folder, write_json_lines
 from ..options.parsing import parse
 from ..terminal.console import make_console, make_table, solving_bar
 
@@ -60,7 +59,7 @@ def run(argv: list[str]) -> int:
         write_json_lines(path, labelled.rows)
         # What its labeller has seen goes to those that learn from the labels.
         ancestry_of(model).save(folder.path)
-        shutil.rmtree(unfinished)
+        remove_folder(unfinished)
         folder.finish({"problems": args.problems, "fates": labelled.fates})
     rows = ((f"{labelled.fates[fate]:,}", fate, meaning) for fate, meaning in FATES.items())
     title = ", ".join(Path(source).name for source in args.problems)
