@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from ..data.training_lineage import inherit_training_texts
 from ..models import Solver
+from ..options.checks import check_numbers
 
 
 Weights = nn.Module | Mapping[str, Tensor]
@@ -47,6 +48,7 @@ def mix_parameters(
     Example:
         >>> student = mix_parameters(MwpStudentForPreTraining.from_pretrained("pretrained"), distilled_solver)
     """
+    check_numbers(theta=theta)
     if not 0 <= theta <= 1:
         raise ValueError(f"`theta` must be from 0 to 1, got {theta}.")
     if not inplace:

@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from ..options.checks import check_numbers, check_whole_numbers
 from ..usage_error import UsageError
 from .architecture import find_architecture
 from .solver import Solver
@@ -55,8 +56,9 @@ def add_lora(
         `PreTrainedModel`: the model.
 
     Raises:
-        UsageError: no rank, targets that the encoder does not have (the message says what there is), or adapters that
-            it has already.
+        TypeError: a rank that is no whole number.
+        UsageError: no rank, or one above that of the weights themselves; targets that the encoder does not have (the
+            message says what there is), or adapters that it has already.
 
     References:
         Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", ICLR 2022.
@@ -68,9 +70,12 @@ def add_lora(
     >>> solver = hf_mwp.add_lora(solver, rank=8, tokens=processor.number_token_ids)
     ```
     """
+    check_whole_numbers(rank=rank)
+    alpha = 2 * rank if alpha is None else alpha
+    check_numbers(dropout=dropout, alpha=alpha)
     if rank < 1:
         raise UsageError(f"the rank of LoRA must be at least 1, not {rank}.")
-    if not 0 <= dropout < 1 or (alpha is not None and alpha <= 0):
+    if not 0 <= dropout < 1 or alpha <= 0:
         raise UsageError(
             f"LoRA's dropout is at least 0 and below 1, its alpha more than 0, not {dropout} and {alpha}."
         )
@@ -78,10 +83,10 @@ def add_lora(
         raise UsageError(f"this {type(model).__name__} has adapters already: merge them first (`hf_mwp.merge_lora`).")
     encoder = model.encoder if isinstance(model, Solver) else model.base_model
     modules = _targeted(encoder, targets)
+    _check_rank(encoder, modules, rank)
 
     from peft import LoraConfig, inject_adapter_in_model
 
-    alpha = 2 * rank if alpha is None else alpha
     config = LoraConfig(r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules=modules)
     inject_adapter_in_model(config, encoder)
     setattr(encoder, MARK, True)
@@ -90,6 +95,15 @@ def add_lora(
     if tokens:
         TrainedTokens(encoder.get_input_embeddings(), tokens)
     return model
+
+
+def _check_rank(encoder: PreTrainedModel, modules: Sequence[str], rank: int) -> None:
+    full = max(min(encoder.get_submodule(name).weight.shape) for name in modules)
+    if rank > full:
+        raise UsageError(
+            f"the rank of LoRA must be at most {full}, that of the largest weights that are adapted, not {rank}; "
+            "8 is a good beginning."
+        )
 
 
 def has_lora(model: nn.Module) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torch.utils.data import DataLoader
 from transformers import Pipeline
@@ -53,7 +53,8 @@ class MathWordProblemPipeline(Pipeline):
     What has no answer, and says so in `error` instead of raising: an empty text, one without numbers, with a number of
     hundreds of digits (or `1e999`), with half a surrogate pair, or of more than 100,000 characters; an equation
     without a value (division by zero, too large); no finished tree. Texts are cut at the processor's `max_length`
-    tokens; one whose numbers all lie beyond has no answer either. An input that is no text raises `TypeError`.
+    tokens; one whose numbers all lie beyond has no answer either. An input that is no text raises `TypeError` with its
+    place among the others.
 
     Args:
         model ([`MwpSolver`]): The solver.
@@ -164,9 +165,10 @@ class MathWordProblemPipeline(Pipeline):
 
     def get_iterator(self, inputs, num_workers, batch_size, preprocess_params, forward_params, postprocess_params):
         if isinstance(inputs, list) or (hasattr(inputs, "__len__") and hasattr(inputs, "__getitem__")):
-            problems = PipelineDataset(inputs, self.preprocess, preprocess_params)
+            problems = PipelineDataset(_Numbered(inputs), self._preprocess_numbered, preprocess_params)
         else:
-            problems, num_workers = PipelineIterator(inputs, self.preprocess, preprocess_params), min(num_workers, 1)
+            problems = PipelineIterator(enumerate(inputs), self._preprocess_numbered, preprocess_params)
+            num_workers = min(num_workers, 1)
         batches = DataLoader(problems, num_workers=num_workers, batch_size=batch_size, collate_fn=list)
         return self._results(batches, forward_params, postprocess_params)
 
@@ -185,6 +187,13 @@ class MathWordProblemPipeline(Pipeline):
         if isinstance(inputs, list) and not inputs:
             return []
         return super().__call__(inputs, **kwargs)
+
+    def _preprocess_numbered(self, numbered: tuple[int, Any], **parameters) -> MathWordProblem:
+        index, problem = numbered
+        try:
+            return self.preprocess(problem, **parameters)
+        except TypeError as error:
+            raise TypeError(f"inputs[{index}]: {error}") from error
 
     def preprocess(self, inputs: str | MathWordProblem) -> MathWordProblem:
         if not isinstance(inputs, (str, MathWordProblem)):
@@ -228,6 +237,19 @@ class MathWordProblemPipeline(Pipeline):
 
         records = answer_records(prediction, top_k or 1, min_score)
         return records[0] if top_k is None else records
+
+
+class _Numbered(Sequence):
+    """Items of a sequence with their indices."""
+
+    def __init__(self, items: Sequence) -> None:
+        self.items = items
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: int) -> tuple[int, Any]:
+        return index, self.items[index]
 
 
 def _load_processor(model: Solver, source: str | PathLike | None) -> MwpProcessor:

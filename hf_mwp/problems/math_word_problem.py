@@ -40,6 +40,9 @@ class MathWordProblem:
         context (`str`, *optional*, defaults to `""`): Name of the context that a question shares with others.
         kind (`str`, *optional*, defaults to `""`): Kind of problem in its data set, by which figures are given.
 
+    Raises:
+        TypeError: a `text` that is none.
+
     Example:
 
     ```python
@@ -63,6 +66,8 @@ class MathWordProblem:
     kind: str = ""
 
     def __post_init__(self):
+        if not isinstance(self.text, str):
+            raise TypeError(f"`text` must be a text, got {type(self.text).__name__}: {self.text!r:.80}.")
         object.__setattr__(self, "text", without_controls(self.text))
 
     @property

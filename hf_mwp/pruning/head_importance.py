@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..models.architecture import find_encoder, layer_order, layer_parts
+from ..options.checks import check_numbers
 from .gates import HeadGates
 
 
@@ -194,6 +195,7 @@ class CombinedImportance(HeadImportance):
     """
 
     def __init__(self, alpha: float = 0.5, normalization=None, by_layer: bool = False) -> None:
+        check_numbers(alpha=alpha)
         if not 0 <= alpha <= 1:
             raise ValueError(f"`alpha` weighs the norm against the entropy: it must be from 0 to 1, not {alpha}.")
         self.alpha, self.normalization, self.by_layer = alpha, normalization or min_max, by_layer

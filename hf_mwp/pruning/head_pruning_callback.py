@@ -19,6 +19,7 @@ from transformers.integrations import is_deepspeed_zero3_enabled
 from transformers.trainer_callback import ExportableState
 from transformers.utils import logging
 
+from ..options.checks import check_numbers, check_whole_numbers
 from .cutting import pruned_class
 from .head_choice import choose_heads, whole_heads
 from .head_closing import CLOSINGS
@@ -68,6 +69,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             and it fits the model to the one that a run resumes from. In one process only.
 
     Raises:
+        TypeError: An argument that is no number, or no whole one.
         ValueError:
             Ratios outside `[0, 1)`, `min_ratio` above `max_ratio`, a power or a share that is not positive. When the
             training begins: another such callback, a checkpoint that was pruned with other options, a model that
@@ -103,6 +105,8 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         floor: int = 1,
         cut: str = "end",
     ) -> None:
+        check_numbers(max_ratio=max_ratio, min_ratio=min_ratio, power=power, until=until)
+        check_whole_numbers(events=events, calibration_batches=calibration_batches, floor=floor)
         if not 0 <= min_ratio <= max_ratio < 1:
             raise ValueError(
                 f"Ratios of heads must be at least 0 and below 1, `min_ratio` ({min_ratio}) not above `max_ratio` "

@@ -104,7 +104,8 @@ def fit_reranker(
 
     reranker, measured = None, {}
     for part, given in parts.items():
-        problems, is_first = [read_problem(problem, processor) for problem in given], reranker is None
+        problems = [read_problem(problem, processor, index) for index, problem in enumerate(given)]
+        is_first = reranker is None
         if not problems and not is_first:
             continue
         num_sure = len(problems) - (round(unsure_share * len(problems)) if is_first else 0)

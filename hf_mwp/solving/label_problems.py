@@ -158,8 +158,8 @@ def _problems_to_label(
     excluded = held_out_digests(tuple(exclude), data_dir)
     seen: set[bytes] = set()
     asked = []
-    for given in problems:
-        problem = replace(read_problem(given, processor), equation=None)
+    for index, given in enumerate(problems):
+        problem = replace(read_problem(given, processor, index), equation=None)
         if problem.language != language:
             row = given if isinstance(given, Mapping) else {}
             place = f"{row['file']}, line {row['line']}, field language: " if "file" in row else ""

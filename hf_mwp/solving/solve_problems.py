@@ -58,7 +58,7 @@ def solve_problems(
 
     Raises:
         PlausibilityError: the re-ranker does not suit the language or the beams.
-        TypeError: one problem is given in place of several.
+        TypeError: one problem is given in place of several, or one of them has no text; the message says which.
         ValueError: a number is below 1, or the rule is unknown.
 
     Example:
@@ -79,7 +79,7 @@ def solve_problems(
     num_beams = (num_beams or 1) if reranker is None else reranker.check(processor.language, num_beams)
     num_beams = max(num_beams, top_k or 1)
     kept = num_beams if top_k is None or reranker is not None else top_k
-    read = [read_problem(problem, processor) for problem in problems]
+    read = [read_problem(problem, processor, index) for index, problem in enumerate(problems)]
     beams = find_beams(model, processor, read, num_beams, kept, max_decode_length, batch_size, progress)
     return [
         SolverPrediction(
@@ -95,8 +95,16 @@ def check_several(problems: Any) -> None:
         raise TypeError(f"`problems` must be several, not a {type(problems).__name__}: give a list.")
 
 
-def read_problem(problem: str | MathWordProblem | Mapping[str, Any], processor: MwpProcessor) -> MathWordProblem:
-    """A text, a problem or a row of [`load_mwp_dataset`] as a problem."""
-    if isinstance(problem, Mapping):
-        return problem_from_row(problem, numerals=processor.numerals)
-    return processor.problem(problem)
+def read_problem(
+    problem: str | MathWordProblem | Mapping[str, Any], processor: MwpProcessor, index: int
+) -> MathWordProblem:
+    """
+    A text, a problem or a row of [`load_mwp_dataset`] as a problem; raises `TypeError` with its `index` among the
+    problems if it is none.
+    """
+    try:
+        if isinstance(problem, Mapping):
+            return problem_from_row(problem, numerals=processor.numerals)
+        return processor.problem(problem)
+    except TypeError as error:
+        raise TypeError(f"problems[{index}]: {error}") from error

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from .disk_full_error import DiskFullError, means_full_disk
+from .files import remove_folder
 
 
 def last_complete_checkpoint(folder: str | os.PathLike) -> str | None:
@@ -48,12 +48,13 @@ def forget_state(checkpoint: str | os.PathLike) -> None:
 def remove_checkpoints(folder: str | os.PathLike) -> None:
     """Removes the checkpoints in a run's folder, so that none of an earlier run is taken for one of the next."""
     for path in _checkpoints(folder).values():
-        shutil.rmtree(path)
+        remove_folder(path)
 
 
 def _checkpoints(folder: str | os.PathLike) -> dict[int, Path]:
-    """The checkpoints of a folder by their steps."""
-    paths = [path for path in Path(folder).glob(f"{PREFIX_CHECKPOINT_DIR}-*") if path.is_dir()]
+    """The checkpoints of a folder by their steps, links among them, also those that lead nowhere."""
+    found = Path(folder).glob(f"{PREFIX_CHECKPOINT_DIR}-*")
+    paths = [path for path in found if path.is_dir() or path.is_symlink()]
     matches = {path: re.fullmatch(rf"{PREFIX_CHECKPOINT_DIR}-(\d+)", path.name) for path in paths}
     return {int(match[1]): path for path, match in matches.items() if match}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -32,6 +33,15 @@ def write_whole(path: str | Path, lines: str | Iterable[str]) -> None:
 def write_json_lines(path: str | Path, records: Iterable[Any]) -> None:
     """Writes one JSON object a line, as [`write_whole`] does."""
     write_whole(path, (json.dumps(record, ensure_ascii=False) + "\n" for record in records))
+
+
+def remove_folder(path: str | Path) -> None:
+    """Removes a folder with all that is in it; of a link to a folder the link alone."""
+    path = Path(path)
+    if path.is_symlink():
+        path.unlink()
+    else:
+        shutil.rmtree(path)
 
 
 def content_digest(path: str | Path) -> str:

@@ -22,6 +22,7 @@ from ..models.lora import has_lora, load_adapters, merged_weights, save_adapters
 from ..store.checkpoints import forget_state, full_disk_named, last_complete_checkpoint
 from .base_config import BaseConfig
 from .early_stopping import ResumableEarlyStopping
+from .labelled_rows import has_labels
 from .length_grouped_sampler import LengthGroupedSampler
 from .non_finite_losses import TOTAL, NonFiniteLosses
 
@@ -57,7 +58,8 @@ class BaseTrainer(Trainer):
             stopping = ResumableEarlyStopping(args.early_stopping_patience, args.early_stopping_threshold)
             callbacks = [*(callbacks or []), stopping]
         super().__init__(model, args, *inputs, callbacks=callbacks, **kwargs)
-        self._check_metric()
+        if args.eval_strategy != "no":
+            self.check_metric()
         # Read now: a run may write over the folder that its model comes from.
         self._ancestry = reduce(or_, map(ancestry_of, self._ancestors())) if self._notes_texts else None
         self._loss_parts: dict[str, torch.Tensor] = {}
@@ -76,28 +78,39 @@ class BaseTrainer(Trainer):
             )
         return args
 
-    def _check_metric(self) -> None:
-        """Raises `ValueError` if `metric_for_best_model` is none of the figures that an evaluation gives."""
-        metric = self.args.metric_for_best_model
-        if self.args.eval_strategy == "no" or metric is None:
+    def check_metric(self, default: str | None = None) -> None:
+        """
+        Raises `ValueError` if `metric_for_best_model`, or the `default`, is none of the figures that an evaluation
+        gives.
+        """
+        metric = self.args.metric_for_best_model or default
+        if metric is None:
             return
         known = self._evaluation_names()
         if known is not None and metric.removeprefix("eval_") not in known:
-            raise ValueError(
-                f"`metric_for_best_model`: evaluations give no {metric!r}, but {', '.join(sorted(known))}."
-            )
+            found = f"but {', '.join(sorted(known))}" if known else "as rows of `eval_dataset` have no labels"
+            raise ValueError(f"`metric_for_best_model`: evaluations give no {metric!r}, {found}.")
 
     def _evaluation_names(self) -> set[str] | None:
         """The figures that an evaluation gives; `None` if only the evaluation knows."""
-        if self.compute_metrics is not None or self.eval_dataset is None:
+        if self.eval_dataset is None:
             return None
         parts = self.eval_dataset if isinstance(self.eval_dataset, dict) else {"": self.eval_dataset}
+        if self.compute_metrics is not None:
+            # Without labels it is not called.
+            return None if any(map(self.has_labels, parts.values())) else set()
         names = {prefix: self._figures_of(rows) for prefix, rows in parts.items()}
         return {f"{prefix}_{name}" if prefix else name for prefix, each in names.items() for name in each}
 
     def _figures_of(self, rows: Any) -> set[str]:
         """The figures that an evaluation of these rows gives."""
-        return {"loss"}
+        return {"loss"} if self.has_labels(rows) else set()
+
+    def has_labels(self, rows: Any) -> bool:
+        """Whether rows have the labels of which a loss is computed, as far as that is known before they are read."""
+        names = [*self.label_names, "label", "label_ids"]
+        collate = self._get_collator_with_removed_columns(self.data_collator)
+        return has_labels(rows, names, collate, getattr(self.model.config, "num_labels", 1) > 1)
 
     def _default_metric(self, args: BaseConfig) -> str | None:
         needs_one = args.load_best_model_at_end or args.early_stopping_patience is not None

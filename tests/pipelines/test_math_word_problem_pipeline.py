@@ -204,6 +204,10 @@ def test_emoji_and_full_width_digits(solver, monkeypatch):
 def test_what_is_no_text_is_an_error(solver, problem):
     with pytest.raises(TypeError, match="MathWordProblem"):
         solver([problem])
+    texts = [TEXT] * 17 + [problem, TEXT]
+    for inputs in (texts, (text for text in texts)):
+        with pytest.raises(TypeError, match=r"inputs\[17\]: A problem is a text"):
+            list(solver(inputs, batch_size=4))
 
 
 @pytest.mark.parametrize("name", ["num_beams", "top_k", "max_decode_length"])

@@ -58,6 +58,25 @@ def test_the_schedule_by_hand():
     assert HeadPruningCallback(events=3).event_steps(8) == [3, 6, 8]
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"events": 2.5}, "`events` must be a whole number, got 2.5"),
+        ({"events": "3"}, "`events` must be a whole number, got '3'"),
+        ({"calibration_batches": None}, "`calibration_batches` must be a whole number"),
+        ({"floor": 0.5}, "`floor` must be a whole number"),
+        ({"max_ratio": "0.3"}, "`max_ratio` must be a number, got '0.3'"),
+        ({"min_ratio": None}, "`min_ratio` must be a number"),
+        ({"power": "2"}, "`power` must be a number"),
+        ({"until": [1.0]}, "`until` must be a number"),
+        ({"alpha": "0.5"}, "`alpha` must be a number"),
+    ],
+)
+def test_what_is_no_number_is_named(options, message):
+    with pytest.raises(TypeError, match=message):
+        HeadPruningCallback(**options)
+
+
 def test_the_last_event_reaches_the_ratio_whatever_share_of_the_steps_it_comes_after():
     for until in (0.1, 0.3, 0.5, 0.75, 1.0):
         callback = HeadPruningCallback(max_ratio=0.5, until=until, events=3)

@@ -74,6 +74,9 @@ def test_one_problem_is_not_taken_for_several(solver, call):
         (hf_mwp.solve_problems, {"top_k": 0}),
         (hf_mwp.solve_problems, {"batch_size": 0}),
         (hf_mwp.solve_problems, {"max_decode_length": -1}),
+        (hf_mwp.solve_problems, {"num_beams": 2.5}),
+        (hf_mwp.solve_problems, {"batch_size": "8"}),
+        (hf_mwp.label_problems, {"surest_share": "0.3"}),
         (hf_mwp.solve_problems, {"rule": "x"}),
         (hf_mwp.label_problems, {"num_beams": 0}),
         (hf_mwp.label_problems, {"batch_size": 0}),
@@ -83,7 +86,7 @@ def test_one_problem_is_not_taken_for_several(solver, call):
 )
 def test_what_the_command_line_refuses_is_refused(solver, call, options):
     ((name, value),) = options.items()
-    with pytest.raises(ValueError, match=f"`{name}`.* {value!r}"):
+    with pytest.raises((TypeError, ValueError), match=f"`{name}`.* {value!r}"):
         call(*solver, tiny_rows(1), **options)
 
 
@@ -113,6 +116,13 @@ def test_a_text_that_is_too_long_or_has_its_numbers_beyond_the_cut_gets_an_error
     sequences = [processor.vocabulary.encode(Expression.from_infix("N0"))] * 2
     read = read_predictions(rows, sequences, [-0.5, -0.5], processor)
     assert [each.expression is None for each in read] == [True, False]
+
+
+@pytest.mark.parametrize("problem", [3, None, b"4+2", {"text": None}, {"question": "4+2"}])
+@pytest.mark.parametrize("call", [hf_mwp.solve_problems, hf_mwp.label_problems])
+def test_what_is_no_text_is_named_by_its_place(solver, call, problem):
+    with pytest.raises(TypeError, match=r"problems\[2\]: `text` must be a text, got (int|NoneType|bytes)"):
+        call(*solver, [*tiny_rows(2), problem, *tiny_rows(1)])
 
 
 def test_trees_that_are_kept(solver):

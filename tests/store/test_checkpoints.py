@@ -54,3 +54,16 @@ def test_all_checkpoints_are_removed_and_nothing_else(tmp_path):
     remove_checkpoints(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint-7", "checkpoint-old", "other"]
     remove_checkpoints(tmp_path / "missing")
+
+
+def test_of_a_linked_checkpoint_the_link_alone_is_removed(tmp_path):
+    kept = tmp_path / "disk" / "checkpoint-5"
+    kept.mkdir(parents=True)
+    (kept / "trainer_state.json").write_text("{}")
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "checkpoint-5").symlink_to(kept)
+    (run / "checkpoint-6").symlink_to(tmp_path / "missing")
+    assert last_complete_checkpoint(run) == str(run / "checkpoint-5")
+    remove_checkpoints(run)
+    assert not any(run.iterdir()) and (kept / "trainer_state.json").is_file()

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from hf_mwp.store.files import content_digest, without_folder, write_json_lines, write_whole
+from hf_mwp.store.files import content_digest, remove_folder, without_folder, write_json_lines, write_whole
 
 
 def test_a_file_is_replaced_only_when_all_is_written(tmp_path):
@@ -21,6 +21,16 @@ def test_a_file_is_replaced_only_when_all_is_written(tmp_path):
     assert path.read_text("utf-8") == '{"text": "苹果"}\n{"count": 4}\n'
     write_whole(path, "short\n")
     assert path.read_text("utf-8") == "short\n"
+
+
+def test_a_folder_is_removed_and_of_a_link_the_link(tmp_path):
+    folder, link = tmp_path / "folder", tmp_path / "link"
+    (folder / "below").mkdir(parents=True)
+    link.symlink_to(folder)
+    remove_folder(link)
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"] and (folder / "below").is_dir()
+    remove_folder(folder)
+    assert not any(tmp_path.iterdir())
 
 
 def test_the_digest_is_that_of_names_and_contents(tmp_path):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from ...building.solver import load_solver
 from ...solving.search_options import find_device
-from ...store.files import write_json_lines
+from ...store.files import remove_folder, write_json_lines
 from ...store.runs.main_process import check_one_process
 from ...store.runs.run_folder import RunFolder
 from ..options import parse_command
@@ -54,7 +53,7 @@ def run(argv: list[str]) -> int:
         write_json_lines(path, labelled.rows)
         # What its labeller has seen goes to those that learn from the labels.
         ancestry_of(model).save(folder.path)
-        shutil.rmtree(unfinished)
+        remove_folder(unfinished)
         folder.finish({"problems": args.problems, "fates": labelled.fates})
     rows = ((f"{labelled.fates[fate]:,}", fate, meaning) for fate, meaning in FATES.items())
     title = ", ".join(Path(source).name for source in args.problems)

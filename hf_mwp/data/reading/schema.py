@@ -81,7 +81,7 @@ def problem_from_row(row: Mapping[str, Any], numerals: bool | None = None) -> Ma
     is none; answer and equation may be numbers. Numerals in words are numbers by default in English, not in Chinese.
     """
     return MathWordProblem(
-        text=row["text"],
+        text=row.get("text"),
         equation=_written(row.get("equation")),
         answer=_written(row.get("answer")),
         id=str(row.get("id") or ""),

@@ -5,6 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
+from ...options.checks import check_numbers
 from ..features import Features
 
 
@@ -37,6 +38,7 @@ class Objective:
     offset = 0
 
     def __init__(self, name: str, weight: float = 1.0) -> None:
+        check_numbers(weight=weight)
         self.name, self.weight = name, weight
         self.layers: list[tuple[int, int]] = []
         self.parts: dict[str, float] = {}

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ...models.architecture import layer_parts
+from ...options.checks import check_numbers
 from ...usage_error import UsageError
 from ..cutting import prune_heads, prune_neurons
 from ..gates import HeadGates, NeuronGates
@@ -105,6 +106,7 @@ def mask_teacher(teacher: nn.Module, removed: RemovedUnits, keep_biases: bool = 
 
 def check_sparsity(sparsity: float) -> None:
     """Raises [`UsageError`] unless a share of a teacher can be removed."""
+    check_numbers(sparsity=sparsity)
     if not 0 <= sparsity < 1:
         raise UsageError(f"The sparsity of a teacher must be at least 0 and below 1, not {sparsity}.")
 

@@ -9,6 +9,7 @@ from transformers import AutoModel, TrainerCallback
 from transformers.utils import logging
 
 from ...distillation.parameter_mixing import check_mixing, mix_parameters
+from ...options.checks import check_numbers
 from ...pruning.head_closing import cuts_while_training
 
 
@@ -44,6 +45,7 @@ class ParameterMixingCallback(TrainerCallback):
     """
 
     def __init__(self, pretrained: nn.Module | str | os.PathLike, theta: float = 0.2) -> None:
+        check_numbers(theta=theta)
         if not 0 <= theta <= 1:
             raise ValueError(f"`theta` must be from 0 to 1, got {theta}.")
         if not isinstance(pretrained, nn.Module):

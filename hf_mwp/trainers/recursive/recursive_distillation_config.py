@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from transformers import PreTrainedModel
 
+from ...options.checks import check_numbers
 from ...pruning import HeadImportance, HeadPruningCallback, RandomImportance, choose_heads
 from ...pruning.head_pruning_callback import CALIBRATION_BATCHES
 from ..distillation.distillation_config import DistillationConfig
@@ -75,6 +76,8 @@ class RecursiveDistillationConfig(DistillationConfig):
     def __post_init__(self):
         super().__post_init__()
         ratios = self.ratios
+        for ratio in ratios:
+            check_numbers(ratios=ratio)
         if not ratios or not all(0 <= ratio < 1 for ratio in ratios) or any(a > b for a, b in pairwise(ratios)):
             raise ValueError(f"`ratios` must be at least 0 and below 1, in ascending order, not {ratios}.")
         # It checks what it is given.

@@ -169,6 +169,10 @@ class SolverTrainer(BaseTrainer):
             return super()._figures_of(rows)
         return {"loss"} | figure_names(list(rows), self.processing_class, self.args.answer_rule)
 
+    def has_labels(self, rows: Any) -> bool:
+        """As in [`BaseTrainer`]; a solver is also judged by answers."""
+        return self.is_solver or super().has_labels(rows)
+
     def get_eval_dataloader(self, eval_dataset=None):
         """As in `Trainer`; a solver's rows may be raw."""
         if self.is_solver:

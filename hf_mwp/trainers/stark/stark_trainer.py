@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import math
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from torch import nn
 from transformers import PreTrainedModel, TrainerState
+from transformers.trainer_utils import has_length
 
 from ...data.training_lineage import inherit_training_texts, write_training_texts
 from ...distillation.objectives import Objective
@@ -29,11 +29,12 @@ from ...pruning.sparse_teacher import (
 from ...pruning.sparse_teacher.removed_units import check_no_gates
 from ...pruning.sparse_teacher.unit_scores import count_units
 from ...store.checkpoints import remove_checkpoints
-from ...store.files import write_whole
+from ...store.files import remove_folder, write_whole
 from ...store.finished_folder import FinishedFolder, digest_of
 from ...usage_error import UsageError
 from ..distillation.default_objectives import default_objectives
 from ..distillation.distillation_trainer import DistillationTrainer
+from ..solver.solver_dataset import prepare_training_rows
 from ..stage_folders import describe_training, digest_of_rows, fill_together, own_objectives
 from .stark_config import StarkConfig
 from .stark_student import StarkStudent
@@ -199,6 +200,12 @@ class StarkTrainer:
             raise UsageError("Students learn from a `train_dataset`, and there is none.")
         if held_out is None or isinstance(held_out, dict):
             raise UsageError("Students are compared on one `eval_dataset`: give one, of rows that are not trained on.")
+        for name, rows in (("eval_dataset", held_out), ("score_dataset", self.score_dataset)):
+            if isinstance(rows, str) or not has_length(rows):
+                raise UsageError(
+                    f"`{name}` must be rows of a known length, as a `datasets.Dataset` or a list has them, got "
+                    f"`{type(rows).__name__}`."
+                )
         if not len(self.score_dataset):
             raise UsageError("Heads and neurons are scored on `score_dataset`, and it has no rows.")
         check_no_gates(self.teacher_model)
@@ -206,7 +213,20 @@ class StarkTrainer:
         args = copy.deepcopy(self.args)
         with TemporaryDirectory() as args.output_dir:
             # A trainer runs both models on two examples.
-            self._make_trainer(copy.deepcopy(self._student), copy.deepcopy(self.teacher_model), args)
+            trainer = self._make_trainer(copy.deepcopy(self._student), copy.deepcopy(self.teacher_model), args)
+            trainer.check_metric("loss")
+        if self.scores is None:
+            self._check_scored(trainer)
+
+    def _check_scored(self, trainer: DistillationTrainer) -> None:
+        """Raises [`UsageError`] if the rows that heads and neurons are scored on have no labels."""
+        if not trainer.has_labels(self.score_dataset):
+            raise UsageError("Heads and neurons are scored on `score_dataset`, of which rows have no labels.")
+        if trainer.is_solver:
+            try:
+                prepare_training_rows(self.score_dataset, self.processing_class)
+            except ValueError as error:
+                raise UsageError(f"Heads and neurons are scored on `score_dataset`: {error}") from error
 
     # Stages
 
@@ -321,7 +341,7 @@ def _units_left(teacher: nn.Module) -> list[list[int]]:
 def _remove_cache(trainer: DistillationTrainer) -> None:
     if isinstance(trainer.teacher_source, CachedTeacher):
         folder = trainer.teacher_source.cache.folder
-        shutil.rmtree(folder)
+        remove_folder(folder)
         if not any(folder.parent.iterdir()):
             folder.parent.rmdir()
 

@@ -2,6 +2,7 @@ import json
 
 import pytest
 import torch
+from datasets import Dataset
 from transformers import AutoModelForSequenceClassification, TrainerCallback
 
 from hf_mwp import MwpSolver, StarkTrainer
@@ -264,6 +265,17 @@ def test_two_processes_score_as_one(tmp_path):
         assert torch.equal(ours.heads, theirs.heads) and torch.equal(ours.neurons, theirs.neurons)
 
 
+EVALUATED_AT_THE_END = {"eval_strategy": "no", "load_best_model_at_end": False, "early_stopping_patience": None}
+
+
+def unlabelled():
+    return [row | {"labels": None} for row in tiny_classifier_rows(4, seed=1)]
+
+
+def streamed():
+    return Dataset.from_list(tiny_classifier_rows(4)).to_iterable_dataset()
+
+
 def regressors():
     teacher = tiny_encoder("bert", "ForSequenceClassification", num_labels=1)
     student = MwpStudentForSequenceClassification.from_encoder(teacher, layers=1)
@@ -283,6 +295,14 @@ def gated():
         ({}, {"eval_dataset": {"a": tiny_classifier_rows(2)}}, "`eval_dataset`"),
         ({}, {"train_dataset": None}, "`train_dataset`"),
         ({}, {"score_dataset": []}, "`score_dataset`.*rows"),
+        ({}, {"eval_dataset": streamed()}, "`eval_dataset` .*IterableDataset"),
+        ({}, {"eval_dataset": "validation"}, "`eval_dataset` .*str"),
+        ({}, {"score_dataset": streamed()}, "`score_dataset` .*IterableDataset"),
+        ({}, {"eval_dataset": unlabelled()}, "'loss'.*labels"),
+        ({}, {"eval_dataset": unlabelled() + tiny_classifier_rows(4)}, "'loss'.*labels"),
+        (EVALUATED_AT_THE_END, {"eval_dataset": unlabelled()}, "'loss'.*labels"),
+        ({}, {"eval_dataset": [row | {"labels": -1} for row in tiny_classifier_rows(4)]}, "labels"),
+        ({}, {"score_dataset": unlabelled()}, "`score_dataset`.*labels"),
         ({"sparsities": [0.99]}, {}, r"0\.99 .* 12 heads"),
         ({}, {"scores": UnitScores.random(tiny_encoder("bert", num_hidden_layers=2))}, r"\[4, 4\] heads.*\[4, 4, 4\]"),
         ({}, {"teacher_model": gated()}, "gates"),
@@ -302,6 +322,18 @@ def test_what_cannot_be_is_refused_before_any_training(fields, changes, message,
     with pytest.raises(ValueError, match=message):
         of_classifier(tmp_path, fields, **changes)
     assert not any(tmp_path.iterdir())
+
+
+def test_a_solver_is_scored_on_problems_with_equations(tmp_path):
+    processor, rows = tiny_processor(), tiny_rows(10)
+    teacher = tiny_solver(processor, layers=2)
+    answers = [row | {"equation": ""} for row in rows[8:]]
+    models = cut_student(teacher, 1), teacher
+    with pytest.raises(UsageError, match="`score_dataset`"):
+        StarkTrainer(*models, arguments(tmp_path), None, rows[:8], answers, processor)
+    # Scores that are given need no rows.
+    StarkTrainer(*models, arguments(tmp_path), None, rows[:8], answers, processor, scores=UnitScores.random(teacher))
+    StarkTrainer(*models, arguments(tmp_path), None, rows[:8], answers, processor, score_dataset=rows[:2])
 
 
 def test_other_arguments_and_folders_of_other_runs_are_refused(whole, tmp_path):

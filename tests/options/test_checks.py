@@ -1,0 +1,47 @@
+"""Values of options that cannot be, named before they are used."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from hf_mwp import add_lora
+from hf_mwp.distillation import mix_parameters
+from hf_mwp.distillation.objectives import SoftLabels
+from hf_mwp.options.checks import check_at_least_one, check_not_negative, check_share
+from hf_mwp.pruning import CombinedImportance
+from hf_mwp.trainers import RecursiveDistillationConfig, StarkConfig
+from tests.tiny import tiny_classifier
+
+
+@pytest.mark.parametrize(
+    ("check", "right", "wrong", "no_number"),
+    [
+        (check_at_least_one, (None, 1, 7), (0, -1), ("1", 1.5, True, [1])),
+        (check_not_negative, (None, 0, 0.5, 7), (-0.1, float("inf"), float("nan")), ("0", True, [1])),
+        (check_share, (None, 0, 0.5), (1, -0.1, float("nan")), ("0.3", True, [0.3])),
+    ],
+)
+def test_options_are_checked(check, right, wrong, no_number):
+    for value in right:
+        check(SimpleNamespace(option=value), "option")
+    for values, kind in ((wrong, ValueError), (no_number, TypeError)):
+        for value in values:
+            with pytest.raises(kind, match="`option` must"):
+                check(SimpleNamespace(option=value), "option")
+
+
+@pytest.mark.parametrize(
+    ("use", "name"),
+    [
+        (lambda: CombinedImportance(alpha="0.5"), "alpha"),
+        (lambda: SoftLabels(weight="1"), "weight"),
+        (lambda: mix_parameters(tiny_classifier(), tiny_classifier(), theta="0.2"), "theta"),
+        (lambda: add_lora(tiny_classifier(), rank=2.5), "rank"),
+        (lambda: add_lora(tiny_classifier(), rank=2, alpha="4"), "alpha"),
+        (lambda: StarkConfig("out", sparsities=["0.3"]), "sparsity"),
+        (lambda: RecursiveDistillationConfig("out", ratios=["0.3"]), "ratios"),
+    ],
+)
+def test_what_is_no_number_is_named(use, name):
+    with pytest.raises(TypeError, match=f"`{name}` must be a (whole )?number, got "):
+        use()
