@@ -90,8 +90,13 @@ def test_sources_are_those_of_pretraining(tmp_path):
         TrainingTexts.from_sources(["nothing.txt"])
 
 
-def test_math23k():
-    train = TrainingTexts.from_sources("math23k")
+@pytest.fixture(scope="module")
+def of_math23k():
+    return TrainingTexts.from_sources("math23k")
+
+
+def test_math23k(of_math23k):
+    train = of_math23k
     assert (len(train), train.sources) == (21_140, ("math23k",))
     seen = {part: [train.seen(text) for text in all_texts(f"math23k:{part}")] for part in ("validation", "test")}
     # Three problems of either part are training problems, those of the test part but for `？` and `．`.
@@ -118,8 +123,7 @@ def test_what_a_literal_comparison_lets_through(shared_data):
 
 
 @pytest.mark.shared_data
-def test_ape_clean_has_problems_of_math23k(shared_data):
-    train = TrainingTexts.from_sources("math23k")
+def test_ape_clean_has_problems_of_math23k(shared_data, of_math23k):
     for name in ("ape_clean", "ape210k"):
-        seen = [train.seen(text) for text in all_texts(f"{name}:test", shared_data)]
+        seen = [of_math23k.seen(text) for text in all_texts(f"{name}:test", shared_data)]
         assert [sum(column) for column in zip(*seen, strict=True)] == [206, 236]
