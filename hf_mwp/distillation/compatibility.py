@@ -121,7 +121,7 @@ def check_losses(losses: Mapping[str, Tensor], student: Features, teacher: Featu
     names = [f"loss_{name}" for name, loss in losses.items() if not loss.isfinite()]
     if names:
         causes = [who for who, features in (("teacher", teacher), ("student", student)) if _is_broken(features)]
-        outputs = f"The outputs of {' and '.join(causes)}" if causes else "The losses"
+        outputs = f"The outputs of the {' and the '.join(causes)}" if causes else "The losses"
         raise ValueError(
             f"{outputs} on two training examples are NaN or infinite, so nothing can be learned ({', '.join(names)}). "
             "Check the weights of the models, or load them in fp32."

@@ -122,6 +122,7 @@ class BaseTrainer(Trainer):
             resume_from_checkpoint = last_complete_checkpoint(self.args.output_dir)
             if resume_from_checkpoint is None:
                 raise ValueError(f"There is no complete checkpoint in {self.args.output_dir} to resume from.")
+        self._non_finite = NonFiniteLosses()
         try:
             return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
         finally:
@@ -327,7 +328,9 @@ class BaseTrainer(Trainer):
 
     def _maybe_log_save_evaluate(self, *args, **kwargs):
         control = self.control
-        if control.should_log or control.should_evaluate or control.should_save or control.should_training_stop:
+        looks = control.should_log or control.should_evaluate or control.should_save or control.should_training_stop
+        # A trial of a search may fail: the search goes on with others.
+        if looks and not self.state.is_hyper_param_search:
             self._non_finite.check(self.accelerator.gather, are_skipped=self.accelerator.scaler is not None)
         super()._maybe_log_save_evaluate(*args, **kwargs)
 

@@ -55,7 +55,7 @@ class NonFiniteLosses:
         told = ", ".join(f"`{name}`" for name in parts if name != TOTAL or parts == [TOTAL])
         raise ValueError(
             f"The training loss is NaN or infinite: {told} at step {step}. Resume from an earlier checkpoint with a "
-            "lower `learning_rate`, in bf16 or fp32 instead of fp16, or look for such values in the models' weights."
+            "lower `learning_rate`, train in bf16 or fp32 instead of fp16, or check data and weights for such values."
         )
 
 

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from transformers import TrainerCallback
 
 from hf_mwp.trainers import (
     PreTrainingConfig,
@@ -162,6 +163,25 @@ def test_other_models_with_accumulated_batches(tmp_path):
     args.train_sampling_strategy = "sequential"
     with pytest.raises(ValueError, match=r"`loss` .* step 2\b"):
         BaseTrainer(model, args, train_dataset=rows, data_collator=pad).train()
+
+
+class Searches(TrainerCallback):
+    """Says that a training is the trial of a search, which needs a package."""
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        state.is_hyper_param_search = True
+
+
+def test_a_trial_of_a_search_may_fail(tmp_path):
+    model, args = break_token(tiny_classifier()), arguments(tmp_path, BaseConfig, num_train_epochs=1, max_steps=-1)
+    trainer = BaseTrainer(model, args, train_dataset=late_rows(), data_collator=pad)
+    trainer.add_callback(Searches())
+    trainer.train()
+    assert trainer.state.global_step == 4
+    # What it has noted is not held against the next training.
+    trainer.remove_callback(Searches)
+    trainer.model = trainer.model_wrapped = tiny_classifier()
+    trainer.train()
 
 
 @pytest.mark.parametrize(
