@@ -31,8 +31,12 @@ CLASSIFIER = "textattack/bert-base-uncased-SST-2"
 PYTHON = [code for language, code in BLOCKS if language == "python"]
 COMMANDS = [line for language, code in BLOCKS if language == "bash" for line in code.splitlines() if line.strip()]
 
+# A command of README, and what it prints.
+SHOWN = re.search(r"^(hf-mwp solve .*)\n```\n\n```text\n(.*?)^```", TEXTS[PAGES[0]], re.DOTALL | re.MULTILINE).groups()
+
 FEW_STEPS = ["--max_steps", "2", "--max_train_samples", "60", "--max_eval_samples", "20", "--use_cpu"]
 SMALLER = {
+    "--help": [],
     "train": ["--encoder", "tiny_encoder", "--max_length", "64", *FEW_STEPS],
     "distill": FEW_STEPS,
     "evaluate": ["--max_eval_samples", "20"],
@@ -132,6 +136,8 @@ def test_commands(inside, monkeypatch, capsys):
             printed = execute(words, printed, monkeypatch, capsys)
         if "hf-mwp solve" in command:
             assert printed.strip(), command
+        if command == SHOWN[0]:
+            assert printed.strip() == SHOWN[1].strip()
 
 
 # As for the commands, later snippets may use names of earlier ones.
