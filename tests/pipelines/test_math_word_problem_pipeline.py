@@ -80,6 +80,12 @@ def test_value_is_exact(solver, monkeypatch):
     assert result["answer"] == float(Fraction(4, 7))
 
 
+def test_a_number_of_the_text_is_an_answer(solver, monkeypatch):
+    always(solver, monkeypatch, "N0")
+    (result,) = solver("小明有4个苹果，又买了2盒，小明有几个苹果？")
+    assert (result["answer"], result["equation"], result["prefix"]) == (4.0, "4", ["N0"])
+
+
 def test_all_kinds_of_input_agree(solver):
     texts = [row["text"] for row in tiny_rows(7)]
     expected = [solver(text)[0] for text in texts]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -12,18 +12,20 @@ from .candidate_answer import MOST_DECIMALS, CandidateAnswer, Step, decimals, di
 from .question import RATIO
 
 
-FEATURE_LIST = "2"
+FEATURE_LIST = "3"
 """
 Version of the list below and of the words it rests on: count it up with each change. Weights of another one are
 refused, unless features were only added to it: then those count for nothing.
 """
 
-ADDED_SINCE = {
-    "1": (
+_ADDED_BY = {
+    "2": (
         *("digits", "digits_above", "denominator", "numerator", "round"),
         *("step_digits", "step_denominator", "step_numerator"),
-    )
+    ),
+    "3": ("no_operation", "lone_asked", "used_asked", "unused_asked", "used_unrelated", "unused_related"),
 }
+ADDED_SINCE = {"1": _ADDED_BY["2"] + _ADDED_BY["3"], "2": _ADDED_BY["3"]}
 """What older lists lack, by their versions."""
 
 MEASURES = ("money", "length", "area", "volume", "weight", "time")
@@ -99,6 +101,16 @@ def _is_uneven(step: Step) -> bool:
 def _in_text(answer: CandidateAnswer, used: bool) -> bool:
     values = answer.question.values
     return answer.value in ([values[index] for index in answer.slots] if used else values)
+
+
+def _mean(answer: CandidateAnswer, shares: Sequence[float]) -> float:
+    """Mean of the shares of the numbers that are used, 0 if none is."""
+    used = set(answer.slots)
+    return sum(shares[index] for index in used) / len(used) if used else 0.0
+
+
+def _lone_asked(answer: CandidateAnswer) -> float:
+    return 0.0 if answer.steps else _mean(answer, answer.question.asked)
 
 
 def _inversions(answer: CandidateAnswer) -> float:
@@ -324,6 +336,32 @@ FEATURES = (
         "A share or multiple where an amount is asked for",
         lambda a: a.dimensions.unit == RATIO and _asks(a, "counted", "age", "days", *MEASURES),
         "a share and no amount",
+    ),
+    # The numbers against the question.
+    F("no_operation", "A number without an operation", lambda a: not a.steps),
+    F("lone_asked", "It, with how much its clause is asked about", _lone_asked),
+    F(
+        "used_asked",
+        "Mean of how much the clauses of used numbers are asked about",
+        lambda a: _mean(a, a.question.asked),
+    ),
+    F(
+        "unused_asked",
+        "Numbers not used, by how much their clauses are asked about",
+        lambda a: sum(a.question.asked[index] for index in a.unused),
+        "a number that is asked about is not used",
+    ),
+    F(
+        "used_unrelated",
+        "Numbers used, by how little their clauses have in common with any other",
+        lambda a: sum(1 - a.question.related[index] for index in set(a.slots)),
+        "a number used that has nothing to do with the others",
+    ),
+    F(
+        "unused_related",
+        "Numbers not used, by how much their clauses have in common with another",
+        lambda a: sum(a.question.related[index] for index in a.unused),
+        "not all numbers used",
     ),
     # The last operation against the question.
     F("minus_last", "The last operation is a difference", lambda a: a.last_operator == "-"),

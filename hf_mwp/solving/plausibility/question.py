@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -31,6 +32,8 @@ class Question:
         literals (`tuple[str, ...]`): The same as written.
         units (`tuple[str | None, ...]`): Their units: `RATIO` for shares and multiples, `None` where unknown.
         clause (`str`): The clause that asks.
+        asked (`tuple[float, ...]`): For each number how much its clause has in common with the one that asks.
+        related (`tuple[float, ...]`): For each number how much its clause has in common with any other.
     """
 
     kinds: frozenset[str]
@@ -40,15 +43,20 @@ class Question:
     literals: tuple[str, ...]
     units: tuple[str | None, ...]
     clause: str
+    asked: tuple[float, ...]
+    related: tuple[float, ...]
 
     @classmethod
     def read(cls, problem: MathWordProblem) -> Question:
         """Reads the text of a problem, of which neither equation nor answer is looked at."""
         words = read_question_words(problem.language)
         segments = problem.masked.segments
-        clause = _question_clause(_MARK.join(segments), words)
-        asked = [match.group(1) for match in words.asks.finditer(clause)]
-        unit = words.name_of(next((unit for unit in reversed(asked) if unit), None))
+        clauses = [clause for clause in _CLAUSE.split(_MARK.join(segments)) if clause and clause.strip()]
+        place = _question_place(clauses, words)
+        clause = clauses[place] if clauses else ""
+        asked, related = _in_common(clauses, place, words)
+        units = [match.group(1) for match in words.asks.finditer(clause)]
+        unit = words.name_of(next((unit for unit in reversed(units) if unit), None))
         kinds = _kinds(clause, unit, words)
         return cls(
             kinds=kinds,
@@ -61,6 +69,8 @@ class Question:
                 for index, literal in enumerate(problem.numbers)
             ),
             clause=clause.replace(_MARK, "#"),
+            asked=asked,
+            related=related,
         )
 
     @cached_property
@@ -75,11 +85,29 @@ class Question:
         return all(value.denominator == 1 for value in self.values)
 
 
-def _question_clause(text: str, words: QuestionWords) -> str:
-    clauses = [clause for clause in _CLAUSE.split(text) if clause and clause.strip()]
-    return next(
-        (clause for clause in reversed(clauses) if words.question.search(clause)), clauses[-1] if clauses else ""
-    )
+def _question_place(clauses: Sequence[str], words: QuestionWords) -> int:
+    """Index of the last clause that asks; of the last one if none does."""
+    last = len(clauses) - 1
+    return next((place for place in range(last, -1, -1) if words.question.search(clauses[place])), last)
+
+
+def _in_common(
+    clauses: Sequence[str], place: int, words: QuestionWords
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """
+    For each number how many words its clause has in common with the clause that asks, which is at `place`, and with
+    the nearest of all others, up to three and as a share of these; all of them for a number of the clause that asks.
+    """
+    contents = [words.content(clause) for clause in clauses]
+    asked: list[float] = []
+    related: list[float] = []
+    for index, clause in enumerate(clauses):
+        shared = [min(len(contents[index] & each), 3) / 3 for each in contents]
+        shared[index] = 0.0
+        count = clause.count(_MARK)
+        asked += [1.0 if index == place else shared[place]] * count
+        related += [1.0 if index == place else max(shared)] * count
+    return tuple(asked), tuple(related)
 
 
 def _kinds(clause: str, unit: str | None, words: QuestionWords) -> frozenset[str]:

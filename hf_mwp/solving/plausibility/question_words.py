@@ -27,6 +27,8 @@ class QuestionWords:
         rate (`re.Pattern`): What before a number makes it one for one of something else.
         ratio (`re.Pattern`): What behind a number makes it a share or a multiple.
         counts_nouns (`bool`): Whether a noun that is no unit of the file is counted, and is the unit of its number.
+        word (`re.Pattern`): A word, or a character of a language that is written without spaces.
+        ignored (`frozenset[str]`): Words that say nothing of what a clause is about.
     """
 
     language: str
@@ -40,6 +42,12 @@ class QuestionWords:
     rate: re.Pattern[str]
     ratio: re.Pattern[str]
     counts_nouns: bool
+    word: re.Pattern[str]
+    ignored: frozenset[str]
+
+    def content(self, clause: str) -> frozenset[str]:
+        """The words of a clause that say what it is about."""
+        return frozenset(self.word.findall(clause.lower())) - self.ignored
 
     def name_of(self, unit: str | None) -> str | None:
         """The one name of a unit."""
@@ -76,6 +84,8 @@ def read_question_words(language: str) -> QuestionWords:
         rate=_pattern(_any_of(content["rates"])),
         ratio=_pattern(rf"\s*(?:{_any_of(content['ratios'])})"),
         counts_nouns=nouns,
+        word=re.compile("[a-z]{3,}" if language == "en" else "[\u3400-\u9fff]"),
+        ignored=frozenset(word for text in content["ignored"] for word in (text.split() if " " in text else text)),
     )
 
 

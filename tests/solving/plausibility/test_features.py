@@ -109,4 +109,23 @@ def test_a_changed_list_gets_a_new_version():
     """Published weights are for what is measured here: a change needs another FEATURE_LIST, and new weights."""
     rows = [[round(value, 6) for value in features(*example).values()] for example in EXAMPLES]
     found = hashlib.blake2b(json.dumps([[f.name for f in FEATURES], rows]).encode(), digest_size=4).hexdigest()
-    assert (FEATURE_LIST, found) == ("2", "fc6f349c")
+    assert (FEATURE_LIST, found) == ("3", "61af730d")
+
+
+def test_numbers_against_the_question():
+    text = "李奶奶养了3只公鸡，养了15只母鸡。书包里放6支笔。李奶奶一共养了多少只鸡？"
+    question = Question.read(MathWordProblem(text))
+    # 李, 奶, 养 and 鸡 count, 只 and 了 do not.
+    assert question.asked == pytest.approx((1, 2 / 3, 0))
+    assert question.related == pytest.approx((1, 2 / 3, 0))
+    found = features(text, "N0+N1")
+    assert (found["no_operation"], found["lone_asked"], found["unused_asked"], found["unused_related"]) == (0, 0, 0, 0)
+    assert found["used_asked"] == pytest.approx(5 / 6) and found["used_unrelated"] == pytest.approx(1 / 3)
+    found = features(text, "N0")
+    assert (found["no_operation"], found["lone_asked"], found["used_unrelated"]) == (1, 1, 0)
+    assert found["unused_asked"] == found["unused_related"] == pytest.approx(2 / 3)
+
+
+def test_a_number_of_the_clause_that_asks_is_asked_about():
+    question = Question.read(MathWordProblem("Tom has 3 cats. How many legs do 4 cats have?", language="en"))
+    assert question.asked == question.related == pytest.approx((1 / 3, 1))

@@ -100,10 +100,11 @@ def test_saved_and_read_again(tmp_path):
     assert read.min_beams == 4
 
 
-def test_features_that_an_older_list_lacks_count_for_nothing(tmp_path):
+@pytest.mark.parametrize("version", ADDED_SINCE)
+def test_features_that_an_older_list_lacks_count_for_nothing(version, tmp_path):
     def make_older(content):
-        content["feature_list"] = "1"
-        for name in ADDED_SINCE["1"]:
+        content["feature_list"] = version
+        for name in ADDED_SINCE[version]:
             del content["weights"][name]
 
     read = PlausibilityReranker.from_pretrained(damaged(tmp_path, make_older))
