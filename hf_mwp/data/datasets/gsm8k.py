@@ -30,7 +30,10 @@ class Gsm8kLoader(MwpLoader):
     }
     files = {split: (f"{PARTS[split]}.jsonl",) for split in ("train", "test")}
     folders = ("gsm8k",)
-    origin = "The files are at https://github.com/openai/grade-school-math."
+    origin = (
+        "The files come with the repository of hf_mwp, in examples/data/gsm8k; they are at "
+        "https://github.com/openai/grade-school-math."
+    )
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
         splits = super().read(reader, scheme, fold)

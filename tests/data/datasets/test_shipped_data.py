@@ -94,7 +94,7 @@ def test_vocabulary_is_a_tokenizer(repository):
     assert encoded["offset_mapping"] == [(0, 0), (0, 1), (1, 2), (2, 3), (0, 0)]
 
 
-@pytest.mark.parametrize("folder", ["math23k", "asdiv", "vocab"])
+@pytest.mark.parametrize("folder", ["math23k", "asdiv", "mawps", "gsm8k", "vocab"])
 def test_each_folder_states_licence_and_source(repository, folder):
     path = repository / "examples" / "data" / folder
     readme = (path / "README.md").read_text(encoding="utf-8")

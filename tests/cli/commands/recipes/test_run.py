@@ -19,7 +19,7 @@ from tests.trainers.processes import launch
 
 
 COMPACT = Path(__file__).parents[4] / "examples" / "compact_math23k.yaml"
-ENGLISH = COMPACT.with_name("compact_asdiv.yaml")
+ENGLISH = [COMPACT.with_name(f"compact_{name}.yaml") for name in ("asdiv", "english", "english_asdiv")]
 SELF_TRAINING = COMPACT.with_name("compact_math23k_self_training.yaml")
 TRAINING = {
     "dataset": "${dataset}",
@@ -348,12 +348,17 @@ def test_self_training_runs_from_its_first_teacher_to_the_student(tmp_path, caps
     assert f"{fates['labelled']} labelled" in shown and "test" in shown
 
 
-@pytest.mark.parametrize("budget", ["quick", "cpu", "gpu"])
-def test_the_english_example_can_be_read_at_each_budget(budget, tmp_path, demo_package):
-    recipe = Recipe.from_file(ENGLISH, tmp_path, budget=budget, changes={"use_cpu": True})
+@pytest.mark.parametrize("file", ENGLISH, ids=lambda file: file.stem)
+@pytest.mark.parametrize("budget", ["quick", "cpu"])
+def test_the_english_examples_can_be_read_at_each_budget(file, budget, tmp_path, demo_package):
+    recipe = Recipe.from_file(file, tmp_path, budget=budget, changes={"use_cpu": True})
     for stage in recipe.stages.values():
         stage.check()
     assert {"teacher", "distill", "evaluate", "card"} <= {stage.name for stage in recipe.wanted()}
+
+
+def test_the_english_example_has_a_student_without_a_teacher(tmp_path, demo_package):
+    recipe = Recipe.from_file(ENGLISH[0], tmp_path, budget="gpu", changes={"use_cpu": True})
     assert "alone" in {stage.name for stage in recipe.wanted(["evaluate_alone"])}
 
 
