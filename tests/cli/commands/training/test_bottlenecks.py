@@ -5,20 +5,31 @@ import re
 
 import pytest
 
+from hf_mwp.building import build_solver
+from hf_mwp.cli.commands.training import train
 from hf_mwp.cli.main import main
+from hf_mwp.cli.options.parsing import parse
 from hf_mwp.models import MwpSolver
+from tests.tiny import tiny_rows
 
 
+NARROW = ["--bottleneck_layers=2", "--bottleneck_size=6"]
 SMALL = ["--use_cpu", "--max_steps=1", "--per_device_train_batch_size=8", "--no_test"]
 
 
+def built(*options):
+    """The solver, and its processor, that the options of `hf-mwp train` ask for."""
+    (_, solver_args, *_), _ = parse("train", "", train.argument_types, ["--dataset=math23k", *options])
+    return build_solver(tiny_rows(36, 1), solver_args)
+
+
 @pytest.fixture(scope="module")
-def teacher(problems, encoder, tmp_path_factory):
-    """A run folder of a teacher cut to the encoder's second layer, with a bottleneck network after it."""
+def teacher(encoder, tmp_path_factory):
+    """A folder of a teacher cut to the encoder's second layer, with a bottleneck network after it, not yet trained."""
     folder = tmp_path_factory.mktemp("bottlenecks") / "teacher"
-    argv = ["train", "--encoder", str(encoder), "--encoder_layers", "1,0", "--dataset", str(problems)]
-    argv += ["--bottleneck_layers", "2", "--bottleneck_size", "6", "--output_dir", str(folder)]
-    assert main([*argv, *SMALL]) == 0
+    solver, processor = built("--encoder", str(encoder), "--encoder_layers=1,0", *NARROW)
+    solver.save_pretrained(folder)
+    processor.save_pretrained(folder)
     return folder
 
 
@@ -37,10 +48,9 @@ def test_narrow_states_teach_a_student_of_their_width(teacher, problems, tmp_pat
     assert list(MwpSolver.from_pretrained(tmp_path).bottlenecks) == ["2"]
 
 
-def test_an_existing_solver_gets_bottlenecks(solver_folder, problems, tmp_path):
-    argv = ["train", "--solver", str(solver_folder), "--dataset", str(problems), "--output_dir", str(tmp_path)]
-    assert main([*argv, "--bottleneck_layers=1", "--bottleneck_size=4", *SMALL]) == 0
-    assert MwpSolver.from_pretrained(tmp_path).bottlenecks["1"].reduce.weight.shape == (4, 16)
+def test_an_existing_solver_gets_bottlenecks(solver_folder):
+    solver, _ = built("--solver", str(solver_folder), "--bottleneck_layers=1", "--bottleneck_size=4")
+    assert solver.bottlenecks["1"].reduce.weight.shape == (4, 16)
 
 
 @pytest.mark.parametrize(

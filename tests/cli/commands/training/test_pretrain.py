@@ -8,10 +8,12 @@ from datasets import Dataset
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForPreTraining
 
+from hf_mwp.cli.commands.training import pretrain
 from hf_mwp.cli.main import main
+from hf_mwp.cli.options.parsing import parse
 from hf_mwp.data import MwpProcessor
 from hf_mwp.models import MwpSolver, MwpStudentForMaskedLM
-from hf_mwp.tasks.pretraining_corpus import CorpusArguments, read_corpus
+from hf_mwp.tasks.pretraining_corpus import CorpusArguments, make_pretraining_trainer, read_corpus
 from tests.pretraining import tiny_texts
 from tests.tiny import tiny_tokenizer
 
@@ -77,11 +79,10 @@ def test_the_folder_loads(pretrained):
     assert processor.indexed_numbers and processor.vocabulary.constants == () and processor.max_length == 64
 
 
-def test_the_resolved_config_gives_the_same_model(pretrained, tmp_path):
-    argv = ["pretrain", "--config", str(pretrained / "run_config.yaml"), "--output_dir", str(tmp_path)]
-    assert main(argv) == 0
-    first, second = load_file(pretrained / "model.safetensors"), load_file(tmp_path / "model.safetensors")
-    assert all(torch.equal(first[name], second[name]) for name in first)
+def test_the_resolved_config_gives_the_same_options(pretrained):
+    kept = yaml.safe_load((pretrained / "run_config.yaml").read_text())
+    _, values = parse("pretrain", "", pretrain.argument_types, ["--config", str(pretrained / "run_config.yaml")])
+    assert kept and kept.items() <= values.items()
 
 
 def test_resuming_goes_on(pretrained, tmp_path, capsys):
@@ -110,54 +111,58 @@ def test_solvers_take_over_the_encoder_and_its_tokens(pretrained, problems, tmp_
     assert main([*student, "--student_layers=1", "--no_test", "--output_dir", str(tmp_path / "d")]) == 0
 
 
+def make_trainer(corpus, folder, *options):
+    """The trainer, and its corpus, that the options of the command ask for."""
+    argv = ["--corpus", str(corpus), *SMALL, *options, "--output_dir", str(folder)]
+    (corpus_args, model_args, _, config), _ = parse("pretrain", "", pretrain.argument_types, argv)
+    return make_pretraining_trainer(corpus_args, model_args, config, folder)
+
+
 def test_an_encoders_first_layers(corpus, encoder, tmp_path):
-    argv = ["pretrain", "--corpus", str(corpus), "--encoder", str(encoder), "--encoder_layers=1", "--max_steps=1"]
-    assert main([*argv, *SMALL, "--dropout=0.2", "--output_dir", str(tmp_path)]) == 0
-    config = json.loads((tmp_path / "config.json").read_text())
-    assert config["num_hidden_layers"] == 1 and config["hidden_dropout_prob"] == 0.2
-    assert config["vocab_size"] == len(MwpProcessor.from_pretrained(tmp_path).tokenizer)
+    options = ["--encoder", str(encoder), "--encoder_layers=1", "--dropout=0.2"]
+    trainer, _ = make_trainer(corpus, tmp_path, *options)
+    config = trainer.model.config
+    assert config.num_hidden_layers == 1 and config.hidden_dropout_prob == 0.2
+    assert config.vocab_size == len(trainer.processing_class.tokenizer)
 
 
 @pytest.fixture
 def onwards(pretrained, corpus, tmp_path):
-    """Goes on from the pretrained folder without a step that changes anything, and loads the result."""
+    """The trainer that goes on from the pretrained folder, the weights with which it begins, and the folder's."""
 
     def onwards(*options):
-        argv = ["pretrain", "--corpus", str(corpus), "--encoder", str(pretrained), *SMALL, "--max_steps=1"]
-        assert main([*argv, "--learning_rate=0", *options, "--output_dir", str(tmp_path)]) == 0
-        return load_file(tmp_path / "model.safetensors"), load_file(pretrained / "model.safetensors")
+        trainer, _ = make_trainer(corpus, tmp_path, "--encoder", str(pretrained), *options)
+        trainer.model.save_pretrained(tmp_path)
+        return trainer, load_file(tmp_path / "model.safetensors"), load_file(pretrained / "model.safetensors")
 
     return onwards
 
 
-def test_heads_go_on_learning(onwards, tmp_path):
-    ours, theirs = onwards()
+def test_heads_go_on_learning(onwards):
+    trainer, ours, theirs = onwards()
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
-    assert MwpProcessor.from_pretrained(tmp_path).indexed_numbers is True
+    assert trainer.processing_class.indexed_numbers is True
 
 
 def test_a_new_tagging_head(onwards):
-    ours, theirs = onwards("--new_pos_head")
+    _, ours, theirs = onwards("--new_pos_head")
     changed = {name for name in theirs if not torch.equal(ours[name], theirs[name])}
     assert changed == {"cls.pos_tagger.weight", "cls.pos_tagger.bias"}
 
 
 def test_masked_words_alone_need_no_tagger(onwards, tmp_path):
-    ours, theirs = onwards("--tagger=none", "--pos_loss_weight=0")
+    trainer, ours, theirs = onwards("--tagger=none", "--pos_loss_weight=0")
     assert not any("pos_tagger" in name for name in ours) and all(torch.equal(ours[k], theirs[k]) for k in ours)
-    model = MwpStudentForMaskedLM.from_pretrained(tmp_path)
-    assert model.config.num_pos_tags == 0 and model.config.pos_labels is None
-    assert "pos_f1" not in json.loads((tmp_path / "metrics.json").read_text())["validation"]
+    assert isinstance(trainer.model, MwpStudentForMaskedLM)
+    assert trainer.model.config.num_pos_tags == 0 and trainer.model.config.pos_labels is None
+    assert "eval_pos_f1" not in trainer.evaluate()
     assert not (tmp_path / "tags").exists()
 
 
 def test_masks_are_the_same_without_the_loss_of_tagging(pretrained, onwards, tmp_path):
-    ours, _ = onwards("--pos_loss_weight=0", "--max_length=64")
+    trainer, ours, _ = onwards("--pos_loss_weight=0", "--max_length=64")
     assert not any("pos_tagger" in name for name in ours) and (tmp_path / "tags").exists()
-    assert json.loads((tmp_path / "config.json").read_text())["pos_labels"] is None
-    data = json.loads((tmp_path / "data.json").read_text())
-    assert data["tagger"] == "jieba" and "pos_labels" not in data
-    assert "pos_f1" not in json.loads((tmp_path / "metrics.json").read_text())["validation"]
+    assert trainer.model.config.pos_labels is None and "eval_pos_f1" not in trainer.evaluate()
     without, with_tags = (
         # That of training has more rows than that of evaluation.
         max((Dataset.from_file(str(path)) for path in (folder / "encoded").glob("encoded-*/*.arrow")), key=len)
@@ -168,20 +173,22 @@ def test_masks_are_the_same_without_the_loss_of_tagging(pretrained, onwards, tmp
         assert without[name][:] == with_tags[name][:], name
 
 
-def test_tagging_alone_and_nothing_held_out(onwards, tmp_path, capsys):
-    onwards("--mlm_loss_weight=0", "--validation_fraction=0", "--eval_strategy=epoch", "--max_texts=9")
+def test_tagging_alone_and_nothing_held_out(pretrained, corpus, tmp_path, capsys):
+    argv = ["pretrain", "--corpus", str(corpus), "--encoder", str(pretrained), *SMALL, "--max_steps=1"]
+    argv += ["--mlm_loss_weight=0", "--validation_fraction=0", "--eval_strategy=epoch", "--max_texts=9"]
+    assert main([*argv, "--output_dir", str(tmp_path)]) == 0
     assert "held out" in capsys.readouterr().out
     assert "validation" not in json.loads((tmp_path / "metrics.json").read_text())
-    assert json.loads((tmp_path / "data.json").read_text())["used"] == 9
+    data = json.loads((tmp_path / "data.json").read_text())
+    assert data["used"] == 9 and data["tagger"] == "jieba" and "pos_labels" in data
 
 
-def test_excluded_texts(corpus, tokenizer, tmp_path):
+def test_excluded_texts(corpus, tmp_path):
     held_out = tmp_path / "test.txt"
     held_out.write_text("小明有7个苹果，吃了8个，还有几个？\n", encoding="utf-8")
-    argv = ["pretrain", "--corpus", str(corpus), "--exclude", str(held_out), "--tokenizer", str(tokenizer), *SMALL]
-    argv += ["--encoder_config", json.dumps(SIZES), "--max_steps=1", "--output_dir", str(tmp_path / "out")]
-    assert main(argv) == 0
-    assert json.loads((tmp_path / "out" / "data.json").read_text())["texts"]["excluded"] == 2
+    argv = ["--corpus", str(corpus), "--exclude", str(held_out), "--encoder=a", "--output_dir", str(tmp_path)]
+    (corpus_args, *_), _ = parse("pretrain", "", pretrain.argument_types, argv)
+    assert read_corpus(corpus_args, "zh", None, tmp_path).record()["texts"]["excluded"] == 2
 
 
 def test_data_sets_lie_where_one_says(tmp_path):

@@ -9,7 +9,9 @@ import yaml
 from safetensors.torch import load_file
 from transformers import pipeline
 
+from hf_mwp.cli.commands.training import distill
 from hf_mwp.cli.main import main
+from hf_mwp.cli.options.parsing import parse
 from hf_mwp.models import MwpSolver
 
 
@@ -156,7 +158,10 @@ def test_resuming_with_other_options_is_refused(trained, capsys):
 
 def test_distill(trained, problems, tmp_path, capsys):
     argv = ["distill", "--teacher", str(trained), "--student_layers=1", "--dataset", str(problems), *SMALL]
-    assert main([*argv, "--output_dir", str(tmp_path), "--eval_strategy=epoch", "--logging_steps=2"]) == 0
+    argv += ["--cache_teacher_outputs", "--eval_strategy=epoch", "--logging_steps=2"]
+    assert main([*argv, "--output_dir", str(tmp_path)]) == 0
+    done = re.search(r"teacher cache +(\d+)/(\d+)", capsys.readouterr().out)
+    assert done and done[1] == done[2] and len(list((tmp_path / "teacher_cache").glob("*/manifest.json"))) == 1
     student = MwpSolver.from_pretrained(tmp_path)
     assert student.config.num_hidden_layers == 1
     history = json.loads((tmp_path / "trainer_state.json").read_text())["log_history"]
@@ -167,17 +172,10 @@ def test_distill(trained, problems, tmp_path, capsys):
     )
 
 
-def test_distill_with_a_teacher_cache(trained, problems, tmp_path, capsys):
-    argv = ["distill", "--teacher", str(trained), "--student_layers=1", "--dataset", str(problems), *SMALL]
-    argv += ["--cache_teacher_outputs", "--teacher_cache_dir", str(tmp_path / "cache"), "--no_test"]
-    assert main([*argv, "--output_dir", str(tmp_path / "first")]) == 0
-    first = capsys.readouterr().out
-    done = re.search(r"teacher cache +(\d+)/(\d+)", first)
-    assert done and done[1] == done[2]
-    assert len(list((tmp_path / "cache").glob("*/manifest.json"))) == 1
-    # The next run has nothing to build.
-    assert main([*argv, "--output_dir", str(tmp_path / "second")]) == 0
-    assert "teacher cache" not in capsys.readouterr().out
+def test_distill_with_a_teacher_cache(tmp_path):
+    argv = ["--teacher=a", "--cache_teacher_outputs", "--teacher_cache_dir", str(tmp_path), "--cache_top_k=5"]
+    *_, config = parse("distill", "", distill.argument_types, argv)[0]
+    assert config.cache_teacher_outputs and config.teacher_cache_dir == str(tmp_path) and config.cache_top_k == 5
 
 
 def test_distill_needs_a_teacher(problems, capsys):
