@@ -17,6 +17,7 @@ import pytest
 from transformers import AutoModelForSequenceClassification
 
 from hf_mwp.cli.main import main
+from hf_mwp.tasks.math_word_problems import keep_loaded
 from tests.examples.scripts import load_script
 from tests.tiny import tiny_classifier, tiny_processor, tiny_solver
 
@@ -130,14 +131,15 @@ def test_readme_has_snippets():
 
 # One test for the commands: a later one needs what an earlier one wrote.
 def test_commands(inside, monkeypatch, capsys):
-    for command in COMMANDS:
-        printed = ""
-        for words in pipes(command):
-            printed = execute(words, printed, monkeypatch, capsys)
-        if "hf-mwp solve" in command:
-            assert printed.strip(), command
-        if command == SHOWN[0]:
-            assert printed.strip() == SHOWN[1].strip()
+    with keep_loaded():
+        for command in COMMANDS:
+            printed = ""
+            for words in pipes(command):
+                printed = execute(words, printed, monkeypatch, capsys)
+            if "hf-mwp solve" in command:
+                assert printed.strip(), command
+            if command == SHOWN[0]:
+                assert printed.strip() == SHOWN[1].strip()
 
 
 # As for the commands, later snippets may use names of earlier ones.

@@ -118,12 +118,17 @@ def make_trainer(corpus, folder, *options):
     return make_pretraining_trainer(corpus_args, model_args, config, folder)
 
 
-def test_an_encoders_first_layers(corpus, encoder, tmp_path):
-    options = ["--encoder", str(encoder), "--encoder_layers=1", "--dropout=0.2"]
+def test_an_encoders_first_layers(corpus, encoder, pretrained, tmp_path):
+    options = ["--encoder", str(encoder), "--encoder_layers=1", "--dropout=0.2", *shared_tags(pretrained)]
     trainer, _ = make_trainer(corpus, tmp_path, *options)
     config = trainer.model.config
     assert config.num_hidden_layers == 1 and config.hidden_dropout_prob == 0.2
     assert config.vocab_size == len(trainer.processing_class.tokenizer)
+
+
+def shared_tags(pretrained):
+    """The tags of the same corpus."""
+    return ["--tag_cache", str(pretrained / "tags")]
 
 
 @pytest.fixture
@@ -138,14 +143,14 @@ def onwards(pretrained, corpus, tmp_path):
     return onwards
 
 
-def test_heads_go_on_learning(onwards):
-    trainer, ours, theirs = onwards()
+def test_heads_go_on_learning(onwards, pretrained):
+    trainer, ours, theirs = onwards(*shared_tags(pretrained))
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
     assert trainer.processing_class.indexed_numbers is True
 
 
-def test_a_new_tagging_head(onwards):
-    _, ours, theirs = onwards("--new_pos_head")
+def test_a_new_tagging_head(onwards, pretrained):
+    _, ours, theirs = onwards("--new_pos_head", *shared_tags(pretrained))
     changed = {name for name in theirs if not torch.equal(ours[name], theirs[name])}
     assert changed == {"cls.pos_tagger.weight", "cls.pos_tagger.bias"}
 
