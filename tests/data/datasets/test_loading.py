@@ -136,8 +136,9 @@ def test_steps_that_make_up_no_equation_are_named(tmp_path):
         {"question": "5 and 4?", "answer": "In the head.\n#### 9"},
         {"question": "6 and 4?", "answer": "<<6+4=10>>10 <<6*4=24>>24\n#### 24"},
     ]
+    (tmp_path / "gsm8k").mkdir()
     for split in ("train", "test"):
-        write_lines(tmp_path / f"{split}.jsonl", records)
+        write_lines(tmp_path / "gsm8k" / f"{split}.jsonl", records)
     dataset, report = load_mwp_dataset("gsm8k", tmp_path, return_report=True)
     assert dataset["train"]["equation"] == ["x=3+4"] and dataset["test"]["answer"] == ["7", "9", "24"]
     faults = {"no_steps": 1, "unused_step": 1}
@@ -149,7 +150,7 @@ def test_steps_that_make_up_no_equation_are_named(tmp_path):
     mine = write_lines(tmp_path / "mine.jsonl", [{"text": "8 and 9?", "equation": "x=8+9"}])
     _, report = load_mwp_dataset(mine, extra_train=["gsm8k:train"], return_report=True)
     assert report.extra["gsm8k:train"].dropped == faults | {"known": 1}
-    write_lines(tmp_path / "train.jsonl", [{"question": "3 and 4?", "answer": "7"}])
+    write_lines(tmp_path / "gsm8k" / "train.jsonl", [{"question": "3 and 4?", "answer": "7"}])
     with pytest.raises(DataError, match="####"):
         load_mwp_dataset("gsm8k", tmp_path)
 

@@ -136,7 +136,7 @@ def damaged(tmp_path, change):
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        (lambda c: c.update(feature_list="0"), "feature list '0'.*'2'"),
+        (lambda c: c.update(feature_list="0"), "feature list '0'.*'3'"),
         (lambda c: c.update(feature_list="1", weights={"zero": 1.0}), "average_large"),
         (lambda c: c["weights"].pop("zero"), r"\bzero\b"),
         (lambda c: c["weights"].update(colour=1.0), r"\bcolour\b"),

@@ -6,10 +6,10 @@ import re
 import pytest
 
 from hf_mwp.building import build_solver
-from hf_mwp.cli.commands.training import train
 from hf_mwp.cli.main import main
-from hf_mwp.cli.options.parsing import parse
 from hf_mwp.models import MwpSolver
+from hf_mwp.options.parsing import parse
+from hf_mwp.recipes.commands import types_of
 from tests.tiny import tiny_rows
 
 
@@ -19,7 +19,7 @@ SMALL = ["--use_cpu", "--max_steps=1", "--per_device_train_batch_size=8", "--no_
 
 def built(*options):
     """The solver, and its processor, that the options of `hf-mwp train` ask for."""
-    (_, solver_args, *_), _ = parse("train", "", train.argument_types, ["--dataset=math23k", *options])
+    (_, solver_args, *_), _ = parse("train", "", types_of("train"), ["--dataset=math23k", *options])
     return build_solver(tiny_rows(36, 1), solver_args)
 
 

@@ -10,9 +10,7 @@ from safetensors.torch import load_file
 
 from hf_mwp.building import load_solver, make_student
 from hf_mwp.building.student import StudentArguments
-from hf_mwp.cli.commands.training import distill
 from hf_mwp.cli.main import main
-from hf_mwp.cli.options.parsing import parse
 from hf_mwp.data.batches.mwp_processor import MwpProcessor
 from hf_mwp.distillation.objectives import (
     AttentionMaps,
@@ -26,6 +24,8 @@ from hf_mwp.distillation.objectives import (
     PatientStates,
 )
 from hf_mwp.models import MwpSolver, MwpStudentForPreTraining
+from hf_mwp.options.parsing import parse
+from hf_mwp.recipes.commands import types_of
 from hf_mwp.trainers.distillation.default_objectives import default_objectives
 from tests.other_tokens import in_other_tokens, other_processor
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
@@ -52,7 +52,7 @@ def distil(teacher, problems, folder, *options):
 def made(teacher, *options):
     """The student that the options of the command ask for, of the teacher's solver and processor."""
     argv = ["--teacher", str(teacher), "--dataset", "math23k", *options]
-    (_, _, student_args, _, _), _ = parse("distill", "", distill.argument_types, argv)
+    (_, _, student_args, _, _), _ = parse("distill", "", types_of("distill"), argv)
     return make_student(*load_solver(str(teacher)), tiny_rows(36, 1), student_args)
 
 
@@ -139,7 +139,7 @@ def test_a_student_with_a_tokenizer_of_its_own(teacher, in_its_own_tokens, probl
 )
 def test_knowledge_types(name, found, tmp_path):
     argv = ["--teacher=a", f"--hidden_loss={name}", "--prediction_loss=dkd", "--output_dir", str(tmp_path)]
-    *_, config = parse("distill", "", distill.argument_types, argv)[0]
+    *_, config = parse("distill", "", types_of("distill"), argv)[0]
     kinds = [type(objective) for objective in default_objectives(config)]
     assert kinds == [DecoupledLabels, HardLabels, *found, EmbeddingOutputs]
 

@@ -9,10 +9,10 @@ import yaml
 from safetensors.torch import load_file
 from transformers import pipeline
 
-from hf_mwp.cli.commands.training import distill
 from hf_mwp.cli.main import main
-from hf_mwp.cli.options.parsing import parse
 from hf_mwp.models import MwpSolver
+from hf_mwp.options.parsing import parse
+from hf_mwp.recipes.commands import types_of
 
 
 SMALL = ["--use_cpu", "--num_train_epochs=2", "--learning_rate=1e-3", "--per_device_train_batch_size=8"]
@@ -138,13 +138,15 @@ def test_a_run_that_starts_anew_leaves_no_checkpoint_of_the_old_one(trained, tmp
     assert [path.name for path in tmp_path.glob("checkpoint-*")] == ["checkpoint-5"]
 
 
-def test_resuming_goes_on(trained, capsys):
-    before = load_file(trained / "model.safetensors")
-    argv = ["train", "--config", str(trained / "run_config.yaml"), "--resume", "--num_train_epochs=3", "--no-test"]
-    assert main(argv) == 0
-    state = json.loads((trained / "trainer_state.json").read_text())
+def test_resuming_goes_on(trained, tmp_path):
+    # The folder itself stays as other tests expect it.
+    run = shutil.copytree(trained, tmp_path / "run")
+    before = load_file(run / "model.safetensors")
+    argv = ["train", "--config", str(run / "run_config.yaml"), "--resume", "--num_train_epochs=3", "--no-test"]
+    assert main([*argv, "--output_dir", str(run)]) == 0
+    state = json.loads((run / "trainer_state.json").read_text())
     assert state["epoch"] == 3.0
-    assert before.keys() == load_file(trained / "model.safetensors").keys()
+    assert before.keys() == load_file(run / "model.safetensors").keys()
 
 
 def test_resuming_with_other_options_is_refused(trained, capsys):
@@ -174,7 +176,7 @@ def test_distill(trained, problems, tmp_path, capsys):
 
 def test_distill_with_a_teacher_cache(tmp_path):
     argv = ["--teacher=a", "--cache_teacher_outputs", "--teacher_cache_dir", str(tmp_path), "--cache_top_k=5"]
-    *_, config = parse("distill", "", distill.argument_types, argv)[0]
+    *_, config = parse("distill", "", types_of("distill"), argv)[0]
     assert config.cache_teacher_outputs and config.teacher_cache_dir == str(tmp_path) and config.cache_top_k == 5
 
 
