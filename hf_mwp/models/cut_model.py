@@ -88,6 +88,12 @@ class CutModel:
                 f"`cut_heads` has {len(cut_heads)} layers and `neurons_per_layer` {len(neurons)}, the encoder "
                 f"{len(parts)}: a model that was cut keeps its number of layers."
             )
+        wrong = [layer for layer, each in enumerate(parts) if not 0 <= neurons[layer] <= each.num_neurons]
+        if wrong:
+            raise ValueError(
+                f"`neurons_per_layer` leaves {neurons[wrong[0]]} neurons in layer {wrong[0]}, which had "
+                f"{parts[wrong[0]].num_neurons}."
+            )
         for each, cut, count in zip(parts, cut_heads, neurons, strict=True):
             slice_heads(each, [head for head in range(each.num_heads) if head not in cut])
             slice_neurons(each, range(count))

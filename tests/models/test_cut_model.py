@@ -158,6 +158,8 @@ def test_configs_that_fit_no_encoder():
         type(config)(**fields | {"cut_heads": [[4], [], []]})
     with pytest.raises(ValueError, match="3 layers and .* 2, the encoder 3"):
         cut_model.CutModernBertModel(type(config)(**fields | {"neurons_per_layer": [20, 20]}))
+    with pytest.raises(ValueError, match="21 neurons in layer 1, which had 20"):
+        cut_model.CutModernBertModel(type(config)(**fields | {"neurons_per_layer": [20, 21, 0]}))
 
 
 class WithAnotherPart(ModernBertModel):
