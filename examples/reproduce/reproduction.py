@@ -216,7 +216,7 @@ class Reproduction:
                     tell(f"{heading}, stage {number} of {len(stages)}: {stage.name}")
                 self._run_stage(stage, commands)
             return self._read(arm, seed)
-        # Whatever it is, the other arms are run, and it is reported at the end.
+        # Any failure is reported at the end; the other arms still run.
         except Exception as error:
             run = ArmRun(seed, "failed", reason=str(error) or type(error).__name__)
             with contextlib.suppress(Exception):

@@ -38,7 +38,7 @@ class TableResult:
     compare_with: str = ""  # the arm that the others are compared with; empty if there is none
     changes: dict[str, Any] = field(default_factory=dict)  # from the command line
     environment: dict[str, Any] = field(default_factory=dict)  # versions of libraries, machine, revision, time
-    # Of joined results: `seeds`, `arms` and `columns` that have figures, `changes` and `environment` of each.
+    # Parts of joined results: `seeds`, `arms` and `columns` that have figures, `changes` and `environment` of each.
     parts: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod

@@ -111,7 +111,7 @@ def check_folder(name: str, solver: bool = False) -> None:
 def locate_model(name: str, options: Mapping[str, Any]) -> Path | None:
     """Return the folder of a model, as [`~options.option`] takes it for `locate`; `None` for a Hub id."""
     check_folder(name)
-    return Path(name) if Path(name).is_dir() else None
+    return _local_folder(name)
 
 
 def locate_encoder(name: str, options: Mapping[str, Any]) -> Path | None:
@@ -122,12 +122,16 @@ def locate_encoder(name: str, options: Mapping[str, Any]) -> Path | None:
 def locate_solver(name: str, options: Mapping[str, Any]) -> Path | None:
     """Return the folder of a solver, or of a classifier where the options name a task of GLUE."""
     check_folder(name, solver=not options.get("task"))
-    return Path(name) if Path(name).is_dir() else None
+    return _local_folder(name)
 
 
 def locate_tokenizer(name: str, options: Mapping[str, Any]) -> Path | None:
     """Return the folder of a tokenizer, as [`~options.option`] takes it for `locate`; `None` for a Hub id."""
     check_tokenizer(name)
+    return _local_folder(name)
+
+
+def _local_folder(name: str) -> Path | None:
     return Path(name) if Path(name).is_dir() else None
 
 

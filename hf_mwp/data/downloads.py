@@ -36,7 +36,7 @@ def download_options(model: Any, source: str | PathLike | None = None) -> dict[s
     if not source or Path(source).is_dir():
         return {}
     options: dict[str, Any] = {}
-    # Of an object that is no model nothing is known.
+    # An object that is no model may not be a key of the map.
     with suppress(TypeError):
         options |= _options.get(model, {})
     if str(source) != str(own):
@@ -44,3 +44,22 @@ def download_options(model: Any, source: str | PathLike | None = None) -> dict[s
     # Transformers before 5.23 names the commit that a branch or tag had.
     commit = getattr(getattr(model, "config", None), "_commit_hash", None)
     return options if commit is None else options | {"revision": commit}
+
+
+def find_beside(name_or_path: str | PathLike, file_name: str, **kwargs) -> Path | None:
+    """
+    Return a file of a model's folder or repository that not every model has; `None` if there is none, or the folder is
+    gone. `kwargs` (`revision`, `token`, ...) go to the download.
+    """
+    from transformers.utils import cached_file
+
+    folder = Path(name_or_path)
+    if folder.is_dir() or folder.is_absolute():
+        return folder / file_name if (folder / file_name).is_file() else None
+    quiet = {"_raise_exceptions_for_missing_entries": False, "_raise_exceptions_for_connection_errors": False}
+    try:
+        found = cached_file(str(name_or_path), file_name, **quiet, **kwargs)
+    except OSError:
+        # Neither a folder nor a repository, such as a relative path that is gone.
+        return None
+    return None if found is None else Path(found)

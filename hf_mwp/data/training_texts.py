@@ -13,6 +13,7 @@ import numpy as np
 from ..problems.text_keys import VERSION, TextKeys
 from ..store.runs.run_folder import TEXTS
 from .data_error import DataError
+from .downloads import find_beside
 
 
 NOTHING = np.empty(0, dtype=np.uint32)
@@ -132,20 +133,8 @@ class TrainingTexts:
         Raises:
             DataError: the file is damaged, or of another version of the rule by which texts are compared.
         """
-        from transformers.utils import cached_file
-
-        folder = Path(name_or_path)
-        if folder.is_dir():
-            return cls._read(folder / cls.file_name) if (folder / cls.file_name).is_file() else None
-        if folder.is_absolute():
-            return None
-        quiet = {"_raise_exceptions_for_missing_entries": False, "_raise_exceptions_for_connection_errors": False}
-        try:
-            found = cached_file(str(name_or_path), cls.file_name, **quiet, **kwargs)
-        except OSError:
-            # Neither a folder nor a repository, as of a model that was loaded from a folder which is gone.
-            return None
-        return None if found is None else cls._read(Path(found))
+        path = find_beside(name_or_path, cls.file_name, **kwargs)
+        return None if path is None else cls._read(path)
 
     @classmethod
     def _read(cls, path: Path) -> Self:

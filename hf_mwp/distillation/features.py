@@ -12,8 +12,8 @@ from ..models.slicing import NoHeads
 
 KINDS = ("query", "key", "value")
 
-# What models call the three layers: BERT and its kin, BART and most decoders, DistilBERT, T5, DeBERTa; ModernBERT has
-# one, of all queries, then all keys, then all values.
+# Names of the three layers in models: BERT and its kin, BART and most decoders, DistilBERT, T5, DeBERTa. ModernBERT
+# has one, of all queries, then all keys, then all values.
 NAMES = (
     KINDS,
     ("q_proj", "k_proj", "v_proj"),

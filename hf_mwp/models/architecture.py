@@ -280,7 +280,7 @@ def cut_heads(model: nn.Module) -> list[list[int]]:
 def _linear(layer: nn.Module, name: str, index: int) -> nn.Linear | None:
     module = layer
     for step in name.split("."):
-        # Of some parts not every encoder of a type has one.
+        # Not every encoder of a type has all parts.
         module = getattr(module, step, None)
         if module is None:
             return None

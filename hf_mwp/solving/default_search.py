@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
 
+from ..data.downloads import find_beside
 from ..store.files import write_whole
 from ..usage_error import UsageError
 
@@ -36,16 +37,8 @@ class DefaultSearch:
         Read the settings of a folder or repository; greedy search if it has none. `kwargs` (`revision`, `token`, ...)
         go to the download. `UsageError` if the file is damaged.
         """
-        from transformers.utils import cached_file
-
-        path = Path(name_or_path) / cls.file_name
-        if not Path(name_or_path).is_dir():
-            quiet = {"_raise_exceptions_for_missing_entries": False, "_raise_exceptions_for_connection_errors": False}
-            found = cached_file(str(name_or_path), cls.file_name, **quiet, **kwargs)
-            if found is None:
-                return cls()
-            path = Path(found)
-        if not path.is_file():
+        path = find_beside(name_or_path, cls.file_name, **kwargs)
+        if path is None:
             return cls()
         try:
             content = json.loads(path.read_text(encoding="utf-8"))

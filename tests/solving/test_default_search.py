@@ -28,3 +28,7 @@ def test_a_damaged_file_is_named(content, tmp_path):
     (tmp_path / "generation_config.json").write_text(content)
     with pytest.raises(UsageError, match=r"generation_config\.json"):
         DefaultSearch.from_pretrained(tmp_path)
+
+
+def test_a_folder_that_is_gone_says_nothing(tmp_path):
+    assert DefaultSearch.from_pretrained(tmp_path / "gone") == DefaultSearch()

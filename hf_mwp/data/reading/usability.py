@@ -22,7 +22,7 @@ REASONS = {
     "no_answer": "there is no answer that can be read",
     "no_numbers": "there is no number in the text",
 } | STEP_FAULTS
-"""What may be wrong with a problem, in the order in which it is looked for; then with the steps of a worked answer."""
+"""Faults of a problem, in the order in which they are looked for, then those of the steps of a worked answer."""
 
 _UNKNOWN = re.compile(r"[^\W\d]\w*")
 _SLOT = re.compile(r"N\d+")
