@@ -67,7 +67,7 @@ def main(argv: list[str] | None = None) -> None:
     common |= {"seed": args.seed, "save_strategy": "no", "logging_steps": 0.02, "report_to": "none"}
     common |= {"disable_tqdm": True}
     given = {"train_dataset": train, "processing_class": processor}
-    config = hf_mwp.SolverConfig(num_train_epochs=args.teacher_epochs, learning_rate=2e-4, **common)
+    config = hf_mwp.SolverTrainingConfig(num_train_epochs=args.teacher_epochs, learning_rate=2e-4, **common)
     logs = {"teacher": run(hf_mwp.SolverTrainer(teacher, config, **given), "teacher", console)}
 
     # 3. Student: the teacher's first layers and its decoder, distilled from the teacher's predictions and hidden
@@ -90,7 +90,7 @@ def main(argv: list[str] | None = None) -> None:
     if args.baseline:
         set_seed(args.seed)
         baseline = hf_mwp.MwpSolver(type(student.config).from_dict(student.config.to_dict()))
-        config = hf_mwp.SolverConfig(num_train_epochs=args.student_epochs, learning_rate=5e-4, **common)
+        config = hf_mwp.SolverTrainingConfig(num_train_epochs=args.student_epochs, learning_rate=5e-4, **common)
         logs["random student"] = run(hf_mwp.SolverTrainer(baseline, config, **given), "random student", console)
         models["random student"] = baseline
 

@@ -53,7 +53,7 @@ _LAZY = {
     "PreTrainingTrainer": "trainers",
     "RecursiveDistillationConfig": "trainers",
     "recursive_distillation": "trainers",
-    "SolverConfig": "trainers",
+    "SolverTrainingConfig": "trainers",
     "SolverTrainer": "trainers",
     "StarkConfig": "trainers",
     "StarkTrainer": "trainers",

@@ -10,17 +10,17 @@ from torch.utils._pytree import tree_leaves
 
 from hf_mwp.distillation import objectives
 from hf_mwp.distillation.objectives import (
+    DKD,
+    FSP,
+    PKD,
     AttentionMaps,
     AttentionRelations,
     ContextRelations,
-    DecoupledLabels,
     EmbeddingOutputs,
     HardLabels,
     HiddenStates,
-    LayerFlow,
     LayerObjective,
     Objective,
-    PatientStates,
     PredictionObjective,
     SoftLabels,
     TeacherValues,
@@ -156,15 +156,15 @@ def test_a_step_of_each_model(name):
 
 OBJECTIVES = [
     SoftLabels,
-    lambda: DecoupledLabels(name="decoupled"),
+    lambda: DKD(name="decoupled"),
     HardLabels,
     HiddenStates,
     lambda: HiddenStates(NSTLoss(), name="similarities"),
     EmbeddingOutputs,
     AttentionMaps,
     AttentionRelations,
-    LayerFlow,
-    PatientStates,
+    FSP,
+    PKD,
     ContextRelations,
 ]
 

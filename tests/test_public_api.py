@@ -54,7 +54,7 @@ NAMES = [
     "PreTrainingConfig",
     "PreTrainingTrainer",
     "RecursiveDistillationConfig",
-    "SolverConfig",
+    "SolverTrainingConfig",
     "SolverTrainer",
     "StarkConfig",
     "StarkTrainer",

@@ -42,9 +42,9 @@ SMALLER = {
     "distill": FEW_STEPS,
     "evaluate": ["--max_eval_samples", "20"],
     "solve": [],
-    "label": ["--num_beams", "2"],
+    "pseudo-label": ["--num_beams", "2"],
     "heads": ["--num_batches", "1", "--batch_size", "4"],
-    "prune": ["--events", "1", "--calibration_batches", "1", *FEW_STEPS],
+    "prune": ["--num_pruning_steps", "1", "--calibration_batches", "1", *FEW_STEPS],
 }
 
 

@@ -167,7 +167,7 @@ def measure_teacher(args, processor, rows, student_config, teacher) -> dict:
             student = new_solver(processor, student_config)
             keywords = {"model": student, "train_dataset": rows, "processing_class": processor}
             if kind == "fine-tuning":
-                return hf_mwp.SolverTrainer(args=hf_mwp.SolverConfig(**shared), **keywords)
+                return hf_mwp.SolverTrainer(args=hf_mwp.SolverTrainingConfig(**shared), **keywords)
             config = hf_mwp.DistillationConfig(**shared, cache_teacher_outputs=kind == "cached")
             return hf_mwp.DistillationTrainer(args=config, teacher_model=teacher, **keywords)
 

@@ -81,13 +81,13 @@ def measure(args: argparse.Namespace) -> dict:
 
 def step_seconds(model, processor, rows: list[dict], batch_size: int, bf16: bool) -> float:
     """CPU seconds of a step of an epoch, but for its first ones."""
-    from hf_mwp import SolverConfig, SolverTrainer
+    from hf_mwp import SolverTrainer, SolverTrainingConfig
 
     clock = Clock()
     with tempfile.TemporaryDirectory() as folder:
         trainer = SolverTrainer(
             model=model,
-            args=SolverConfig(**trainer_options(folder, batch_size), num_train_epochs=1, bf16=bf16),
+            args=SolverTrainingConfig(**trainer_options(folder, batch_size), num_train_epochs=1, bf16=bf16),
             train_dataset=rows,
             processing_class=processor,
             callbacks=[step_watch(clock)],

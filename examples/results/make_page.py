@@ -92,7 +92,7 @@ def page() -> str:
         "[`compact_math23k`](compact_math23k/evaluations); [the page of results](README.md) says how each model came "
         "about. Parameters are those of encoder and decoder. Groups are by what a model, its teachers and what "
         "labelled its problems were trained on (`masked`: the same but for numbers), or, in older records, by the "
-        "training part alone.\n\n![accuracy against parameters](accuracy.png)"
+        "training split alone.\n\n![accuracy against parameters](accuracy.png)"
     ]
     for title, (run, evaluations) in MODELS.items():
         table = "\n".join([HEADING, *rows(evaluations)])

@@ -125,7 +125,7 @@ def make_student_classifier(
         ),
         "prune": lambda: prune_student(teacher, batches(), options.sparsity),
     }
-    return starts[options.student_start]()
+    return starts[options.student_init]()
 
 
 def head_fields(classes: Sequence[str]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ class MixArguments:
         "and averaged whole.",
         locate=locate_solver,
     )
-    theta: float = option(0.2, "Share of the pretrained weights; the paper's is 0.2.")
+    pretrained_weight: float = option(0.2, "Share of the pretrained weights; the paper's is 0.2.")
     output_dir: str | None = option(
         None, "Folder for the mixed solver and its processor (must be given).", affects_result=False
     )
@@ -43,11 +43,11 @@ class MixArguments:
             check_given(self, "pretrained", "distilled")
         elif (self.pretrained, self.distilled) != (None, None) or len(self.solvers) < 2:
             raise ValueError("`solvers` takes two or more solvers to average, without `pretrained` and `distilled`.")
-        elif self.theta != type(self).theta:
-            raise ValueError("`theta` does nothing with `solvers`, which count alike: leave it out.")
+        elif self.pretrained_weight != type(self).pretrained_weight:
+            raise ValueError("`pretrained_weight` does nothing with `solvers`, which count alike: leave it out.")
         check_given(self, "output_dir")
-        if not 0 <= self.theta <= 1:
-            raise ValueError(f"`theta` must be from 0 to 1, not {self.theta}.")
+        if not 0 <= self.pretrained_weight <= 1:
+            raise ValueError(f"`pretrained_weight` must be from 0 to 1, not {self.pretrained_weight}.")
         self.pretrained = find_encoder(self.pretrained)
 
 
@@ -85,7 +85,7 @@ def _mixed(options: MixArguments) -> tuple[Solver, MwpProcessor]:
         pretrained = AutoModel.from_pretrained(options.pretrained, trust_remote_code=False, **load)
     # Rows of tokens that came with the solver begin in the same way each time.
     processor.resize_embeddings(pretrained)
-    return mix_parameters(pretrained, solver, options.theta, inplace=True), processor
+    return mix_parameters(pretrained, solver, options.pretrained_weight, inplace=True), processor
 
 
 def _averaged(names: Sequence[str]) -> tuple[Solver, MwpProcessor]:

@@ -32,7 +32,7 @@ class PretrainingArguments(EncoderArguments):
         "intermediate_size, num_attention_heads ({}: 312, 1200, 12), of its first three layers unless encoder_layers "
         "says otherwise.",
     )
-    numerals: bool | None = option(None, "Whether number words are numbers; in English only if not given.")
+    parse_number_words: bool | None = option(None, "Whether number words are numbers; in English only if not given.")
     new_pos_head: bool = option(False, "Start the tagging head anew: the encoder's has the labels of another tagger.")
     freeze_encoder: bool = option(
         False, "Train the heads alone: how well the encoder's states tell the tags as they are."
@@ -79,7 +79,7 @@ class PretrainingBuilder:
         self.processor: MwpProcessor = MwpProcessor(
             tokenizer,
             language=args.language,
-            numerals=args.numerals,
+            parse_number_words=args.parse_number_words,
             indexed_numbers=args.numbers_have_tokens(),
             max_length=args.max_length,
         )
@@ -134,7 +134,10 @@ class PretrainingBuilder:
 
         processor = self.processor
         processor.resize_embeddings(self.encoder)
-        problems = [MathWordProblem(text, language=processor.language, numerals=processor.numerals) for text in texts]
+        problems = [
+            MathWordProblem(text, language=processor.language, parse_number_words=processor.parse_number_words)
+            for text in texts
+        ]
         return project_on_problems(self.encoder, processor, problems, layers, self.args.project_to)
 
     @property

@@ -111,7 +111,7 @@ class SolverArguments(EncoderArguments):
 def build_solver(
     rows: Iterable[Mapping[str, Any]],
     options: SolverArguments | None = None,
-    numerals: bool | None = None,
+    parse_number_words: bool | None = None,
     **fields,
 ) -> tuple[MwpSolver, MwpProcessor]:
     """
@@ -122,7 +122,7 @@ def build_solver(
             Training rows of [`load_mwp_dataset`], whose constants become output symbols.
         options ([`SolverArguments`], *optional*):
             What to make, instead of `fields`.
-        numerals (`bool`, *optional*):
+        parse_number_words (`bool`, *optional*):
             Whether number words are numbers; by default in English only.
         fields:
             The options of `hf-mwp train` that say what solver it trains, by the same names. One of them says where to
@@ -150,7 +150,7 @@ def build_solver(
         raise TypeError(f"`options` say what solver to build: put {', '.join(fields)} there.")
     options = SolverArguments(**fields) if options is None else options
     if options.solver is None:
-        solver, processor = _make_solver(rows, options, numerals)
+        solver, processor = _make_solver(rows, options, parse_number_words)
     else:
         solver, processor = _change_solver(options)
     options.add_lora(solver, processor.number_token_ids)
@@ -158,20 +158,20 @@ def build_solver(
 
 
 def _make_solver(
-    rows: Iterable[Mapping[str, Any]], options: SolverArguments, numerals: bool | None
+    rows: Iterable[Mapping[str, Any]], options: SolverArguments, parse_number_words: bool | None
 ) -> tuple[MwpSolver, MwpProcessor]:
     from ..data import problem_from_row
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models import MwpSolver, MwpStudentModel
 
-    problems = (problem_from_row(row, numerals=numerals) for row in rows)
+    problems = (problem_from_row(row, parse_number_words=parse_number_words) for row in rows)
     first = list(islice(problems, 1))
     processor = MwpProcessor.build(
         load_tokenizer(options.tokenizer or options.encoder),
         chain(first, problems),
         min_constant_count=options.min_constant_count,
         language=options.language or (first[0].language if first else "zh"),
-        numerals=numerals,
+        parse_number_words=parse_number_words,
         indexed_numbers=options.numbers_have_tokens(),
         max_length=options.max_length,
     )

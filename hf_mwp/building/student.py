@@ -33,9 +33,9 @@ SIZES = {
 UNUSED = {
     "student": ("student_layers", "student_layer_choice", "new_decoder", "student_dropout"),
     "student_encoder": ("student_layers", "student_layer_choice", "new_decoder"),
-    "student_start=project": ("new_decoder",),
-    "student_start=random": ("student_layer_choice", "new_decoder"),
-    "student_start=prune": ("student_layers", "student_layer_choice", "new_decoder", "student_dropout"),
+    "student_init=project": ("new_decoder",),
+    "student_init=random": ("student_layer_choice", "new_decoder"),
+    "student_init=prune": ("student_layers", "student_layer_choice", "new_decoder", "student_dropout"),
 }
 # Share of heads and neurons that a pruned student does without, that of Yang et al.
 SPARSITY = 0.7
@@ -85,7 +85,7 @@ class StudentArguments:
         common=True,
         locate=locate_encoder,
     )
-    student_start: str = option(
+    student_init: str = option(
         "cut",
         "Where else it comes from: layers of the teacher's encoder, and its decoder, as they are; such layers in "
         "other widths, fitted to the teacher's on training problems, and a new decoder; random weights; or the "
@@ -122,22 +122,20 @@ class StudentArguments:
         layers = parse_layers(self.student_layers, "student_layers")
         if self.student is not None and self.student_encoder is not None:
             raise ValueError("`student` is a whole solver and `student_encoder` an encoder: give one of them.")
-        if self.student_start not in STARTS:
-            raise ValueError(f"`student_start` is one of {', '.join(STARTS)}, not {self.student_start!r}.")
+        if self.student_init not in STARTS:
+            raise ValueError(f"`student_init` is one of {', '.join(STARTS)}, not {self.student_init!r}.")
         source = next((name for name in ("student", "student_encoder") if getattr(self, name) is not None), None)
         sizes = [name for name in SIZES if getattr(self, name) is not None]
-        if sizes and (self.student_start in ("cut", "prune") or source is not None):
+        if sizes and (self.student_init in ("cut", "prune") or source is not None):
             raise ValueError(
-                f"`{sizes[0]}` is for a projected or random student (`student_start`); other students have sizes of "
+                f"`{sizes[0]}` is for a projected or random student (`student_init`); other students have sizes of "
                 "their own."
             )
-        if self.student_start != "cut" and source is not None:
-            raise ValueError(
-                "`student` and `student_encoder` say where the student starts: leave out `student_start`."
-            )
-        if self.student_sparsity is not None and self.student_start != "prune":
-            raise ValueError("`student_sparsity` is for a pruned student: set `student_start` to prune.")
-        source = source or f"student_start={self.student_start}"
+        if self.student_init != "cut" and source is not None:
+            raise ValueError("`student` and `student_encoder` say where the student starts: leave out `student_init`.")
+        if self.student_sparsity is not None and self.student_init != "prune":
+            raise ValueError("`student_sparsity` is for a pruned student: set `student_init` to prune.")
+        source = source or f"student_init={self.student_init}"
         for name in UNUSED.get(source, ()):
             # A dropout of 0 is given, a `False` is not.
             if getattr(self, name) is not None and getattr(self, name) is not False:
@@ -209,7 +207,7 @@ def make_student(
         fields:
             The options of `hf-mwp distill` that say what student it trains, by the same names: by default the first
             three layers of the teacher with its decoder, `student_layers` says how many or which.
-            `student_start="project"` or `"random"` takes other widths (`student_hidden_size`, ...), `student_encoder`
+            `student_init="project"` or `"random"` takes other widths (`student_hidden_size`, ...), `student_encoder`
             a pretrained encoder, `student` a solver that exists.
 
     Raises:
@@ -220,7 +218,7 @@ def make_student(
 
     ```python
     >>> student = hf_mwp.make_student(teacher, processor, student_layers="3,7,11")
-    >>> narrow = hf_mwp.make_student(teacher, processor, data["train"], student_start="project", student_layers=3)
+    >>> narrow = hf_mwp.make_student(teacher, processor, data["train"], student_init="project", student_layers=3)
     ```
     """
     if options is not None and fields:
@@ -245,7 +243,7 @@ def make_student_and_processor(
     if options.student_encoder is not None:
         encoder = _load_encoder(options.student_encoder, processor, options.student_dropout)
         return _on_encoder(encoder, teacher, processor, options.student_dropout), processor
-    return STARTS[options.student_start](options, teacher, processor, rows), processor
+    return STARTS[options.student_init](options, teacher, processor, rows), processor
 
 
 def _cut(options: StudentArguments, teacher: MwpSolver, processor: MwpProcessor, rows: Iterable) -> MwpSolver:
@@ -263,7 +261,9 @@ def _cut(options: StudentArguments, teacher: MwpSolver, processor: MwpProcessor,
 def _projected(options: StudentArguments, teacher: MwpSolver, processor: MwpProcessor, rows: Iterable) -> MwpSolver:
     from ..data import problem_from_row
 
-    problems = [problem_from_row(row, numerals=processor.numerals) for row in islice(rows, SAMPLE_SIZE)]
+    problems = [
+        problem_from_row(row, parse_number_words=processor.parse_number_words) for row in islice(rows, SAMPLE_SIZE)
+    ]
     layers, fields = options.layers_of(teacher), options.sizes | options.dropouts
     encoder = project_on_problems(teacher.encoder, processor, problems, layers, fields)
     return _on_encoder(encoder, teacher, processor, options.student_dropout)

@@ -59,7 +59,7 @@ def write_training_texts(model: Any, folder: str | os.PathLike) -> None:
 def texts_of_rows(dataset: Any) -> TrainingTexts:
     """
     Digests of the rows of [`load_mwp_dataset`], which a solver is trained on. Where they were loaded with
-    `extra_train`, of which a file was written by `hf-mwp label`, what its labeller was trained on is added.
+    `extra_train`, of which a file was written by `hf-mwp pseudo-label`, what its labeller was trained on is added.
     """
     from .data_error import DataError
     from .reading.load_report import dataset_report

@@ -67,7 +67,7 @@ class TrainingTexts:
         or elsewhere.
 
         Args:
-            sources (`list[str]`): As in [`read_texts`]: `"math23k"` for its training part, `"ape210k:validation"`,
+            sources (`list[str]`): As in [`read_texts`]: `"math23k"` for its training split, `"ape210k:validation"`,
                 files.
             data_dir (`str` or `Path`, *optional*): Folder of the data sets.
 

@@ -87,7 +87,7 @@ def check_reading(processing: Any, teacher_processing: Any) -> None:
             f"Student and teacher have different tokenizers (of {len(tokenizers[0])} and {len(tokenizers[1])} "
             "tokens): the same ids would be different words to them. Build the student with the teacher's tokenizer."
         )
-    for name in ("vocabulary", "numerals", "language"):
+    for name in ("vocabulary", "parse_number_words", "language"):
         ours, theirs = getattr(processing, name, None), getattr(teacher_processing, name, None)
         if ours != theirs:
             raise ValueError(

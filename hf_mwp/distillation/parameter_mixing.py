@@ -16,10 +16,10 @@ Weights = nn.Module | Mapping[str, Tensor]
 
 @torch.no_grad()
 def mix_parameters(
-    pretrained: Weights, distilled: Weights, theta: float = 0.2, inplace: bool = False
+    pretrained: Weights, distilled: Weights, pretrained_weight: float = 0.2, inplace: bool = False
 ) -> nn.Module | dict[str, Tensor]:
     """
-    `theta * pretrained + (1 - theta) * distilled`, parameter by parameter: keeps a distilled model from forgetting
+    `pretrained_weight * pretrained + (1 - pretrained_weight) * distilled`, parameter by parameter: keeps a distilled model from forgetting
     what it knew.
 
     Two models of the same class are mixed whole. Otherwise their base models are: the encoder of a solver with a
@@ -30,7 +30,7 @@ def mix_parameters(
     Args:
         pretrained (`nn.Module` or `Mapping[str, Tensor]`): The model before distillation, or its state dict.
         distilled (`nn.Module` or `Mapping[str, Tensor]`): The same model afterwards.
-        theta (`float`, *optional*, defaults to 0.2): Share of the pretrained weights, from 0 to 1.
+        pretrained_weight (`float`, *optional*, defaults to 0.2): Share of the pretrained weights, from 0 to 1.
         inplace (`bool`, *optional*, defaults to `False`):
             Change the distilled model, or the tensors of its state dict, instead of a copy.
 
@@ -39,18 +39,18 @@ def mix_parameters(
         dict if it is one. Computed in fp32.
 
     Raises:
-        ValueError: weights of other names or shapes, which are listed, or `theta` beyond 0 to 1.
+        ValueError: weights of other names or shapes, which are listed, or `pretrained_weight` beyond 0 to 1.
 
     References:
         A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), parameter mixing with
-        `theta = 0.2`.
+        `pretrained_weight = 0.2`.
 
     Example:
         >>> student = mix_parameters(MwpStudentForPreTraining.from_pretrained("pretrained"), distilled_solver)
     """
-    check_numbers(theta=theta)
-    if not 0 <= theta <= 1:
-        raise ValueError(f"`theta` must be from 0 to 1, got {theta}.")
+    check_numbers(pretrained_weight=pretrained_weight)
+    if not 0 <= pretrained_weight <= 1:
+        raise ValueError(f"`pretrained_weight` must be from 0 to 1, got {pretrained_weight}.")
     if not inplace:
         distilled = copy.deepcopy(distilled) if isinstance(distilled, nn.Module) else dict(distilled)
     old, new = check_mixing(pretrained, distilled)
@@ -60,7 +60,7 @@ def mix_parameters(
             continue
         before = old[name].to(value.device, torch.float32)
         # `lerp` is exact at both ends.
-        mixed = torch.lerp(value.float(), before, theta).to(value.dtype)
+        mixed = torch.lerp(value.float(), before, pretrained_weight).to(value.dtype)
         if inplace or isinstance(distilled, nn.Module):
             # What is tied has several names, and is mixed once.
             if value.data_ptr() not in done:
@@ -96,9 +96,9 @@ def average_parameters(models: Sequence[Weights]) -> nn.Module | dict[str, Tenso
     """
     if not models:
         raise ValueError("There are no models to average.")
-    mean = mix_parameters(models[0], models[0], theta=0.0)
+    mean = mix_parameters(models[0], models[0], pretrained_weight=0.0)
     for count, model in enumerate(models[1:], start=2):
-        mean = mix_parameters(model, mean, theta=1 / count, inplace=True)
+        mean = mix_parameters(model, mean, pretrained_weight=1 / count, inplace=True)
     return mean
 
 

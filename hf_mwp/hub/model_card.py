@@ -65,7 +65,7 @@ class ModelFigures:
         dataset (`str`): Name of the data set.
         part (`str`): Which part of it.
         num_beams (`int`, *optional*): Beams of the search, `None` where nothing is searched.
-        rule (`str`): What was a right answer, see [`metrics.answers_match`].
+        answer_match (`str`): What was a right answer, see [`metrics.answers_match`].
         reports (`Mapping[str, Mapping[str, float]]`): Results of [`metrics.accuracy_report`] by group of problems.
         remark (`str`): What has to be said beside them, see [`metrics.TrainingOverlap`].
         calibration (`Mapping[str, Any]`, *optional*): Result of [`metrics.calibration_report`] for all problems.
@@ -75,7 +75,7 @@ class ModelFigures:
     dataset: str
     part: str
     num_beams: int | None
-    rule: str
+    answer_match: str
     reports: Mapping[str, Mapping[str, float]]
     remark: str = ""
     calibration: Mapping[str, Any] | None = None
@@ -215,11 +215,11 @@ def _figures_section(figures: Sequence[ModelFigures], task: Mapping[str, Any]) -
                 over = int(report.get(number) or count)
                 row.append(_percent(report.get(metric)) + (f" of {over:,}" if over != count else ""))
             rows.append(row)
-    rules = " and ".join(sorted({f'"{each.rule}"' for each in figures if each.rule}))
-    rule = [f"An answer is right by the rule {rules} of `hf-mwp evaluate`."] if rules else []
+    rules = " and ".join(sorted({f'"{each.answer_match}"' for each in figures if each.answer_match}))
+    answer_match = [f"An answer is right by the rule {rules} of `hf-mwp evaluate`."] if rules else []
     remarks = [f"{each.model}, {each.dataset}, {each.part}: {each.remark}." for each in figures if each.remark]
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    return "\n\n".join(["## Figures", table, *rule, *dict.fromkeys(remarks), *_calibration(figures)])
+    return "\n\n".join(["## Figures", table, *answer_match, *dict.fromkeys(remarks), *_calibration(figures)])
 
 
 def _calibration(figures: Sequence[ModelFigures]) -> list[str]:
@@ -240,7 +240,7 @@ def _calibration(figures: Sequence[ModelFigures]) -> list[str]:
     text = (
         "An equation comes with its probability, `score`, and how well that tells right answers from wrong ones was "
         f"measured: expected calibration error ({measured[0].calibration['num_bins']} bins of equal width, Guo et al. "
-        "2017), AUROC (0.5: not at all, 1: fully), and how many of the surer half are right. With `min_score` the "
+        "2017), AUROC (0.5: not at all, 1: fully), and how many of the surer half are right. With `confidence_threshold` the "
         'pipeline answers "unsure" below a probability.'
     )
     return [text, "\n".join(rows)]

@@ -32,7 +32,7 @@ def read_figures(folder: str | Path, model: str) -> ModelFigures:
         metrics["dataset"],
         f"{part} ({section['scheme']}{', re-ranked' if section.get('reranked') else ''})",
         section.get("num_beams"),
-        section.get("rule", ""),
+        section.get("answer_match", ""),
         section["reports"],
         section.get("training_texts", {}).get("remark", ""),
         section.get("calibration"),

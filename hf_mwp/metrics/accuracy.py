@@ -43,7 +43,7 @@ class PredictionScore:
 def score_prediction(
     problem: MathWordProblem,
     prediction: Expression | None,
-    rule: str = "annotated",
+    answer_match: str = "annotated",
     tolerance: float = 1e-4,
 ) -> PredictionScore:
     """
@@ -53,12 +53,12 @@ def score_prediction(
         problem ([`MathWordProblem`]): With its annotated `answer`, its `equation`, or both. Under the rule
             `"annotated"` a problem without an annotated answer is compared with the value of its equation.
         prediction ([`Expression`] or `None`): The predicted tree over the problem's slots; `None` if there is none.
-        rule (`str`, *optional*, defaults to `"annotated"`), tolerance (`float`, *optional*, defaults to 1e-4): See
+        answer_match (`str`, *optional*, defaults to `"annotated"`), tolerance (`float`, *optional*, defaults to 1e-4): See
             [`answers_match`].
     """
     target = _target(problem)
     level = None if target is None else target.complexity()
-    reference = _reference(problem, target, rule)
+    reference = _reference(problem, target, answer_match)
     if prediction is None:
         if reference is None:
             return PredictionScore(None, False, False, None, "unlabelled", level)
@@ -78,7 +78,7 @@ def score_prediction(
         detail = str(error)
     if reference is None:
         return PredictionScore(None, same, canonical, value, "unlabelled", level, detail)
-    correct = answers_match(value, reference, rule=rule, tolerance=tolerance)
+    correct = answers_match(value, reference, answer_match=answer_match, tolerance=tolerance)
     if correct:
         reason = "correct"
     elif same or canonical:
@@ -93,12 +93,12 @@ def score_prediction(
 def score_predictions(
     problems: Iterable[MathWordProblem],
     predictions: Iterable[Expression | None],
-    rule: str = "annotated",
+    answer_match: str = "annotated",
     tolerance: float = 1e-4,
 ) -> list[PredictionScore]:
     """Scores predictions in order; see [`score_prediction`]. Raises `ValueError` if the lengths differ."""
     return [
-        score_prediction(problem, prediction, rule=rule, tolerance=tolerance)
+        score_prediction(problem, prediction, answer_match=answer_match, tolerance=tolerance)
         for problem, prediction in zip(problems, predictions, strict=True)
     ]
 
@@ -111,7 +111,7 @@ def accuracy_report(scores: Sequence[PredictionScore]) -> dict[str, float]:
         `dict[str, float]`: `answer_accuracy` over the `num_problems` that can be judged, and `answer_accuracy_low`,
         `num_problems_low` and so on for each level of complexity of the target that occurs; `equation_accuracy` and
         `canonical_equation_accuracy` over the `num_equations` with a target equation that can be read. `num_unjudged`
-        is there if some problems could not be judged: those without an answer and, under the rule `"peers"`, all
+        is there if some problems could not be judged: those without an answer and, under the rule `"equation_value"`, all
         without a target equation that has a value. An accuracy over no problem at all is left out.
     """
     judged = [score for score in scores if score.answer_correct is not None]
@@ -165,8 +165,10 @@ def _target(problem: MathWordProblem) -> Expression | None:
         return None
 
 
-def _reference(problem: MathWordProblem, target: Expression | None, rule: str) -> str | Fraction | float | None:
-    if rule != "peers" and problem.answer_value is not None:
+def _reference(
+    problem: MathWordProblem, target: Expression | None, answer_match: str
+) -> str | Fraction | float | None:
+    if answer_match != "equation_value" and problem.answer_value is not None:
         return problem.answer
     if target is None:
         return None

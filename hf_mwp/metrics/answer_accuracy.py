@@ -14,11 +14,11 @@ _INPUTS = """
 Args:
     predictions (`list` of `str`): predicted equations or numbers in infix notation, numbers put in ("4+2", "80%*50").
         An empty string (no answer) and whatever has no value (division by zero, garbage) count as wrong.
-    references (`list` of `str`): with `rule="annotated"` the annotated answers as the data set writes them
-        ("6", "((7)/(4))", "10%", "9 (apples)"); with `rule="peers"` the target equations, whose value counts.
-    rule (`str`, defaults to "annotated"): "annotated" or "peers"; see `hf_mwp.metrics.answers_match`.
+    references (`list` of `str`): with `answer_match="annotated"` the annotated answers as the data set writes them
+        ("6", "((7)/(4))", "10%", "9 (apples)"); with `answer_match="equation_value"` the target equations, whose value counts.
+    answer_match (`str`, defaults to "annotated"): "annotated" or "equation_value"; see `hf_mwp.metrics.answers_match`.
     tolerance (`float`, defaults to 1e-4): with "annotated" relative, for answers that are no whole numbers, and at
-        most half a unit of the last digit written; whole numbers must be equal. Absolute with "peers".
+        most half a unit of the last digit written; whole numbers must be equal. Absolute with "equation_value".
     levels (`list` of `str`, *optional*): level of complexity of each problem ("low", "medium", "high").
 Returns:
     `answer_accuracy`, between 0 and 1, and `answer_accuracy_low` and so on for the levels that occur.
@@ -29,7 +29,7 @@ class AnswerAccuracy(evaluate.Metric):
     """
     Answer ("value") accuracy of math word problem solvers, for use with and without a network.
 
-    Purpose: the figure the literature compares. The rule of record is the annotated answer; `rule="peers"` gives the
+    Purpose: the figure the literature compares. The rule of record is the annotated answer; `answer_match="equation_value"` gives the
     looser figure of earlier programs, which compare with the value of the target equation ([`answers_match`]).
 
     Inputs of `compute`: `predictions` and `references`, strings; see `inputs_description`.
@@ -46,15 +46,15 @@ class AnswerAccuracy(evaluate.Metric):
     def _info(self):
         return describe_metric(_DESCRIPTION, _INPUTS)
 
-    def _compute(self, predictions, references, rule="annotated", tolerance=1e-4, levels=None):
+    def _compute(self, predictions, references, answer_match="annotated", tolerance=1e-4, levels=None):
         if not predictions:
             raise ValueError("There is nothing to score: `predictions` is empty.")
         if levels is not None and len(levels) != len(predictions):
             raise ValueError(f"`levels` has {len(levels)} entries for {len(predictions)} predictions.")
         correct = []
         for row, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
-            answer = _reference(reference, rule, row)
-            correct.append(answers_match(_value(prediction), answer, rule=rule, tolerance=tolerance))
+            answer = _reference(reference, answer_match, row)
+            correct.append(answers_match(_value(prediction), answer, answer_match=answer_match, tolerance=tolerance))
         result = {"answer_accuracy": sum(correct) / len(correct)}
         for level in LEVELS if levels else ():
             part = [right for right, of in zip(correct, levels, strict=True) if of == level]
@@ -76,8 +76,8 @@ def _value(prediction):
         return None
 
 
-def _reference(reference, rule, row):
-    if rule == "peers":
+def _reference(reference, answer_match, row):
+    if answer_match == "equation_value":
         try:
             return Expression.from_infix(reference).evaluate()
         except ExpressionError as error:

@@ -7,7 +7,7 @@ from ..expressions import Expression
 from ..problems import answer_half_unit, answer_value
 
 
-RULES = ("annotated", "peers")
+ANSWER_MATCHES = ("annotated", "equation_value")
 # Relative, and absolute at 0: what rounded powers may differ by, and answers that were computed in doubles.
 ROUNDING = Fraction(1, 10**9)
 
@@ -15,7 +15,7 @@ ROUNDING = Fraction(1, 10**9)
 def answers_match(
     prediction: Fraction | float | None,
     answer: str | Fraction | float,
-    rule: str = "annotated",
+    answer_match: str = "annotated",
     tolerance: float = 1e-4,
 ) -> bool:
     """
@@ -29,7 +29,7 @@ def answers_match(
       given as it is written, not more than half a unit of its last digit ([`~problems.answer_half_unit`]) either: 0.05
       for `12345.6`; that unit is at least 1e-9 of `a`, since some data sets write out all digits of a double. A
       relative tolerance neither asks for more digits than annotators write nor lets any map scale pass for 1/6000000.
-    - `"peers"`: `answer` is the value of the *target equation*, and the prediction is right when
+    - `"equation_value"`: `answer` is the value of the *target equation*, and the prediction is right when
       `|p - a| < tolerance`, absolute. This is what the programs of GTS, MWPToolkit and MWP-BERT compute. It never
       notices a wrong annotation, and is loose for small values and strict for large ones.
 
@@ -37,14 +37,14 @@ def answers_match(
         prediction (`Fraction`, `float` or `None`): Value of the predicted expression. `None` (no answer), infinities
             and NaN are wrong.
         answer (`str`, `Fraction` or `float`): What is compared with, see the rules.
-        rule (`str`, *optional*, defaults to `"annotated"`): `"annotated"` or `"peers"`.
+        answer_match (`str`, *optional*, defaults to `"annotated"`): `"annotated"` or `"equation_value"`.
         tolerance (`float`, *optional*, defaults to 1e-4): See the rules.
 
     Returns:
         `bool`: whether the two match. Fractions are compared exactly, however large.
 
     Raises:
-        ValueError: if `rule` is unknown, or `answer` is not a finite number or has none that can be read.
+        ValueError: if `answer_match` is unknown, or `answer` is not a finite number or has none that can be read.
 
     Examples:
 
@@ -58,8 +58,8 @@ def answers_match(
     False
     ```
     """
-    if rule not in RULES:
-        raise ValueError(f"The rule {rule!r} is unknown; use one of {', '.join(map(repr, RULES))}.")
+    if answer_match not in ANSWER_MATCHES:
+        raise ValueError(f"The rule {answer_match!r} is unknown; use one of {', '.join(map(repr, ANSWER_MATCHES))}.")
     target = _exact(answer_value(answer) if isinstance(answer, str) else answer)
     if target is None:
         raise ValueError(f"The answer to compare with must be a finite number, not {answer!r}.")
@@ -68,7 +68,7 @@ def answers_match(
         return False
     difference = abs(value - target)
     limit = Fraction(str(tolerance))
-    if rule == "peers":
+    if answer_match == "equation_value":
         return difference < limit
     if target.denominator == 1:
         return difference <= (ROUNDING * max(abs(target), 1) if isinstance(prediction, float) else 0)

@@ -18,7 +18,7 @@ class TrainingOverlap:
     Args:
         texts ([`~data.TrainingTexts`], *optional*): What the model was trained on, as its folder says
             ([`~TrainingOverlap.of`] looks it up). `None` if nobody knows.
-        part (`Iterable[str]`, *optional*): The texts of the training part of the data set that the problems are of.
+        part (`Iterable[str]`, *optional*): The texts of the training split of the data set that the problems are of.
             They stand in where `texts` is `None`; all groups are then named after them.
 
     Example:
@@ -34,7 +34,7 @@ class TrainingOverlap:
 
     def __init__(self, texts: TrainingTexts | None, part: Iterable[str] | None = None) -> None:
         self.texts, self.known = texts, texts is not None
-        self.data = "training data" if self.known else "training part"
+        self.data = "training data" if self.known else "training split"
         if texts is None and part is not None:
             self.texts = TrainingTexts.from_texts(part)
 
@@ -76,7 +76,7 @@ class TrainingOverlap:
         """What has to be said beside the accuracies of these problems; empty if all is known and none trained on."""
         said = []
         if not self.known:
-            compared = "" if self.texts is None else "; compared with the data set's own training part instead"
+            compared = "" if self.texts is None else "; compared with the data set's own training split instead"
             said.append(
                 f"Not known: what the model was trained on (its folder has no {TrainingTexts.file_name}){compared}"
             )

@@ -40,12 +40,12 @@ class MathWordProblemPipeline(Pipeline):
     - `unknown_share` (`float`): share of the text's tokens that the vocabulary lacks, only where the text was encoded;
     - `error` (`str`), only where `answer` is `None`: why there is no answer;
     - `plausibility` (`float`), only with `rerank`: share of the answer among those of the beams, all equations with
-      its value voting together; the answers of `top_k` then have different values, and each its `complaints`
+      its value voting together; the answers of `top_k` then have different values, and each its `violations`
       (`list[str]`: "negative length", "2.4 people"), what speaks against it beside the first one;
     - `instead_of` (`dict`), only where re-ranking put another answer first than the solver: `equation`, `answer` and
-      `complaints` of the one that the solver held for likelier;
+      `violations` of the one that the solver held for likelier;
     - `status` (`"unsure"`) and `candidates` (`list[dict]`), only where `score`, or with `rerank` `plausibility`, is
-      below `min_score`: the equations that were found, best first, each with `equation`, `answer`, `value` and
+      below `confidence_threshold`: the equations that were found, best first, each with `equation`, `answer`, `value` and
       `score`, the score of the best one being that of the result;
     - `warning` (`str`), only where the text was cut off and numbers beyond the cut could not be used, or where more
       than a fifth of its tokens are unknown, as of a text in a language that the solver was not trained on.
@@ -71,7 +71,7 @@ class MathWordProblemPipeline(Pipeline):
             at least `top_k`); also an argument of the call. By default the best one.
         max_decode_length (`int`, *optional*): Most symbols of an equation; the decoder's own limit by default. Also an
             argument of the call.
-        min_score (`float`, *optional*): Probability, with `rerank` plausibility, from 0 to 1, below which there is no
+        confidence_threshold (`float`, *optional*): Probability, with `rerank` plausibility, from 0 to 1, below which there is no
             answer but `"unsure"`, with the equations of all beams as candidates, even where `top_k` asks for several;
             also an argument of the call. `hf-mwp evaluate` measures what the probabilities of a model are worth.
         batch_size (`int`, *optional*, defaults to 1): Texts solved at once; also an argument of the call.
@@ -133,18 +133,20 @@ class MathWordProblemPipeline(Pipeline):
         if reranker := self._forward_params.get("rerank") or self._reranker(self.default_search.rerank):
             reranker.save_pretrained(save_directory)
 
-    def _sanitize_parameters(self, num_beams=None, top_k=None, max_decode_length=None, min_score=None, rerank=None):
+    def _sanitize_parameters(
+        self, num_beams=None, top_k=None, max_decode_length=None, confidence_threshold=None, rerank=None
+    ):
         for name, value in (("num_beams", num_beams), ("top_k", top_k), ("max_decode_length", max_decode_length)):
             if value is not None and (not isinstance(value, int) or value < 1):
                 raise ValueError(f"`{name}` must be a whole number of at least 1, not {value!r}.")
-        if min_score is not None:
-            from ..solving.answer_records import check_min_score
+        if confidence_threshold is not None:
+            from ..solving.answer_records import check_confidence_threshold
 
-            check_min_score(min_score)
+            check_confidence_threshold(confidence_threshold)
         if rerank is not None:
             rerank = self._reranker(rerank)
         forward = {"num_beams": num_beams, "max_decode_length": max_decode_length, "rerank": rerank}
-        both = {"top_k": top_k, "min_score": min_score}
+        both = {"top_k": top_k, "confidence_threshold": confidence_threshold}
         return (
             {},
             {name: value for name, value in (forward | both).items() if value is not None},
@@ -211,12 +213,14 @@ class MathWordProblemPipeline(Pipeline):
         name = self.model.name_or_path
         return DefaultSearch.from_pretrained(name, **download_options(self.model)) if name else DefaultSearch()
 
-    def _forward(self, problems, num_beams=None, top_k=1, max_decode_length=None, min_score=None, rerank=None):
+    def _forward(
+        self, problems, num_beams=None, top_k=1, max_decode_length=None, confidence_threshold=None, rerank=None
+    ):
         from ..solving.solve_problems import solve_problems
 
         if num_beams is None and rerank is None:
             num_beams, rerank = self.default_search.num_beams, self._reranker(self.default_search.rerank)
-        if min_score is not None:
+        if confidence_threshold is not None:
             # The candidates of an unsure answer are the equations of all beams.
             num_beams, top_k = max(num_beams or (rerank.num_beams if rerank else 1), top_k), None
         return solve_problems(
@@ -231,11 +235,11 @@ class MathWordProblemPipeline(Pipeline):
         )
 
     def postprocess(
-        self, prediction: SolverPrediction, top_k: int | None = None, min_score: float | None = None
+        self, prediction: SolverPrediction, top_k: int | None = None, confidence_threshold: float | None = None
     ) -> dict | list[dict]:
         from ..solving.answer_records import answer_records
 
-        records = answer_records(prediction, top_k or 1, min_score)
+        records = answer_records(prediction, top_k or 1, confidence_threshold)
         return records[0] if top_k is None else records
 
 

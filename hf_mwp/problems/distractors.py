@@ -118,7 +118,9 @@ def _distract(
     if not added:
         return None
     new_text = _insert(text, pieces, rng)
-    new = MathWordProblem(new_text, problem.equation, problem.answer, f"{problem.id}-D{added}", "zh", problem.numerals)
+    new = MathWordProblem(
+        new_text, problem.equation, problem.answer, f"{problem.id}-D{added}", "zh", problem.parse_number_words
+    )
     return new if _is_sound(new, problem, added) else None
 
 

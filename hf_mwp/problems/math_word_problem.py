@@ -36,7 +36,7 @@ class MathWordProblem:
         answer (`str`, *optional*): Its answer as written: `"20"`, `"((7)/(4))"`, `"9 (apples)"`.
         id (`str`, *optional*, defaults to `""`): Name of the problem in its data set.
         language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`.
-        numerals (`bool`, *optional*): Whether numerals in words are numbers; by default in English, not in Chinese.
+        parse_number_words (`bool`, *optional*): Whether numerals in words are numbers; by default in English, not in Chinese.
         context (`str`, *optional*, defaults to `""`): Name of the context that a question shares with others.
         kind (`str`, *optional*, defaults to `""`): Kind of problem in its data set, by which figures are given.
 
@@ -61,7 +61,7 @@ class MathWordProblem:
     answer: str | None = None
     id: str = ""
     language: str = "zh"
-    numerals: bool | None = None
+    parse_number_words: bool | None = None
     context: str = ""
     kind: str = ""
 
@@ -84,7 +84,7 @@ class MathWordProblem:
             ProblemError: if the text has more than `MAX_TEXT_LENGTH` characters.
         """
         self._check_length()
-        return mask_numbers(self.text, self.language, self.numerals)
+        return mask_numbers(self.text, self.language, self.parse_number_words)
 
     @cached_property
     def numbers(self) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
             continue
         equation = f"x={expression.bind(problem.numbers).to_infix()}"
         new = MathWordProblem(
-            text, equation, mention.text, f"{problem.id}-N{slot}", problem.language, problem.numerals
+            text, equation, mention.text, f"{problem.id}-N{slot}", problem.language, problem.parse_number_words
         )
         if _is_sound(new, problem):
             turned.append(new)

@@ -14,7 +14,11 @@ def whole_heads(ratio: float, total: int) -> int:
 
 
 def choose_heads(
-    scores: Tensor, ratio: float, floor: int = 1, total: int | None = None, gone: dict[int, list[int]] | None = None
+    scores: Tensor,
+    ratio: float,
+    min_heads_per_layer: int = 1,
+    total: int | None = None,
+    gone: dict[int, list[int]] | None = None,
 ) -> dict[int, list[int]]:
     """
     The heads with the lowest scores over all layers.
@@ -23,7 +27,7 @@ def choose_heads(
         scores (`Tensor` of shape `(layers, heads)`):
             As [`HeadImportance.scores`] gives them, NaN where no head is, or none that is open.
         ratio (`float`): Share of the heads to cut, rounded down to whole heads (Algorithm 1, line 5).
-        floor (`int`, *optional*, defaults to 1): Heads that each layer keeps, as far as it has them.
+        min_heads_per_layer (`int`, *optional*, defaults to 1): Heads that each layer keeps, as far as it has them.
         total (`int`, *optional*): Heads that the ratio is of; by default those with scores.
         gone (`dict[int, list[int]]`, *optional*): Heads that are chosen in any case, those of an earlier choice.
 
@@ -50,12 +54,12 @@ def choose_heads(
     for _, layer, head in order:
         if len(chosen) >= wanted:
             break
-        if (layer, head) not in chosen and left[layer] > floor:
+        if (layer, head) not in chosen and left[layer] > min_heads_per_layer:
             chosen.add((layer, head))
             left[layer] -= 1
     if len(chosen) < wanted:
         raise ValueError(
-            f"{wanted} heads are to go, but with at least {floor} left in each layer only {len(chosen)} can: take a "
+            f"{wanted} heads are to go, but with at least {min_heads_per_layer} left in each layer only {len(chosen)} can: take a "
             "lower ratio or a lower floor."
         )
     return {

@@ -29,7 +29,7 @@ class GateClosing:
     def expect(self, model: nn.Module) -> None:
         """Prepares a model for the weights of a checkpoint, before there is a training."""
 
-    def check(self, args: TrainingArguments, floor: int, optimizer: Any) -> None:
+    def check(self, args: TrainingArguments, min_heads_per_layer: int, optimizer: Any) -> None:
         """Raises `ValueError` for a training that cannot be pruned so."""
 
     def begin(self, model: nn.Module, closed: Mapping[int, Sequence[int]]) -> list[int]:
@@ -74,19 +74,21 @@ class CutClosing(GateClosing):
         # `Trainer` loads checkpoints before any callback hears of it.
         model.register_load_state_dict_pre_hook(fit_heads)
 
-    def check(self, args: TrainingArguments, floor: int, optimizer: Any) -> None:
+    def check(self, args: TrainingArguments, min_heads_per_layer: int, optimizer: Any) -> None:
         if args.world_size > 1 or getattr(args, "deepspeed", None):
             raise ValueError(
-                'Several processes (DDP, DeepSpeed) keep buffers of the shape of all weights: `cut="event"` is for '
-                'one process, train with `cut="end"`.'
+                'Several processes (DDP, DeepSpeed) keep buffers of the shape of all weights: `mode="slice"` is for '
+                'one process, train with `mode="mask"`.'
             )
-        if not floor:
-            raise ValueError('A layer without heads does not run in all encoders: `cut="event"` needs a `floor` of 1.')
+        if not min_heads_per_layer:
+            raise ValueError(
+                'A layer without heads does not run in all encoders: `mode="slice"` needs a `min_heads_per_layer` of 1.'
+            )
         optimizer = getattr(optimizer, "optimizer", optimizer)
         if not isinstance(optimizer, torch.optim.Adam | torch.optim.AdamW | torch.optim.SGD):
             raise ValueError(
-                f'`cut="event"` cuts the state of AdamW, Adam and SGD, not that of {type(optimizer).__name__}: choose '
-                'another `optim`, or `cut="end"`.'
+                f'`mode="slice"` cuts the state of AdamW, Adam and SGD, not that of {type(optimizer).__name__}: choose '
+                'another `optim`, or `mode="mask"`.'
             )
 
     def begin(self, model: nn.Module, closed: Mapping[int, Sequence[int]]) -> list[int]:
@@ -147,7 +149,7 @@ def _without(count: int, gone: Iterable[int]) -> list[int]:
     return [index for index in range(count) if index not in gone]
 
 
-CLOSINGS = {"end": GateClosing, "event": CutClosing}
+CLOSINGS = {"mask": GateClosing, "slice": CutClosing}
 """When heads are cut, as [`HeadPruningCallback`] takes it."""
 
 

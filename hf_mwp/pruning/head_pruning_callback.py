@@ -54,15 +54,15 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         importance ([`HeadImportance`], *optional*):
             Another score, instead of `alpha`; [`GateGradient`] kept far more of what small models had learned
             (`examples/results`), and needs batches with labels.
-        events (`int`, *optional*, defaults to 10): How often heads are scored and pruned, at equal distances.
-        until (`float`, *optional*, defaults to 1.0):
+        num_pruning_steps (`int`, *optional*, defaults to 10): How often heads are scored and pruned, at equal distances.
+        end_fraction (`float`, *optional*, defaults to 1.0):
             Share of the steps after which `max_ratio` is reached, so that the model recovers in the rest. The paper's
             schedule ends with the training.
         calibration_batches (`int`, *optional*, defaults to 4): Training batches that heads are scored on.
-        floor (`int`, *optional*, defaults to 1): Heads that each layer keeps.
-        cut (`str`, *optional*, defaults to `"end"`):
-            `"event"` cuts heads out of the linear layers and of AdamW's state as soon as they are pruned, so that
-            steps get faster. The losses are those of `"end"`, up to rounding, in a model without dropout on attention
+        min_heads_per_layer (`int`, *optional*, defaults to 1): Heads that each layer keeps.
+        mode (`str`, *optional*, defaults to `"mask"`):
+            `"slice"` cuts heads out of the linear layers and of AdamW's state as soon as they are pruned, so that
+            steps get faster. The losses are those of `"mask"`, up to rounding, in a model without dropout on attention
             probabilities (`attention_probs_dropout_prob=0`; other dropout may stay). With it, fewer random numbers
             are drawn as soon as heads are cut: losses differ from there on, and later events may prune other heads,
             equally many. Checkpoints have the shapes of their step: give the callback to the trainer's `callbacks`,
@@ -75,7 +75,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             training begins: another such callback, a checkpoint that was pruned with other options, a model that
             [`prune_heads`] does not take, fewer steps than events, weights that are split over processes (FSDP,
             ZeRO-3), scores that cannot be had (no training examples, no attention matrices, weights that are no
-            numbers), a `floor` that leaves fewer heads to prune than `max_ratio` asks for; with `cut="event"` several
+            numbers), a `min_heads_per_layer` that leaves fewer heads to prune than `max_ratio` asks for; with `mode="slice"` several
             processes or an unknown optimiser.
 
     References:
@@ -99,35 +99,47 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         power: float = 1.0,
         alpha: float = 0.5,
         importance: HeadImportance | None = None,
-        events: int = 10,
-        until: float = 1.0,
+        num_pruning_steps: int = 10,
+        end_fraction: float = 1.0,
         calibration_batches: int = CALIBRATION_BATCHES,
-        floor: int = 1,
-        cut: str = "end",
+        min_heads_per_layer: int = 1,
+        mode: str = "mask",
     ) -> None:
-        check_numbers(max_ratio=max_ratio, min_ratio=min_ratio, power=power, until=until)
-        check_whole_numbers(events=events, calibration_batches=calibration_batches, floor=floor)
+        check_numbers(max_ratio=max_ratio, min_ratio=min_ratio, power=power, end_fraction=end_fraction)
+        check_whole_numbers(
+            num_pruning_steps=num_pruning_steps,
+            calibration_batches=calibration_batches,
+            min_heads_per_layer=min_heads_per_layer,
+        )
         if not 0 <= min_ratio <= max_ratio < 1:
             raise ValueError(
                 f"Ratios of heads must be at least 0 and below 1, `min_ratio` ({min_ratio}) not above `max_ratio` "
                 f"({max_ratio})."
             )
-        if not (power > 0 and 0 < until <= 1):
-            raise ValueError(f"`power` ({power}) must be above 0, and `until` ({until}) above 0 and at most 1.")
-        if events < 1 or calibration_batches < 1 or floor < 0:
-            raise ValueError("`events` and `calibration_batches` must be at least 1, `floor` at least 0.")
-        if cut not in CLOSINGS:
-            raise ValueError(f"`cut` must be one of {', '.join(CLOSINGS)}, not {cut!r}.")
-        self.max_ratio, self.min_ratio, self.power, self.until = max_ratio, min_ratio, power, until
+        if not (power > 0 and 0 < end_fraction <= 1):
+            raise ValueError(
+                f"`power` ({power}) must be above 0, and `end_fraction` ({end_fraction}) above 0 and at most 1."
+            )
+        if num_pruning_steps < 1 or calibration_batches < 1 or min_heads_per_layer < 0:
+            raise ValueError(
+                "`num_pruning_steps` and `calibration_batches` must be at least 1, `min_heads_per_layer` at least 0."
+            )
+        if mode not in CLOSINGS:
+            raise ValueError(f"`mode` must be one of {', '.join(CLOSINGS)}, not {mode!r}.")
+        self.max_ratio, self.min_ratio, self.power, self.end_fraction = max_ratio, min_ratio, power, end_fraction
         self.importance = CombinedImportance(alpha) if importance is None else importance
-        self.num_events, self.calibration_batches, self.floor = events, calibration_batches, floor
+        self.num_pruning_steps, self.calibration_batches, self.min_heads_per_layer = (
+            num_pruning_steps,
+            calibration_batches,
+            min_heads_per_layer,
+        )
         self.closed: dict[int, list[int]] = {}
         self.log: list[dict[str, Any]] = []
         """
         Of each event `step`, `ratio`, `heads` (the closed ones by layer), and `scores`, an array as lists, `None` for
         heads that were closed before.
         """
-        self.cut, self._closing = cut, CLOSINGS[cut]()
+        self.mode, self._closing = mode, CLOSINGS[mode]()
         self._total = 0
 
     def ratio_at(self, step: int, max_steps: int) -> float:
@@ -138,11 +150,13 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
     def event_steps(self, max_steps: int) -> list[int]:
         """The steps after which heads are pruned; the first is 0 if `min_ratio` is not."""
         last = self._last_step(max_steps)
-        steps = sorted({math.ceil(last * event / self.num_events) for event in range(1, self.num_events + 1)})
+        steps = sorted(
+            {math.ceil(last * event / self.num_pruning_steps) for event in range(1, self.num_pruning_steps + 1)}
+        )
         return [0, *steps] if self.min_ratio else steps
 
     def _last_step(self, max_steps: int) -> int:
-        return max(round(self.until * max_steps), 1)
+        return max(round(self.end_fraction * max_steps), 1)
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps, in a form that JSON has."""
@@ -151,9 +165,17 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
 
     @property
     def _options(self) -> dict[str, Any]:
-        names = ("max_ratio", "min_ratio", "power", "until", "calibration_batches", "floor", "cut")
+        names = (
+            "max_ratio",
+            "min_ratio",
+            "power",
+            "end_fraction",
+            "calibration_batches",
+            "min_heads_per_layer",
+            "mode",
+        )
         options = {name: getattr(self, name) for name in names}
-        return options | {"events": self.num_events, "importance": repr(self.importance)}
+        return options | {"num_pruning_steps": self.num_pruning_steps, "importance": repr(self.importance)}
 
     def on_init_end(
         self,
@@ -181,10 +203,10 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
                 "`restore_callback_states_from_checkpoint` would make a callback with other arguments; this one reads "
                 "its heads from the checkpoint itself: leave the option away."
             )
-        if state.max_steps < self.num_events:
+        if state.max_steps < self.num_pruning_steps:
             raise ValueError(
-                f"The training has {state.max_steps} steps, too few for {self.num_events} events of pruning: set "
-                "`events` to at most that."
+                f"The training has {state.max_steps} steps, too few for {self.num_pruning_steps} events of pruning: set "
+                "`num_pruning_steps` to at most that."
             )
         if "prunes_heads" in vars(state):
             raise ValueError(
@@ -194,7 +216,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         # No field of the state, so that it is not saved.
         state.prunes_heads = True
         pruned_class(model)
-        self._closing.check(args, self.floor, kwargs["optimizer"])
+        self._closing.check(args, self.min_heads_per_layer, kwargs["optimizer"])
         saved = state.stateful_callbacks.get(type(self).__name__) if state.global_step else None
         if saved:
             self._check_options(saved["attributes"].get("options", {}))
@@ -275,7 +297,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         """What would fail at some event fails before the training."""
         batches = self._calibration(args, model, loader)[:1] if self.importance.needs_batches else []
         scores = self._closing.all_heads(self.importance.scores(model, batches))
-        choose_heads(scores, self.max_ratio, self.floor, self._total, self.closed)
+        choose_heads(scores, self.max_ratio, self.min_heads_per_layer, self._total, self.closed)
 
     def _prune(
         self,
@@ -293,7 +315,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         # Rounding may differ between devices; the heads may not.
         [scores] = broadcast_object_list([scores])
         ratio = self.ratio_at(state.global_step, state.max_steps)
-        self.closed = choose_heads(scores, ratio, self.floor, self._total, self.closed)
+        self.closed = choose_heads(scores, ratio, self.min_heads_per_layer, self._total, self.closed)
         self._closing.close(model, self.closed, optimizer)
         self.log.append(
             {

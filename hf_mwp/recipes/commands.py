@@ -22,7 +22,7 @@ STAGES: Mapping[str, tuple[str, ...]] = {
         "tasks.data_options.TaskArguments",
         "building.solver.SolverArguments",
         "tasks.run_arguments.RunArguments",
-        "trainers.SolverConfig",
+        "trainers.SolverTrainingConfig",
     ),
     "distill": (
         "tasks.data_options.TaskArguments",
@@ -43,7 +43,7 @@ STAGES: Mapping[str, tuple[str, ...]] = {
         "trainers.StarkConfig",
     ),
     "mix": ("building.mixing.MixArguments",),
-    "label": ("solving.search_options.LabelArguments",),
+    "pseudo-label": ("solving.search_options.LabelArguments",),
     "rerank": ("solving.search_options.RerankArguments", "tasks.data_options.DataArguments"),
     "evaluate": ("solving.search_options.EvaluateArguments", "tasks.data_options.MeasuredTaskArguments"),
     "card": ("hub.card_arguments.CardArguments",),

@@ -14,45 +14,45 @@ from .unknown_share import WARN_ABOVE
 
 
 def answer_records(
-    prediction: SolverPrediction, top_k: int = 1, min_score: float | None = None
+    prediction: SolverPrediction, top_k: int = 1, confidence_threshold: float | None = None
 ) -> list[dict[str, Any]]:
     """
-    The best `top_k` answers to a problem, each as [`MathWordProblemPipeline`] describes it. Below `min_score`, a
+    The best `top_k` answers to a problem, each as [`MathWordProblemPipeline`] describes it. Below `confidence_threshold`, a
     probability or, of ranked answers, a plausibility, there is no answer; the prediction then has to have all beams.
     """
     problem, beam = prediction.problem, prediction.beam
     if beam.unknown_share is None:
         return [_no_answer(problem, prediction.error)]
     # The candidates of an unsure answer are all that was found.
-    count = top_k if min_score is None else None
+    count = top_k if confidence_threshold is None else None
     if prediction.ranked:
         records = [
             _described(answer.expression, problem, answer.log_probability)
-            | {"plausibility": round(answer.plausibility, 4), "complaints": list(answer.complaints)}
+            | {"plausibility": round(answer.plausibility, 4), "violations": list(answer.violations)}
             for answer in prediction.ranked[:count]
         ]
         if first := prediction.displaced:
             records[0]["instead_of"] = {
                 "equation": first.expression.bind(problem.numbers).to_infix(),
                 "answer": float(first.value),
-                "complaints": list(first.complaints),
+                "violations": list(first.violations),
             }
     else:
         records = [_described(expression, problem, score) for expression, score in beam.trees[:count]]
     if not records:
         records = [_no_answer(problem, prediction.error)]
-    elif min_score is not None and _certainty(records[0]) < min_score:
-        records = [_unsure(problem, records, min_score)]
+    elif confidence_threshold is not None and _certainty(records[0]) < confidence_threshold:
+        records = [_unsure(problem, records, confidence_threshold)]
     known: dict[str, Any] = {"unknown_share": beam.unknown_share}
     if warning := _warning(problem, beam):
         known["warning"] = warning
     return [record | known for record in records[:top_k]]
 
 
-def check_min_score(value: float) -> None:
+def check_confidence_threshold(value: float) -> None:
     """Raises `UsageError` if a value is no probability."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise UsageError(f"`min_score` is a probability, a number from 0 to 1, not {value!r}.")
+        raise UsageError(f"`confidence_threshold` is a probability, a number from 0 to 1, not {value!r}.")
 
 
 def _described(expression: Expression, problem: MathWordProblem, log_probability: float) -> dict[str, Any]:
@@ -81,10 +81,10 @@ def _certainty(record: dict[str, Any]) -> float:
     return record.get("plausibility", record["score"])
 
 
-def _unsure(problem: MathWordProblem, records: list[dict[str, Any]], min_score: float) -> dict[str, Any]:
+def _unsure(problem: MathWordProblem, records: list[dict[str, Any]], confidence_threshold: float) -> dict[str, Any]:
     best, names = records[0], ("equation", "answer", "value", "score", "plausibility")
     kind = "answer has the plausibility" if "plausibility" in best else "equation has the probability"
-    message = f"Unsure: the best {kind} {_certainty(best):.3g}, below {min_score:g}."
+    message = f"Unsure: the best {kind} {_certainty(best):.3g}, below {confidence_threshold:g}."
     candidates = [{name: record[name] for name in names if name in record} for record in records]
     return _no_answer(problem, message) | {"score": best["score"], "status": "unsure", "candidates": candidates}
 

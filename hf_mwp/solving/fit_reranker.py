@@ -45,7 +45,7 @@ def fit_reranker(
     num_beams: int = 20,
     min_beams: int | None = None,
     regularization: float = 1.0,
-    unsure_share: float = 0.0,
+    mc_dropout_fraction: float = 0.0,
     beams_dir: str | Path | None = None,
     fitted_on: Mapping[str, Any] | None = None,
     batch_size: int = 64,
@@ -62,7 +62,7 @@ def fit_reranker(
             measured, too; `num_beams` if not given.
         regularization (`float`, *optional*, defaults to 1.0), fitted_on (`Mapping`, *optional*): As in
             [`fit_plausibility`].
-        unsure_share (`float`, *optional*, defaults to 0.0): Share of the first part's problems, its last ones, that
+        mc_dropout_fraction (`float`, *optional*, defaults to 0.0): Share of the first part's problems, its last ones, that
             are solved with dropout in the encoder, for a solver is too sure of what it learned from; measured apart.
         beams_dir (`str`, *optional*): Folder where beams are kept: what is there is not searched for again.
         batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*): As in [`solve_problems`].
@@ -72,7 +72,7 @@ def fit_reranker(
         problems.
 
     Raises:
-        PlausibilityError: as [`fit_plausibility`]; `unsure_share` is no share, or one of all problems, or the encoder
+        PlausibilityError: as [`fit_plausibility`]; `mc_dropout_fraction` is no share, or one of all problems, or the encoder
             has no dropout for it; one of the other numbers cannot be.
 
     Example:
@@ -86,8 +86,8 @@ def fit_reranker(
     ```
     """
     check_fit(num_beams, regularization, min_beams)
-    if not 0 <= unsure_share < 1:
-        raise PlausibilityError(f"`unsure_share` must be at least 0 and below 1, not {unsure_share}")
+    if not 0 <= mc_dropout_fraction < 1:
+        raise PlausibilityError(f"`mc_dropout_fraction` must be at least 0 and below 1, not {mc_dropout_fraction}")
     solver = {"model": hash_model(model), "processor": hash_processing(processor)}
 
     def search(problems: Sequence[MathWordProblem], width: int = num_beams, dropout: float = 0.0) -> list[Trees]:
@@ -108,16 +108,16 @@ def fit_reranker(
         is_first = reranker is None
         if not problems and not is_first:
             continue
-        num_sure = len(problems) - (round(unsure_share * len(problems)) if is_first else 0)
+        num_sure = len(problems) - (round(mc_dropout_fraction * len(problems)) if is_first else 0)
         if problems and not num_sure:
             raise PlausibilityError(
-                f"an `unsure_share` of {unsure_share} leaves none of the {len(problems)} problems to solve without "
+                f"an `mc_dropout_fraction` of {mc_dropout_fraction} leaves none of the {len(problems)} problems to solve without "
                 "dropout: give more problems, or a smaller share"
             )
         beams = search(problems[:num_sure])
         if is_first:
             unsure = search(problems[num_sure:], dropout=UNSURE_DROPOUT) if num_sure < len(problems) else []
-            about = dict(fitted_on or {}) | ({"unsure_share": unsure_share} if unsure else {})
+            about = dict(fitted_on or {}) | ({"mc_dropout_fraction": mc_dropout_fraction} if unsure else {})
             reranker = fit_plausibility(problems, [*beams, *unsure], num_beams, regularization, about)
             reranker = replace(reranker, min_beams=min_beams)
             if unsure:
@@ -133,7 +133,9 @@ def _encoder_dropout(model: MwpSolver, rate: float) -> Iterator[None]:
     """While it lasts the encoder drops what it would in training, at this rate and the same in each run."""
     layers = [layer for layer in model.encoder.modules() if isinstance(layer, nn.Dropout)]
     if not layers:
-        raise PlausibilityError("the encoder has no dropout, so it cannot be made unsure: leave `unsure_share` at 0")
+        raise PlausibilityError(
+            "the encoder has no dropout, so it cannot be made unsure: leave `mc_dropout_fraction` at 0"
+        )
     rates = [layer.p for layer in layers]
 
     def train(encoder: nn.Module, inputs: tuple) -> None:

@@ -64,7 +64,7 @@ def label_problems(
     *,
     num_beams: int = 5,
     min_probability: float = 0.0,
-    surest_share: float = 0.0,
+    pseudo_label_fraction: float = 0.0,
     reranker: PlausibilityReranker | None = None,
     exclude: Iterable[str | Path] = (),
     data_dir: str | Path | None = None,
@@ -85,7 +85,7 @@ def label_problems(
         num_beams (`int`, *optional*, defaults to 5): Trees that are tried for each problem.
         min_probability (`float`, *optional*, defaults to 0.0): Least probability of a tree: a right value of an
             unlikely tree may be chance.
-        surest_share (`float`, *optional*, defaults to 0.0): Of the problems without an answer, the share to label:
+        pseudo_label_fraction (`float`, *optional*, defaults to 0.0): Of the problems without an answer, the share to label:
             those whose answer the solver is the surest of.
         reranker ([`PlausibilityReranker`], *optional*): Chooses the solver's answer to these, and says how sure it is.
         exclude (`Iterable[str]`, *optional*), data_dir (`str`, *optional*): Data sets or files whose texts must not
@@ -111,10 +111,10 @@ def label_problems(
     """
     check_several(problems)
     check_at_least_one(SimpleNamespace(num_beams=num_beams, batch_size=batch_size), "num_beams", "batch_size")
-    shares = {"min_probability": min_probability, "surest_share": surest_share}
+    shares = {"min_probability": min_probability, "pseudo_label_fraction": pseudo_label_fraction}
     check_share(SimpleNamespace(**shares), *shares)
     fates = Counter(dict.fromkeys(FATES, 0))
-    asked = _problems_to_label(problems, processor, exclude, data_dir, surest_share > 0, fates)
+    asked = _problems_to_label(problems, processor, exclude, data_dir, pseudo_label_fraction > 0, fates)
     solver = {"model": hash_model(model), "processor": hash_processing(processor), "num_beams": num_beams}
     facts = {**solver, "min_probability": min_probability, "reranker": reranker and asdict(reranker)}
 
@@ -133,7 +133,7 @@ def label_problems(
     without = sum(problem.answer is None for problem in asked)
     own = [place for place, row in enumerate(rows) if row["answer"] is None]
     own.sort(key=lambda place: rows[place]["confidence"], reverse=True)
-    unsure = set(own[round(without * surest_share) :])
+    unsure = set(own[round(without * pseudo_label_fraction) :])
     labelled = [row for place, row in enumerate(rows) if place not in unsure]
     fates["surest"] = sum(row["answer"] is None for row in labelled)
     fates["unsure"] = without - fates["surest"]

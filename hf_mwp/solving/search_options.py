@@ -78,7 +78,7 @@ class RankedSearchOptions(SearchOptions):
 
 @dataclass
 class LabelArguments(RankedSearchOptions):
-    """Options of `hf-mwp label`."""
+    """Options of `hf-mwp pseudo-label`."""
 
     problems: list[str] = option(
         [], "Files, data sets, or sets and parts (must be given).", common=True, locate=locate_source
@@ -93,7 +93,7 @@ class LabelArguments(RankedSearchOptions):
     )
     num_beams: int = option(5, "Trees tried for each problem.")
     min_probability: float = option(0.0, "Least probability of a tree.")
-    surest_share: float = option(
+    pseudo_label_fraction: float = option(
         0.0,
         "Share of the problems without an answer that get the solver's own, those that it is the surest of; "
         "--rerank chooses it.",
@@ -104,9 +104,9 @@ class LabelArguments(RankedSearchOptions):
         if not self.problems or self.output_dir is None:
             raise ValueError("`problems` and `output_dir` must be given.")
         super().__post_init__()
-        check_share(self, "min_probability", "surest_share")
-        if (self.rerank or self.reranker is not None) and not self.surest_share:
-            raise ValueError("`rerank` is for problems without an answer: give `surest_share`, too.")
+        check_share(self, "min_probability", "pseudo_label_fraction")
+        if (self.rerank or self.reranker is not None) and not self.pseudo_label_fraction:
+            raise ValueError("`rerank` is for problems without an answer: give `pseudo_label_fraction`, too.")
 
 
 @dataclass
@@ -119,7 +119,7 @@ class RerankArguments(SearchOptions):
     num_beams: int = option(20, "Beams of the search.")
     min_beams: int | None = option(None, "The least that can be ranked later, measured, too; num_beams if not given.")
     regularization: float = option(1.0, "How strongly weights are held to those of the solver's own probability.")
-    unsure_share: float = option(
+    mc_dropout_fraction: float = option(
         0.0,
         "Share of these problems solved with dropout in the encoder: a solver is too sure of what it learned from.",
     )
@@ -133,7 +133,7 @@ class RerankArguments(SearchOptions):
         from .plausibility.plausibility_reranker import check_fit
 
         check_at_least_one(self, "num_samples", "batch_size")
-        check_share(self, "unsure_share")
+        check_share(self, "mc_dropout_fraction")
         check_fit(self.num_beams, self.regularization, self.min_beams)
 
 
@@ -146,11 +146,11 @@ class EvaluateArguments(RankedSearchOptions):
     )
     split: str = option("test", "Part of the data set to solve.", choices=["test", "validation", "train"])
     max_decode_length: int | None = option(None, "Most symbols of an equation; the decoder's own limit if not given.")
-    rule: str = option(
+    answer_match: str = option(
         "annotated",
         "What a right answer is: the annotated one (whole numbers equal, others up to a relative 1e-4), "
-        "or, as the peers have it, the value of the target equation (absolute tolerance).",
-        choices=["annotated", "peers"],
+        "or the value of the target equation (absolute tolerance).",
+        choices=["annotated", "equation_value"],
     )
     predictions: str | None = option(
         None,

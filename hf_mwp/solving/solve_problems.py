@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ..data.reading.schema import problem_from_row
-from ..metrics.matching import RULES
+from ..metrics.matching import ANSWER_MATCHES
 from ..options.checks import check_at_least_one
 from ..problems import MathWordProblem
 from .beams import find_beams
@@ -29,7 +29,7 @@ def solve_problems(
     top_k: int | None = 1,
     max_decode_length: int | None = None,
     reranker: PlausibilityReranker | None = None,
-    rule: str = "annotated",
+    answer_match: str = "annotated",
     batch_size: int | None = 64,
     progress: Callable[[Sequence], Iterable] | None = None,
 ) -> list[SolverPrediction]:
@@ -46,7 +46,7 @@ def solve_problems(
         max_decode_length (`int`, *optional*): Most symbols of a tree; the decoder's own limit by default.
         reranker ([`PlausibilityReranker`], *optional*): Chooses among the answers of the beams by how plausible they
             are.
-        rule (`str`, *optional*, defaults to `"annotated"`): What is a right answer, see [`metrics.answers_match`].
+        answer_match (`str`, *optional*, defaults to `"annotated"`): What is a right answer, see [`metrics.answers_match`].
         batch_size (`int`, *optional*, defaults to 64): Problems solved at once, those of like length together; `None`
             for all as they come.
         progress (`Callable`, *optional*): Is given the list of batches and gives them back one after the other, as
@@ -74,8 +74,8 @@ def solve_problems(
     check_several(problems)
     counts = {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length, "batch_size": batch_size}
     check_at_least_one(SimpleNamespace(**counts), *counts)
-    if rule not in RULES:
-        raise ValueError(f"`rule` takes one of {', '.join(RULES)}, not {rule!r}.")
+    if answer_match not in ANSWER_MATCHES:
+        raise ValueError(f"`answer_match` takes one of {', '.join(ANSWER_MATCHES)}, not {answer_match!r}.")
     num_beams = (num_beams or 1) if reranker is None else reranker.check(processor.language, num_beams)
     num_beams = max(num_beams, top_k or 1)
     kept = num_beams if top_k is None or reranker is not None else top_k
@@ -83,7 +83,7 @@ def solve_problems(
     beams = find_beams(model, processor, read, num_beams, kept, max_decode_length, batch_size, progress)
     return [
         SolverPrediction(
-            problem, beam, None if reranker is None else tuple(reranker.rerank(problem, beam.trees)), rule
+            problem, beam, None if reranker is None else tuple(reranker.rerank(problem, beam.trees)), answer_match
         )
         for problem, beam in zip(read, beams, strict=True)
     ]
@@ -104,7 +104,7 @@ def read_problem(
     """
     try:
         if isinstance(problem, Mapping):
-            return problem_from_row(problem, numerals=processor.numerals)
+            return problem_from_row(problem, parse_number_words=processor.parse_number_words)
         return processor.problem(problem)
     except TypeError as error:
         raise TypeError(f"problems[{index}]: {error}") from error

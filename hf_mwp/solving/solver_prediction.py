@@ -30,13 +30,13 @@ class SolverPrediction:
         beam ([`Beam`]): What the search found, as far as it was kept.
         ranked (`tuple[RankedAnswer, ...]`, *optional*): With a re-ranker its answers, the most plausible one first;
             empty if no tree has a value.
-        rule (`str`, *optional*, defaults to `"annotated"`): What is a right answer, see [`metrics.answers_match`].
+        answer_match (`str`, *optional*, defaults to `"annotated"`): What is a right answer, see [`metrics.answers_match`].
     """
 
     problem: MathWordProblem
     beam: Beam
     ranked: tuple[RankedAnswer, ...] | None = None
-    rule: str = "annotated"
+    answer_match: str = "annotated"
 
     @property
     def expression(self) -> Expression | None:
@@ -51,7 +51,7 @@ class SolverPrediction:
     @cached_property
     def score(self) -> PredictionScore:
         """Whether it is right, and if not, why."""
-        return score_prediction(self.problem, self.expression, rule=self.rule)
+        return score_prediction(self.problem, self.expression, answer_match=self.answer_match)
 
     @property
     def error(self) -> str | None:
@@ -120,7 +120,7 @@ class SolverPrediction:
             instead_of = {
                 "prediction": first.expression.bind(self.problem.numbers).to_infix(),
                 "value": float(first.value),
-                "complaints": list(first.complaints),
+                "violations": list(first.violations),
             }
         return {"plausibility": self.plausibility, "instead_of": instead_of}
 
@@ -130,7 +130,7 @@ def read_predictions(
     sequences: Sequence[Sequence[int]],
     log_probabilities: Sequence[float],
     processor: MwpProcessor,
-    rule: str = "annotated",
+    answer_match: str = "annotated",
 ) -> list[SolverPrediction]:
     """
     Reads the best tree of each row, prefix ids of which negative ones are padding, and its log probability; what is no
@@ -138,10 +138,10 @@ def read_predictions(
     """
     predictions = []
     for row, *tree in zip(rows, sequences, log_probabilities, strict=True):
-        problem = problem_from_row(row, numerals=processor.numerals)
+        problem = problem_from_row(row, parse_number_words=processor.parse_number_words)
         is_cut = max(row.get("number_positions") or [0]) < 0
         trees = () if is_cut or refusal(problem) is not None else read_trees([tree], processor)
-        predictions.append(SolverPrediction(problem, Beam(trees), rule=rule))
+        predictions.append(SolverPrediction(problem, Beam(trees), answer_match=answer_match))
     return predictions
 
 
@@ -158,7 +158,7 @@ def measure_calibration(predictions: Sequence[SolverPrediction]) -> dict[str, An
     return calibration_report(*map(list, zip(*judged, strict=True))) if judged else None
 
 
-def figure_names(rows: Sequence[Mapping[str, Any]], processor: MwpProcessor, rule: str) -> set[str]:
+def figure_names(rows: Sequence[Mapping[str, Any]], processor: MwpProcessor, answer_match: str) -> set[str]:
     """What [`summarise`] tells of these rows, whatever is predicted."""
-    problems = [problem_from_row(row, numerals=processor.numerals) for row in rows]
-    return set(accuracy_report([score_prediction(problem, None, rule=rule) for problem in problems]))
+    problems = [problem_from_row(row, parse_number_words=processor.parse_number_words) for row in rows]
+    return set(accuracy_report([score_prediction(problem, None, answer_match=answer_match) for problem in problems]))

@@ -33,19 +33,19 @@ class DataArguments:
     )
     drop_overlap: str | None = option(
         None,
-        "Where to leave out overlapping problems, whose masked text is in the training and the test part; if not "
+        "Where to leave out overlapping problems, whose masked text is in the training and the test split; if not "
         "given they are kept in both, and figures are given with and without them.",
         choices=("test", "train"),
     )
-    numerals: bool | None = option(None, "Whether number words are numbers; in English only if not given.")
+    parse_number_words: bool | None = option(None, "Whether number words are numbers; in English only if not given.")
     validation_fraction: float = option(
         0.1,
-        "Share of the training part held out for validation where the data set has no such part; 0 trains on all of "
+        "Share of the training split held out for validation where the data set has no such part; 0 trains on all of "
         "it, without evaluation on the way.",
     )
     extra_train: list[str] | None = option(
         None,
-        "More problems to train on: files, names of data sets (their training part), or names and parts "
+        "More problems to train on: files, names of data sets (their training split), or names and parts "
         "(ape210k:validation, mawps:all); those whose masked text is in the data set are left out.",
         common=True,
         locate=locate_extra,
@@ -56,7 +56,7 @@ class DataArguments:
         "part), or names and parts; what the model is to be evaluated on besides.",
         locate=locate_extra_texts,
     )
-    reverse_train: bool = option(
+    augment_reverse: bool = option(
         False,
         "Add to the training problems, also the added ones, those that they become when the answer is told and one of "
         "their numbers asked for (reverse-operation augmentation).",
@@ -81,7 +81,7 @@ class DataArguments:
 
 
 # What of these says something about a task of GLUE.
-USED_BY_TASKS = ("task", "data_dir", "dev_for_all", "validation_fraction", "max_train_samples", "max_eval_samples")
+USED_BY_TASKS = ("task", "data_dir", "select_on_dev", "validation_fraction", "max_train_samples", "max_eval_samples")
 
 
 @dataclass
@@ -94,19 +94,19 @@ class TaskArguments(DataArguments):
         common=True,
         choices=tuple(GLUE_SOURCES),
     )
-    dev_for_all: bool = option(
+    select_on_dev: bool = option(
         False,
-        "With task: train on the whole training part, and validate and test on GLUE's development part, as most "
+        "With task: train on the whole training split, and validate and test on GLUE's development split, as most "
         "papers do; what is chosen by it is then reported on it.",
     )
 
     def __post_init__(self):
         super().__post_init__()
-        if self.dev_for_all and self.task is None:
-            raise ValueError("`dev_for_all` is for tasks of GLUE: give a `task`, or leave it out.")
+        if self.select_on_dev and self.task is None:
+            raise ValueError("`select_on_dev` is for tasks of GLUE: give a `task`, or leave it out.")
         given = given_options(self)
-        if self.dev_for_all and "validation_fraction" in given:
-            raise ValueError("`validation_fraction` does nothing with `dev_for_all`: leave one of them out.")
+        if self.select_on_dev and "validation_fraction" in given:
+            raise ValueError("`validation_fraction` does nothing with `select_on_dev`: leave one of them out.")
         unused = [name for name in given if name not in USED_BY_TASKS]
         if self.task is not None and unused:
             raise ValueError(f"`{unused[0]}` is for math word problems and does nothing with `task`: leave it out.")

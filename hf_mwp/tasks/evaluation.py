@@ -28,7 +28,7 @@ class Evaluation:
     How a model did on a part of a task.
 
     Args:
-        task ([`Task`]), part (`str`): What it was measured on.
+        task ([`Task`]), split (`str`): What it was measured on.
         texts (`Sequence[str]`): Texts of the rows.
         predictions (`Sequence`): What the model made of them.
         overlap ([`~metrics.TrainingOverlap`]): Which of them it was trained on.
@@ -36,7 +36,7 @@ class Evaluation:
     """
 
     task: Task
-    part: str
+    split: str
     texts: Sequence[str]
     predictions: Sequence[Any]
     overlap: TrainingOverlap
@@ -85,7 +85,7 @@ class Evaluation:
     def heading(self) -> str:
         """Part, split and options in words."""
         described = self.task.describe(self.options)
-        return f"{self.part} part ({self.task.scheme}){described and f', {described}'}"
+        return f"{self.split} part ({self.task.scheme}){described and f', {described}'}"
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Each prediction, with whether the model was trained on its text."""
@@ -122,7 +122,7 @@ def _has_predictions(path: Path) -> bool:
     return not line or (isinstance(record, dict) and any(name.startswith("masked_text_in_") for name in record))
 
 
-def evaluate_part(task: Task, model: PreTrainedModel, processor: Any, part: str, **options) -> Evaluation:
+def evaluate_split(task: Task, model: PreTrainedModel, processor: Any, split: str, **options) -> Evaluation:
     """
     Measures a model on a part, or raises `UsageError` if there is none; `options` are those of [`~Task.predict`].
 
@@ -134,29 +134,29 @@ def evaluate_part(task: Task, model: PreTrainedModel, processor: Any, part: str,
     >>> evaluate_part(task, model, processor, "test", num_beams=5).reports["all problems"]["answer_accuracy"]
     ```
     """
-    rows = list(task.part_to_read(part))
+    rows = list(task.split_to_read(split))
     predictions = task.predict(model, processor, rows, **options)
-    return Evaluation(task, part, task.texts(rows), predictions, task.overlap(model, part), options)
+    return Evaluation(task, split, task.texts(rows), predictions, task.overlap(model, split), options)
 
 
-def evaluate_trained(task: Task, trainer: Trainer, part: str, num_beams: int | None = None, **options) -> Evaluation:
+def evaluate_trained(task: Task, trainer: Trainer, split: str, num_beams: int | None = None, **options) -> Evaluation:
     """The same for the model of a trainer, with the options of its arguments."""
     options |= {"batch_size": trainer.args.per_device_eval_batch_size, **task.options_of(trainer.args, num_beams)}
-    return evaluate_part(task, trainer.model, trainer.processing_class, part, **options)
+    return evaluate_split(task, trainer.model, trainer.processing_class, split, **options)
 
 
-def parts_at_end(task: Task, test: bool, test_num_beams: int | None) -> dict[str, int | None]:
-    """What a command measures at its end, with the beams: validation and, if `test`, test part, if they have rows."""
-    parts = {"validation": None} | ({"test": test_num_beams} if test else {})
-    return {part: beams for part, beams in parts.items() if task.part(part) is not None}
+def splits_at_end(task: Task, test: bool, test_num_beams: int | None) -> dict[str, int | None]:
+    """What a command measures at its end, with the beams: validation and, if `test`, test split, if they have rows."""
+    splits = {"validation": None} | ({"test": test_num_beams} if test else {})
+    return {split: beams for split, beams in splits.items() if task.split(split) is not None}
 
 
 def records_of(
-    task: Task, model: PreTrainedModel, processor: Any, args: Any, parts: Mapping[str, int | None], **options
+    task: Task, model: PreTrainedModel, processor: Any, args: Any, splits: Mapping[str, int | None], **options
 ) -> dict[str, dict[str, Any]]:
     """[`Evaluation.record`] of a model on parts, with their beams and the options of a trainer's arguments."""
     options |= {"batch_size": args.per_device_eval_batch_size}
     return {
-        part: evaluate_part(task, model, processor, part, **options, **task.options_of(args, beams)).record
-        for part, beams in parts.items()
+        split: evaluate_split(task, model, processor, split, **options, **task.options_of(args, beams)).record
+        for split, beams in splits.items()
     }

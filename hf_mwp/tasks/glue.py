@@ -32,7 +32,7 @@ EXAMPLE = ("Tom has four apples.", "Tom has fruit.")
 
 
 # Options of `hf-mwp evaluate` for solvers alone.
-SEARCHING = ("num_beams", "max_decode_length", "rerank", "reranker", "rule")
+SEARCHING = ("num_beams", "max_decode_length", "rerank", "reranker", "answer_match")
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class GlueTask(Task):
     A task of GLUE, for a classifier or, of STS-B, a regressor: any model of `AutoModelForSequenceClassification`.
 
     Args:
-        options ([`TaskArguments`]): Which task, where its files are, and what share of its training part is held out.
+        options ([`TaskArguments`]): Which task, where its files are, and what share of its training split is held out.
 
     Raises:
         DataError: on first use of the data, see [`load_glue`].
@@ -75,23 +75,23 @@ class GlueTask(Task):
         self.options, self.name = options, options.task
         self.classes = GLUE_SOURCES[self.name].classes
         self.metric = FIRST.get(self.name, "accuracy") if self.classes else "spearman"
-        share = f"{options.validation_fraction:.0%} of GLUE's training part held out as validation, "
-        self.scheme = (share if options.validation_fraction else "") + "GLUE's development part as test"
-        if options.dev_for_all:
-            self.scheme = "GLUE's development part as validation and as test"
+        share = f"{options.validation_fraction:.0%} of GLUE's training split held out as validation, "
+        self.scheme = (share if options.validation_fraction else "") + "GLUE's development split as test"
+        if options.select_on_dev:
+            self.scheme = "GLUE's development split as validation and as test"
 
-    def read_parts(self) -> Mapping[str, Dataset]:
+    def read_splits(self) -> Mapping[str, Dataset]:
         from ..data import load_glue
 
         options = self.options
         limits = {"train": options.max_train_samples}
         limits["validation"] = limits["test"] = options.max_eval_samples
-        held_out = 0.0 if options.dev_for_all else options.validation_fraction
-        parts = load_glue(self.name, options.data_dir, held_out)
-        if options.dev_for_all:
-            parts["validation"] = parts["test"]
-        limits = {part: len(rows) if limits[part] is None else limits[part] for part, rows in parts.items()}
-        return {part: rows.select(range(min(limits[part], len(rows)))) for part, rows in parts.items()}
+        held_out = 0.0 if options.select_on_dev else options.validation_fraction
+        splits = load_glue(self.name, options.data_dir, held_out)
+        if options.select_on_dev:
+            splits["validation"] = splits["test"]
+        limits = {split: len(rows) if limits[split] is None else limits[split] for split, rows in splits.items()}
+        return {split: rows.select(range(min(limits[split], len(rows)))) for split, rows in splits.items()}
 
     def build_model(self, options: SolverArguments) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         return build_classifier(self.classes, options)
@@ -187,10 +187,12 @@ class GlueTask(Task):
         also apart, such as `accuracy_matched`.
         """
         found = self._figures_of(predictions)
-        for part in GLUE_SOURCES[self.name].dev:
-            rows = [each for each in predictions if each.row["id"].startswith(f"{part}-")]
+        for split in GLUE_SOURCES[self.name].dev:
+            rows = [each for each in predictions if each.row["id"].startswith(f"{split}-")]
             if len(rows) < len(predictions):
-                found |= {f"{name}{part.removeprefix('dev')}": value for name, value in self._figures_of(rows).items()}
+                found |= {
+                    f"{name}{split.removeprefix('dev')}": value for name, value in self._figures_of(rows).items()
+                }
         return found | {"num_examples": len(predictions)}
 
     def _figures_of(self, predictions: Sequence[GluePrediction]) -> dict[str, float]:

@@ -37,10 +37,10 @@ class MathWordProblems(Task):
     """
 
     kind, metric = "solver", "answer_accuracy"
-    recorded = ("num_beams", "rule")
+    recorded = ("num_beams", "answer_match")
 
     def __init__(self, options: DataArguments) -> None:
-        self.options, self.numerals = options, options.numerals
+        self.options, self.parse_number_words = options, options.parse_number_words
 
     @cached_property
     def _loaded(self) -> tuple[Mapping[str, Dataset], LoadReport]:
@@ -55,23 +55,23 @@ class MathWordProblems(Task):
             options[kind] = tuple(options[kind] or ())
 
         def choose() -> tuple[Mapping[str, Dataset], LoadReport]:
-            parts, report = _once(
+            splits, report = _once(
                 (name, *options.items()), lambda: load_mwp_dataset(name, return_report=True, **options)
             )
             chosen = {}
-            for part, rows in parts.items():
-                limit = limits.get(part)
+            for split, rows in splits.items():
+                limit = limits.get(split)
                 if limit is not None:
                     # Added problems stand at the end; a few problems are to be some of all.
-                    added = any(options[each] for each in ("extra_train", "reverse_train", "augment_distractors"))
-                    rows = rows.shuffle(seed=0) if part == "train" and added else rows
+                    added = any(options[each] for each in ("extra_train", "augment_reverse", "augment_distractors"))
+                    rows = rows.shuffle(seed=0) if split == "train" and added else rows
                     rows = rows.select(range(min(limit, len(rows))))
-                chosen[part] = rows
+                chosen[split] = rows
             return chosen, report
 
         return _once((name, *options.items(), *limits.items()), choose)
 
-    def read_parts(self) -> Mapping[str, Dataset]:
+    def read_splits(self) -> Mapping[str, Dataset]:
         return self._loaded[0]
 
     @property
@@ -90,18 +90,18 @@ class MathWordProblems(Task):
     @property
     def language(self) -> str:
         """Language of the problems."""
-        return next((rows[0]["language"] for rows in self.parts.values() if len(rows)), "zh")
+        return next((rows[0]["language"] for rows in self.splits.values() if len(rows)), "zh")
 
-    def check_part(self, part, processor: MwpProcessor, model) -> None:
+    def check_split(self, split, processor: MwpProcessor, model) -> None:
         """Raises `UsageError` if a part has no problems, or none in the language of a solver."""
-        processor.check_language(self.part_to_read(part)["language"], model, self.options.dataset)
+        processor.check_language(self.split_to_read(split)["language"], model, self.options.dataset)
 
     def check_training(self, processor: MwpProcessor, model) -> None:
-        """Raises `UsageError` if the training part has no problems, or none in the language of a solver."""
+        """Raises `UsageError` if the training split has no problems, or none in the language of a solver."""
         processor.check_language(self.train["language"], model, self.options.dataset)
 
     def build_model(self, options: SolverArguments) -> tuple[MwpSolver, MwpProcessor]:
-        return build_solver(self.train, options, self.numerals)
+        return build_solver(self.train, options, self.parse_number_words)
 
     def load_model(self, name: str) -> tuple[MwpSolver, MwpProcessor]:
         return load_solver(name)
@@ -123,11 +123,11 @@ class MathWordProblems(Task):
         return {
             "num_beams": num_beams or config.num_beams,
             "max_decode_length": config.max_decode_length,
-            "rule": config.answer_rule,
+            "answer_match": config.answer_match,
         }
 
     def search_options(self, args, processor: MwpProcessor) -> dict[str, Any]:
-        options = {name: getattr(args, name) for name in ("max_decode_length", "rule")}
+        options = {name: getattr(args, name) for name in ("max_decode_length", "answer_match")}
         options["reranker"], options["num_beams"] = args.load_reranker(processor)
         return super().search_options(args, processor) | options
 
@@ -157,7 +157,7 @@ class MathWordProblems(Task):
 
     def describe(self, options: Mapping[str, Any]) -> str:
         num_beams = options["num_beams"]
-        return f"{'greedy' if num_beams == 1 else f'{num_beams} beams'}, rule {options['rule']!r}"
+        return f"{'greedy' if num_beams == 1 else f'{num_beams} beams'}, rule {options['answer_match']!r}"
 
     def cells(self, report: Mapping[str, float]) -> dict[str, str]:
         return accuracy_cells(report)

@@ -46,7 +46,7 @@ class CorpusArguments:
 
     corpus: list[str] = option(
         [],
-        "Text files (.txt, .jsonl, also .gz) and names of data sets, whose training parts are read (must be given).",
+        "Text files (.txt, .jsonl, also .gz) and names of data sets, whose training splits are read (must be given).",
         common=True,
         locate=locate_texts,
     )

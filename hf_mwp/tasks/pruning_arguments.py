@@ -40,8 +40,8 @@ class PruneArguments:
         "Folder of the generations, which runs may share; generations in output_dir if not given.",
         affects_result=False,
     )
-    test: bool = option(True, "Solve the test part with each generation.")
-    test_num_beams: int | None = option(None, "Beams for the test part; num_beams if not given.")
+    test: bool = option(True, "Solve the test split with each generation.")
+    test_num_beams: int | None = option(None, "Beams for the test split; num_beams if not given.")
     overwrite: bool = option(
         False, "Replace the model in the folder; generations that are there are gone on from.", affects_result=False
     )

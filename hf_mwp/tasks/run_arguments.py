@@ -27,8 +27,8 @@ class ResumeArguments:
 class RunArguments(ResumeArguments):
     """How a run treats its output folder, and what it does at the end; the fields' help says what each is."""
 
-    test: bool = option(True, "Solve the test part at the end.")
-    test_num_beams: int | None = option(None, "Beams for the test part; num_beams if not given.")
+    test: bool = option(True, "Solve the test split at the end.")
+    test_num_beams: int | None = option(None, "Beams for the test split; num_beams if not given.")
 
     def __post_init__(self):
         check_at_least_one(self, "test_num_beams")

@@ -27,16 +27,16 @@ class StarkArguments:
     )
     scores: str = option(
         "knowledgeable",
-        "What ranks the teacher's heads and neurons: knowledgeable (gradients, weighed by tradeoff), or random "
+        "What ranks the teacher's heads and neurons: knowledgeable (gradients, weighed by expressiveness_weight), or random "
         "(STARK-RAND, by seed).",
         common=True,
         choices=SCORES,
     )
-    score_part: str = option(
+    score_split: str = option(
         "validation", "Part that heads and neurons are scored on.", choices=("validation", "test", "train")
     )
-    test: bool = option(True, "Measure teacher and students on the test part at the end.")
-    test_num_beams: int | None = option(None, "Beams for the test part; num_beams if not given.")
+    test: bool = option(True, "Measure teacher and students on the test split at the end.")
+    test_num_beams: int | None = option(None, "Beams for the test split; num_beams if not given.")
     overwrite: bool = option(
         False, "Replace the model in the folder; stages that are there are gone on from.", affects_result=False
     )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Task(ABC):
     """
     Data, model, collator, metric, and what a card says of them: a task is one class in a file of this room. The run
-    around a trainer ([`~cli.commands.training.training_run.TaskTraining`]) and [`evaluate_part`] know no more of it than what stands here.
+    around a trainer ([`~cli.commands.training.training_run.TaskTraining`]) and [`evaluate_split`] know no more of it than what stands here.
 
     What the methods give for three tasks, the first two of which are there ([`MathWordProblems`], [`GlueTask`]):
 
@@ -34,7 +34,7 @@ class Task(ABC):
     | --- | --- | --- | --- |
     | `name`, `scheme` | `"math23k"`, its split | `"rte"`, what is held out | `"qqp"`, seed of the split |
     | `kind`, `metric` | `"solver"`, `"answer_accuracy"` | `"classifier"`, `"accuracy"` | `"model"`, `"rouge_l"` |
-    | `read_parts` | rows of the common schema | `sentence1`, `sentence2`, `label`; the development part is `test` | `source`, `target` |
+    | `read_splits` | rows of the common schema | `sentence1`, `sentence2`, `label`; the development split is `test` | `source`, `target` |
     | `build_model` | encoder and tree decoder, `MwpProcessor` | `AutoModelForSequenceClassification` of 2 labels, tokenizer | `BartForConditionalGeneration`, tokenizer |
     | `make_student` | the teacher's first layers and decoder | its first layers, pooler and classifier | its first layers |
     | `make_trainer` | `SolverTrainer` | `BaseTrainer` | `BaseTrainer` |
@@ -62,7 +62,7 @@ class Task(ABC):
     """Options of [`~Task.predict`] that stand beside the figures."""
 
     @abstractmethod
-    def read_parts(self) -> Mapping[str, Dataset]:
+    def read_splits(self) -> Mapping[str, Dataset]:
         """Rows of `"train"`, `"validation"` and `"test"`, as far as there are such."""
 
     @abstractmethod
@@ -137,19 +137,19 @@ class Task(ABC):
         """The same from the options of `hf-mwp evaluate`."""
         return {"batch_size": args.batch_size}
 
-    def part_to_read(self, part: str) -> Dataset:
+    def split_to_read(self, split: str) -> Dataset:
         """The rows of a part; `UsageError` if there is no such part, or it has none."""
-        rows = self.part(part)
+        rows = self.split(split)
         if rows is None:
-            raise UsageError(self._lack_of(part, repr(part), ": take one (--split)"))
+            raise UsageError(self._lack_of(split, repr(split), ": take one (--split)"))
         return rows
 
-    def check_part(self, part: str, processor: Any, model: str) -> None:
+    def check_split(self, split: str, processor: Any, model: str) -> None:
         """Raises `UsageError` if a part has no rows, or none for the named model."""
-        self.part_to_read(part)
+        self.split_to_read(split)
 
     def check_training(self, processor: Any, model: str) -> None:
-        """Raises `UsageError` if the training part has no rows, or none for the named model."""
+        """Raises `UsageError` if the training split has no rows, or none for the named model."""
         _ = self.train
 
     def calibration(self, predictions: Sequence[Any]) -> dict[str, Any] | None:
@@ -198,41 +198,41 @@ class Task(ABC):
 
     def record(self) -> dict[str, Any]:
         """What a run's `data.json` says, from which a card is made."""
-        used = {part: len(rows) for part, rows in self.parts.items()}
+        used = {split: len(rows) for split, rows in self.splits.items()}
         return {"dataset": self.name, "scheme": self.scheme, "used": used, "card": self.card()}
 
     @cached_property
-    def parts(self) -> Mapping[str, Dataset]:
+    def splits(self) -> Mapping[str, Dataset]:
         """What [`~Task.read_parts`] gives, read once."""
-        return self.read_parts()
+        return self.read_splits()
 
-    def part(self, name: str) -> Dataset | None:
+    def split(self, name: str) -> Dataset | None:
         """A part that has rows, or `None`."""
-        rows = self.parts.get(name)
+        rows = self.splits.get(name)
         return rows if rows is not None and len(rows) else None
 
     @property
     def train(self) -> Dataset:
-        """The training part; `UsageError` if there is none."""
-        rows = self.part("train")
+        """The training split; `UsageError` if there is none."""
+        rows = self.split("train")
         if rows is None:
             raise UsageError(self._lack_of("train", "training"))
         return rows
 
     @property
     def validation(self) -> Dataset | None:
-        """The validation part, if any."""
-        return self.part("validation")
+        """The validation split, if any."""
+        return self.split("validation")
 
     @property
     def test(self) -> Dataset | None:
-        """The test part, if any."""
-        return self.part("test")
+        """The test split, if any."""
+        return self.split("test")
 
-    def _lack_of(self, part: str, called: str, remedy: str = "") -> str:
+    def _lack_of(self, split: str, called: str, remedy: str = "") -> str:
         """What to say of a part without rows: whether there is such a part, and which have rows."""
         lack = f"{self.name} has no {f'rows that can be used in its {called}' if part in self.parts else called} part"
-        others = ", ".join(name for name in self.parts if self.part(name) is not None)
+        others = ", ".join(name for name in self.splits if self.split(name) is not None)
         return f"{lack}; it has {others}{remedy}." if others else f"{lack}; no part has any rows: take other data."
 
     def trainer_arguments(self, model: PreTrainedModel, processor: Any) -> dict[str, Any]:
@@ -245,9 +245,9 @@ class Task(ABC):
             "processing_class": processor,
         }
 
-    def overlap(self, model: PreTrainedModel, part: str) -> TrainingOverlap:
-        """What a model was trained on, or else the training part, which is not compared with itself."""
+    def overlap(self, model: PreTrainedModel, split: str) -> TrainingOverlap:
+        """What a model was trained on, or else the training split, which is not compared with itself."""
         from ..metrics import TrainingOverlap
 
-        rows = None if part == "train" else self.part("train")
+        rows = None if split == "train" else self.split("train")
         return TrainingOverlap.of(model, None if rows is None else self.texts(rows))

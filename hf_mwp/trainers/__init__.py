@@ -7,7 +7,7 @@ from .pretraining.pretraining_config import PreTrainingConfig
 from .pretraining.pretraining_trainer import PreTrainingTrainer
 from .recursive.recursive_distillation import Generation, recursive_distillation
 from .recursive.recursive_distillation_config import RecursiveDistillationConfig
-from .solver.solver_config import SolverConfig
+from .solver.solver_config import SolverTrainingConfig
 from .solver.solver_trainer import SolverTrainer
 from .stark.stark_config import StarkConfig
 from .stark.stark_student import StarkStudent
@@ -22,7 +22,7 @@ __all__ = [
     "PreTrainingConfig",
     "PreTrainingTrainer",
     "RecursiveDistillationConfig",
-    "SolverConfig",
+    "SolverTrainingConfig",
     "SolverTrainer",
     "StarkConfig",
     "StarkStudent",

@@ -11,7 +11,7 @@ from transformers import TrainingArguments
 from .argument_checks import check_packages, check_types, check_values
 
 
-ANSWER_RULES = ("annotated", "peers")
+ANSWER_MATCHES = ("annotated", "equation_value")
 
 
 def setting(default: Any, help: str, **metadata: Any) -> Any:
@@ -31,7 +31,7 @@ class BaseConfig(TrainingArguments):
         num_beams (`int`, *optional*, defaults to 1):
             The papers report beam 5; 1, greedy, is three to eight times faster and ranks checkpoints nearly as well.
         max_decode_length (`int`, *optional*): By default the decoder's own `max_length`.
-        answer_rule (`str`, *optional*, defaults to `"annotated"`): See [`metrics.answers_match`].
+        answer_match (`str`, *optional*, defaults to `"annotated"`): See [`metrics.answers_match`].
         write_predictions (`bool`, *optional*, defaults to `False`):
             To `predictions_{prefix}.jsonl`, with the reason of each failure; the next evaluation under the same prefix
             replaces the file.
@@ -69,11 +69,11 @@ class BaseConfig(TrainingArguments):
     max_decode_length: int | None = setting(
         None, "Symbols that a decoded expression may have; the decoder's own limit if not given."
     )
-    answer_rule: str = setting(
+    answer_match: str = setting(
         "annotated",
         "What counts as a right answer: the annotated answer (whole numbers equal, others up to a "
-        "relative 1e-4), or, as the peers have it, the value of the target equation with an absolute one.",
-        choices=list(ANSWER_RULES),
+        "relative 1e-4), or the value of the target equation with an absolute one.",
+        choices=list(ANSWER_MATCHES),
     )
     write_predictions: bool = setting(
         False, "Write each evaluation's predictions to a JSONL file in the output folder."
@@ -97,8 +97,8 @@ class BaseConfig(TrainingArguments):
             # chooses.
             self.metric_for_best_model, self.greater_is_better = None, greater_is_better
         check_values(self)
-        if self.answer_rule not in ANSWER_RULES:
-            raise ValueError(f"`answer_rule` must be one of {list(ANSWER_RULES)}, got {self.answer_rule!r}.")
+        if self.answer_match not in ANSWER_MATCHES:
+            raise ValueError(f"`answer_match` must be one of {list(ANSWER_MATCHES)}, got {self.answer_match!r}.")
         if self.early_stopping_patience is not None and self.eval_strategy == "no":
             raise ValueError(
                 '`early_stopping_patience` needs evaluations while training: set `eval_strategy` to "epoch" or '

@@ -53,14 +53,14 @@ def test_students_of_a_teacher():
     assert len(ours) == 1 and torch.equal(ours[0].output.dense.weight, theirs[2].output.dense.weight)
     sizes = {"student_hidden_size": 8, "student_intermediate_size": 12, "student_heads": 2, "student_layers": 1}
     for start in ("project", "random"):
-        student = hf_mwp.make_student(teacher, processor, tiny_rows(), student_start=start, **sizes)
+        student = hf_mwp.make_student(teacher, processor, tiny_rows(), student_init=start, **sizes)
         assert student.encoder.config.hidden_size == student.decoder.config.hidden_size == 8
         processor.check_model(student)
-    pruned = hf_mwp.make_student(teacher, processor, tiny_rows(), student_start="prune", student_sparsity=0.5)
+    pruned = hf_mwp.make_student(teacher, processor, tiny_rows(), student_init="prune", student_sparsity=0.5)
     assert sum(parts.num_heads for parts in layer_parts(pruned)) == 3
     assert sum(parts.num_neurons for parts in layer_parts(pruned)) == 36
-    for fields in ({"student_sparsity": 0.5}, {"student_start": "prune", "student_layers": 1}):
-        with pytest.raises(ValueError, match="student_start.*prune"):
+    for fields in ({"student_sparsity": 0.5}, {"student_init": "prune", "student_layers": 1}):
+        with pytest.raises(ValueError, match="student_init.*prune"):
             StudentArguments(**fields)
     assert all(torch.equal(value, before[name]) for name, value in teacher.state_dict().items())
 
@@ -73,7 +73,7 @@ def test_students_of_a_teacher_whose_embeddings_are_projected(tmp_path):
     starts = {"cut": {"student_layers": 1}, "prune": {"student_sparsity": 0.5}, "project": sizes, "random": sizes}
     batch = processor([row["text"] for row in tiny_rows(4)])
     for start, fields in starts.items():
-        student = hf_mwp.make_student(teacher, processor, tiny_rows(), student_start=start, **fields).eval()
+        student = hf_mwp.make_student(teacher, processor, tiny_rows(), student_init=start, **fields).eval()
         assert student.encoder.config.embedding_size == (None if start == "random" else 8)
         student.save_pretrained(tmp_path / start)
         again = hf_mwp.MwpSolver.from_pretrained(tmp_path / start)

@@ -39,12 +39,12 @@ def test_help_all_of_train_names_every_field(capsys):
     from hf_mwp.building.solver import SolverArguments
     from hf_mwp.tasks.data_options import DataArguments
     from hf_mwp.tasks.run_arguments import RunArguments
-    from hf_mwp.trainers import SolverConfig
+    from hf_mwp.trainers import SolverTrainingConfig
 
     with pytest.raises(SystemExit):
         main(["train", "--help", "all"])
     shown = capsys.readouterr().out
-    for dataclass_type in (DataArguments, SolverArguments, RunArguments, SolverConfig):
+    for dataclass_type in (DataArguments, SolverArguments, RunArguments, SolverTrainingConfig):
         for field in dataclasses.fields(dataclass_type):
             assert not field.init or f"--{field.name}" in shown
 

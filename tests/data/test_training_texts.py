@@ -99,7 +99,7 @@ def test_math23k(of_math23k):
     train = of_math23k
     assert (len(train), train.sources) == (21_140, ("math23k",))
     seen = {part: [train.seen(text) for text in all_texts(f"math23k:{part}")] for part in ("validation", "test")}
-    # Three problems of either part are training problems, those of the test part but for `？` and `．`.
+    # Three problems of either part are training problems, those of the test split but for `？` and `．`.
     assert [sum(exact for exact, _ in part) for part in seen.values()] == [3, 3]
     assert [sum(masked for _, masked in part) for part in seen.values()] == [86, 78]
 

@@ -10,16 +10,16 @@ from hf_mwp.data.batches.mwp_collator import MwpCollator
 from hf_mwp.distillation import FeatureProjections
 from hf_mwp.distillation.features import Features, attention_inputs, read_features, recorded_inputs
 from hf_mwp.distillation.objectives import (
+    DKD,
+    FSP,
+    PKD,
     AttentionMaps,
     AttentionRelations,
     ContextRelations,
-    DecoupledLabels,
     EmbeddingOutputs,
     HardLabels,
     HiddenStates,
-    LayerFlow,
     Objective,
-    PatientStates,
     SoftLabels,
     TeacherValues,
 )
@@ -37,14 +37,14 @@ class Norm(Objective):
 
     options = {"output_hidden_states": True}
 
-    def plan(self, student, teacher, inputs):
+    def setup(self, student, teacher, inputs):
         self.parts, self.teacher_reads = {self.name: self.weight}, ("hidden_0",)
 
     def losses(self, student, teacher, inputs):
         norms = [features["hidden_0"][:, 0].square().sum(-1) for features in (student, teacher)]
         return {self.name: (norms[0] - norms[1]).abs().mean()}
 
-    def counts(self, inputs):
+    def num_items(self, inputs):
         return {self.name: len(inputs["input_ids"])}
 
 
@@ -52,14 +52,14 @@ class Norm(Objective):
 TABLE = {
     "KD": (SoftLabels, ["soft"]),
     "labels": (HardLabels, ["hard"]),
-    "DKD": (DecoupledLabels, ["soft"]),
+    "DKD": (DKD, ["soft"]),
     "values": (TeacherValues, ["soft"]),
     "hidden states": (HiddenStates, ["hidden_1", "hidden_2"]),
     "NST": (lambda: HiddenStates(NSTLoss()), ["hidden_1", "hidden_2"]),
     "embeddings": (EmbeddingOutputs, ["embedding"]),
     "attention": (AttentionMaps, ["attention_1", "attention_2"]),
-    "FSP": (LayerFlow, ["flow_1", "flow_2"]),
-    "PKD": (PatientStates, ["patient"]),
+    "FSP": (FSP, ["flow_1", "flow_2"]),
+    "PKD": (PKD, ["patient"]),
     "CKD": (ContextRelations, ["context_word_pairs", "context_word_triples", "context_layer_pairs"]),
     "relations": (AttentionRelations, ["relations_1", "relations_2"]),
     "toy": (lambda: Norm("norm"), ["norm"]),
@@ -110,7 +110,7 @@ def test_a_step_at_once_in_batches_and_with_a_cache(name, tmp_path):
 
 def test_objectives_stand_side_by_side(tmp_path):
     objectives = [HiddenStates(), HiddenStates(layer_mapping="2:3", weight=0.5, name="more"), AttentionMaps()]
-    trainer, entry = train([*objectives, PatientStates(weight=2.0)], tmp_path)
+    trainer, entry = train([*objectives, PKD(weight=2.0)], tmp_path)
     alone = {}
     for objective in (HiddenStates(), AttentionMaps()):
         alone |= {name: value for name, value in train([objective], tmp_path)[1].items() if name.count("_") == 2}
@@ -132,7 +132,7 @@ def test_no_tensor_strays_to_the_cpu(name, monkeypatch):
     objective, inputs = TABLE[name][0](), pad(tiny_classifier_rows(4))
     student, teacher = models()
     plain = [Features(model(**inputs, **objective.options), model=model) for model in (student, teacher)]
-    objective.plan(*plain, inputs)
+    objective.setup(*plain, inputs)
     maps = FeatureProjections(objective.projections)
     student, teacher = student.to("meta").train(), teacher.to("meta")
     maps.attach(student)
@@ -141,7 +141,7 @@ def test_no_tensor_strays_to_the_cpu(name, monkeypatch):
     ours = read_features(student, inputs, objective.options, objective.student_reads)
     ours.projected = maps.read(ours.output)
     losses = objective.losses(ours, theirs, inputs)
-    assert set(losses) == {*objective.parts} == {*objective.counts(inputs)}
+    assert set(losses) == {*objective.parts} == {*objective.num_items(inputs)}
     sum(losses.values()).backward()
     assert all(loss.is_meta for loss in losses.values())
     assert all(parameter.grad is None or parameter.grad.is_meta for parameter in student.parameters())
@@ -152,18 +152,18 @@ def test_no_tensor_strays_to_the_cpu(name, monkeypatch):
 
 def planned(objective, student, teacher, inputs):
     outputs = [Features(model.eval()(**inputs, **objective.options), model=model) for model in (student, teacher)]
-    objective.plan(*outputs, inputs)
+    objective.setup(*outputs, inputs)
     return outputs
 
 
 def test_patient_states_are_those_of_all_mapped_layers():
     student, teacher = tiny_classifier(), tiny_classifier(1, num_hidden_layers=4)
-    inputs, objective = pad(tiny_classifier_rows(4)), PatientStates(layer_mapping="1:2,2:3")
+    inputs, objective = pad(tiny_classifier_rows(4)), PKD(layer_mapping="1:2,2:3")
     ours, theirs = planned(objective, student, teacher, inputs)
     expected = PKDLoss()(ours.states[1:], theirs.states[2:4], inputs["attention_mask"])
     assert torch.equal(objective.losses(ours, theirs, inputs)["patient"], expected)
     with pytest.raises(ValueError, match=r"`hidden_weights`.* 2 .* 1 .*\['patient'\]"):
-        planned(PatientStates(layer_weights=[1.0, 1.0]), student, teacher, inputs)
+        planned(PKD(layer_weights=[1.0, 1.0]), student, teacher, inputs)
 
 
 def test_relations_are_read_where_attention_is_made():
@@ -255,7 +255,7 @@ def test_context_relations_need_equal_widths_within_a_model():
     inputs, objective = pad(tiny_classifier_rows(4)), ContextRelations()
     ours, theirs = (Features(m(**inputs, **objective.options), model=m) for m in (student, teacher))
     with pytest.raises(ValueError, match="teacher's.*15.*14.*`use_bottlenecks=False`"):
-        objective.plan(ours, Narrow(theirs.output, model=teacher), inputs)
+        objective.setup(ours, Narrow(theirs.output, model=teacher), inputs)
 
 
 def test_equal_numbers_of_a_problem_are_one_right_class():
@@ -263,7 +263,7 @@ def test_equal_numbers_of_a_problem_are_one_right_class():
     columns = [processor.encode([problem], with_labels=True) for problem in tiny_problems(6)]
     batch = MwpCollator(processor)([{name: values[0] for name, values in each.items()} for each in columns])
     student, teacher = tiny_solver(processor), tiny_solver(processor, seed=1)
-    objective = DecoupledLabels(alpha=1.0, beta=0.0)
+    objective = DKD(alpha=1.0, beta=0.0)
     ours, theirs = planned(objective, student, teacher, batch)
     symbols = student.decoder.num_symbols
     targets = objective._targets(ours["logits"], batch)
@@ -289,7 +289,7 @@ def test_decoupled_labels_of_causal_models_are_shifted():
     rows = tiny_classifier_rows(4)
     for row in rows:
         row["labels"] = row["input_ids"]
-    inputs, objective = pad(rows), DecoupledLabels()
+    inputs, objective = pad(rows), DKD()
     ours, theirs = planned(objective, gpt2(16, 0), gpt2(16, 1), inputs)
     expected = objective.loss(
         ours["logits"][:, :-1], theirs["logits"][:, :-1], inputs["labels"][:, 1:], inputs["labels"][:, 1:] != -100
@@ -300,7 +300,7 @@ def test_decoupled_labels_of_causal_models_are_shifted():
 def test_a_student_equal_to_its_teacher_has_nothing_to_learn():
     student = tiny_classifier()
     teacher, inputs = copy.deepcopy(student), pad(tiny_classifier_rows(4))
-    for make in (DecoupledLabels, PatientStates, ContextRelations, AttentionRelations):
+    for make in (DKD, PKD, ContextRelations, AttentionRelations):
         objective = make()
         planned(objective, student, teacher, inputs)
         ours, theirs = (
@@ -317,10 +317,10 @@ def test_a_student_equal_to_its_teacher_has_nothing_to_learn():
 def test_several_right_classes_have_no_probabilities_to_follow(problem_type, labels):
     student, teacher = (Features({"logits": torch.zeros(2, 3)}, model=tiny_classifier()) for _ in range(2))
     student.model.config.problem_type = problem_type
-    for refused in (SoftLabels(), DecoupledLabels()):
+    for refused in (SoftLabels(), DKD()):
         with pytest.raises(ValueError, match='`prediction_loss="mse"`.*`soft_label_weight=0`'):
-            refused.plan(student, teacher, {"labels": labels})
-    TeacherValues().plan(student, teacher, {"labels": labels})
+            refused.setup(student, teacher, {"labels": labels})
+    TeacherValues().setup(student, teacher, {"labels": labels})
 
 
 def test_values_of_a_regression_are_compared_by_their_squared_distance():

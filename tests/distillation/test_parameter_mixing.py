@@ -28,8 +28,8 @@ def test_value_worked_out_by_hand():
 
 def test_the_ends_are_exact(processor):
     first, second = tiny_solver(processor), tiny_solver(processor, seed=1)
-    for theta, expected in ((0.0, second), (1.0, first)):
-        mixed = mix_parameters(first, second, theta).state_dict()
+    for pretrained_weight, expected in ((0.0, second), (1.0, first)):
+        mixed = mix_parameters(first, second, pretrained_weight).state_dict()
         assert all(torch.equal(mixed[name], value) for name, value in expected.state_dict().items())
 
 
@@ -130,8 +130,8 @@ def test_what_differs_is_listed(processor):
         mix_parameters({}, {str(number): torch.ones(1) for number in range(47)})
     with pytest.raises(ValueError, match="weights"):
         mix_parameters({}, {})
-    with pytest.raises(ValueError, match=r"`theta`.* 1\.2"):
-        mix_parameters({}, {}, theta=1.2)
+    with pytest.raises(ValueError, match=r"`pretrained_weight`.* 1\.2"):
+        mix_parameters({}, {}, pretrained_weight=1.2)
 
 
 def test_nothing_is_changed_where_models_do_not_fit(processor):

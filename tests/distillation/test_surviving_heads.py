@@ -20,7 +20,7 @@ def planned(objective, student, teacher):
     batch = tiny_batch(student)
     with torch.no_grad():
         features = [Features(model(**batch, **objective.options), model=model) for model in (student, teacher)]
-        objective.plan(*features, batch)
+        objective.setup(*features, batch)
     return objective
 
 

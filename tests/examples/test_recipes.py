@@ -51,7 +51,7 @@ def test_the_encoder_of_the_results_is_a_recipe_to_build_others_on(tmp_path):
 def check_data_dir(recipe):
     """Each stage that can read a data set by its name is told where it lies."""
     for stage in recipe.stages.values():
-        if stage.command in ("pretrain", "train", "distill", "stark", "evaluate", "label"):
+        if stage.command in ("pretrain", "train", "distill", "stark", "evaluate", "pseudo-label"):
             expected = None if stage.options.get("dataset") == "ape_clean" else recipe.variables["data_dir"]
             assert stage.options.get("data_dir") == expected, stage.name
 

@@ -42,7 +42,7 @@ STAGES = [
             "libraries": {"torch": "2.13.0"},
         },
     ),
-    TrainingStage("mix", "hf-mwp mix", {"theta": 0.2}, {"libraries": {"torch": "2.14.0", "numpy": "2.4"}}),
+    TrainingStage("mix", "hf-mwp mix", {"pretrained_weight": 0.2}, {"libraries": {"torch": "2.14.0", "numpy": "2.4"}}),
 ]
 
 
@@ -87,7 +87,9 @@ def test_only_the_models_own_figures_are_in_the_metadata(solver, tmp_path):
 def test_equations_and_what_is_left_out_have_their_own_counts(solver, tmp_path):
     report = {"answer_accuracy": 0.125, "equation_accuracy": 104 / 619, "num_problems": 1704, "num_equations": 619}
     reports = {"all problems": report | {"num_unjudged": 36}, "others": report | {"num_equations": 1704}}
-    card = build_model_card(solver, "tiny", [ModelFigures("this model", "cm17k", "test", 1, "peers", reports)])
+    card = build_model_card(
+        solver, "tiny", [ModelFigures("this model", "cm17k", "test", 1, "equation_value", reports)]
+    )
     assert re.search(r"^\|.* cm17k, test.*\| 1,704.*36.*\| 12\.5 \| 16\.8.* 619 \|$", card.text, re.MULTILINE)
     assert re.search(r"^\|.* cm17k, test.*\| 1,704 \|.*\| 12\.5 \| 16\.8 \|$", card.text, re.MULTILINE)
     card.save(tmp_path / "README.md")
@@ -96,12 +98,12 @@ def test_equations_and_what_is_left_out_have_their_own_counts(solver, tmp_path):
 
 
 def test_the_card_says_what_the_probabilities_are_worth(solver):
-    assert "min_score" not in build_model_card(solver, "tiny", [FIGURES, TEACHER]).text
+    assert "confidence_threshold" not in build_model_card(solver, "tiny", [FIGURES, TEACHER]).text
     report = calibration_report([0.9, 0.2, 0.6, 0.4, 0.9], [True, False, False, True, True], num_bins=2)
     measured = dataclasses.replace(FIGURES, calibration=report)
     text = build_model_card(solver, "tiny", [measured, TEACHER]).text
     assert re.search(r"^\| .*math23k, test.* 5 \| 0\.160 \| 0\.83 \| 66\.7.* 3 \|$", text, re.MULTILINE)
-    assert re.search(r"expected calibration error.*\b2 bins", text) and "`min_score`" in text
+    assert re.search(r"expected calibration error.*\b2 bins", text) and "`confidence_threshold`" in text
     right = dataclasses.replace(TEACHER, calibration=calibration_report([0.5], [True]))
     text = build_model_card(solver, "tiny", [right]).text
     assert re.search(r"^\| teacher \| math23k, test.*\| 0\.500 \| - \| 100\.0.* 1 \|$", text, re.MULTILINE)
@@ -127,7 +129,7 @@ def test_a_classifiers_card_is_what_its_task_says(solver, tmp_path):
     card = build_model_card(model, "me/rte", [figures], [read_stage(folder, {})], license="mit")
     assert "| accuracy % |\n" in card.text
     assert re.search(r"^\| .*rte, validation.*\| 277 \|.*\| 66\.0 \|$", card.text, re.MULTILINE)
-    assert "rule" not in card.text
+    assert "answer_match" not in card.text
     assert 'pipeline("text-classification", model="me/rte")' in card.text
     card.save(tmp_path / "README.md")
     data = ModelCard.load(tmp_path / "README.md").data
@@ -155,7 +157,7 @@ def test_an_encoders_card_masks_numbers_as_the_encoder_reads_them(solver, langua
 def test_data_sets_are_those_that_stages_name(solver):
     stages = [
         TrainingStage("pretrain", "hf-mwp pretrain", {"corpus": ["texts.txt.gz", "hmwp"], "exclude": ["asdiv_a"]}),
-        TrainingStage("label", "hf-mwp label", {"problems": ["mawps:all", "answers.jsonl"]}),
+        TrainingStage("label", "hf-mwp pseudo-label", {"problems": ["mawps:all", "answers.jsonl"]}),
         TrainingStage("teacher", "hf-mwp train", {"dataset": "math23k", "extra_train": None}),
         TrainingStage(
             "distill",

@@ -47,7 +47,7 @@ def test_the_data_set_of_a_stage_is_named_also_where_it_is_the_default(tmp_path)
         ("train", {"encoder": "someone/bert", "dataset": "svamp", "max_length": 128, "eval_strategy": "epoch"}, {}),
         ("distill", {"teacher": "me/teacher", "hidden_weights": [1.0, 2.0, 1.0], "dataset": "svamp"}, {}),
         ("pretrain", {"encoder": "someone/bert", "corpus": ["math23k"], "project_to": {}, "max_steps": 7}, {}),
-        ("label", {"problems": ["cm17k:all"], "model": "me/solver", "num_beams": 8}, {}),
+        ("pseudo-label", {"problems": ["cm17k:all"], "model": "me/solver", "num_beams": 8}, {}),
     ],
 )
 def test_options_of_a_run_are_shown_as_far_as_they_were_set(tmp_path, command, given, more):
@@ -92,5 +92,7 @@ def test_a_damaged_record_is_named(tmp_path, name, content, message):
 
 
 def test_secrets_are_hidden_also_where_the_commands_are_not_known(tmp_path):
-    (tmp_path / "run_config.yaml").write_text("{hub_token: secret, teacher_cache_dir: somewhere, theta: 0.2}")
-    assert read_stage(tmp_path, {}).options == {"theta": 0.2}
+    (tmp_path / "run_config.yaml").write_text(
+        "{hub_token: secret, teacher_cache_dir: somewhere, pretrained_weight: 0.2}"
+    )
+    assert read_stage(tmp_path, {}).options == {"pretrained_weight": 0.2}

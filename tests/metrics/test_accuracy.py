@@ -47,8 +47,8 @@ def test_value_is_exact():
 
 
 def test_peers_rule_compares_with_the_target_equation():
-    assert score_prediction(CONFLICT, expression("N0+N1"), rule="peers").answer_correct
-    assert not score_prediction(CONFLICT, expression("N0"), rule="peers").answer_correct
+    assert score_prediction(CONFLICT, expression("N0+N1"), answer_match="equation_value").answer_correct
+    assert not score_prediction(CONFLICT, expression("N0"), answer_match="equation_value").answer_correct
     assert score_prediction(CONFLICT, expression("N0")).answer_correct
 
 
@@ -115,7 +115,9 @@ def test_equations_have_a_count_of_their_own():
 
 def test_the_peers_rule_leaves_out_what_has_no_readable_target():
     system = MathWordProblem(text="4 and 2", equation="x+y=4 ; x-y=2", answer="3", language="en")
-    report = accuracy_report(score_predictions([APPLES, system, system], [expression("N0+N1")] * 3, rule="peers"))
+    report = accuracy_report(
+        score_predictions([APPLES, system, system], [expression("N0+N1")] * 3, answer_match="equation_value")
+    )
     assert (report["num_problems"], report["num_equations"], report["num_unjudged"]) == (1, 1, 2)
 
 

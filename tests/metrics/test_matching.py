@@ -88,7 +88,7 @@ def test_an_answer_as_it_is_written(prediction, answer, right):
     ],
 )
 def test_peers_rule_is_absolute_and_strict(prediction, answer, right):
-    assert answers_match(prediction, answer, rule="peers") is right
+    assert answers_match(prediction, answer, answer_match="equation_value") is right
 
 
 @pytest.mark.parametrize(
@@ -140,12 +140,12 @@ def test_writing_an_answer_only_makes_the_rule_finer(difference, decimals, digit
 @given(st.fractions())
 def test_a_value_matches_itself(value):
     assert answers_match(value, value)
-    assert answers_match(value, value, rule="peers")
+    assert answers_match(value, value, answer_match="equation_value")
 
 
 def test_wrong_use_is_named():
     with pytest.raises(ValueError, match="'exact'"):
-        answers_match(1, 1, rule="exact")
+        answers_match(1, 1, answer_match="exact")
     with pytest.raises(ValueError, match="nan"):
         answers_match(1, math.nan)
     with pytest.raises(ValueError, match="'2小时30分'"):

@@ -6,7 +6,14 @@ from torch import nn
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
-from hf_mwp import DistillationConfig, DistillationTrainer, MwpProcessor, MwpSolver, SolverConfig, SolverTrainer
+from hf_mwp import (
+    DistillationConfig,
+    DistillationTrainer,
+    MwpProcessor,
+    MwpSolver,
+    SolverTrainer,
+    SolverTrainingConfig,
+)
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 
 
@@ -69,7 +76,7 @@ def arguments(folder, **fields):
 def test_it_trains_saves_loads_and_solves(solver, processor, tmp_path):
     trainer = SolverTrainer(
         model=solver,
-        args=SolverConfig(**arguments(tmp_path)),
+        args=SolverTrainingConfig(**arguments(tmp_path)),
         train_dataset=tiny_rows(),
         eval_dataset=tiny_rows(6, seed=1),
         processing_class=processor,

@@ -13,7 +13,7 @@ from hf_mwp.cli.main import main
 from hf_mwp.distillation import cut_student
 from hf_mwp.hub import build_model_card
 from hf_mwp.models import Solver
-from hf_mwp.trainers import DistillationConfig, DistillationTrainer, SolverConfig, SolverTrainer
+from hf_mwp.trainers import DistillationConfig, DistillationTrainer, SolverTrainer, SolverTrainingConfig
 from tests.models.flat_solver import flat_solver, with_flat_decoder
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 
@@ -35,7 +35,7 @@ def test_a_flat_solver_is_trained_evaluated_saved_loaded_and_asked(make, process
     solver = make(processor)
     assert isinstance(solver, Solver)
     rates = {"learning_rate": 1e-3, "decoder_learning_rate": 1e-2}
-    args = SolverConfig(str(tmp_path), num_train_epochs=8, per_device_train_batch_size=8, **rates, **QUIET)
+    args = SolverTrainingConfig(str(tmp_path), num_train_epochs=8, per_device_train_batch_size=8, **rates, **QUIET)
     trainer = SolverTrainer(
         solver, args, train_dataset=tiny_rows(), eval_dataset=tiny_rows(6), processing_class=processor
     )

@@ -35,7 +35,7 @@ def test_options_are_checked(check, right, wrong, no_number):
     [
         (lambda: CombinedImportance(alpha="0.5"), "alpha"),
         (lambda: SoftLabels(weight="1"), "weight"),
-        (lambda: mix_parameters(tiny_classifier(), tiny_classifier(), theta="0.2"), "theta"),
+        (lambda: mix_parameters(tiny_classifier(), tiny_classifier(), pretrained_weight="0.2"), "pretrained_weight"),
         (lambda: add_lora(tiny_classifier(), rank=2.5), "rank"),
         (lambda: add_lora(tiny_classifier(), rank=2, alpha="4"), "alpha"),
         (lambda: StarkConfig("out", sparsities=["0.3"]), "sparsity"),

@@ -21,7 +21,7 @@ class ToyArguments:
         ("--num-beam", "'--num_beams'"),
         # It is spelled like another one here, but it is another command's.
         ("--encoder_config", "`hf-mwp pretrain`.*`hf-mwp train`"),
-        ("--theta", "`hf-mwp mix`"),
+        ("--pretrained_weight", "`hf-mwp mix`"),
         ("--fsdp_cnf", "'--fsdp_config'"),
         ("--frobnicate", "`--help all`"),
     ],

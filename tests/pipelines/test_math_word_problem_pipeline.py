@@ -185,7 +185,7 @@ def test_a_text_that_is_too_long_is_told_and_the_others_are_answered(solver):
     assert "100,000 characters" in long["error"]
 
 
-@pytest.mark.parametrize("options", [{}, {"min_score": 0.5}, {"num_beams": 2}])
+@pytest.mark.parametrize("options", [{}, {"confidence_threshold": 0.5}, {"num_beams": 2}])
 def test_a_text_whose_numbers_lie_beyond_the_cut_gets_no_answer(solver, options):
     (result,) = solver("苹果" * 100 + TEXT, **options)
     assert (result["answer"], result["equation"], result["score"]) == (None, None, 0.0)
@@ -287,7 +287,7 @@ def test_what_is_wrong_with_a_folder_is_one_line(folder, tmp_path, kind):
 def test_below_min_score_it_is_unsure_and_names_the_candidates(solver, monkeypatch):
     scores = [-1.0, -2.0, -3.0]
     always(solver, monkeypatch, "N0+N1", "N0-N1", "N0/(N1-N1)", scores=scores)
-    (result,) = solver(TEXT, num_beams=3, min_score=0.5)
+    (result,) = solver(TEXT, num_beams=3, confidence_threshold=0.5)
     first, second, third = (pytest.approx(math.exp(score)) for score in scores)
     assert result == {
         "answer": None,
@@ -306,29 +306,29 @@ def test_below_min_score_it_is_unsure_and_names_the_candidates(solver, monkeypat
         ],
     }
     assert re.search(r"0\.368.*0\.5", result["error"])
-    (results,) = [solver(TEXT, num_beams=3, top_k=2, min_score=0.5)]
+    (results,) = [solver(TEXT, num_beams=3, top_k=2, confidence_threshold=0.5)]
     assert [each.get("status") for each in results] == ["unsure"] and len(results[0]["candidates"]) == 3
-    (greedy,) = solver(TEXT, min_score=0.5)
+    (greedy,) = solver(TEXT, confidence_threshold=0.5)
     assert [each["equation"] for each in greedy["candidates"]] == ["4+2"]
 
 
 def test_from_min_score_on_it_answers_as_ever(solver, monkeypatch):
     always(solver, monkeypatch, "N0+N1", "N0-N1", "N0*N1", scores=[-0.5, -2.0, -3.0])
     plain = solver(TEXT, num_beams=3, top_k=2)
-    assert solver(TEXT, num_beams=3, top_k=2, min_score=0.6) == plain and len(plain) == 2
-    assert solver([TEXT], num_beams=3, min_score=0) == solver([TEXT], num_beams=3)
-    assert solver(TEXT, min_score=math.exp(-0.5))[0]["equation"] == "4+2"
-    assert "status" not in solver("没有数字", min_score=1)[0]
+    assert solver(TEXT, num_beams=3, top_k=2, confidence_threshold=0.6) == plain and len(plain) == 2
+    assert solver([TEXT], num_beams=3, confidence_threshold=0) == solver([TEXT], num_beams=3)
+    assert solver(TEXT, confidence_threshold=math.exp(-0.5))[0]["equation"] == "4+2"
+    assert "status" not in solver("没有数字", confidence_threshold=1)[0]
 
 
 def test_min_score_of_the_pipeline_itself(folder, monkeypatch):
-    solver = pipeline("math-word-problem", model=str(folder), device="cpu", min_score=0.9)
+    solver = pipeline("math-word-problem", model=str(folder), device="cpu", confidence_threshold=0.9)
     always(solver, monkeypatch, "N0+N1")
     assert solver(TEXT)[0]["status"] == "unsure"
-    assert solver(TEXT, min_score=0.1)[0]["answer"] == 6
+    assert solver(TEXT, confidence_threshold=0.1)[0]["answer"] == 6
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.5, math.nan, "0.5", True])
 def test_min_score_is_a_probability(solver, value):
-    with pytest.raises(ValueError, match="`min_score`.* 0 .* 1"):
-        solver(TEXT, min_score=value)
+    with pytest.raises(ValueError, match="`confidence_threshold`.* 0 .* 1"):
+        solver(TEXT, confidence_threshold=value)

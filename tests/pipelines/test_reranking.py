@@ -63,7 +63,7 @@ def test_a_plausible_answer_comes_first(solver):
     assert (result["answer"], result["equation"], result["prefix"]) == (3.0, "5-2", ["-", "N0", "N1"])
     assert result["score"] == pytest.approx(0.2)  # the solver's own
     assert result["plausibility"] == pytest.approx(0.2 / (0.2 + 0.7 * math.exp(-9)), abs=1e-3)
-    assert result["instead_of"] == {"equation": "2-5", "answer": -3.0, "complaints": ["negative count"]}
+    assert result["instead_of"] == {"equation": "2-5", "answer": -3.0, "violations": ["negative count"]}
     assert solver.asked == [(4, 4)]
 
 
@@ -78,7 +78,7 @@ def test_the_best_values(solver):
     (results,) = [solver(TEXT, rerank=True, top_k=3)]
     assert [result["answer"] for result in results] == [3.0, -3.0, 2.5]
     assert ["instead_of" in result for result in results] == [True, False, False]
-    assert [result["complaints"] for result in results] == [[], ["negative count"], ["2.5 人"]]
+    assert [result["violations"] for result in results] == [[], ["negative count"], ["2.5 人"]]
     assert sum(result["plausibility"] for result in results) == pytest.approx(1, abs=1e-3)
 
 

@@ -5,7 +5,7 @@ from hf_mwp.problems.math_word_problem import MAX_TEXT_LENGTH
 
 
 @pytest.mark.parametrize(
-    ("text", "language", "numerals", "message"),
+    ("text", "language", "parse_number_words", "message"),
     [
         ("小明有4个苹果", "zh", None, None),
         ("Seven apples", "en", None, None),
@@ -19,8 +19,8 @@ from hf_mwp.problems.math_word_problem import MAX_TEXT_LENGTH
         ("4个" + "苹" * (MAX_TEXT_LENGTH - 1), "zh", None, "100,000 characters"),
     ],
 )
-def test_what_is_refused(text, language, numerals, message):
-    told = refusal(MathWordProblem(text, language=language, numerals=numerals))
+def test_what_is_refused(text, language, parse_number_words, message):
+    told = refusal(MathWordProblem(text, language=language, parse_number_words=parse_number_words))
     assert told is None if message is None else message in told
 
 

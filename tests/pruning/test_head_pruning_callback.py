@@ -15,7 +15,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from hf_mwp import DistillationConfig, DistillationTrainer, MwpSolver, SolverConfig, SolverTrainer
+from hf_mwp import DistillationConfig, DistillationTrainer, MwpSolver, SolverTrainer, SolverTrainingConfig
 from hf_mwp.distillation.objectives import AttentionMaps, AttentionRelations, SoftLabels
 from hf_mwp.models.architecture import layer_parts
 from hf_mwp.pruning import (
@@ -50,25 +50,25 @@ def classifier_trainer(folder, callback, name="bert", sizes=None, **fields):
 
 
 def test_the_schedule_by_hand():
-    callback = HeadPruningCallback(max_ratio=0.5, min_ratio=0.1, power=2, events=4, until=0.5)
+    callback = HeadPruningCallback(max_ratio=0.5, min_ratio=0.1, power=2, num_pruning_steps=4, end_fraction=0.5)
     # T is 20 of 40 steps.
     assert callback.event_steps(40) == [0, 5, 10, 15, 20]
     ratios = [callback.ratio_at(step, 40) for step in (0, 10, 20, 30)]
     assert ratios == pytest.approx([0.1, 0.1 + 0.4 * 0.25, 0.5, 0.5])
-    assert HeadPruningCallback(events=3).event_steps(8) == [3, 6, 8]
+    assert HeadPruningCallback(num_pruning_steps=3).event_steps(8) == [3, 6, 8]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"events": 2.5}, "`events` must be a whole number, got 2.5"),
-        ({"events": "3"}, "`events` must be a whole number, got '3'"),
+        ({"num_pruning_steps": 2.5}, "`num_pruning_steps` must be a whole number, got 2.5"),
+        ({"num_pruning_steps": "3"}, "`num_pruning_steps` must be a whole number, got '3'"),
         ({"calibration_batches": None}, "`calibration_batches` must be a whole number"),
-        ({"floor": 0.5}, "`floor` must be a whole number"),
+        ({"min_heads_per_layer": 0.5}, "`min_heads_per_layer` must be a whole number"),
         ({"max_ratio": "0.3"}, "`max_ratio` must be a number, got '0.3'"),
         ({"min_ratio": None}, "`min_ratio` must be a number"),
         ({"power": "2"}, "`power` must be a number"),
-        ({"until": [1.0]}, "`until` must be a number"),
+        ({"end_fraction": [1.0]}, "`end_fraction` must be a number"),
         ({"alpha": "0.5"}, "`alpha` must be a number"),
     ],
 )
@@ -78,15 +78,15 @@ def test_what_is_no_number_is_named(options, message):
 
 
 def test_the_last_event_reaches_the_ratio_whatever_share_of_the_steps_it_comes_after():
-    for until in (0.1, 0.3, 0.5, 0.75, 1.0):
-        callback = HeadPruningCallback(max_ratio=0.5, until=until, events=3)
+    for end_fraction in (0.1, 0.3, 0.5, 0.75, 1.0):
+        callback = HeadPruningCallback(max_ratio=0.5, end_fraction=end_fraction, num_pruning_steps=3)
         for max_steps in range(3, 40):
             assert callback.ratio_at(callback.event_steps(max_steps)[-1], max_steps) == 0.5
 
 
 @pytest.mark.parametrize("name", ["bert", "distilbert", "narrow electra", "mwp_student", "modernbert", "deberta-v3"])
 def test_a_plain_trainer_ends_with_a_smaller_model(name, tmp_path):
-    callback = HeadPruningCallback(max_ratio=0.5, events=4, calibration_batches=2)
+    callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=4, calibration_batches=2)
     trainer = classifier_trainer(tmp_path, callback, name)
     trainer.train()
     # Twelve heads: 12.5, 25, 37.5, 50 %, rounded down; what is closed stays so.
@@ -109,8 +109,10 @@ def test_a_plain_trainer_ends_with_a_smaller_model(name, tmp_path):
 def test_a_pruned_training_that_prunes_nothing_is_the_training_itself(tmp_path):
     # Scoring draws no random number and leaves no trace, dropout and all.
     weights = []
-    for callback in (None, HeadPruningCallback(max_ratio=0.0, events=8, importance=AttentionEntropy())):
-        trainer = classifier_trainer(tmp_path, callback or HeadPruningCallback(max_ratio=0.0, events=1), "mwp_student")
+    for callback in (None, HeadPruningCallback(max_ratio=0.0, num_pruning_steps=8, importance=AttentionEntropy())):
+        trainer = classifier_trainer(
+            tmp_path, callback or HeadPruningCallback(max_ratio=0.0, num_pruning_steps=1), "mwp_student"
+        )
         if callback is None:
             trainer.remove_callback(HeadPruningCallback)
         trainer.train()
@@ -120,12 +122,12 @@ def test_a_pruned_training_that_prunes_nothing_is_the_training_itself(tmp_path):
 
 
 def test_interrupted_and_resumed(tmp_path):
-    whole = HeadPruningCallback(max_ratio=0.5, events=4, calibration_batches=2)
+    whole = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=4, calibration_batches=2)
     trainer = classifier_trainer(tmp_path / "whole", whole, "mwp_student")
     trainer.train()
     parts = []
     for resume in (None, True):
-        callback = HeadPruningCallback(max_ratio=0.5, events=4, calibration_batches=2)
+        callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=4, calibration_batches=2)
         other = classifier_trainer(tmp_path / "parts", callback, "mwp_student", save_strategy="steps", save_steps=5)
         if resume is None:
             other.add_callback(StopAt(5))
@@ -151,7 +153,7 @@ def new_solver_trainer(folder, callback, **fields):
     processor = tiny_processor(max_length=32)
     return SolverTrainer(
         model=tiny_solver(processor),
-        args=arguments(folder, SolverConfig, **fields),
+        args=arguments(folder, SolverTrainingConfig, **fields),
         train_dataset=tiny_rows(),
         processing_class=processor,
         callbacks=[callback],
@@ -169,11 +171,13 @@ def new_solver_trainer(folder, callback, **fields):
 def test_cutting_at_each_event_learns_as_gates_do_and_is_resumed(new_trainer, tmp_path):
     fields = {"weight_decay": 0.1, "learning_rate": 1e-3, "save_strategy": "steps", "save_steps": 5}
     trainers = {}
-    for name, cut, resume in [("gated", "end", None), ("whole", "event", None), ("parts", "event", True)]:
-        callback = HeadPruningCallback(max_ratio=0.5, events=4, calibration_batches=2, cut=cut)
+    for name, mode, resume in [("gated", "mask", None), ("whole", "slice", None), ("parts", "slice", True)]:
+        callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=4, calibration_batches=2, mode=mode)
         if resume:
             broken = new_trainer(
-                tmp_path / name, HeadPruningCallback(max_ratio=0.5, events=4, calibration_batches=2, cut=cut), **fields
+                tmp_path / name,
+                HeadPruningCallback(max_ratio=0.5, num_pruning_steps=4, calibration_batches=2, mode=mode),
+                **fields,
             )
             broken.add_callback(StopAt(5))
             broken.train()
@@ -205,9 +209,9 @@ def test_cutting_at_each_event_learns_as_gates_do_and_is_resumed(new_trainer, tm
 def test_cutting_at_each_event_draws_the_same_numbers_where_attention_has_no_dropout(dropout, tmp_path):
     sizes = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1 if dropout == "attention" else 0.0}
     runs = []
-    for cut in ("end", "event"):
-        callback = HeadPruningCallback(max_ratio=0.5, events=4, calibration_batches=2, cut=cut)
-        trainer = classifier_trainer(tmp_path / cut, callback, sizes=sizes, learning_rate=1e-3)
+    for cut in ("mask", "slice"):
+        callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=4, calibration_batches=2, mode=mode)
+        trainer = classifier_trainer(tmp_path / mode, callback, sizes=sizes, learning_rate=1e-3)
         trainer.train()
         runs.append((losses(trainer), [event["heads"] for event in callback.log]))
     # The first heads go after the second step.
@@ -219,9 +223,9 @@ def test_cutting_at_each_event_draws_the_same_numbers_where_attention_has_no_dro
 @pytest.mark.parametrize("name", ["bert", "mwp_student"])
 def test_a_second_training_keeps_the_heads_of_the_first(name, tmp_path):
     found = []
-    for cut in ("end", "event"):
-        callback = HeadPruningCallback(max_ratio=0.5, events=2, calibration_batches=2, cut=cut)
-        trainer = classifier_trainer(tmp_path / cut, callback, name, sizes=NO_DROPOUT)
+    for cut in ("mask", "slice"):
+        callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=2, calibration_batches=2, mode=mode)
+        trainer = classifier_trainer(tmp_path / mode, callback, name, sizes=NO_DROPOUT)
         trainer.train()
         first = callback.closed
         trainer.train()
@@ -234,9 +238,9 @@ def test_a_second_training_keeps_the_heads_of_the_first(name, tmp_path):
     assert found[0][1] == pytest.approx(found[1][1], abs=1e-5)
 
 
-@pytest.mark.parametrize("cut", ["end", "event"])
-def test_another_model_begins_with_all_its_heads(cut, tmp_path):
-    callback = HeadPruningCallback(max_ratio=0.25, events=1, importance=RandomImportance(), cut=cut)
+@pytest.mark.parametrize("mode", ["mask", "event"])
+def test_another_model_begins_with_all_its_heads(mode, tmp_path):
+    callback = HeadPruningCallback(max_ratio=0.25, num_pruning_steps=1, importance=RandomImportance(), mode=mode)
     for folder in ("first", "second"):
         trainer = classifier_trainer(tmp_path / folder, callback, max_steps=1)
         trainer.train()
@@ -247,10 +251,10 @@ class OtherCallback(HeadPruningCallback):
     """Is saved under a name of its own."""
 
 
-@pytest.mark.parametrize("cuts", [("end", "end"), ("event", "event"), ("end", "event"), ("event", "end")])
+@pytest.mark.parametrize("cuts", [("mask", "mask"), ("slice", "slice"), ("mask", "slice"), ("slice", "mask")])
 @pytest.mark.parametrize("kind", [HeadPruningCallback, OtherCallback])
 def test_one_callback_prunes_a_training(cuts, kind, tmp_path):
-    first, second = HeadPruningCallback(events=2, cut=cuts[0]), kind(events=4, cut=cuts[1])
+    first, second = HeadPruningCallback(num_pruning_steps=2, mode=modes[0]), kind(num_pruning_steps=4, mode=modes[1])
     trainer = classifier_trainer(tmp_path, first)
     trainer.add_callback(second)
     with pytest.raises(ValueError, match="two callbacks"):
@@ -260,7 +264,7 @@ def test_one_callback_prunes_a_training(cuts, kind, tmp_path):
     assert sum(first.pruned(trainer.model).config.heads_per_layer) == 9
 
 
-SCHEDULE = {"max_ratio": 0.5, "events": 4, "calibration_batches": 2}
+SCHEDULE = {"max_ratio": 0.5, "num_pruning_steps": 4, "calibration_batches": 2}
 
 
 @pytest.mark.parametrize(
@@ -269,10 +273,10 @@ SCHEDULE = {"max_ratio": 0.5, "events": 4, "calibration_batches": 2}
         ({"max_ratio": 0.25}, "max_ratio: 0.5 -> 0.25"),
         ({"min_ratio": 0.25}, "min_ratio: 0.0 -> 0.25"),
         ({"power": 2}, "power: 1.0 -> 2"),
-        ({"until": 0.5, "floor": 0}, "until: 1.0 -> 0.5, floor: 1 -> 0"),
-        ({"events": 2}, "events: 4 -> 2"),
+        ({"end_fraction": 0.5, "min_heads_per_layer": 0}, "end_fraction: 1.0 -> 0.5, min_heads_per_layer: 1 -> 0"),
+        ({"num_pruning_steps": 2}, "num_pruning_steps: 4 -> 2"),
         ({"calibration_batches": 1}, "calibration_batches: 2 -> 1"),
-        ({"cut": "event"}, "cut: 'end' -> 'event'"),
+        ({"mode": "slice"}, "mode: 'mask' -> 'slice'"),
         ({"alpha": 1.0}, r"CombinedImportance\(alpha=0.5, .* -> 'CombinedImportance\(alpha=1.0"),
         ({"importance": CombinedImportance(normalization=raw)}, "normalization=min_max.*normalization=raw"),
         ({"importance": RandomImportance(1)}, r"-> 'RandomImportance\(seed=1\)'"),
@@ -303,14 +307,16 @@ class Falling(RandomImportance):
 
 
 def test_the_last_heads_of_all_layers_are_cut_at_once(tmp_path):
-    callback = HeadPruningCallback(max_ratio=0.5, events=2, importance=Falling(), cut="event")
+    callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=2, importance=Falling(), mode="slice")
     classifier_trainer(tmp_path, callback, max_steps=2).train()
     assert callback.closed == {0: [2, 3], 1: [2, 3], 2: [2, 3]}
 
 
-@pytest.mark.parametrize("cut", ["end", "event"])
-def test_the_best_checkpoint_has_all_heads_pruned_and_brings_its_own_gates(cut, tmp_path):
-    callback = HeadPruningCallback(max_ratio=0.5, events=2, until=0.5, importance=RandomImportance(), cut=cut)
+@pytest.mark.parametrize("mode", ["mask", "event"])
+def test_the_best_checkpoint_has_all_heads_pruned_and_brings_its_own_gates(mode, tmp_path):
+    callback = HeadPruningCallback(
+        max_ratio=0.5, num_pruning_steps=2, end_fraction=0.5, importance=RandomImportance(), mode=mode
+    )
     fields = {"save_strategy": "steps", "save_steps": 1, "eval_strategy": "steps", "eval_steps": 1}
     fields |= {"load_best_model_at_end": True, "metric_for_best_model": "loss", "learning_rate": 0.5}
     trainer = classifier_trainer(tmp_path, callback, **fields)
@@ -332,7 +338,7 @@ def test_the_best_checkpoint_has_all_heads_pruned_and_brings_its_own_gates(cut, 
 
 def test_copies_save_themselves_and_a_second_training_its_checkpoints(tmp_path):
     trainer = classifier_trainer(
-        tmp_path, HeadPruningCallback(events=1), max_steps=2, save_strategy="steps", save_steps=1
+        tmp_path, HeadPruningCallback(num_pruning_steps=1), max_steps=2, save_strategy="steps", save_steps=1
     )
     trainer.train()
     copied = copy.deepcopy(trainer.model)
@@ -355,7 +361,7 @@ def test_solvers_are_pruned_while_they_learn_and_while_they_are_distilled(tmp_pa
     makers = {
         "train": lambda folder, callback: SolverTrainer(
             model=tiny_solver(processor),
-            args=arguments(folder, SolverConfig),
+            args=arguments(folder, SolverTrainingConfig),
             train_dataset=tiny_rows(),
             processing_class=processor,
             callbacks=[callback],
@@ -371,7 +377,9 @@ def test_solvers_are_pruned_while_they_learn_and_while_they_are_distilled(tmp_pa
         ),
     }
     for name, make in makers.items():
-        callback = HeadPruningCallback(max_ratio=0.5, events=2, until=0.5, cut="event" if name == "distil" else "end")
+        callback = HeadPruningCallback(
+            max_ratio=0.5, num_pruning_steps=2, end_fraction=0.5, mode="slice" if name == "distil" else "mask"
+        )
         trainer = make(tmp_path / name, callback)
         trainer.train()
         trainer.save_model()
@@ -395,7 +403,7 @@ def test_the_batches_of_a_distillation_bring_more_along(reads, tmp_path):
         teacher_model=teacher,
         args=arguments(tmp_path, DistillationConfig, **fields),
         train_dataset=tiny_rows(),
-        callbacks=[HeadPruningCallback(max_ratio=0.5, events=2)],
+        callbacks=[HeadPruningCallback(max_ratio=0.5, num_pruning_steps=2)],
         **keywords,
     )
     trainer.train()
@@ -416,8 +424,15 @@ class StopAt(TrainerCallback):
 @pytest.mark.parametrize(
     "fields",
     [
-        *({"max_ratio": 1.0}, {"min_ratio": 0.4}, {"min_ratio": -0.1}, {"power": 0}, {"power": -1.0}, {"until": 0}),
-        *({"events": 0}, {"calibration_batches": 0}, {"floor": -1}, {"cut": "now"}),
+        *(
+            {"max_ratio": 1.0},
+            {"min_ratio": 0.4},
+            {"min_ratio": -0.1},
+            {"power": 0},
+            {"power": -1.0},
+            {"end_fraction": 0},
+        ),
+        *({"num_pruning_steps": 0}, {"calibration_batches": 0}, {"min_heads_per_layer": -1}, {"mode": "now"}),
     ],
 )
 def test_impossible_schedules(fields):
@@ -445,7 +460,7 @@ def break_weights(model):
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        (lambda trainer: None, {"events": 9}, r"\b8 steps.*\b9 .*`events`"),
+        (lambda trainer: None, {"num_pruning_steps": 9}, r"\b8 steps.*\b9 .*`num_pruning_steps`"),
         (lambda trainer: setattr(trainer, "train_dataset", Nothing()), {}, "training examples"),
         (lambda trainer: break_weights(trainer.model), {}, "WeightNorm.*heads of layer 1"),
         (lambda trainer: None, {"max_ratio": 0.9}, r"\b10 heads.*\b1 .*\b9\b"),
@@ -462,14 +477,18 @@ def break_weights(model):
         ),
         (
             lambda trainer: setattr(trainer.args, "optim", "adafactor"),
-            {"cut": "event"},
-            r'`cut="event"`.*Adafactor.*`optim`.*`cut="end"`',
+            {"mode": "slice"},
+            r'`mode="slice"`.*Adafactor.*`optim`.*`mode="mask"`',
         ),
-        (lambda trainer: None, {"cut": "event", "floor": 0}, r'`cut="event"`.*`floor`.* 1'),
+        (
+            lambda trainer: None,
+            {"mode": "slice", "min_heads_per_layer": 0},
+            r'`mode="slice"`.*`min_heads_per_layer`.* 1',
+        ),
     ],
 )
 def test_what_would_fail_later_fails_before_the_training(change, options, message, tmp_path):
-    trainer = classifier_trainer(tmp_path, HeadPruningCallback(**({"events": 4} | options)))
+    trainer = classifier_trainer(tmp_path, HeadPruningCallback(**({"num_pruning_steps": 4} | options)))
     change(trainer)
     with pytest.raises(ValueError, match=message):
         trainer.train()
@@ -481,13 +500,13 @@ def test_what_would_fail_later_fails_before_the_training(change, options, messag
     [
         ({"fsdp": "full_shard"}, "FSDP.*DDP"),
         ({"ACCELERATE_USE_FSDP": "true", "world_size": 2}, "FSDP.*DDP"),
-        ({"world_size": 2}, r'DDP.*`cut="event"`.*`cut="end"`'),
+        ({"world_size": 2}, r'DDP.*`mode="slice"`.*`mode="mask"`'),
     ],
 )
 def test_what_splits_or_copies_the_weights(fields, message, monkeypatch):
     for name in [name for name in fields if name.isupper()]:
         monkeypatch.setenv(name, fields[name])
-    callback = HeadPruningCallback(cut="event")
+    callback = HeadPruningCallback(mode="slice")
     args = SimpleNamespace(**({"fsdp": None, "world_size": 1} | fields))
     with pytest.raises(ValueError, match=message):
         callback.on_train_begin(
@@ -495,9 +514,9 @@ def test_what_splits_or_copies_the_weights(fields, message, monkeypatch):
         )
 
 
-@pytest.mark.parametrize("cut", ["end", "event"])
-def test_a_pruned_model_is_pruned_further_by_gradients(cut, tmp_path):
-    callback = HeadPruningCallback(max_ratio=0.5, events=2, importance=GateGradient(), cut=cut)
+@pytest.mark.parametrize("mode", ["mask", "event"])
+def test_a_pruned_model_is_pruned_further_by_gradients(mode, tmp_path):
+    callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=2, importance=GateGradient(), mode=mode)
     trainer = classifier_trainer(tmp_path, callback, max_steps=2)
     trainer.model = prune_heads(trainer.model, {0: [0, 2], 1: [3]})
     trainer.train()

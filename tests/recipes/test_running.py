@@ -38,8 +38,8 @@ def test_stages_are_told_of_and_run(path):
 def test_a_wrong_option_of_a_late_stage_is_found_before_the_first_one_runs(path):
     ran = []
     commands = {name: lambda argv, name=name: ran.append(name) for name in ("train", "mix")}
-    with pytest.raises(UsageError, match="stage two: .*`theta`.*7"):
-        run_recipe(path, commands=commands, changes={"two.theta": 7})
+    with pytest.raises(UsageError, match="stage two: .*`pretrained_weight`.*7"):
+        run_recipe(path, commands=commands, changes={"two.pretrained_weight": 7})
     with pytest.raises(UsageError, match="'one'.*'sove'"):
         run_recipe(path, commands=commands, changes={"one.command": "sove"})
     assert not ran

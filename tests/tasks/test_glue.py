@@ -13,9 +13,9 @@ from hf_mwp.building.student import StudentArguments
 from hf_mwp.cli.main import main
 from hf_mwp.models import MwpStudentForSequenceClassification
 from hf_mwp.tasks.data_options import TaskArguments
-from hf_mwp.tasks.evaluation import evaluate_part
+from hf_mwp.tasks.evaluation import evaluate_split
 from hf_mwp.tasks.glue import GluePrediction, GlueTask
-from hf_mwp.trainers import DistillationConfig, SolverConfig
+from hf_mwp.trainers import DistillationConfig, SolverTrainingConfig
 from hf_mwp.usage_error import UsageError
 from tests.tiny import TEMPLATES, tiny_classifier, tiny_tokenizer
 
@@ -106,7 +106,7 @@ def test_it_is_evaluated_and_published(student, glue, tmp_path, capsys):
     assert 0 < found["confidence"] < 0.25
     assert run("evaluate", glue, tmp_path / "sparse", "--model", student, "--random_sparsity=0.9", "--json") == 0
     assert json.loads(capsys.readouterr().out)["confidence"] != found["confidence"]
-    for option in ("--rerank", "--num_beams=5", "--rule=peers", "--max_decode_length=3"):
+    for option in ("--rerank", "--num_beams=5", "--answer_match=equation_value", "--max_decode_length=3"):
         assert run("evaluate", glue, tmp_path / "search", "--model", student, option) == 1
         assert re.search(f"`{option[2:].partition('=')[0]}`.*`task`", " ".join(capsys.readouterr().err.split()))
     wrong = ["card", "--model", str(student), "--output_dir", str(tmp_path / "published"), "--reranker", "zh"]
@@ -133,7 +133,14 @@ def test_it_is_evaluated_and_published(student, glue, tmp_path, capsys):
 
 
 def test_heads_are_pruned(glue, trained, tmp_path):
-    small = ["--max_steps=2", "--events=1", "--calibration_batches=1", "--ratios", "0.25", "--eval_strategy=epoch"]
+    small = [
+        "--max_steps=2",
+        "--num_pruning_steps=1",
+        "--calibration_batches=1",
+        "--ratios",
+        "0.25",
+        "--eval_strategy=epoch",
+    ]
     assert run("prune", glue, tmp_path, "--model", trained, *QUICK[:2], *small) == 0
     metrics = json.loads((tmp_path / "metrics.json").read_text())
     assert [sum(each["heads"]) for each in metrics["models"]] == [4, 3]
@@ -145,7 +152,7 @@ def test_a_sparse_teacher_is_found(glue, trained, tmp_path, capsys):
     options = [
         "--teacher",
         trained,
-        "--student_start=prune",
+        "--student_init=prune",
         "--num_train_epochs=1",
         "--sparsities",
         "0.5",
@@ -172,13 +179,13 @@ def test_a_sparse_teacher_is_found(glue, trained, tmp_path, capsys):
 
 
 def test_the_development_part_for_all(glue):
-    task = GlueTask(TaskArguments(task="rte", data_dir=str(glue), dev_for_all=True))
-    assert {part: len(rows) for part, rows in task.parts.items()} == {"train": 48, "validation": 12, "test": 12}
+    task = GlueTask(TaskArguments(task="rte", data_dir=str(glue), select_on_dev=True))
+    assert {part: len(rows) for part, rows in task.splits.items()} == {"train": 48, "validation": 12, "test": 12}
     assert re.fullmatch(".*development.*validation.*test", task.record()["scheme"])
-    with pytest.raises(ValueError, match="`validation_fraction`.*`dev_for_all`"):
-        TaskArguments(task="rte", dev_for_all=True, validation_fraction=0.2)
-    with pytest.raises(ValueError, match="`dev_for_all`.*`task`"):
-        TaskArguments(dev_for_all=True)
+    with pytest.raises(ValueError, match="`validation_fraction`.*`select_on_dev`"):
+        TaskArguments(task="rte", select_on_dev=True, validation_fraction=0.2)
+    with pytest.raises(ValueError, match="`select_on_dev`.*`task`"):
+        TaskArguments(select_on_dev=True)
 
 
 def test_a_regression(glue, encoder, tmp_path, capsys):
@@ -209,9 +216,9 @@ def task_of(glue, name="rte", **fields):
 def test_figures_do_not_depend_on_batches(glue):
     task = task_of(glue, max_eval_samples=7)
     model, tokenizer = tiny_classifier(num_labels=2, vocab_size=60, max_position_embeddings=64), tiny_tokenizer()
-    one, many = (evaluate_part(task, model, tokenizer, "test", batch_size=size) for size in (1, 5))
+    one, many = (evaluate_split(task, model, tokenizer, "test", batch_size=size) for size in (1, 5))
     assert [each.value for each in one.predictions] == [each.value for each in many.predictions]
-    rows = [dict(row) for row in task.part("test")]
+    rows = [dict(row) for row in task.split("test")]
     assert [dict(each.row) for each in many.predictions] == rows
     with torch.no_grad():
         logits = model.eval()(**tokenizer(rows[3]["sentence1"], rows[3]["sentence2"], return_tensors="pt")).logits[0]
@@ -240,7 +247,7 @@ def test_matched_and_mismatched_rows_have_figures_of_their_own(glue):
 
 
 def test_defaults_are_the_tasks_unless_something_else_is_said(glue, tmp_path):
-    config = SolverConfig(str(tmp_path))
+    config = SolverTrainingConfig(str(tmp_path))
     task_of(glue).adapt(config)
     assert config.metric_for_best_model == "accuracy"
     config = DistillationConfig(str(tmp_path), metric_for_best_model="loss")
@@ -252,7 +259,7 @@ def test_defaults_are_the_tasks_unless_something_else_is_said(glue, tmp_path):
 def test_students_of_other_widths(start):
     teacher, tokenizer = tiny_classifier(num_labels=2, vocab_size=60, max_position_embeddings=64), tiny_tokenizer()
     sizes = {"student_hidden_size": 8, "student_intermediate_size": 12, "student_heads": 2}
-    options = StudentArguments(student_start=start, student_layers="1", **sizes)
+    options = StudentArguments(student_init=start, student_layers="1", **sizes)
     batch = tokenizer(["小明有4个苹果", "一共有几个"], padding=True, return_tensors="pt")
     student = make_student_classifier(teacher, tokenizer, lambda: [batch], options)
     assert (student.config.hidden_size, student.config.num_hidden_layers, student.num_labels) == (8, 1, 2)

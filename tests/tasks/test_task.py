@@ -11,7 +11,7 @@ from transformers import DataCollatorWithPadding
 
 from hf_mwp.cli.commands.training.training_run import TaskTraining
 from hf_mwp.cli.terminal.console import print_evaluation
-from hf_mwp.tasks.evaluation import evaluate_part
+from hf_mwp.tasks.evaluation import evaluate_split
 from hf_mwp.tasks.run_arguments import RunArguments
 from hf_mwp.tasks.task import Task
 from hf_mwp.trainers.base_config import BaseConfig
@@ -26,7 +26,7 @@ class Totals(Task):
     name, scheme = "totals", "three seeds"
     recorded = ("threshold",)
 
-    def read_parts(self):
+    def read_splits(self):
         parts = {}
         for part, count, seed in (("train", 48, 1), ("validation", 6, 2), ("test", 12, 3)):
             texts = [row["text"] for row in tiny_rows(count, seed)]
@@ -107,12 +107,12 @@ def test_it_trains_and_is_measured(tmp_path, console):
 
 def test_its_predictions_are_told_apart_by_what_was_trained_on(console):
     task = Totals()
-    task.parts["test"] = task.parts["train"].select(range(3))
-    evaluation = evaluate_part(task, *task.build_model(None), "test", threshold=2.0)
+    task.splits["test"] = task.splits["train"].select(range(3))
+    evaluation = evaluate_split(task, *task.build_model(None), "test", threshold=2.0)
     # No share is above 2, so all are held for no totals.
-    wrong = sum(task.part("test")["label"])
-    assert evaluation.reports["exact text in training part"] == {"num_texts": 3, "accuracy": (3 - wrong) / 3}
-    assert evaluation.reports["exact text not in training part"] == {"num_texts": 0}
+    wrong = sum(task.split("test")["label"])
+    assert evaluation.reports["exact text in training split"] == {"num_texts": 3, "accuracy": (3 - wrong) / 3}
+    assert evaluation.reports["exact text not in training split"] == {"num_texts": 0}
     assert [record["exact_text_in_training_part"] for record in evaluation.records()] == [True] * 3
     print_evaluation(console, evaluation, "classifier")
     assert "the other class" in console.export_text()
@@ -126,19 +126,19 @@ def test_its_record_and_its_parts():
         "used": {"train": 48, "validation": 6, "test": 12},
         "card": {"pipeline_tag": "text-classification", "datasets": ["totals"], "language": "zh", "tags": []},
     }
-    del task.parts["train"]
+    del task.splits["train"]
     with pytest.raises(UsageError, match="totals .*train.*validation, test"):
         task.train  # noqa: B018
     with pytest.raises(UsageError, match=r"totals .*'train'.*validation, test.*--split"):
-        evaluate_part(task, None, None, "train")
-    task.parts["validation"] = task.parts["validation"].select([])
+        evaluate_split(task, None, None, "train")
+    task.splits["validation"] = task.splits["validation"].select([])
     assert task.validation is None and len(task.test) == 12
     with pytest.raises(UsageError, match=r"totals .*train.* test\b"):
         task.train  # noqa: B018
     with pytest.raises(UsageError, match=r"totals .*'validation'.* test.*--split"):
-        task.part_to_read("validation")
-    task.parts["train"] = task.parts["test"] = task.parts["validation"]
+        task.split_to_read("validation")
+    task.splits["train"] = task.splits["test"] = task.splits["validation"]
     with pytest.raises(UsageError, match=r"totals .*train.*other data"):
         task.train  # noqa: B018
     with pytest.raises(UsageError, match=r"totals .*'dev'.*other data"):
-        task.part_to_read("dev")
+        task.split_to_read("dev")

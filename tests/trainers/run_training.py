@@ -19,8 +19,8 @@ from hf_mwp.trainers import (
     DistillationConfig,
     DistillationTrainer,
     ParameterMixingCallback,
-    SolverConfig,
     SolverTrainer,
+    SolverTrainingConfig,
 )
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 from tests.trainers.distilling import distinct_rows
@@ -67,7 +67,7 @@ def train(run):
     keywords["callbacks"] += [pruning] if pruning else []
     cache_building.SHARD_BYTES = run.get("shard_bytes", cache_building.SHARD_BYTES)
     if run["trainer"] == "solver":
-        trainer = SolverTrainer(args=SolverConfig(**fields), **keywords)
+        trainer = SolverTrainer(args=SolverTrainingConfig(**fields), **keywords)
     else:
         teacher = tiny_solver(processor, layers=4, hidden_size=24, seed=1)
         trainer = DistillationTrainer(args=DistillationConfig(**fields), teacher_model=teacher, **keywords)

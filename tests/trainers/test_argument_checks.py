@@ -3,7 +3,7 @@ from datasets import Dataset
 from huggingface_hub.errors import OfflineModeIsEnabled
 from transformers import Trainer, TrainingArguments
 
-from hf_mwp.trainers import DistillationConfig, SolverConfig, SolverTrainer
+from hf_mwp.trainers import DistillationConfig, SolverTrainer, SolverTrainingConfig
 from tests.tiny import tiny_classifier_rows, tiny_rows, tiny_solver
 
 
@@ -60,17 +60,17 @@ def test_mistakes_are_named_before_the_work(tmp_path, fields, message, monkeypat
     monkeypatch.setattr("hf_mwp.trainers.argument_checks.is_liger_kernel_available", lambda: False)
     monkeypatch.setattr("transformers.trainer_optimizer.is_bitsandbytes_available", lambda: False, raising=False)
     with pytest.raises(ValueError, match=message):
-        SolverConfig(output_dir=str(tmp_path), **fields)
+        SolverTrainingConfig(output_dir=str(tmp_path), **fields)
 
 
 def test_a_number_of_steps_needs_no_epochs(tmp_path):
-    assert SolverConfig(output_dir=str(tmp_path), max_steps=3, num_train_epochs=0).max_steps == 3
+    assert SolverTrainingConfig(output_dir=str(tmp_path), max_steps=3, num_train_epochs=0).max_steps == 3
 
 
 @pytest.fixture
 def make_trainer(processor, tmp_path):
     def make(train=None, evaluation=None, args=None, **fields):
-        config = SolverConfig(output_dir=str(tmp_path), use_cpu=True, report_to="none", **fields)
+        config = SolverTrainingConfig(output_dir=str(tmp_path), use_cpu=True, report_to="none", **fields)
         return SolverTrainer(
             model=tiny_solver(processor),
             args=config if args is None else args,
@@ -128,7 +128,9 @@ def test_empty_data_sets_are_named(make_trainer, others):
 
 
 def test_other_arguments_say_what_to_make(make_trainer, tmp_path):
-    with pytest.raises(TypeError, match=r"`args`.*`SolverConfig`.*`TrainingArguments`.*`SolverConfig\("):
+    with pytest.raises(
+        TypeError, match=r"`args`.*`SolverTrainingConfig`.*`TrainingArguments`.*`SolverTrainingConfig\("
+    ):
         make_trainer(args=TrainingArguments(output_dir=str(tmp_path), report_to="none"))
 
 

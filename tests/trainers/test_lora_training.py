@@ -9,7 +9,7 @@ from transformers import AutoModel
 
 from hf_mwp.building import build_solver
 from hf_mwp.models.lora import ADAPTERS, add_lora, merged_weights
-from hf_mwp.trainers import SolverConfig, SolverTrainer
+from hf_mwp.trainers import SolverTrainer, SolverTrainingConfig
 from hf_mwp.usage_error import UsageError
 from tests.tiny import tiny_rows, tiny_solver
 
@@ -24,7 +24,7 @@ def trainer_of(processor, tmp_path):
             add_lora(solver, rank, dropout=0.1, tokens=processor.number_token_ids)
         return SolverTrainer(
             model=solver,
-            args=SolverConfig(**fields),
+            args=SolverTrainingConfig(**fields),
             train_dataset=tiny_rows(),
             eval_dataset=tiny_rows(6, seed=1),
             processing_class=processor,

@@ -10,8 +10,8 @@ from hf_mwp.trainers import (
     PreTrainingConfig,
     PreTrainingTrainer,
     RecursiveDistillationConfig,
-    SolverConfig,
     SolverTrainer,
+    SolverTrainingConfig,
     StarkConfig,
     StarkTrainer,
     recursive_distillation,
@@ -141,7 +141,7 @@ def test_a_teacher_that_is_broken_for_some_examples_stops_the_training(others, w
 def test_solvers(processor, tmp_path):
     solver = break_token(tiny_solver(processor), processor.tokenizer.cls_token_id)
     trainer = SolverTrainer(
-        solver, arguments(tmp_path, SolverConfig), train_dataset=tiny_rows(), processing_class=processor
+        solver, arguments(tmp_path, SolverTrainingConfig), train_dataset=tiny_rows(), processing_class=processor
     )
     with pytest.raises(ValueError, match=r"`loss` .* step 1\b"):
         trainer.train()
@@ -149,7 +149,7 @@ def test_solvers(processor, tmp_path):
 
 def test_an_evaluation_does_not_come_first(processor, tmp_path):
     solver = break_token(tiny_solver(processor), processor.tokenizer.cls_token_id)
-    args = arguments(tmp_path, SolverConfig, eval_strategy="steps", eval_steps=1)
+    args = arguments(tmp_path, SolverTrainingConfig, eval_strategy="steps", eval_steps=1)
     rows = {"train_dataset": tiny_rows(), "eval_dataset": tiny_rows(4)}
     trainer = SolverTrainer(solver, args, **rows, processing_class=processor)
     trainer.evaluate = lambda *args, **kwargs: pytest.fail("a broken model is evaluated")
@@ -202,7 +202,9 @@ def test_loops_over_models(tmp_path):
     rows = {"train_dataset": ROWS, "eval_dataset": ROWS[:4], "data_collator": pad}
     fields = {"max_steps": 2, "use_cpu": True, "report_to": "none", "disable_tqdm": True}
     with pytest.raises(ValueError, match="teacher.*NaN"):
-        recursive_distillation(teacher, RecursiveDistillationConfig(str(tmp_path), events=1, **fields), **rows)
+        recursive_distillation(
+            teacher, RecursiveDistillationConfig(str(tmp_path), num_pruning_steps=1, **fields), **rows
+        )
     student = tiny_encoder("bert", "ForSequenceClassification")
     with pytest.raises(ValueError, match="teacher.*NaN"):
         StarkTrainer(student, teacher, StarkConfig(str(tmp_path), sparsities=[0.5], **fields), **rows)

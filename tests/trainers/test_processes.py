@@ -52,7 +52,7 @@ def test_resuming_after_kill_in_the_middle_of_an_epoch_is_bitwise_exact(trainer,
 
 def test_two_processes_train_and_evaluate_as_one(tmp_path):
     runs = []
-    prune = {"max_ratio": 0.5, "events": 2, "calibration_batches": 2}
+    prune = {"max_ratio": 0.5, "num_pruning_steps": 2, "calibration_batches": 2}
     kinds = [
         ("solver", {}, {"prune": prune}),
         ("distillation", {}, {}),

@@ -7,8 +7,8 @@ from hf_mwp.trainers import (
     ParameterMixingCallback,
     PreTrainingConfig,
     PreTrainingTrainer,
-    SolverConfig,
     SolverTrainer,
+    SolverTrainingConfig,
 )
 from tests.pretraining import text_processor, tiny_pairs, tiny_student
 from tests.tiny import tiny_dataset, tiny_rows, tiny_solver
@@ -23,7 +23,7 @@ def test_a_solver(processor, tmp_path, make_rows):
     model = tiny_solver(processor)
     model.ancestors = TrainingTexts.from_texts(["求面积"], ["corpus.txt"])
     fields = {"use_cpu": True, "report_to": "none", "disable_tqdm": True, "max_steps": 2, "save_steps": 1}
-    config = SolverConfig(output_dir=str(tmp_path), eval_strategy="no", **fields)
+    config = SolverTrainingConfig(output_dir=str(tmp_path), eval_strategy="no", **fields)
     trainer = SolverTrainer(model=model, args=config, train_dataset=make_rows(12), processing_class=processor)
     trainer.save_model(tmp_path / "before")
     assert TrainingTexts.load(tmp_path / "before") is None

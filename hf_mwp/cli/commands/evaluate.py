@@ -13,7 +13,7 @@ from ...store.files import write_json_lines
 from ...store.finished_folder import digest_of
 from ...store.runs.run_folder import RunFolder, check_output_folder
 from ...tasks.data_options import MeasuredTaskArguments
-from ...tasks.evaluation import check_predictions_file, evaluate_part
+from ...tasks.evaluation import check_predictions_file, evaluate_split
 from ...tasks.make_task import make_task
 from ...tasks.pictures import draw_reliability
 from ...usage_error import UsageError
@@ -56,9 +56,9 @@ def run(argv: list[str]) -> int:
             dtype = model.dtype
             model.half().to(dtype)
         task.tell(console)
-        task.check_part(args.split, processor, args.model)
+        task.check_split(args.split, processor, args.model)
         options["progress"] = solving_bar(console)
-        evaluation = evaluate_part(task, model.to(device), processor, args.split, **options)
+        evaluation = evaluate_split(task, model.to(device), processor, args.split, **options)
         calibration, reports = task.calibration(evaluation.predictions), evaluation.reports
         figures = evaluation.figures | {"calibration": calibration}
         if (confidence := task.confidence(evaluation.predictions)) is not None:

@@ -63,7 +63,7 @@ def run(argv: list[str]) -> int:
     folder = Path(args.output_dir or Path("runs") / f"heads_{Path(args.model).resolve().name}")
     check_output_folder(folder)
     console, task = make_console(), make_task(data_args)
-    rows = task.part_to_read(args.split)
+    rows = task.split_to_read(args.split)
     rows = rows.select(range(min(len(rows), args.num_batches * args.batch_size)))
     groups = [list(rows)[at : at + args.batch_size] for at in range(0, len(rows), args.batch_size)]
     model, batches = load_with_batches(task, args.model, args.split, groups)
@@ -93,7 +93,7 @@ def load_with_batches(task: Task, name: str, split: str, groups: list) -> tuple[
 
     if solver_class(load_config(name).model_type) is not None:
         model, processor = task.load_model(name)
-        task.check_part(split, processor, name)
+        task.check_split(split, processor, name)
         collator = task.collator(model, processor)
         return model, [collator([*prepare_training_rows(group, processor)]) for group in groups]
     model = load_encoder(name, dropout=None)

@@ -12,7 +12,7 @@ def run(argv: list[str]) -> int:
     """Mix or average solvers, and save the result; see `hf-mwp mix --help`."""
     (args,), _ = parse_command(
         "mix",
-        "Mix parameters: theta times the pretrained encoder plus 1 - theta times the distilled solver's encoder; or "
+        "Mix parameters: pretrained_weight times the pretrained encoder plus 1 - pretrained_weight times the distilled solver's encoder; or "
         "average whole solvers.",
         argv,
     )
@@ -20,6 +20,8 @@ def run(argv: list[str]) -> int:
         folder.check_unused(args.overwrite)
         for part in mix_solvers(args):
             part.save_pretrained(args.output_dir)
-    share = f"{args.theta:g} of it pretrained" if args.solvers is None else f"the mean of {len(args.solvers)}"
+    share = (
+        f"{args.pretrained_weight:g} of it pretrained" if args.solvers is None else f"the mean of {len(args.solvers)}"
+    )
     make_console().print(f"{folder.path} has the mixed solver, {share}.")
     return 0

@@ -16,11 +16,11 @@ from ..options import parse_command
 from ..terminal.console import make_console, make_table, percent, solving_bar
 
 
-RERANKING = ("num_beams", "min_beams", "regularization", "unsure_share", "beams_dir", "batch_size")
+RERANKING = ("num_beams", "min_beams", "regularization", "mc_dropout_fraction", "beams_dir", "batch_size")
 
 
 def run(argv: list[str]) -> int:
-    """Fits, measures on the validation part, saves; see `hf-mwp rerank --help`."""
+    """Fits, measures on the validation split, saves; see `hf-mwp rerank --help`."""
     (args, data_args), values = parse_command(
         "rerank",
         "Fit a re-ranker of plausibility to a solver's beams on training problems, and save it beside the model: "
@@ -48,21 +48,21 @@ def run(argv: list[str]) -> int:
         num_samples, data_args.max_train_samples = data_args.max_train_samples or args.num_samples, None
         task = MathWordProblems(data_args)
         task.tell(console)
-        task.check_part(args.split, processor, args.model)
-        rows = list(task.part(args.split))
+        task.check_split(args.split, processor, args.model)
+        rows = list(task.split(args.split))
         random.Random(args.seed).shuffle(rows)
-        parts = {args.split: rows[:num_samples]}
+        splits = {args.split: rows[:num_samples]}
         if args.split == "train" and task.validation is not None:
-            parts["validation"] = list(task.validation)
+            splits["validation"] = list(task.validation)
         if not beside:
             folder.begin()
         source = {"model": without_folder(args.model), "dataset": task.name, "scheme": task.scheme}
         reranker = fit_reranker(
             model.to(device),
             processor,
-            parts,
+            splits,
             **{name: getattr(args, name) for name in RERANKING},
-            fitted_on={**source, "part": args.split},
+            fitted_on={**source, "split": args.split},
             progress=solving_bar(console),
         )
         reranker.save_pretrained(folder.path)
@@ -76,8 +76,8 @@ def run(argv: list[str]) -> int:
             folder.finish({"model": args.model, "dataset": task.name, "reranking": reranker.measured})
     headings = ("problems", "without", "with", "in the beam")
     rows = (
-        (part, f"{each['num_problems']:,}", *(percent(each[name]) for name in ("without", "with", "in_beam")))
-        for part, each in reranker.measured.items()
+        (split, f"{each['num_problems']:,}", *(percent(each[name]) for name in ("without", "with", "in_beam")))
+        for split, each in reranker.measured.items()
     )
     title = f"Re-ranking {reranker.num_beams} beams: answers that are right, in %"
     console.print(make_table(title, ("", *headings), rows, right=headings))

@@ -29,7 +29,7 @@ class SolveArguments(RankedSearchOptions):
     json: bool = option(False, "Print JSON lines instead of text.", affects_result=False)
     tree: bool = option(True, "Draw the expression tree.")
     top_k: int = option(1, "Equations to show for each problem.")
-    min_score: float | None = option(
+    confidence_threshold: float | None = option(
         None, 'Probability below which the answer is "unsure", with the equations of all beams.'
     )
     batch_size: int = option(16, "Problems solved at once.")
@@ -59,7 +59,12 @@ def run(argv: list[str]) -> int:
     model, processor = load_solver(args.model)
     solver = MathWordProblemPipeline(model=model, processor=processor, device=device, batch_size=args.batch_size)
     reranker, num_beams = args.load_reranker(processor)
-    options = {"num_beams": num_beams, "top_k": args.top_k, "min_score": args.min_score, "rerank": reranker or False}
+    options = {
+        "num_beams": num_beams,
+        "top_k": args.top_k,
+        "confidence_threshold": args.confidence_threshold,
+        "rerank": reranker or False,
+    }
     for batch in chain([first], batches):
         solved = iter(solver([each["text"] for each in batch if "error" not in each], **options))
         for problem in batch:

@@ -38,8 +38,8 @@ def print_solution(console: Console, text: str, results: list[dict[str, Any]], t
             line = Text(f"  {result['equation']} = ").append(f"{value}{rounded}", style="bold green")
             plausible = f", plausibility {result['plausibility']:.2f}" if "plausibility" in result else ""
             console.print(line.append(f"   (probability {result['score']:.2f}{plausible})", style="dim"))
-        if result.get("complaints"):
-            console.print(Text(f"    against it: {', '.join(result['complaints'])}", style="dim"))
+        if result.get("violations"):
+            console.print(Text(f"    against it: {', '.join(result['violations'])}", style="dim"))
         if result.get("instead_of"):
             console.print(Text(f"  {told(result['instead_of'])}", style="dim"))
         if tree:
@@ -50,7 +50,7 @@ def print_solution(console: Console, text: str, results: list[dict[str, Any]], t
 
 def told(rejected: dict[str, Any]) -> str:
     """What the solver itself held for likelier, and what speaks against it."""
-    reasons = f": {', '.join(rejected['complaints'])}" if rejected["complaints"] else ""
+    reasons = f": {', '.join(rejected['violations'])}" if rejected["violations"] else ""
     return f"instead of {rejected['equation']} = {rejected['answer']:.10g}{reasons}"
 
 

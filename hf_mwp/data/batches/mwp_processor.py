@@ -30,7 +30,7 @@ class MwpProcessor(PushToHubMixin):
         vocabulary ([`OutputVocabulary`], *optional*): Symbols of the decoder. Without one, problems can be read but
             neither labels encoded nor trees decoded.
         language (`str`, *optional*, defaults to `"zh"`): Language of bare texts: `"zh"` or `"en"`.
-        numerals (`bool`, *optional*): Whether number words ("seven", 三) are numbers; by default in English only.
+        parse_number_words (`bool`, *optional*): Whether number words ("seven", 三) are numbers; by default in English only.
         indexed_numbers (`bool`, *optional*, defaults to `False`): Whether the `i`-th number becomes `[NUMi]` instead
             of `[NUM]`. The papers mask all alike; with their own placeholders an encoder that starts from random
             weights learns much faster.
@@ -51,7 +51,7 @@ class MwpProcessor(PushToHubMixin):
         tokenizer: PreTrainedTokenizerBase,
         vocabulary: OutputVocabulary | None = None,
         language: str = "zh",
-        numerals: bool | None = None,
+        parse_number_words: bool | None = None,
         indexed_numbers: bool = False,
         num_index_tokens: int = 16,
         max_length: int = 512,
@@ -66,7 +66,7 @@ class MwpProcessor(PushToHubMixin):
             )
         self.tokenizer = tokenizer
         self.vocabulary = OutputVocabulary() if vocabulary is None else vocabulary
-        self.language, self.numerals = language, numerals
+        self.language, self.parse_number_words = language, parse_number_words
         self.indexed_numbers, self.num_index_tokens, self.max_length = indexed_numbers, num_index_tokens, max_length
         missing = [token for token in self.number_tokens if token not in tokenizer.get_vocab()]
         if missing:
@@ -107,7 +107,7 @@ class MwpProcessor(PushToHubMixin):
         """A bare text as a problem of the processor's language."""
         if isinstance(text, MathWordProblem):
             return text
-        return MathWordProblem(text=text, language=self.language, numerals=self.numerals)
+        return MathWordProblem(text=text, language=self.language, parse_number_words=self.parse_number_words)
 
     def encode(self, problems: Sequence[str | MathWordProblem], with_labels: bool = False) -> dict[str, list]:
         """Encodes problems without padding.
@@ -196,7 +196,7 @@ class MwpProcessor(PushToHubMixin):
         `skipped` takes `(id, reason)`."""
         from ..reading.schema import problem_from_row
 
-        problems = [problem_from_row(row, numerals=self.numerals) for row in rows]
+        problems = [problem_from_row(row, parse_number_words=self.parse_number_words) for row in rows]
         columns = self.encode(problems)
         columns["labels"] = []
         for problem, positions in zip(problems, columns["number_positions"], strict=True):
@@ -285,7 +285,7 @@ class MwpProcessor(PushToHubMixin):
             "operators": list(self.vocabulary.operators),
             "constants": list(self.vocabulary.constants),
             "language": self.language,
-            "numerals": self.numerals,
+            "parse_number_words": self.parse_number_words,
             "indexed_numbers": self.indexed_numbers,
             "num_index_tokens": self.num_index_tokens,
             "max_length": self.max_length,

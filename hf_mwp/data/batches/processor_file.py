@@ -15,7 +15,7 @@ KINDS = {
     "operators": (list,),
     "constants": (list,),
     "language": (str,),
-    "numerals": (bool, type(None)),
+    "parse_number_words": (bool, type(None)),
     "indexed_numbers": (bool,),
     "num_index_tokens": (int,),
     "max_length": (int,),

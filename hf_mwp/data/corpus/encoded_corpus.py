@@ -106,7 +106,7 @@ def _fingerprint(corpus: Iterable, encoder: PreTrainingEncoder) -> tuple[int, st
     """Number of texts, and a hash of all that the columns depend on."""
     processor = encoder.processor
     fields: dict[str, Any] = {"version": VERSION, "tagger": encoder.tagger, "tags": encoder.tags}
-    for name in ("language", "numerals", "indexed_numbers", "num_index_tokens", "max_length"):
+    for name in ("language", "parse_number_words", "indexed_numbers", "num_index_tokens", "max_length"):
         fields[name] = getattr(processor, name)
     fields["tokenizer"] = tokenizer_settings(processor.tokenizer)
     fields["keywords"] = read_keywords(processor.language)

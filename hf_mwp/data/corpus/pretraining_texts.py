@@ -42,10 +42,10 @@ def read_texts(
         paths_or_names (`list[str]`): Sources, or a single one: a `.txt` file with a problem a line; a `.jsonl`,
             `.json` or `.csv` file with a `text` (or another name of it, see
             `hf_mwp.data.datasets.file_loader.ALIASES`); each also with `.gz`; the name of a data set of
-            [`load_mwp_dataset`], whose training part is read, or a name and a part: `"ape210k:validation"`,
+            [`load_mwp_dataset`], whose training split is read, or a name and a part: `"ape210k:validation"`,
             `"cm17k:all"`.
         exclude (`list[str]`, *optional*): Sources whose texts must not occur. Of a data set without a part the
-            validation and test parts.
+            validation and test splits.
         language (`str`, *optional*): `"zh"` or `"en"`, which says what words are numbers; by default a text with
             Chinese characters is Chinese.
         data_dir (`str`, *optional*): Folder of the data sets, as in [`load_mwp_dataset`].

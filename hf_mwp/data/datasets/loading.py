@@ -30,11 +30,11 @@ def load_mwp_dataset(
     fold: int | None = None,
     on_error: str = "raise",
     drop_overlap: str | bool | None = None,
-    numerals: bool | None = None,
+    parse_number_words: bool | None = None,
     validation_fraction: float = 0.0,
     extra_train: Sequence[str | Path] | str | Path = (),
     extra_exclude: Sequence[str | Path] | str | Path = (),
-    reverse_train: bool = False,
+    augment_reverse: bool = False,
     augment_distractors: bool = False,
     reverse_held_out: bool = False,
     keep_unusable: bool = False,
@@ -66,19 +66,19 @@ def load_mwp_dataset(
             names file, line and field, or be left out and counted with `"skip"`.
         drop_overlap (`str` or `bool`, *optional*): `"test"`, or `True`: leave the overlapping problems out of the test
             split. `"train"`: leave them out of the training split instead. By default they are counted only.
-        numerals (`bool`, *optional*): Whether numerals in words count as numbers when equations are checked and texts
+        parse_number_words (`bool`, *optional*): Whether numerals in words count as numbers when equations are checked and texts
             compared; by default in English, not in Chinese.
         validation_fraction (`float`, *optional*, defaults to 0.0): Share of the training problems to make a validation
             split of, where there is none. The choice is the same every time.
         extra_train (`Sequence[str or Path]`, *optional*): More problems to train on, in the data set's language: files
-            or folders (all of it), names of data sets (their training part), or names and parts
+            or folders (all of it), names of data sets (their training split), or names and parts
             (`"ape210k:validation"`, `"mawps:all"`: all folds). Data sets are looked for beside this one and in
             `examples/data`. A problem is added only if its text with the numbers masked stands in no split yet, and in
             none that is held out by the looser comparison of overlaps; nor if its context begins one that is held out.
         extra_exclude (`Sequence[str or Path]`, *optional*): Whose texts, whatever their numbers, are not to be added:
             files, data sets (what they hold out), or sets and parts, such as `"ape210k:test"` if the model is to be
             evaluated on that too.
-        reverse_train (`bool`, *optional*, defaults to `False`): Add to the training problems, also those of
+        augment_reverse (`bool`, *optional*, defaults to `False`): Add to the training problems, also those of
             `extra_train`, the ones that they become when their answer is told and one of their numbers asked for
             ([`~problems.reverse_operations`]). They are left out as those of `extra_train` are.
         augment_distractors (`bool`, *optional*, defaults to `False`): Add to the training problems, also those of
@@ -120,22 +120,24 @@ def load_mwp_dataset(
     splits = {split: splits[split] for split in SPLITS if split in splits}
     if reverse_held_out:
         report.reversed_held_out = True
-        splits |= {split: _reverse_rows(rows, name, numerals) for split, rows in splits.items() if split != "train"}
-    kept, report.splits = select_rows(splits, numerals, keep_unusable, side)
-    if extra_train or reverse_train or augment_distractors:
+        splits |= {
+            split: _reverse_rows(rows, name, parse_number_words) for split, rows in splits.items() if split != "train"
+        }
+    kept, report.splits = select_rows(splits, parse_number_words, keep_unusable, side)
+    if extra_train or augment_reverse or augment_distractors:
         listed = [extra_train] if isinstance(extra_train, (str, Path)) else extra_train
         language = next((row["language"] for row in splits.get("train", ())), "en")
         extra = {str(source): _read_extra(source, splits, folder, on_error, report, language) for source in listed}
         excluded = list(held_out_texts(extra_exclude, folder))
-        rows, report.extra = select_extra_rows(extra, splits, numerals, keep_unusable, excluded)
+        rows, report.extra = select_extra_rows(extra, splits, parse_number_words, keep_unusable, excluded)
         kept["train"] = kept.get("train", []) + rows
         known = splits | {"train": [*splits.get("train", ()), *rows]}
         made = {}
         if augment_distractors:
-            made["distractors"] = _distracted_rows(kept["train"], name, numerals)
-        if reverse_train:
-            made["reversed"] = _reverse_rows(kept["train"], name, numerals)
-        rows, reports = select_extra_rows(made, known, numerals, keep_unusable, excluded)
+            made["distractors"] = _distracted_rows(kept["train"], name, parse_number_words)
+        if augment_reverse:
+            made["reversed"] = _reverse_rows(kept["train"], name, parse_number_words)
+        rows, reports = select_extra_rows(made, known, parse_number_words, keep_unusable, excluded)
         report.extra |= reports
         kept["train"] += rows
     datasets = _to_datasets(kept, report)
@@ -170,24 +172,24 @@ def _read_extra(
     return rows
 
 
-def _reverse_rows(rows: Rows, name: str | Path, numerals: bool | None) -> Rows:
-    problems = _problems_of(rows, name, numerals)
+def _reverse_rows(rows: Rows, name: str | Path, parse_number_words: bool | None) -> Rows:
+    problems = _problems_of(rows, name, parse_number_words)
     reversed_problems = zip(rows, map(reverse_operations, problems), strict=True)
     return [_made_of(row, new) for row, made in reversed_problems for new in made]
 
 
-def _distracted_rows(rows: Rows, name: str | Path, numerals: bool | None) -> Rows:
-    problems = _problems_of(rows, name, numerals)
+def _distracted_rows(rows: Rows, name: str | Path, parse_number_words: bool | None) -> Rows:
+    problems = _problems_of(rows, name, parse_number_words)
     for row in rows:
         if row["language"] != "zh":
             raise DataError("only Chinese problems can get distractors", row["file"], row["line"], "language")
     return [_made_of(row, new) for row, new in zip(rows, add_distractors(problems), strict=True) if new is not None]
 
 
-def _problems_of(rows: Rows, name: str | Path, numerals: bool | None) -> list[MathWordProblem]:
+def _problems_of(rows: Rows, name: str | Path, parse_number_words: bool | None) -> list[MathWordProblem]:
     if not rows:
         raise DataError("there is no problem to make others of", name)
-    return [problem_from_row(row, numerals) for row in rows]
+    return [problem_from_row(row, parse_number_words) for row in rows]
 
 
 def _made_of(row: dict[str, Any], new: MathWordProblem) -> dict[str, Any]:

@@ -15,9 +15,9 @@ class Math23kLoader(MwpLoader):
     language = "zh"
     split_schemes = {
         "public": "the public 21,162 / 1,000 / 1,000",
-        "train_test": "the public test problems; all other 22,162 to train on, no validation part",
+        "train_test": "the public test problems; all other 22,162 to train on, no validation split",
         "five_fold": "the five folds of athena-math over 23,160 problems; 10004 and 17520 are in none",
-        "mwptoolkit": "the 18,529 / 2,316 / 2,317 of MWPToolkit, whose test part is not the public one",
+        "mwptoolkit": "the 18,529 / 2,316 / 2,317 of MWPToolkit, whose test split is not the public one",
         "stratified": "7 : 1 : 2 within each level of complexity, as Yu et al. split it, chosen by a hash of the ids",
     }
     fold_schemes = {"five_fold": 5}

@@ -70,7 +70,7 @@ def read_part(
 ) -> tuple[Rows, list[DataError]]:
     """
     Rows of a part of a data set, as [`read_splits`] has them, and what was skipped: all of a file or folder, a data
-    set's training part, or the part that is named, as in `"ape210k:validation"` or `"mawps:all"`.
+    set's training split, or the part that is named, as in `"ape210k:validation"` or `"mawps:all"`.
     """
     name, part = split_name(source)
     splits, damaged = read_splits(name, near, on_error, language)

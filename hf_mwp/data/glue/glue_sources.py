@@ -22,7 +22,7 @@ class GlueSource:
         label (`str`): Column of its files with the label.
         written (`tuple[str, ...]`): How its files write the classes.
         header (`tuple[str, ...]`): All columns of files without a header.
-        dev (`tuple[str, ...]`): Its public development parts as files; on the Hub `dev` is `validation`.
+        dev (`tuple[str, ...]`): Its public development splits as files; on the Hub `dev` is `validation`.
         broken (`float`): The largest share of lines of its public files that hold no row, and are left out.
     """
 

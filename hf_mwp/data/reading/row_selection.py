@@ -16,7 +16,10 @@ from .usability import find_answer_fault, find_row_fault, uses_constants
 
 
 def select_rows(
-    splits: dict[str, Rows], numerals: bool | None = None, keep_unusable: bool = False, drop_overlap: str | None = None
+    splits: dict[str, Rows],
+    parse_number_words: bool | None = None,
+    keep_unusable: bool = False,
+    drop_overlap: str | None = None,
 ) -> tuple[dict[str, Rows], dict[str, SplitReport]]:
     """
     Leaves out what cannot be trained or evaluated on, and counts it: rows to keep and counts, by split. Rows of
@@ -37,7 +40,7 @@ def select_rows(
             report.overlap = sum(key in trained for key in keys[split])
         overlapping = (held_out if split == "train" else trained) if split == drop_overlap else ()
         for row, key in zip(rows, keys[split], strict=True):
-            problem = problem_from_row(row, numerals)
+            problem = problem_from_row(row, parse_number_words)
             fault = find_row_fault(row, problem)
             reason = fault if split == "train" else fault and find_answer_fault(problem)
             if reason is not None and not keep_unusable:
@@ -52,7 +55,7 @@ def select_rows(
 def select_extra_rows(
     sources: dict[str, Rows],
     splits: dict[str, Rows],
-    numerals: bool | None = None,
+    parse_number_words: bool | None = None,
     keep_unusable: bool = False,
     excluded: Collection[str] = (),
 ) -> tuple[Rows, dict[str, SplitReport]]:
@@ -64,7 +67,7 @@ def select_extra_rows(
     already; one with the [`loose_digest`] of a row that is not in `"train"`, or of an `excluded` text, must not be
     there, nor one whose context begins such a text.
     """
-    seen = {problem_from_row(row, numerals).masked_key for rows in splits.values() for row in rows}
+    seen = {problem_from_row(row, parse_number_words).masked_key for rows in splits.values() for row in rows}
     held_out = [row["text"] for split, rows in splits.items() if split != "train" for row in rows]
     held_out += excluded
     digests = set(map(loose_digest, held_out))
@@ -74,7 +77,7 @@ def select_extra_rows(
         report = reports[source]
         contexts = _held_out_contexts(rows, held_out)
         for row in rows:
-            problem = problem_from_row(row, numerals)
+            problem = problem_from_row(row, parse_number_words)
             fault = find_row_fault(row, problem)
             if fault is not None and not keep_unusable:
                 report.count(report.dropped, row, *fault)

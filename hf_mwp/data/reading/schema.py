@@ -75,7 +75,7 @@ def make_row(
     }
 
 
-def problem_from_row(row: Mapping[str, Any], numerals: bool | None = None) -> MathWordProblem:
+def problem_from_row(row: Mapping[str, Any], parse_number_words: bool | None = None) -> MathWordProblem:
     """
     The problem that a row of [`load_mwp_dataset`] describes. Only `text` is needed; the language is Chinese if there
     is none; answer and equation may be numbers. Numerals in words are numbers by default in English, not in Chinese.
@@ -86,7 +86,7 @@ def problem_from_row(row: Mapping[str, Any], numerals: bool | None = None) -> Ma
         answer=_written(row.get("answer")),
         id=str(row.get("id") or ""),
         language=row.get("language") or "zh",
-        numerals=numerals,
+        parse_number_words=parse_number_words,
         context=row.get("context") or "",
         kind=row.get("kind") or "",
     )

@@ -4,12 +4,12 @@ from .layers.attention_maps import AttentionMaps
 from .layers.attention_relations import AttentionRelations
 from .layers.context_relations import ContextRelations
 from .layers.embedding_outputs import EmbeddingOutputs
+from .layers.fsp import FSP
 from .layers.hidden_states import HiddenStates
-from .layers.layer_flow import LayerFlow
 from .layers.layer_objective import LayerObjective
-from .layers.patient_states import PatientStates
+from .layers.pkd import PKD
 from .objective import Objective
-from .predictions.decoupled_labels import DecoupledLabels
+from .predictions.dkd import DKD
 from .predictions.hard_labels import HardLabels
 from .predictions.prediction_objective import PredictionObjective
 from .predictions.soft_labels import SoftLabels
@@ -20,14 +20,14 @@ __all__ = [
     "AttentionMaps",
     "AttentionRelations",
     "ContextRelations",
-    "DecoupledLabels",
+    "DKD",
     "EmbeddingOutputs",
     "HardLabels",
     "HiddenStates",
-    "LayerFlow",
+    "FSP",
     "LayerObjective",
     "Objective",
-    "PatientStates",
+    "PKD",
     "PredictionObjective",
     "SoftLabels",
     "TeacherValues",

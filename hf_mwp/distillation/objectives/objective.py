@@ -13,9 +13,9 @@ class Objective:
     """
     One thing that a student is asked for while it is distilled; [`DistillationTrainer`] adds up a list of them.
 
-    A derived class says in `options` which arguments both models need to show what it reads, decides in `plan`, from
+    A derived class says in `options` which arguments both models need to show what it reads, decides in `setup`, from
     two examples, what is compared with what, and gives its parts of the loss in `losses`. Of each part it says in
-    `counts` over how many items it is a mean, so that the trainer can weigh batches: accumulated, and on several
+    `num_items` over how many items it is a mean, so that the trainer can weigh batches: accumulated, and on several
     processes, they give what one large batch would.
 
     Args:
@@ -46,7 +46,7 @@ class Objective:
         self.teacher_reads: tuple[str, ...] = ()
         self.projections: dict[str, tuple[int, int, int]] = {}
 
-    def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
+    def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         """
         Decides what is compared; called once, before training.
 
@@ -63,6 +63,6 @@ class Objective:
         """The parts of the loss by name, scalars without their weights."""
         raise NotImplementedError
 
-    def counts(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
+    def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
         """Over how many items of a batch each part is a mean; `None` if nobody knows: all batches weigh the same."""
         return dict.fromkeys(self.parts)

@@ -21,7 +21,9 @@ def add_teacher_inputs(dataset: Any, processors: Mapping[int, MwpProcessor]) -> 
     def encode(rows: list[dict]) -> list[dict[str, dict[str, list]]]:
         encoded: list[dict[str, dict[str, list]]] = [{} for _ in rows]
         for number, processor in processors.items():
-            columns = processor.encode([problem_from_row(row, numerals=processor.numerals) for row in rows])
+            columns = processor.encode(
+                [problem_from_row(row, parse_number_words=processor.parse_number_words) for row in rows]
+            )
             for row, values in zip(encoded, zip(*map(columns.get, COLUMNS), strict=True), strict=True):
                 row[str(number)] = dict(zip(COLUMNS, values, strict=True))
         return encoded

@@ -60,14 +60,14 @@ class MaskedText:
         return "".join(parts)
 
 
-def mask_numbers(text: str, language: str = "zh", numerals: bool | None = None) -> MaskedText:
+def mask_numbers(text: str, language: str = "zh", parse_number_words: bool | None = None) -> MaskedText:
     """
     Takes the numbers out of a text.
 
     Args:
         text (`str`): The problem text.
         language (`str`, *optional*, defaults to `"zh"`): As in [`find_numbers`].
-        numerals (`bool`, *optional*): As in [`find_numbers`].
+        parse_number_words (`bool`, *optional*): As in [`find_numbers`].
 
     Example:
 
@@ -79,7 +79,7 @@ def mask_numbers(text: str, language: str = "zh", numerals: bool | None = None) 
     '小明有4个苹果和2个梨'
     ```
     """
-    mentions = tuple(find_numbers(text, language, numerals))
+    mentions = tuple(find_numbers(text, language, parse_number_words))
     starts = [0, *(mention.end for mention in mentions)]
     ends = [*(mention.start for mention in mentions), len(text)]
     segments = tuple(text[start:end] for start, end in zip(starts, ends, strict=True))

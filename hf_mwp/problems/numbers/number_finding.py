@@ -11,7 +11,7 @@ _MAX_NUMERAL_BITS = 400  # numerator and denominator in digits then fit into one
 _NUMERAL_FINDERS = {"en": find_english_numerals, "zh": find_chinese_numerals}
 
 
-def find_numbers(text: str, language: str = "zh", numerals: bool | None = None) -> list[NumberMention]:
+def find_numbers(text: str, language: str = "zh", parse_number_words: bool | None = None) -> list[NumberMention]:
     """
     The numbers of a text, from left to right.
 
@@ -34,7 +34,7 @@ def find_numbers(text: str, language: str = "zh", numerals: bool | None = None) 
     Args:
         text (`str`): The problem text.
         language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`: which words are numerals.
-        numerals (`bool`, *optional*): Whether numerals in words count. By default they do in English and do not in
+        parse_number_words (`bool`, *optional*): Whether numerals in words count. By default they do in English and do not in
             Chinese.
 
     Returns:
@@ -53,7 +53,7 @@ def find_numbers(text: str, language: str = "zh", numerals: bool | None = None) 
     if language not in LANGUAGES:
         raise ValueError(f"language must be one of {', '.join(LANGUAGES)}, not {language!r}")
     mentions, _ = find_digit_numbers(text, language)
-    if language == "en" if numerals is None else numerals:
+    if language == "en" if parse_number_words is None else parse_number_words:
         mentions += [
             NumberMention(text[start:end], start, end, value)
             for start, end, value in _NUMERAL_FINDERS[language](text)

@@ -5,8 +5,8 @@ from .gate_gradients import measure_scores
 from .knowledgeable_scores import KnowledgeableScores
 from .removed_units import RemovedUnits, cut_teacher, mask_teacher
 from .score_density import ScoreDensity
-from .single_weights import measure_weight_scores, zero_random_weights, zero_weights
 from .unit_scores import UnitScores
+from .unstructured import measure_weight_scores, zero_random_weights, zero_weights
 
 
 __all__ = [

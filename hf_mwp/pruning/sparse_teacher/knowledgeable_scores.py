@@ -46,28 +46,30 @@ class KnowledgeableScores:
     friendliness: UnitScores | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
 
-    def combined(self, tradeoff: float = 0.5) -> UnitScores:
+    def combined(self, expressiveness_weight: float = 0.5) -> UnitScores:
         """
         `I = λ P + (1 - λ) Q` of the normalised scores (section 3.2).
 
         Args:
-            tradeoff (`float`, *optional*, defaults to 0.5):
+            expressiveness_weight (`float`, *optional*, defaults to 0.5):
                 λ, from 0, student-friendliness alone, to 1, expressiveness alone: what students are pruned by.
 
         Raises:
             UsageError: λ outside `[0, 1]`, or scores that it needs were not measured.
         """
-        if not 0 <= tradeoff <= 1:
-            raise UsageError(f"λ weighs expressiveness against student-friendliness: from 0 to 1, not {tradeoff}.")
+        if not 0 <= expressiveness_weight <= 1:
+            raise UsageError(
+                f"λ weighs expressiveness against student-friendliness: from 0 to 1, not {expressiveness_weight}."
+            )
         heads = neurons = 0
         for name, share, scores in (
-            ("expressiveness", tradeoff, self.expressiveness),
-            ("student-friendliness", 1 - tradeoff, self.friendliness),
+            ("expressiveness", expressiveness_weight, self.expressiveness),
+            ("student-friendliness", 1 - expressiveness_weight, self.friendliness),
         ):
             if not share:
                 continue
             if scores is None:
-                raise UsageError(f"λ = {tradeoff} needs scores of {name}, which were not measured.")
+                raise UsageError(f"λ = {expressiveness_weight} needs scores of {name}, which were not measured.")
             normal = scores.normalized()
             heads, neurons = heads + share * normal.heads, neurons + share * normal.neurons
         return UnitScores(heads, neurons)

@@ -13,8 +13,8 @@ from ...models.architecture import layer_parts
 from .gate_gradients import measure_scores
 from .knowledgeable_scores import KnowledgeableScores
 from .removed_units import RemovedUnits, cut_teacher, mask_teacher
-from .single_weights import check_weights, measure_weight_scores, random_weight_scores, zero_weights
 from .unit_scores import UnitScores
+from .unstructured import check_weights, measure_weight_scores, random_weight_scores, zero_weights
 
 
 class Sparsifier(ABC):

@@ -13,7 +13,7 @@ LEAST_WEIGHT = 0.2
 """Share of the score by which two answers differ that a reason must have to be told."""
 
 
-def complaints(
+def violations(
     answer: CandidateAnswer, row: Sequence[float], better: Sequence[float], weights: Sequence[float]
 ) -> tuple[str, ...]:
     """

@@ -16,7 +16,7 @@ from ...problems import MathWordProblem
 from ...store.files import write_whole
 from .candidate_answer import candidate_answers
 from .errors import PlausibilityError
-from .explanation import complaints
+from .explanation import violations
 from .features import ADDED_SINCE, FEATURE_LIST, FEATURES, feature_row
 from .question import Question
 
@@ -36,7 +36,7 @@ class RankedAnswer:
         log_probability (`float`): Of that tree, as the solver gives it.
         rank (`int`): Place of that tree in the beam, from 0.
         plausibility (`float`): Share of this answer: the softmax of the weighted features over the values of the beam.
-        complaints (`tuple[str, ...]`): What speaks against it, compared with the first answer, the heaviest reason
+        violations (`tuple[str, ...]`): What speaks against it, compared with the first answer, the heaviest reason
             first; empty for the first itself.
     """
 
@@ -45,7 +45,7 @@ class RankedAnswer:
     log_probability: float
     rank: int
     plausibility: float
-    complaints: tuple[str, ...] = ()
+    violations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class PlausibilityReranker:
         ranked = []
         for index in order:
             answer, best = answers[index], answers[index].best
-            against = complaints(answer, rows[index], rows[order[0]], weights) if ranked else ()
+            against = violations(answer, rows[index], rows[order[0]], weights) if ranked else ()
             share = math.exp(scores[index] - top) / total
             ranked.append(RankedAnswer(answer.value, best.expression, best.log_probability, best.rank, share, against))
         return ranked

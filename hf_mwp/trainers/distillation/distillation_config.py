@@ -10,13 +10,13 @@ from typing import Any
 
 from ...distillation.layer_mapping import STRATEGIES, map_layers
 from ...distillation.objectives import (
+    DKD,
+    FSP,
+    PKD,
     AttentionMaps,
     AttentionRelations,
     ContextRelations,
-    DecoupledLabels,
     HiddenStates,
-    LayerFlow,
-    PatientStates,
     SoftLabels,
     TeacherValues,
 )
@@ -27,16 +27,16 @@ from ..base_config import BaseConfig, setting
 # Names that `prediction_loss` and `hidden_loss` may have; in Python, objectives may be given to the trainer instead.
 PREDICTION_LOSSES = {
     "kd": SoftLabels,
-    "dkd": DecoupledLabels,
+    "dkd": DKD,
     "mse": lambda temperature, scale_by_square, weight: TeacherValues(weight),
 }
 HIDDEN_LOSSES = {
     "mse": HiddenStates,
     "attention": AttentionMaps,
     "attention_mean": partial(AttentionMaps, AttentionMSELoss(heads="mean")),
-    "fsp": LayerFlow,
+    "fsp": FSP,
     "nst": partial(HiddenStates, NSTLoss()),
-    "pkd": PatientStates,
+    "pkd": PKD,
     "ckd": ContextRelations,
     "minilm": AttentionRelations,
 }

@@ -218,7 +218,7 @@ class DistillationTrainer(SolverTrainer):
             models[1] = members_of(models[1])[0]
             student, teacher = (Features(o, model=model) for o, model in zip(outputs, models, strict=True))
             for objective in self.objectives:
-                objective.plan(student, teacher, inputs)
+                objective.setup(student, teacher, inputs)
         parts = [part for each in self.objectives for part in each.parts]
         if len({*parts}) < len(parts):
             raise ValueError(f"Parts of the loss have the names {parts}: give each objective its own (`name=`).")
@@ -293,7 +293,7 @@ class DistillationTrainer(SolverTrainer):
     # Loss
 
     def _counts(self, batch: dict[str, Any]) -> dict[str, torch.Tensor | int | None]:
-        return {name: count for each in self.objectives for name, count in each.counts(batch).items()}
+        return {name: count for each in self.objectives for name, count in each.num_items(batch).items()}
 
     def get_train_dataloader(self):
         """As in `Trainer`; with `cache_teacher_outputs`, batches bring the teacher's outputs along."""

@@ -30,7 +30,7 @@ class ParameterMixingCallback(TrainerCallback):
         pretrained (`nn.Module` or `str`):
             The model from before, or the folder or Hub id of one: for a solver another solver or an encoder, such as
             an [`MwpStudentForPreTraining`], its weights in safetensors.
-        theta (`float`, *optional*, defaults to 0.2): Share of its weights.
+        pretrained_weight (`float`, *optional*, defaults to 0.2): Share of its weights.
 
     Raises:
         OSError: there is no such folder or Hub id, or its weights are a pickle.
@@ -44,24 +44,24 @@ class ParameterMixingCallback(TrainerCallback):
         >>> trainer = DistillationTrainer(..., callbacks=[ParameterMixingCallback("pretrained-student")])
     """
 
-    def __init__(self, pretrained: nn.Module | str | os.PathLike, theta: float = 0.2) -> None:
-        check_numbers(theta=theta)
-        if not 0 <= theta <= 1:
-            raise ValueError(f"`theta` must be from 0 to 1, got {theta}.")
+    def __init__(self, pretrained: nn.Module | str | os.PathLike, pretrained_weight: float = 0.2) -> None:
+        check_numbers(pretrained_weight=pretrained_weight)
+        if not 0 <= pretrained_weight <= 1:
+            raise ValueError(f"`pretrained_weight` must be from 0 to 1, got {pretrained_weight}.")
         if not isinstance(pretrained, nn.Module):
             pretrained = AutoModel.from_pretrained(pretrained, use_safetensors=True, trust_remote_code=False)
-        self.pretrained, self.theta = pretrained, theta
+        self.pretrained, self.pretrained_weight = pretrained, pretrained_weight
 
     def on_train_begin(self, args, state, control, model=None, **kwargs):
         """Names what does not fit before time is spent."""
         if cuts_while_training(model):
             raise ValueError(
-                'Heads are cut while the model trains (`HeadPruningCallback(cut="event")`), and weights of two shapes '
-                'cannot be mixed: cut them when it has ended (`cut="end"`).'
+                'Heads are cut while the model trains (`HeadPruningCallback(mode="slice")`), and weights of two shapes '
+                'cannot be mixed: cut them when it has ended (`mode="mask"`).'
             )
         check_mixing(self.pretrained, model)
 
     def on_train_end(self, args, state, control, model=None, **kwargs):
         """Mixes."""
-        mix_parameters(self.pretrained, model, self.theta, inplace=True)
-        logger.info(f"Mixed {self.theta:g} of the weights from before the training into the model.")
+        mix_parameters(self.pretrained, model, self.pretrained_weight, inplace=True)
+        logger.info(f"Mixed {self.pretrained_weight:g} of the weights from before the training into the model.")

@@ -15,7 +15,7 @@ SOLVER_FIELDS = (
     "decoder_weight_decay",
     "num_beams",
     "max_decode_length",
-    "answer_rule",
+    "answer_match",
     "write_predictions",
 )
 

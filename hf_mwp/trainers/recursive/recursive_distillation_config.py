@@ -31,7 +31,7 @@ class RecursiveDistillationConfig(DistillationConfig):
     Args:
         ratios (`list[float]`, *optional*, defaults to `[0.2, 0.25, 0.3]`):
             Ascending. Rounded down to whole heads, of those of the model that is given (Algorithm 1, line 5).
-        until (`float`, *optional*, defaults to 0.5):
+        end_fraction (`float`, *optional*, defaults to 0.5):
             The paper prunes until the last step (1.0), after which nothing recovers.
 
     Raises:
@@ -56,14 +56,16 @@ class RecursiveDistillationConfig(DistillationConfig):
         default=0.5, metadata={"help": "Weight of the heads' norm against their entropy (equation 4)."}
     )
     power: float = field(default=1.0, metadata={"help": "n of equation 5; above 1 most heads go late."})
-    events: int = field(default=10, metadata={"help": "How often heads are scored and pruned in a generation."})
-    until: float = field(
+    num_pruning_steps: int = field(
+        default=10, metadata={"help": "How often heads are scored and pruned in a generation."}
+    )
+    end_fraction: float = field(
         default=0.5, metadata={"help": "Share of a generation's steps after which all are pruned; the rest recovers."}
     )
     calibration_batches: int = field(
         default=CALIBRATION_BATCHES, metadata={"help": "Training batches that heads are scored on."}
     )
-    floor: int = field(default=1, metadata={"help": "Heads that each layer keeps."})
+    min_heads_per_layer: int = field(default=1, metadata={"help": "Heads that each layer keeps."})
 
     max_parameters: int | None = field(
         default=None, metadata={"help": "Stop after the first generation of at most so many parameters."}
@@ -87,7 +89,7 @@ class RecursiveDistillationConfig(DistillationConfig):
 
     def check_model(self, model: PreTrainedModel) -> None:
         """Raises `ValueError` for a model of which fewer heads can go than the last ratio says."""
-        choose_heads(RandomImportance().scores(model), self.ratios[-1], self.floor)
+        choose_heads(RandomImportance().scores(model), self.ratios[-1], self.min_heads_per_layer)
 
     def make_callback(self, max_ratio: float, importance: HeadImportance | None = None) -> HeadPruningCallback:
         """What prunes a generation; `max_ratio` is the share of the heads that its teacher has."""
@@ -96,10 +98,10 @@ class RecursiveDistillationConfig(DistillationConfig):
             alpha=self.alpha,
             power=self.power,
             importance=importance,
-            events=self.events,
-            until=self.until,
+            num_pruning_steps=self.num_pruning_steps,
+            end_fraction=self.end_fraction,
             calibration_batches=self.calibration_batches,
-            floor=self.floor,
+            min_heads_per_layer=self.min_heads_per_layer,
         )
 
 

@@ -8,7 +8,7 @@ from ..base_config import BaseConfig, setting
 
 
 @dataclass
-class SolverConfig(BaseConfig):
+class SolverTrainingConfig(BaseConfig):
     r"""
     Arguments of [`SolverTrainer`]: all of `TrainingArguments`, those of [`BaseConfig`] for solvers, and these
     defaults:

@@ -19,7 +19,7 @@ from ...solving.beams import solve_batch
 from ...solving.solver_prediction import figure_names, read_predictions, summarise
 from ...store.files import write_json_lines
 from ..base_trainer import BaseTrainer
-from .solver_config import SolverConfig
+from .solver_config import SolverTrainingConfig
 from .solver_dataset import (
     LABELLED_ROWS,
     ROW_INDEX,
@@ -39,12 +39,12 @@ class SolverTrainer(BaseTrainer):
     Trains a solver of math word problems, for example an [`MwpSolver`], on equations, and evaluates it by its answers.
 
     Everything of `Trainer` works as users know it: callbacks, resuming, `push_to_hub`, several processes through
-    `accelerate launch` or `torchrun`. See [`SolverConfig`] for learning rates, decoding and early stopping.
+    `accelerate launch` or `torchrun`. See [`SolverTrainingConfig`] for learning rates, decoding and early stopping.
 
     Args:
         model ([`MwpSolver`]):
             The solver.
-        args ([`SolverConfig`], *optional*):
+        args ([`SolverTrainingConfig`], *optional*):
             Arguments.
         data_collator (`Callable`, *optional*):
             Collates encoded rows; the model's own ([`~Solver.make_collator`]) by default.
@@ -66,7 +66,7 @@ class SolverTrainer(BaseTrainer):
         >>> data = load_mwp_dataset("asdiv_a", fold=0)
         >>> trainer = SolverTrainer(
         ...     model=solver,
-        ...     args=SolverConfig(output_dir="teacher", num_train_epochs=12, eval_strategy="epoch"),
+        ...     args=SolverTrainingConfig(output_dir="teacher", num_train_epochs=12, eval_strategy="epoch"),
         ...     train_dataset=data["train"],
         ...     eval_dataset=data["test"],
         ...     processing_class=processor,
@@ -75,12 +75,12 @@ class SolverTrainer(BaseTrainer):
         >>> trainer.evaluate()["eval_answer_accuracy"]
     """
 
-    config_class = SolverConfig
+    config_class = SolverTrainingConfig
 
     def __init__(
         self,
         model: nn.Module | None = None,
-        args: SolverConfig | None = None,
+        args: SolverTrainingConfig | None = None,
         data_collator: Any = None,
         train_dataset: Any = None,
         eval_dataset: Any = None,
@@ -161,13 +161,13 @@ class SolverTrainer(BaseTrainer):
     def _decodes(self) -> bool:
         return self.is_solver and not self.args.prediction_loss_only
 
-    def _default_metric(self, args: SolverConfig) -> str | None:
+    def _default_metric(self, args: SolverTrainingConfig) -> str | None:
         return "answer_accuracy" if self.is_solver and not args.prediction_loss_only else super()._default_metric(args)
 
     def _figures_of(self, rows: Any) -> set[str]:
         if not self._decodes:
             return super()._figures_of(rows)
-        return {"loss"} | figure_names(list(rows), self.processing_class, self.args.answer_rule)
+        return {"loss"} | figure_names(list(rows), self.processing_class, self.args.answer_match)
 
     def has_labels(self, rows: Any) -> bool:
         """As in [`BaseTrainer`]; a solver is also judged by answers."""
@@ -233,7 +233,7 @@ class SolverTrainer(BaseTrainer):
         rows, first = np.unique(output.label_ids, return_index=True)
         sequences, scores, losses = (values[first] for values in output.predictions)
         predictions = read_predictions(
-            list(evaluated), sequences, scores, self.processing_class, self.args.answer_rule
+            list(evaluated), sequences, scores, self.processing_class, self.args.answer_match
         )
         metrics = summarise(predictions)
         finite = losses[np.isfinite(losses)]

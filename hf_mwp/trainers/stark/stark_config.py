@@ -29,11 +29,11 @@ class StarkConfig(DistillationConfig):
     Args:
         sparsities (`list[float]`, *optional*, defaults to `[0.1, ..., 0.9]`):
             Ascending. At 0 the student is the trial student, which then may be the best one.
-        tradeoff (`float`, *optional*, defaults to 0.5): λ of section 3.2.
-        auto (`bool`, *optional*, defaults to `False`): STARK-AUTO, see [`~pruning.ScoreDensity.sparsity`].
+        expressiveness_weight (`float`, *optional*, defaults to 0.5): λ of section 3.2.
+        auto_sparsity (`bool`, *optional*, defaults to `False`): STARK-AUTO, see [`~pruning.ScoreDensity.sparsity`].
         per_example (`bool`, *optional*, defaults to `False`): See [`~pruning.measure_scores`].
-        single_weights (`bool`, *optional*, defaults to `False`):
-            Unstructured pruning (table 6): the teacher is no smaller. `auto`, `per_example`, `mask` and `round_to` are
+        unstructured (`bool`, *optional*, defaults to `False`):
+            Unstructured pruning (table 6): the teacher is no smaller. `auto_sparsity`, `per_example`, `mask` and `round_to` are
             of heads and neurons.
         round_to (`int`, *optional*): 8 in the authors' program, see [`~pruning.RemovedUnits.lowest`].
         stages_dir (`str`, *optional*):
@@ -71,19 +71,17 @@ class StarkConfig(DistillationConfig):
         default_factory=lambda: [number / 10 for number in range(1, 10)],
         metadata={"help": "Shares of the heads and of the neurons that teachers do without."},
     )
-    tradeoff: float = setting(
+    expressiveness_weight: float = setting(
         0.5, "Weight of a unit's expressiveness against its student-friendliness, from 0 to 1; lambda of the paper."
     )
-    auto: bool = setting(
+    auto_sparsity: bool = setting(
         False, "Take the sparsity at the first peak of the density of the heads' scores, in place of sparsities."
     )
     per_example: bool = setting(
         False, "Score by absolute gradients of examples, not of batches, which depend on size and order of batches."
     )
     score_batch_size: int = setting(32, "Examples of a batch while heads and neurons are scored.")
-    single_weights: bool = setting(
-        False, "Score single weights and set the lowest to 0, in place of heads and neurons."
-    )
+    unstructured: bool = setting(False, "Score single weights and set the lowest to 0, in place of heads and neurons.")
     mask: bool = setting(False, "Mask heads and neurons in place of cutting them: the same outputs, slower.")
     round_to: int | None = setting(None, "Round the neurons that a layer loses to a multiple of this.")
     stages_dir: str | None = setting(
@@ -97,22 +95,22 @@ class StarkConfig(DistillationConfig):
             check_sparsity(sparsity)
         if not self.sparsities or any(first >= second for first, second in pairwise(self.sparsities)):
             raise UsageError(f"`sparsities` must be at least one, in ascending order, not {self.sparsities}.")
-        if not 0 <= self.tradeoff <= 1:
-            raise UsageError(f"`tradeoff` must be from 0 to 1, not {self.tradeoff}.")
+        if not 0 <= self.expressiveness_weight <= 1:
+            raise UsageError(f"`expressiveness_weight` must be from 0 to 1, not {self.expressiveness_weight}.")
         for name in ("score_batch_size", "round_to"):
             if (value := getattr(self, name)) is not None and value < 1:
                 raise UsageError(f"`{name}` must be at least 1, not {value}.")
         if self.push_to_hub:
             raise UsageError("`push_to_hub` would push every student: push the chosen one, which `model` is then.")
-        of_units = [name for name in ("auto", "per_example", "mask", "round_to") if getattr(self, name)]
-        if self.single_weights and of_units:
-            raise UsageError(f"`{of_units[0]}` is of heads and neurons: leave it out, or `single_weights`.")
+        of_units = [name for name in ("auto_sparsity", "per_example", "mask", "round_to") if getattr(self, name)]
+        if self.unstructured and of_units:
+            raise UsageError(f"`{of_units[0]}` is of heads and neurons: leave it out, or `unstructured`.")
         if self.keep_caches and not self.cache_teacher_outputs:
             raise UsageError("`keep_caches` keeps caches of teachers: set `cache_teacher_outputs`, or leave it out.")
 
     def make_sparsifier(self) -> Sparsifier:
         """What goes of a teacher, and how."""
-        return WeightSparsifier() if self.single_weights else UnitSparsifier(self.mask, self.round_to)
+        return WeightSparsifier() if self.unstructured else UnitSparsifier(self.mask, self.round_to)
 
 
 __all__ = ["StarkConfig"]

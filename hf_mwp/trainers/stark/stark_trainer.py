@@ -42,7 +42,16 @@ from .stark_student import StarkStudent
 
 # What is done with stages that are there, which are the same whatever it is.
 OF_THE_LOOP = (
-    *("sparsities", "tradeoff", "auto", "per_example", "score_batch_size", "single_weights", "mask", "round_to"),
+    *(
+        "sparsities",
+        "expressiveness_weight",
+        "auto_sparsity",
+        "per_example",
+        "score_batch_size",
+        "unstructured",
+        "mask",
+        "round_to",
+    ),
     *("stages_dir", "keep_caches"),
 )
 
@@ -158,8 +167,8 @@ class StarkTrainer:
         self.trial = self._teach(self.teacher_model, 0.0)
         if self.scores is None:
             self.knowledgeable = self._score(self.trial)
-            self.scores = self.knowledgeable.combined(self.args.tradeoff)
-        sparsities = [self.density.sparsity] if self.args.auto else self.args.sparsities
+            self.scores = self.knowledgeable.combined(self.args.expressiveness_weight)
+        sparsities = [self.density.sparsity] if self.args.auto_sparsity else self.args.sparsities
         # Whether all of them leave a teacher is known before the first one teaches.
         for sparsity in sparsities:
             self.sparsifier.check(self.teacher_model, self.scores, sparsity)
@@ -209,7 +218,9 @@ class StarkTrainer:
         if not len(self.score_dataset):
             raise UsageError("Heads and neurons are scored on `score_dataset`, and it has no rows.")
         check_no_gates(self.teacher_model)
-        self.sparsifier.check(self.teacher_model, self.scores, 0.0 if self.args.auto else self.args.sparsities[-1])
+        self.sparsifier.check(
+            self.teacher_model, self.scores, 0.0 if self.args.auto_sparsity else self.args.sparsities[-1]
+        )
         args = copy.deepcopy(self.args)
         with TemporaryDirectory() as args.output_dir:
             # A trainer runs both models on two examples.
@@ -283,7 +294,7 @@ class StarkTrainer:
     def _score(self, trial: StarkStudent) -> KnowledgeableScores:
         """Scores of the teacher's heads and neurons, expressiveness and student-friendliness apart."""
         args, student = self.args, trial.load()
-        settings = [args.temperature, args.per_example, args.single_weights, args.score_batch_size, args.bf16]
+        settings = [args.temperature, args.per_example, args.unstructured, args.score_batch_size, args.bf16]
         reading = [describe_collator(self._data["data_collator"]), hash_processing(self.processing_class)]
         models = [hash_model(self.teacher_model), hash_model(student)]
         digest = digest_of([settings, reading, models, digest_of_rows({"score_dataset": self.score_dataset})])

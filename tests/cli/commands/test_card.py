@@ -101,7 +101,7 @@ def test_the_encoder_loads_whole_and_the_same_each_time(folders, solver):
 
 def test_figures_of_the_solver_are_not_said_to_be_the_encoders(solver, tmp_path):
     reports = {"all problems": {"answer_accuracy": 0.5, "num_problems": 9}}
-    section = {"scheme": "public", "num_beams": 1, "rule": "annotated", "reports": reports}
+    section = {"scheme": "public", "num_beams": 1, "answer_match": "annotated", "reports": reports}
     (tmp_path / "metrics.json").write_text(json.dumps({"dataset": "svamp", "test": section}))
     shown = {}
     for part in ("solver", "encoder"):

@@ -27,7 +27,7 @@ def test_tables_and_predictions(solver_folder, problems, tmp_path, capsys):
     shown = " ".join(capsys.readouterr().out.split())  # a title with long paths is wrapped
     for part in (
         "all problems",
-        "masked text not in training part",
+        "masked text not in training split",
         "(?i)not known|unknown",
         "wrong",
         "'annotated'",
@@ -37,19 +37,24 @@ def test_tables_and_predictions(solver_folder, problems, tmp_path, capsys):
     assert len(records) == 9
     assert all(record["reason"] == "correct" or record["reason"] in FAILURE_REASONS for record in records)
     assert {"text", "equation", "answer", "prediction", "value", "masked_text_in_training_part"} <= records[0].keys()
-    # All tiny problems come from six templates, so every masked text occurs in the training part.
+    # All tiny problems come from six templates, so every masked text occurs in the training split.
     assert all(record["masked_text_in_training_part"] for record in records)
 
 
 def test_json_agrees_with_the_records(solver_folder, problems, tmp_path, capsys):
     path = tmp_path / "predictions.jsonl"
     argv = ["evaluate", "--model", str(solver_folder), "--dataset", str(problems), "--predictions", str(path)]
-    assert main([*argv, "--json", "--num_beams=2", "--rule=peers", "--split=validation", "--batch_size=3"]) == 0
+    assert (
+        main(
+            [*argv, "--json", "--num_beams=2", "--answer_match=equation_value", "--split=validation", "--batch_size=3"]
+        )
+        == 0
+    )
     result = json.loads(capsys.readouterr().out)
     records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     right = sum(record["answer_correct"] for record in records)
     assert result["reports"]["all problems"]["answer_accuracy"] == pytest.approx(right / len(records))
-    assert (result["num_beams"], result["rule"], len(records)) == (2, "peers", 8)
+    assert (result["num_beams"], result["answer_match"], len(records)) == (2, "equation_value", 8)
 
 
 def test_batches_do_not_change_the_answers(solver_folder, problems, tmp_path):
@@ -210,7 +215,7 @@ def test_the_log_of_a_run_that_failed_is_closed(solver_folder, tmp_path, capsys)
     "argv",
     [
         ["evaluate", "--model=none", "--dataset=none", "--output_dir={folder}"],
-        ["label", "--model=none", "--output_dir={folder}", "--problems=p.jsonl"],
+        ["pseudo-label", "--model=none", "--output_dir={folder}", "--problems=p.jsonl"],
         ["solve", "--model=none", "1 and 2"],
     ],
     ids=lambda argv: argv[0],

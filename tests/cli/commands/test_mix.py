@@ -22,7 +22,7 @@ def folders(tmp_path_factory):
 
 def test_encoders_are_mixed_and_the_decoder_stays(folders, tmp_path, capsys):
     argv = ["mix", "--pretrained", str(folders / "pretrained"), "--distilled", str(folders / "distilled")]
-    assert main([*argv, "--output_dir", str(tmp_path), "--theta=0.25"]) == 0
+    assert main([*argv, "--output_dir", str(tmp_path), "--pretrained_weight=0.25"]) == 0
     assert main([*argv, "--output_dir", str(tmp_path)]) == 1
     assert re.search(r"config\.json.*--overwrite", capsys.readouterr().err)
     before = AutoModel.from_pretrained(folders / "pretrained", add_pooling_layer=False).state_dict()
@@ -73,7 +73,7 @@ def test_solvers_that_do_not_belong_together_are_refused(siblings, folders, tmp_
     assert "`solvers`" in refuse("--solvers", siblings[0])
     both = ["--solvers", *siblings, "--distilled", siblings[0]]
     assert re.search("`pretrained`.*`distilled`", refuse(*both))
-    assert re.search("mix: `theta`.*`solvers`", refuse("--solvers", *siblings, "--theta=0.9"))
+    assert re.search("mix: `pretrained_weight`.*`solvers`", refuse("--solvers", *siblings, "--pretrained_weight=0.9"))
     processor = tiny_processor()
     processor.vocabulary = processor.vocabulary.with_constants(["7"])
     other = tmp_path / "other"

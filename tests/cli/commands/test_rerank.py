@@ -102,20 +102,20 @@ def test_unsure_beams_are_fitted_to_beside_the_others(model, problems, tmp_path)
     rows = list(load_mwp_dataset(problems)["train"])
     parts = {"train": rows[:12], "validation": rows[12:16]}
     fitted = [
-        fit_reranker(solver, processor, parts, num_beams=6, unsure_share=0.25, beams_dir=folder)
+        fit_reranker(solver, processor, parts, num_beams=6, mc_dropout_fraction=0.25, beams_dir=folder)
         for folder in (None, tmp_path)
     ]
     assert fitted[0] == fitted[1]
     counts = {part: each["num_problems"] for part, each in fitted[0].measured.items()}
     assert counts == {"train, unsure": 3, "train": 9, "validation": 4}
-    assert (fitted[0].fitted_on["num_problems"], fitted[0].fitted_on["unsure_share"]) == (12, 0.25)
+    assert (fitted[0].fitted_on["num_problems"], fitted[0].fitted_on["mc_dropout_fraction"]) == (12, 0.25)
     assert fitted[0].weights != fit_reranker(solver, processor, parts, num_beams=6).weights
     assert [layer.p for layer in solver.modules() if isinstance(layer, torch.nn.Dropout)] == rates
     assert not any(module.training for module in solver.modules())
-    with pytest.raises(PlausibilityError, match="`unsure_share`.* 1"):
-        fit_reranker(solver, processor, parts, unsure_share=1)
-    with pytest.raises(PlausibilityError, match=r"`unsure_share`.* 0\.96 .*\b12 problems"):
-        fit_reranker(solver, processor, parts, num_beams=6, unsure_share=0.96, beams_dir=tmp_path / "refused")
+    with pytest.raises(PlausibilityError, match="`mc_dropout_fraction`.* 1"):
+        fit_reranker(solver, processor, parts, mc_dropout_fraction=1)
+    with pytest.raises(PlausibilityError, match=r"`mc_dropout_fraction`.* 0\.96 .*\b12 problems"):
+        fit_reranker(solver, processor, parts, num_beams=6, mc_dropout_fraction=0.96, beams_dir=tmp_path / "refused")
     for wrong, message in (
         ({"min_beams": 7}, "`min_beams`.* 2 .* 6.* 7"),
         ({"regularization": 0}, "`regularization`.* 0"),
@@ -125,8 +125,8 @@ def test_unsure_beams_are_fitted_to_beside_the_others(model, problems, tmp_path)
     assert not (tmp_path / "refused").exists()
     for layer in [module for module in solver.encoder.modules() if hasattr(module, "dropout")]:
         layer.dropout = torch.nn.Identity()
-    with pytest.raises(PlausibilityError, match="dropout.*`unsure_share`.* 0"):
-        fit_reranker(solver, processor, parts, num_beams=6, unsure_share=0.25)
+    with pytest.raises(PlausibilityError, match="dropout.*`mc_dropout_fraction`.* 0"):
+        fit_reranker(solver, processor, parts, num_beams=6, mc_dropout_fraction=0.25)
 
 
 def test_parts_without_problems_are_not_measured(model, problems):
@@ -175,7 +175,7 @@ def test_solve_tells_what_was_rejected(model, tmp_path, capsys):
     assert "instead of" in shown and "plausibility" in shown
     assert main(["solve", "--model", str(model), "--reranker", str(tmp_path), "--json", text]) == 0
     result = json.loads(capsys.readouterr().out)
-    assert set(result["instead_of"]) == {"equation", "answer", "complaints"} and 0 < result["plausibility"] <= 1
+    assert set(result["instead_of"]) == {"equation", "answer", "violations"} and 0 < result["plausibility"] <= 1
 
 
 @pytest.mark.parametrize("command", ["solve", "evaluate"])
@@ -193,7 +193,7 @@ def test_bad_rerankers_are_named(command, model, solver_folder, problems, tmp_pa
 
 @pytest.mark.parametrize(
     ("option", "fault"),
-    [("--num_beams=1", "2.* 1"), ("--regularization=0", "0"), ("--unsure_share=1", "1")],
+    [("--num_beams=1", "2.* 1"), ("--regularization=0", "0"), ("--mc_dropout_fraction=1", "1")],
 )
 def test_bad_options_are_named(option, fault, capsys):
     assert main(["rerank", option]) == 1

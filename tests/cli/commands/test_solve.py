@@ -298,17 +298,17 @@ def test_folders_that_are_no_solver(solver_folder, encoder, tmp_path, capsys):
 
 
 def test_below_min_score_the_candidates_are_shown(solver_folder, capsys):
-    argv = ("--model", solver_folder, "--num_beams", 3, "--min_score", 1, TEXT)
+    argv = ("--model", solver_folder, "--num_beams", 3, "--confidence_threshold", 1, TEXT)
     status, shown, _ = run(capsys, *argv)
     assert status == 0 and "Unsure" in shown
     _, line, _ = run(capsys, *argv, "--json")
     record = json.loads(line)
     assert (record["text"], record["status"], record["answer"]) == (TEXT, "unsure", None)
     assert [candidate["equation"] in shown for candidate in record["candidates"]] == [True] * 3
-    assert run(capsys, "--model", solver_folder, "--min_score", 0, TEXT)[1].count("probability") == 1
+    assert run(capsys, "--model", solver_folder, "--confidence_threshold", 0, TEXT)[1].count("probability") == 1
 
 
 @pytest.mark.parametrize("value", ["1.5", "-1", "nan"])
 def test_min_score_is_a_probability(solver_folder, capsys, value):
-    status, _, error = run(capsys, "--model", solver_folder, f"--min_score={value}", TEXT)
-    assert status == 1 and re.search("`min_score`.* 0 .* 1", error)
+    status, _, error = run(capsys, "--model", solver_folder, f"--confidence_threshold={value}", TEXT)
+    assert status == 1 and re.search("`confidence_threshold`.* 0 .* 1", error)

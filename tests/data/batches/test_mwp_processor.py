@@ -76,11 +76,11 @@ def test_odd_texts_give_a_batch(processor, text):
 
 
 def test_save_and_load(processor, tmp_path):
-    processor.language, processor.numerals = "en", False
+    processor.language, processor.parse_number_words = "en", False
     processor.save_pretrained(tmp_path / "saved")
     loaded = MwpProcessor.from_pretrained(tmp_path / "saved")
     assert loaded.vocabulary == processor.vocabulary
-    assert (loaded.language, loaded.numerals, loaded.max_length) == ("en", False, 512)
+    assert (loaded.language, loaded.parse_number_words, loaded.max_length) == ("en", False, 512)
     assert loaded.encode([PROBLEM], with_labels=True) == processor.encode([PROBLEM], with_labels=True)
     assert AutoTokenizer.from_pretrained(tmp_path / "saved").tokenize("[NUM]") == ["[NUM]"]
 

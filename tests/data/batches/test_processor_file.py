@@ -118,7 +118,7 @@ def test_an_unknown_field_is_named(folder):
         ("constants", [1]),
         ("language", 3),
         ("language", "fr"),
-        ("numerals", "no"),
+        ("parse_number_words", "no"),
         ("indexed_numbers", 1),
         ("num_index_tokens", "16"),
         ("num_index_tokens", -1),

@@ -329,9 +329,9 @@ def test_problems_are_added_to_the_training_part(tmp_path):
     for split, texts in own.items():
         write_lines(tmp_path / "mine" / f"{split}.jsonl", [{"text": text, "equation": "x=2+1"} for text in texts])
     more = [
-        {"text": "送9个", "equation": "x=9"},  # of the test part, with another number
-        {"text": "换1个", "equation": "x=1"},  # of the validation part
-        {"text": "拿2个", "equation": "x=2"},  # of the training part
+        {"text": "送9个", "equation": "x=9"},  # of the test split, with another number
+        {"text": "换1个", "equation": "x=1"},  # of the validation split
+        {"text": "拿2个", "equation": "x=2"},  # of the training split
         {"text": "买4个", "equation": "x=4+1"},
         {"text": "买5个", "equation": "x=5"},  # added already
         {"text": "卖5个", "equation": "x=5", "answer": "6"},
@@ -417,7 +417,7 @@ def test_reversed_problems_are_added(tmp_path):
         write_lines(tmp_path / "mine" / f"{split}.jsonl", rows)
     added = {"text": "买2支笔要8元，一支要多少元？", "equation": "x=8/2", "answer": "4"}
     more = write_lines(tmp_path / "more.jsonl", [added])
-    dataset, report = load_mwp_dataset(tmp_path / "mine", extra_train=[more], reverse_train=True, return_report=True)
+    dataset, report = load_mwp_dataset(tmp_path / "mine", extra_train=[more], augment_reverse=True, return_report=True)
     rows = dataset["train"].to_list()
     assert [(row["id"], row["text"], row["equation"], row["answer"]) for row in rows[3:]] == [
         ("1-N1", "甲有6个，甲比乙多2个，乙有多少个？", "x=6-2", "4"),
@@ -443,7 +443,7 @@ def test_held_out_problems_are_reversed():
     assert re.fullmatch("public, .*reversed", report.scheme)
 
 
-@pytest.mark.parametrize("option", ["reverse_train", "augment_distractors"])
+@pytest.mark.parametrize("option", ["augment_reverse", "augment_distractors"])
 def test_without_problems_none_can_be_made(option):
     with pytest.raises(DataError, match="cm17k: "):
         load_mwp_dataset("cm17k", FIXTURES, **{option: True})
@@ -515,7 +515,7 @@ def test_contexts_that_begin_a_held_out_problem_are_not_added(held_out, tmp_path
 
 def test_english_problems_are_reversed(tmp_path):
     row = {"text": "Al has 4 pens and Bo has 5 pens. How many pens do they have?", "equation": "4+5", "answer": "9"}
-    rows = load_mwp_dataset(write_lines(tmp_path / "mine.jsonl", [row]), reverse_train=True)["train"].to_list()
+    rows = load_mwp_dataset(write_lines(tmp_path / "mine.jsonl", [row]), augment_reverse=True)["train"].to_list()
     assert [(row["id"], row["equation"], row["answer"]) for row in rows[1:]] == [
         ("1-N0", "x=9-5", "4"),
         ("1-N1", "x=9-4", "5"),
@@ -533,7 +533,7 @@ def test_validation_fraction(tmp_path):
     assert parts == ids(load_mwp_dataset(path, validation_fraction=0.2))
     assert report.validation_fraction == 0.2
     assert re.fullmatch("files, 0.2 .*validation", report.scheme)
-    # A data set with a validation part keeps that one.
+    # A data set with a validation split keeps that one.
     dataset, report = load_mwp_dataset("math23k", FIXTURES, validation_fraction=0.5, return_report=True)
     assert len(dataset["train"]) == 3 and report.validation_fraction == 0
 

@@ -1,4 +1,4 @@
-"""The full data sets: what is kept, what is left out and why, what of the test parts is known from training."""
+"""The full data sets: what is kept, what is left out and why, what of the test splits is known from training."""
 
 import pytest
 

@@ -7,8 +7,8 @@ from hf_mwp.problems import find_numbers
 from hf_mwp.problems.numbers.number_mention import literal_of
 
 
-def written(text, language="zh", numerals=False):
-    return [mention.text for mention in find_numbers(text, language, numerals)]
+def written(text, language="zh", parse_number_words=False):
+    return [mention.text for mention in find_numbers(text, language, parse_number_words)]
 
 
 @pytest.mark.parametrize(
@@ -96,14 +96,14 @@ def test_english_number_words_are_written_in_digits_for_expressions():
     ],
 )
 def test_chinese_numerals(text, values):
-    assert [mention.value for mention in find_numbers(text, "zh", numerals=True)] == values
+    assert [mention.value for mention in find_numbers(text, "zh", parse_number_words=True)] == values
 
 
 def test_numerals_are_on_in_english_and_off_in_chinese():
     assert find_numbers("三个苹果", "zh") == []
     assert find_numbers("three apples", "zh") == []
     assert len(find_numbers("three apples", "en")) == 1
-    assert find_numbers("three apples", "en", numerals=False) == []
+    assert find_numbers("three apples", "en", parse_number_words=False) == []
 
 
 def test_unknown_language():
@@ -117,7 +117,7 @@ def test_long_texts():
     # More digits than exact arithmetic takes: left in the text.
     assert written("9" * 10_000 + "，8") == ["8"]
     assert written("(" * 5000 + "1" + ")" * 5000) == ["1"]
-    assert written("一万" * 3000 + "，三", numerals=True) == ["三"]
+    assert written("一万" * 3000 + "，三", parse_number_words=True) == ["三"]
     assert len(find_numbers("five thousand and " * 500, "en")) == 500
 
 

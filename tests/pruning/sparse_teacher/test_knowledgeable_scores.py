@@ -32,20 +32,20 @@ def test_layers_have_norm_one():
 
 def test_lambda_goes_from_friendliness_to_expressiveness():
     scores = KnowledgeableScores(P, Q)
-    for tradeoff, heads in (
+    for expressiveness_weight, heads in (
         (0.0, [[0.0, 1.0], [0.6, 0.8]]),
         (0.25, [[0.15, 0.95], [0.45, 0.85]]),
         (1.0, [[0.6, 0.8], [0.0, 1.0]]),
     ):
-        torch.testing.assert_close(scores.combined(tradeoff).heads, table(heads), rtol=0, atol=1e-6)
+        torch.testing.assert_close(scores.combined(expressiveness_weight).heads, table(heads), rtol=0, atol=1e-6)
     torch.testing.assert_close(
         scores.combined().neurons[1], table([1 / 3, 1 / 6 + 0.3, 1 / 3 + 0.4]), rtol=0, atol=1e-6
     )
     # A student is pruned by expressiveness alone, for which no trial student is needed.
     assert torch.equal(KnowledgeableScores(P).combined(1).heads, P.normalized().heads)
-    for tradeoff in (-0.1, 1.1):
-        with pytest.raises(UsageError, match=rf" 0 to 1.*{tradeoff}"):
-            scores.combined(tradeoff)
+    for expressiveness_weight in (-0.1, 1.1):
+        with pytest.raises(UsageError, match=rf" 0 to 1.*{expressiveness_weight}"):
+            scores.combined(expressiveness_weight)
     with pytest.raises(UsageError, match=r"0\.5 .*student-friendliness"):
         KnowledgeableScores(P).combined(0.5)
 

@@ -34,7 +34,7 @@ def test_without_weights_the_probability_decides():
     assert [answer.value for answer in ranked] == [-3, 2.5, 3]
     assert [answer.plausibility for answer in ranked] == pytest.approx([4 / 7, 2 / 7, 1 / 7])
     assert [answer.rank for answer in ranked] == [0, 1, 2]
-    assert ranked[0].complaints == ()
+    assert ranked[0].violations == ()
     assert ranked[0].log_probability == pytest.approx(math.log(0.5))
 
 
@@ -48,32 +48,32 @@ def test_absurd_answers_fall_behind_and_are_told_why():
     ranked = reranker(negative=-3.0, not_whole_counted=-2.0).rerank(PEOPLE, BEAM)
     # Half of 0.125, 0.5/e^3 and 0.25/e^2 remain.
     assert [answer.value for answer in ranked] == [3, 2.5, -3]
-    assert [answer.complaints for answer in ranked] == [(), ("2.5 人",), ("negative count",)]
+    assert [answer.violations for answer in ranked] == [(), ("2.5 人",), ("negative count",)]
 
 
 def test_the_kind_and_the_unit_are_told():
     rope = MathWordProblem("绳子长5米，用去2米，还剩多少米？")
     ranked = reranker(negative=-9.0).rerank(rope, BEAM)
-    assert ranked[-1].complaints == ("negative length",)
+    assert ranked[-1].violations == ("negative length",)
     english = MathWordProblem("There are 5 people and 2 cars. How many people are in a car?", language="en")
-    assert reranker("en", not_whole_counted=-9.0).rerank(english, BEAM)[-1].complaints == ("2.5 people",)
+    assert reranker("en", not_whole_counted=-9.0).rerank(english, BEAM)[-1].violations == ("2.5 people",)
 
 
 def test_a_merit_of_the_first_is_no_fault_of_the_others():
     rope = MathWordProblem("绳子长5米，用去2米，用去几分之几？")
     trees = beam(("N0/N1", 0.5), ("N1/N0", 0.4))
     # The share of 2/5 is put first since it is small, or since it is no share above 1.
-    assert reranker(orders_below=9.0).rerank(rope, trees)[-1].complaints == ()
-    assert reranker(share_above_one=-9.0).rerank(rope, trees)[-1].complaints == ("a share above 1",)
+    assert reranker(orders_below=9.0).rerank(rope, trees)[-1].violations == ()
+    assert reranker(share_above_one=-9.0).rerank(rope, trees)[-1].violations == ("a share above 1",)
 
 
 def test_a_value_is_told_once():
     ranked = reranker(not_whole_counted=-5.0, decimals=-18.0, uneven_last=-4.0).rerank(PEOPLE, BEAM[1:])
-    assert ranked[-1].complaints == ("2.5 人", "a division that leaves a rest")
+    assert ranked[-1].violations == ("2.5 人", "a division that leaves a rest")
 
 
 def test_less_probable():
-    assert reranker().rerank(PEOPLE, BEAM)[-1].complaints == ("less probable",)
+    assert reranker().rerank(PEOPLE, BEAM)[-1].violations == ("less probable",)
 
 
 def test_ties_keep_the_order_of_the_beam():

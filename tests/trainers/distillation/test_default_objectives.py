@@ -3,15 +3,15 @@ import re
 import pytest
 
 from hf_mwp.distillation.objectives import (
+    DKD,
+    FSP,
+    PKD,
     AttentionMaps,
     AttentionRelations,
     ContextRelations,
-    DecoupledLabels,
     EmbeddingOutputs,
     HardLabels,
     HiddenStates,
-    LayerFlow,
-    PatientStates,
     SoftLabels,
 )
 from hf_mwp.losses import AttentionMSELoss, HiddenMSELoss, NSTLoss
@@ -40,7 +40,7 @@ def test_what_has_no_weight_is_left_out(tmp_path):
     fields = {"soft_label_weight": 0.0, "hidden_loss": "none", "embedding_weight": 0.0}
     assert [type(each) for each in objectives(tmp_path, **fields)] == [HardLabels]
     fields |= {"soft_label_weight": 1.0, "prediction_loss": "dkd"}
-    assert [type(each) for each in objectives(tmp_path, **fields)] == [DecoupledLabels]
+    assert [type(each) for each in objectives(tmp_path, **fields)] == [DKD]
     assert objectives(tmp_path, **fields, prediction_weight=0.0) == []
 
 
@@ -49,9 +49,9 @@ def test_what_has_no_weight_is_left_out(tmp_path):
     [
         ("attention", AttentionMaps, AttentionMSELoss),
         ("attention_mean", AttentionMaps, AttentionMSELoss),
-        ("fsp", LayerFlow, None),
+        ("fsp", FSP, None),
         ("nst", HiddenStates, NSTLoss),
-        ("pkd", PatientStates, None),
+        ("pkd", PKD, None),
         ("ckd", ContextRelations, None),
         ("minilm", AttentionRelations, None),
     ],

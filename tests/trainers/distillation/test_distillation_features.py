@@ -224,7 +224,7 @@ def test_cached_narrow_states_train_the_same_student(solvers, processor, tmp_pat
 def test_mixing_after_distillation_from_narrow_states(solvers, processor):
     student = tiny_solver(processor)
     before = copy.deepcopy(student)
-    callback = ParameterMixingCallback(before, theta=1.0)
+    callback = ParameterMixingCallback(before, pretrained_weight=1.0)
     trainer = solvers(
         student, with_bottlenecks(processor, [2, 4], 16), keywords={"callbacks": [callback]}, max_steps=1
     )

@@ -16,8 +16,8 @@ def same(model, weights):
     return all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())
 
 
-def mixed_with(before, weights, theta=0.2):
-    return {name: torch.lerp(value, before[name], theta) for name, value in weights.items()}
+def mixed_with(before, weights, pretrained_weight=0.2):
+    return {name: torch.lerp(value, before[name], pretrained_weight) for name, value in weights.items()}
 
 
 def test_it_mixes_once_at_the_end(solvers, processor, tmp_path):
@@ -53,7 +53,7 @@ def test_the_best_checkpoint_is_what_is_mixed(solvers, processor, tmp_path):
     student = tiny_solver(processor)
     before = copy_of(student)
     fields = {"save_strategy": "epoch", "eval_strategy": "epoch", "load_best_model_at_end": True}
-    callback = ParameterMixingCallback(copy.deepcopy(student), theta=0.5)
+    callback = ParameterMixingCallback(copy.deepcopy(student), pretrained_weight=0.5)
     trainer = solvers(student, keywords={"callbacks": [callback]}, num_train_epochs=2, **fields)
     trainer.train()
     best = load_file(f"{trainer.state.best_model_checkpoint}/model.safetensors")
@@ -65,7 +65,7 @@ def test_a_folder_of_a_pretrained_student(solvers, processor, tmp_path):
     config = copy.deepcopy(student.encoder.config)
     config.num_pos_tags = 4
     MwpStudentForPreTraining(config).save_pretrained(tmp_path / "pretrained")
-    callback = ParameterMixingCallback(str(tmp_path / "pretrained"), theta=1.0)
+    callback = ParameterMixingCallback(str(tmp_path / "pretrained"), pretrained_weight=1.0)
     trainer = solvers(student, keywords={"callbacks": [callback]}, max_steps=1, warmup_steps=0)
     decoder = copy_of(student.decoder)
     trainer.train()
@@ -79,7 +79,7 @@ def test_a_trainers_projections_are_no_part_of_the_model(others):
     trainer = others(keywords={"callbacks": [ParameterMixingCallback(before)]}, max_steps=1)
     assert len(trainer.projections)
     trainer.train()
-    assert same(trainer.model, mix_parameters(before, trainer.model, theta=0.0).state_dict())
+    assert same(trainer.model, mix_parameters(before, trainer.model, pretrained_weight=0.0).state_dict())
 
 
 def test_what_does_not_fit_is_named_before_training(solvers, processor):
@@ -88,16 +88,19 @@ def test_what_does_not_fit_is_named_before_training(solvers, processor):
     with pytest.raises(ValueError, match="encoder.layer.2.*pretrained"):
         trainer.train()
     assert trainer.state.global_step == 0
-    with pytest.raises(ValueError, match="`theta`"):
-        ParameterMixingCallback(tiny_solver(processor), theta=-1)
+    with pytest.raises(ValueError, match="`pretrained_weight`"):
+        ParameterMixingCallback(tiny_solver(processor), pretrained_weight=-1)
 
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_heads_are_not_cut_while_it_waits(order, solvers, processor):
     student = tiny_solver(processor)
-    callbacks = [ParameterMixingCallback(copy.deepcopy(student)), HeadPruningCallback(events=2, cut="event")]
+    callbacks = [
+        ParameterMixingCallback(copy.deepcopy(student)),
+        HeadPruningCallback(num_pruning_steps=2, mode="slice"),
+    ]
     trainer = solvers(student, keywords={"callbacks": callbacks[::order]})
-    with pytest.raises(ValueError, match=r'`HeadPruningCallback\(cut="event"\)`.*`cut="end"`'):
+    with pytest.raises(ValueError, match=r'`HeadPruningCallback\(mode="slice"\)`.*`mode="mask"`'):
         trainer.train()
     assert trainer.state.global_step == 0
 

@@ -16,7 +16,7 @@ from tests.trainers.distilling import pad
 FIELDS = {
     "ratios": [0.25, 0.5],
     "max_steps": 4,
-    "events": 2,
+    "num_pruning_steps": 2,
     "calibration_batches": 1,
     "per_device_train_batch_size": 4,
     "logging_steps": 1,
@@ -175,8 +175,8 @@ def test_a_solver(tmp_path):
         ({"ratios": [1.0]}, r"`ratios`.*\[1\.0\]"),
         ({"alpha": 1.5}, r"`alpha`.* 1\.5"),
         ({"power": 0}, "`power`"),
-        ({"until": 0}, "`until`"),
-        ({"events": 0}, "`events`"),
+        ({"end_fraction": 0}, "`end_fraction`"),
+        ({"num_pruning_steps": 0}, "`num_pruning_steps`"),
         ({"max_parameters": 0}, "`max_parameters`"),
     ],
 )

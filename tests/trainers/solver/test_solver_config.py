@@ -3,10 +3,10 @@ import dataclasses
 import pytest
 from transformers import HfArgumentParser, TrainingArguments
 
-from hf_mwp.trainers import DistillationConfig, SolverConfig
+from hf_mwp.trainers import DistillationConfig, SolverTrainingConfig
 
 
-CONFIGS = [SolverConfig, DistillationConfig]
+CONFIGS = [SolverTrainingConfig, DistillationConfig]
 
 
 def make(config_class, tmp_path, **fields):
@@ -56,8 +56,8 @@ def test_help_is_printable(capsys):
 
 
 def test_metric_is_left_to_the_trainer(tmp_path):
-    assert make(SolverConfig, tmp_path).metric_for_best_model == "answer_accuracy"
-    assert make(SolverConfig, tmp_path).greater_is_better
+    assert make(SolverTrainingConfig, tmp_path).metric_for_best_model == "answer_accuracy"
+    assert make(SolverTrainingConfig, tmp_path).greater_is_better
     fields = {"load_best_model_at_end": True, "eval_strategy": "epoch", "save_strategy": "epoch"}
     args = make(DistillationConfig, tmp_path, **fields)
     assert args.metric_for_best_model is None and args.greater_is_better is None
@@ -74,13 +74,13 @@ def test_papers_defaults_of_distillation(tmp_path):
 @pytest.mark.parametrize(
     ("config_class", "fields", "message"),
     [
-        (SolverConfig, {"num_beams": 0}, "num_beams"),
-        (SolverConfig, {"max_decode_length": 0}, "max_decode_length"),
-        (SolverConfig, {"decoder_learning_rate": -1.0}, "decoder_learning_rate"),
-        (SolverConfig, {"decoder_weight_decay": -0.1}, "decoder_weight_decay"),
-        (SolverConfig, {"answer_rule": "mine"}, "answer_rule"),
-        (SolverConfig, {"early_stopping_patience": 2}, "eval_strategy"),
-        (SolverConfig, {"early_stopping_patience": 0, "eval_strategy": "epoch"}, "early_stopping_patience"),
+        (SolverTrainingConfig, {"num_beams": 0}, "num_beams"),
+        (SolverTrainingConfig, {"max_decode_length": 0}, "max_decode_length"),
+        (SolverTrainingConfig, {"decoder_learning_rate": -1.0}, "decoder_learning_rate"),
+        (SolverTrainingConfig, {"decoder_weight_decay": -0.1}, "decoder_weight_decay"),
+        (SolverTrainingConfig, {"answer_match": "mine"}, "answer_match"),
+        (SolverTrainingConfig, {"early_stopping_patience": 2}, "eval_strategy"),
+        (SolverTrainingConfig, {"early_stopping_patience": 0, "eval_strategy": "epoch"}, "early_stopping_patience"),
         (DistillationConfig, {"temperature": 0.0}, "temperature"),
         (DistillationConfig, {"soft_label_weight": 1.5}, "soft_label_weight"),
         (DistillationConfig, {"hidden_loss": "cosine"}, "hidden_loss"),

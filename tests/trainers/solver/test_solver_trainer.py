@@ -10,7 +10,7 @@ from hf_mwp.data.batches.mwp_processor import MwpProcessor
 from hf_mwp.data.batches.output_vocabulary import OutputVocabulary
 from hf_mwp.metrics import answers_match
 from hf_mwp.problems import MathWordProblem
-from hf_mwp.trainers import DistillationConfig, SolverConfig, SolverTrainer
+from hf_mwp.trainers import DistillationConfig, SolverTrainer, SolverTrainingConfig
 from tests.tiny import tiny_classifier, tiny_dataset, tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
 
 
@@ -22,7 +22,7 @@ def trainer_of(processor, tmp_path):
         keywords = {"processing_class": processor} | (keywords or {})
         return SolverTrainer(
             model=tiny_solver(processor) if model is None else model,
-            args=SolverConfig(**(defaults | fields)),
+            args=SolverTrainingConfig(**(defaults | fields)),
             train_dataset=tiny_rows() if rows is None else rows,
             eval_dataset=tiny_rows(12, seed=1) if eval_rows is None else eval_rows,
             callbacks=callbacks,
@@ -36,7 +36,7 @@ def trainer_of(processor, tmp_path):
 def trained(processor, tmp_path_factory):
     """A solver that has learned the templates, and its trainer."""
     folder = tmp_path_factory.mktemp("trained")
-    args = SolverConfig(
+    args = SolverTrainingConfig(
         output_dir=str(folder),
         learning_rate=3e-3,
         decoder_learning_rate=5e-3,
@@ -310,7 +310,9 @@ def test_bf16(trainer_of):
 def test_model_init(trainer_of, processor, tmp_path):
     trainer = SolverTrainer(
         model_init=lambda: tiny_solver(processor),
-        args=SolverConfig(output_dir=str(tmp_path), use_cpu=True, report_to="none", max_steps=2, save_strategy="no"),
+        args=SolverTrainingConfig(
+            output_dir=str(tmp_path), use_cpu=True, report_to="none", max_steps=2, save_strategy="no"
+        ),
         train_dataset=tiny_rows(),
         processing_class=processor,
     )
@@ -344,7 +346,7 @@ def test_wrong_use_is_named(trainer_of, processor, tmp_path):
         trainer_of(model=tiny_classifier())
     with pytest.raises(TypeError, match="MwpProcessor"):
         trainer_of(keywords={"processing_class": tiny_tokenizer()})
-    with pytest.raises(TypeError, match="SolverConfig|BaseConfig"):
+    with pytest.raises(TypeError, match="SolverTrainingConfig|BaseConfig"):
         SolverTrainer(model=tiny_solver(processor), args=object(), processing_class=processor)
     with pytest.raises(ValueError, match=r"symbols.*\['1'\].*\['2'\]"):
         other = MwpProcessor(tiny_tokenizer(), OutputVocabulary(constants=("2",)))

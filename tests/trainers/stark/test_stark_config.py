@@ -11,10 +11,10 @@ from hf_mwp import StarkConfig
         ({"sparsities": [0.3, 0.3]}, r"`sparsities`.*\[0\.3, 0\.3\]"),
         ({"sparsities": [1.0]}, r"sparsity.* 1\.0"),
         ({"sparsities": [-0.1]}, r"sparsity.* -0\.1"),
-        ({"tradeoff": 1.5}, r"`tradeoff`.* 1\.5"),
+        ({"expressiveness_weight": 1.5}, r"`expressiveness_weight`.* 1\.5"),
         ({"round_to": 0}, "`round_to`.* 0"),
         ({"score_batch_size": 0}, "`score_batch_size`.* 0"),
-        ({"single_weights": True, "mask": True}, "`mask`.*`single_weights`"),
+        ({"unstructured": True, "mask": True}, "`mask`.*`unstructured`"),
         ({"keep_caches": True}, "`keep_caches`.*`cache_teacher_outputs`"),
         ({"push_to_hub": True}, "`push_to_hub`.*`model`"),
     ],
@@ -27,7 +27,7 @@ def test_impossible_arguments(fields, message, tmp_path):
 def test_the_defaults_are_the_papers(tmp_path):
     config = StarkConfig(output_dir=str(tmp_path))
     assert config.sparsities == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
-    assert (config.tradeoff, config.temperature, config.scale_by_square, config.soft_label_weight) == (
+    assert (config.expressiveness_weight, config.temperature, config.scale_by_square, config.soft_label_weight) == (
         0.5,
         2,
         True,

@@ -99,9 +99,9 @@ def test_what_is_there_is_shared(whole):
     runs = [
         ({}, {}, []),
         ({"sparsities": [0.0, 0.5]}, {}, []),
-        ({"tradeoff": 1.0, "sparsities": [0.25]}, {}, [0.25]),
+        ({"expressiveness_weight": 1.0, "sparsities": [0.25]}, {}, [0.25]),
         ({"sparsities": [0.25]}, {"scores": random}, [0.25]),
-        ({"auto": True}, {}, [before.density.sparsity]),
+        ({"auto_sparsity": True}, {}, [before.density.sparsity]),
         ({"mask": True, "sparsities": [0.5]}, {}, [0.5]),
     ]
     for fields, kwargs, expected in runs:
@@ -182,7 +182,7 @@ def test_each_sparse_teacher_has_a_cache_of_its_own(whole, tmp_path):
 
 
 def test_single_weights_in_place_of_heads_and_neurons(whole, tmp_path):
-    trained, fields = [], {"single_weights": True, "sparsities": [0.5], "stages_dir": str(whole[0].stages_dir)}
+    trained, fields = [], {"unstructured": True, "sparsities": [0.5], "stages_dir": str(whole[0].stages_dir)}
     trainer = of_classifier(tmp_path, fields, on_trainer=lambda trainer, sparsity: trained.append(sparsity))
     student = trainer.train()
     # The trial student is the one of heads and neurons.
@@ -205,7 +205,7 @@ def test_random_scores_of_single_weights(tmp_path):
     total = sum(part.weight.numel() for part in parts)
     assert sum(int((part.weight == 0).sum()) for part in parts) == round(total / 4)
     with pytest.raises(UsageError, match="attention weights"):
-        of_classifier(tmp_path, {"single_weights": True}, scores=UnitScores.random(teacher))
+        of_classifier(tmp_path, {"unstructured": True}, scores=UnitScores.random(teacher))
     with pytest.raises(UsageError, match=r"sparsity.* 0\.99999 "):
         WeightSparsifier().check(teacher, None, 0.99999)
 
@@ -231,7 +231,7 @@ def test_teachers_of_other_types(name, tmp_path):
     teacher = tiny_encoder(name, "ForSequenceClassification")
     student = MwpStudentForSequenceClassification.from_encoder(tiny_encoder("bert", "ForSequenceClassification"), 1)
     rows = tiny_classifier_rows(10)
-    for fields, left in (({}, (6, 30)), ({"single_weights": True}, (12, 60))):
+    for fields, left in (({}, (6, 30)), ({"unstructured": True}, (12, 60))):
         args = arguments(tmp_path / str(left[0]), sparsities=[0.5], num_train_epochs=1, **fields)
         trainer = StarkTrainer(student, teacher, args, pad, rows[:6], rows[6:])
         found = trainer.train()

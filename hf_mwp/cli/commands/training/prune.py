@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ....store.runs.main_process import is_main_process
 from ....store.runs.run_folder import RunFolder, check_output_folder, describe_contents
 from ....tasks.accuracy_cells import percent
-from ....tasks.evaluation import parts_at_end, records_of
+from ....tasks.evaluation import records_of, splits_at_end
 from ....tasks.make_task import make_task
 from ....tasks.pruning_arguments import make_importance
 from ....usage_error import UsageError
@@ -60,10 +60,10 @@ def run(argv: list[str]) -> int:
             name = f"generation {number}, {config.ratios[number - 1]:.0%} of the heads pruned"
             RichProgressCallback.attach(trainer, console, name)
 
-        parts = parts_at_end(task, args.test, args.test_num_beams) if is_main_process() else {}
+        splits = splits_at_end(task, args.test, args.test_num_beams) if is_main_process() else {}
 
         def measure(trainer: DistillationTrainer) -> dict[str, Any]:
-            return records_of(task, trainer.model, processor, trainer.args, parts, progress=solving_bar(console))
+            return records_of(task, trainer.model, processor, trainer.args, splits, progress=solving_bar(console))
 
         generations = recursive_distillation(
             args=config,
@@ -81,7 +81,7 @@ def run(argv: list[str]) -> int:
             result = generations[-1].load()
             result.save_pretrained(folder.path)
             processor.save_pretrained(folder.path)
-            dense = records_of(task, model, processor, config, parts, progress=solving_bar(console))
+            dense = records_of(task, model, processor, config, splits, progress=solving_bar(console))
             metrics = metrics_of(model, dense, generations)
             console.print(generation_table(task, metrics["models"], f"{args.model} on {task.name}"))
             title = f"{Path(args.model).name} on {task.name}"
@@ -122,15 +122,15 @@ def savings(first: Mapping[str, float], cost: Mapping[str, float]) -> dict[str, 
 
 def generation_table(task: Task, models: Sequence[Mapping[str, Any]], title: str) -> Table:
     """The model that was given and its generations, a line each."""
-    parts = [part for part in ("validation", "test") if part in models[0]]
+    splits = [split for split in ("validation", "test") if split in models[0]]
     headings = ["heads pruned", "left, by layer", "M parameters", "M operations", "ms a text"]
     rows = []
     for model in models:
-        shares = [percent(model[part]["reports"]["all problems"].get(task.metric)) for part in parts]
+        shares = [percent(model[split]["reports"]["all problems"].get(task.metric)) for split in splits]
         costs = (f"{model['parameters'] / 1e6:.2f}", f"{model['flops'] / 1e6:.1f}", f"{1e3 * model['seconds']:.2f}")
         heads = " ".join(map(str, model["heads"]))
         rows.append((f"{model['ratio']:.0%}", heads, *costs, *shares))
-    headings += [f"{part}, {task.metric.replace('_', ' ')} %" for part in parts]
+    headings += [f"{split}, {task.metric.replace('_', ' ')} %" for split in splits]
     remark = "parameters, operations and time are the encoder's, for one text of 32 tokens"
     return make_table(
         f"{title}\n{remark}", headings, rows, right=[each for each in headings if each != "left, by layer"]
@@ -146,9 +146,9 @@ def draw_accuracy_latency(models: Sequence[Mapping[str, Any]], path: Path, title
     FigureCanvasAgg(figure)
     panel = figure.subplots()
     times = [100 * model["seconds"] / models[0]["seconds"] for model in models]
-    for part in (part for part in ("validation", "test") if part in models[0]):
-        accuracies = [100 * model[part]["reports"]["all problems"][metric] for model in models]
-        panel.plot(times, accuracies, "o-", label=part)
+    for split in (split for split in ("validation", "test") if split in models[0]):
+        accuracies = [100 * model[split]["reports"]["all problems"][metric] for model in models]
+        panel.plot(times, accuracies, "o-", label=split)
         for model, place in zip(models, zip(times, accuracies, strict=True), strict=True):
             panel.annotate(f"{model['ratio']:.0%}", place, textcoords="offset points", xytext=(5, 5), fontsize="small")
     panel.set(

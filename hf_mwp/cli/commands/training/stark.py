@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ....store.runs.main_process import is_main_process
 from ....store.runs.run_folder import RunFolder, check_output_folder, describe_contents
 from ....tasks.accuracy_cells import percent
-from ....tasks.evaluation import parts_at_end, records_of
+from ....tasks.evaluation import records_of, splits_at_end
 from ....tasks.make_task import make_task
 from ....tasks.stark_arguments import StarkArguments
 from ....usage_error import UsageError
@@ -41,15 +41,17 @@ def run(argv: list[str]) -> int:
         "stark",
         "Find the sparse teacher that teaches a student best (STARK): a trial student learns from the whole teacher, "
         "the teacher's heads and neurons are scored and removed at each sparsity, and a student learns from each "
-        "sparse teacher, from the same start. The best on the validation part is kept. Started again, it goes on "
+        "sparse teacher, from the same start. The best on the validation split is kept. Started again, it goes on "
         "where it was. With a --config that has `stages`, run these one after another (--budget, --dry_run, "
         "--variable, --stage.option).",
         argv,
     )
     from transformers import set_seed
 
-    if config.auto and args.scores == "random":
-        raise UsageError("stark: --auto reads the density of knowledgeable scores: leave out --scores random.")
+    if config.auto_sparsity and args.scores == "random":
+        raise UsageError(
+            "stark: --auto_sparsity reads the density of knowledgeable scores: leave out --scores random."
+        )
     console = make_console()
     with RunFolder(config.output_dir, "stark", values, begin=False, for_model=True) as folder:
         folder.check_record()
@@ -68,12 +70,12 @@ def run(argv: list[str]) -> int:
             raise UsageError(
                 f"stark: {student_args.student} must have the tokenizer of its teacher to be scored with."
             )
-        rows = task.part(args.score_part)
+        rows = task.split(args.score_split)
         if task.validation is None or rows is None:
-            part = "validation" if task.validation is None else args.score_part
-            remedy = "hold out a share of the training part (--validation_fraction)"
-            remedy += "" if part == "validation" else ", or score on another part (--score_part)"
-            raise UsageError(f"stark: {task.name} has no {part} part, on which sparse teachers are found: {remedy}.")
+            split = "validation" if task.validation is None else args.score_split
+            remedy = "hold out a share of the training split (--validation_fraction)"
+            remedy += "" if split == "validation" else ", or score on another part (--score_split)"
+            raise UsageError(f"stark: {task.name} has no {split} part, on which sparse teachers are found: {remedy}.")
         config.disable_tqdm = True
         trainer = make_trainer(task, args, config, student, teacher, processor, rows)
         folder.begin()
@@ -89,17 +91,17 @@ def run(argv: list[str]) -> int:
         trainer.train()
         trainer.save_model(folder.path)
         if is_main_process():
-            parts = parts_at_end(task, args.test, args.test_num_beams)
+            splits = splits_at_end(task, args.test, args.test_num_beams)
 
             def measure(model: PreTrainedModel) -> dict[str, Any]:
                 bar = solving_bar(console)
-                return records_of(task, model.to(config.device), processor, config, parts, progress=bar)
+                return records_of(task, model.to(config.device), processor, config, splits, progress=bar)
 
-            metrics = metrics_of(task, trainer, measure) | {"scores": args.scores, "score_part": args.score_part}
+            metrics = metrics_of(task, trainer, measure) | {"scores": args.scores, "score_split": args.score_split}
             title = f"{Path(args.teacher).name} on {task.name}"
             console.print(student_table(task, metrics, title))
             draw_sparsities(task, metrics, folder.path / PICTURE, title)
-            if trainer.knowledgeable is not None and not config.single_weights:
+            if trainer.knowledgeable is not None and not config.unstructured:
                 draw_scores(trainer.scores, folder.path, title)
             folder.finish(metrics)
     pictures = (name for name in (PICTURE, DENSITIES, CUMULATIVE) if (folder.path / name).is_file())
@@ -139,8 +141,8 @@ def metrics_of(
     students = {student.sparsity: student for student in (trainer.trial, *trainer.students)}
     models = {sparsity: describe_student(each) | measure(each.load()) for sparsity, each in students.items()}
     chosen, trial = models[trainer.chosen.sparsity], models[0.0]
-    found = {part: chosen[part] for part in ("validation", "test") if part in chosen}
-    gains = {part: figure(task, chosen, part) - figure(task, trial, part) for part in found}
+    found = {split: chosen[split] for split in ("validation", "test") if split in chosen}
+    gains = {split: figure(task, chosen, split) - figure(task, trial, split) for split in found}
     measured = {} if trainer.knowledgeable is None else {"scored": dict(trainer.knowledgeable.about)}
     return {
         "models": list(models.values()),
@@ -167,28 +169,28 @@ def describe_student(student: StarkStudent) -> dict[str, Any]:
     }
 
 
-def figure(task: Task, model: Mapping[str, Any], part: str) -> float:
+def figure(task: Task, model: Mapping[str, Any], split: str) -> float:
     """The task's first figure of a model on a part."""
-    return model[part]["reports"]["all problems"].get(task.metric, float("nan"))
+    return model[split]["reports"]["all problems"].get(task.metric, float("nan"))
 
 
 def student_table(task: Task, metrics: Mapping[str, Any], title: str) -> Table:
     """The whole teacher, the trial student and the students of sparse teachers, a line each."""
-    parts = [part for part in ("validation", "test") if part in metrics["trial"]]
+    splits = [split for split in ("validation", "test") if split in metrics["trial"]]
     models = [model for model in metrics["models"] if model["sparsity"]]
     lines = [("teacher", {**metrics["trial"], **metrics["teacher"]}), ("trial student", metrics["trial"])]
     lines += [("student", model) for model in models]
     rows = []
     for name, model in lines:
         is_chosen = name != "teacher" and model["sparsity"] == metrics["chosen_sparsity"]
-        shares = (percent(figure(task, model, part)) for part in parts)
+        shares = (percent(figure(task, model, split)) for split in splits)
         left = (" ".join(map(str, model["heads"])), f"{model['teacher_parameters'] / 1e6:.2f}")
         rows.append((name + (", chosen" if is_chosen else ""), f"{model['sparsity']:.0%}", *left, *shares))
     metric = task.metric.replace("_", " ")
-    headings = ["", "sparsity", "heads", "M parameters", *(f"{part} %" for part in parts)]
+    headings = ["", "sparsity", "heads", "M parameters", *(f"{split} %" for split in splits)]
     remark = (
         f"sparsity, heads by layer and parameters are the teacher's; {metric} of the model; chosen by "
-        f"{metrics['chosen_by'].removeprefix('eval_').replace('_', ' ')} on the validation part"
+        f"{metrics['chosen_by'].removeprefix('eval_').replace('_', ' ')} on the validation split"
     )
     return make_table(f"{title}\n{remark}", headings, rows, right=[each for each in headings[1:] if each != "heads"])
 
@@ -202,9 +204,9 @@ def draw_sparsities(task: Task, metrics: Mapping[str, Any], path: Path, title: s
     FigureCanvasAgg(picture)
     panel = picture.subplots()
     shares = [100 * model["sparsity"] for model in metrics["models"]]
-    for number, part in enumerate(part for part in ("validation", "test") if part in metrics["trial"]):
-        figures = [100 * figure(task, model, part) for model in metrics["models"]]
-        panel.plot(shares, figures, "o-", color=f"C{number}", label=part)
+    for number, split in enumerate(split for split in ("validation", "test") if split in metrics["trial"]):
+        figures = [100 * figure(task, model, split) for model in metrics["models"]]
+        panel.plot(shares, figures, "o-", color=f"C{number}", label=split)
         panel.axhline(figures[0], color=f"C{number}", linewidth=0.8, linestyle="--")
     panel.axvline(100 * metrics["chosen_sparsity"], color="grey", linewidth=0.8, linestyle=":", label="chosen")
     panel.set(xlabel="of the teacher gone, %", ylabel=f"{task.metric.replace('_', ' ')} of the student, %")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....store.runs.main_process import is_main_process
 from ....store.runs.run_folder import RunFolder, describe_contents
-from ....tasks.evaluation import evaluate_trained, parts_at_end
+from ....tasks.evaluation import evaluate_trained, splits_at_end
 from ....tasks.pictures import PANELS, draw_learning_curve
 from ....tasks.resuming import begin_record, begin_run
 from ....tasks.run_arguments import ResumeArguments
@@ -101,7 +101,7 @@ class TrainingRun(ABC):
 class TaskTraining(TrainingRun):
     """
     A run that trains a model on a task, with the trainer that `make` makes of it, and measures it on the validation
-    and test parts at the end. `kwargs` are those of [`TrainingRun`].
+    and test splits at the end. `kwargs` are those of [`TrainingRun`].
     """
 
     def __init__(self, task: Task, make: Callable[[Any], BaseTrainer], **kwargs) -> None:
@@ -112,8 +112,8 @@ class TaskTraining(TrainingRun):
     def make_trainer(self, folder):
         self.task.adapt(self.config)
         self.task.tell(self.console)
-        if self.task.part("validation") is None:
-            self.turn_off_evaluation("No validation part")
+        if self.task.split("validation") is None:
+            self.turn_off_evaluation("No validation split")
         return self.make(self.task)
 
     def record(self, trainer):
@@ -126,9 +126,9 @@ class TaskTraining(TrainingRun):
         if not is_main_process():
             return {}
         metrics: dict[str, Any] = {"best_model_checkpoint": trainer.state.best_model_checkpoint}
-        for part, num_beams in parts_at_end(self.task, self.args.test, self.args.test_num_beams).items():
+        for split, num_beams in splits_at_end(self.task, self.args.test, self.args.test_num_beams).items():
             bar = solving_bar(self.console)
-            evaluation = evaluate_trained(self.task, trainer, part, num_beams, progress=bar)
-            metrics[part] = evaluation.record
-            print_evaluation(self.console, evaluation, self.name, reasons=part == "test")
+            evaluation = evaluate_trained(self.task, trainer, split, num_beams, progress=bar)
+            metrics[split] = evaluation.record
+            print_evaluation(self.console, evaluation, self.name, reasons=split == "test")
         return metrics

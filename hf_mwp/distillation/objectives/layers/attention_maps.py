@@ -29,8 +29,8 @@ class AttentionMaps(HeadObjective):
     def __init__(self, loss: nn.Module | None = None, name: str = "attention", **kwargs) -> None:
         super().__init__(AttentionMSELoss() if loss is None else loss, name=name, **kwargs)
 
-    def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        super().plan(student, teacher, inputs)
+    def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
+        super().setup(student, teacher, inputs)
         for who, features in (("student", student), ("teacher", teacher)):
             if not features.attentions:
                 raise ValueError(

@@ -44,8 +44,8 @@ class AttentionRelations(HeadObjective):
         if not self.kinds or not {*self.kinds} <= {*KINDS}:
             raise ValueError(f"`kinds` are some of {list(KINDS)}, got {list(self.kinds)}.")
 
-    def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        super().plan(student, teacher, inputs)
+    def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
+        super().setup(student, teacher, inputs)
         found = []
         for who, features, names in (
             ("student", student, self.student_reads),

@@ -31,8 +31,8 @@ class ContextRelations(HiddenStates):
         names = ["word_pairs", "word_triples", "layer_pairs", "layer_triples"][: 2 + min(len(layers) - 1, 2)]
         return {f"{self.name}_{name}": layers for name in names}
 
-    def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        super().plan(student, teacher, inputs)
+    def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
+        super().setup(student, teacher, inputs)
         for who, features, names in (
             ("student", student, self.student_reads),
             ("teacher", teacher, self.teacher_reads),
@@ -64,7 +64,7 @@ class ContextRelations(HiddenStates):
     def _reads(self, side: int) -> list[str]:
         return [self._names(pair)[side][0] for pair in self.layers]
 
-    def counts(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
+    def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
         mask = inputs.get("attention_mask")
         if mask is None:
             return dict.fromkeys(self.parts)

@@ -18,8 +18,8 @@ class EmbeddingOutputs(HiddenStates):
     def __init__(self, name: str = "embedding", **kwargs) -> None:
         super().__init__(name=name, layer_mapping=[(0, 0)], **kwargs)
 
-    def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        super().plan(student, teacher, inputs)
+    def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
+        super().setup(student, teacher, inputs)
         self.layers = []  # it is none
 
     def _group(self, layers: list[tuple[int, int]]) -> dict[str, list[tuple[int, int]]]:

@@ -20,9 +20,9 @@ class HeadObjective(LayerObjective):
     kinds: Sequence[str]
     _keep: Callable[[Tensor, SurvivingHeads | None], Tensor]
 
-    def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        """See [`Objective.plan`]."""
-        super().plan(student, teacher, inputs)
+    def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
+        """See [`Objective.setup`]."""
+        super().setup(student, teacher, inputs)
         self._models = (student.model, teacher.model)
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:

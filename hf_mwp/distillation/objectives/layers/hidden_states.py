@@ -31,10 +31,10 @@ class HiddenStates(LayerObjective):
         self.use_bottlenecks = use_bottlenecks
         self.narrow: list[int] = []
 
-    def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
+    def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         config = getattr(teacher.model, "config", None)
         self.narrow = list(getattr(config, "bottleneck_layers", None) or ()) if self.use_bottlenecks else []
-        super().plan(student, teacher, inputs)
+        super().setup(student, teacher, inputs)
         self.projections = {}
         if getattr(self.loss, "needs_equal_width", True):
             for pair in (pair for group in self.groups.values() for pair in group):

@@ -42,7 +42,7 @@ class LayerObjective(Objective):
         super().__init__(name, weight)
         self.loss, self.layer_mapping, self.layer_weights = loss, layer_mapping, layer_weights
 
-    def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
+    def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         for who, features in (("student", student), ("teacher", teacher)):
             if not features.states:
                 raise ValueError(
@@ -95,7 +95,7 @@ class LayerObjective(Objective):
     def _compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor | None) -> Tensor:
         return self.loss(ours[0], theirs[0], mask) if len(ours) == 1 else self.loss(ours, theirs, mask)
 
-    def counts(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
+    def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
         mask = inputs.get("attention_mask")
         if mask is None:
             return dict.fromkeys(self.parts)

@@ -18,7 +18,7 @@ class PredictionObjective(Objective):
     one over rows.
     """
 
-    def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
+    def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         logits = student.get("logits")
         self.parts = {self.name: self.weight}
         # A solver's own loss sums over the nodes of a tree and averages over problems: so must what is added to it.
@@ -37,7 +37,7 @@ class PredictionObjective(Objective):
             return inputs.get("attention_mask")
         return label_mask(inputs, (), None, self.offset)
 
-    def counts(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
+    def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
         if not self.per_position:
             return {self.name: next(len(each) for each in inputs.values() if isinstance(each, Tensor))}
         positions = self.positions(inputs)

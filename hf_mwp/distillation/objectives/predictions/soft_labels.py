@@ -38,7 +38,7 @@ class SoftLabels(PredictionObjective):
         self.temperature = temperature if loss is None else float(getattr(loss, "temperature", 1.0))
         self.teacher_reads = ("logits",)
 
-    def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
+    def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         for who, features in (("student", student), ("teacher", teacher)):
             if features.get("logits") is None:
                 raise ValueError(f"The {who} returns no logits: set `soft_label_weight=0`.")
@@ -55,7 +55,7 @@ class SoftLabels(PredictionObjective):
                 '(`prediction_loss="mse"`), give `SoftLabels(loss=...)` among the `objectives`, or set '
                 "`soft_label_weight=0`."
             )
-        super().plan(student, teacher, inputs)
+        super().setup(student, teacher, inputs)
         labels, config = inputs.get("labels"), getattr(student.model, "config", None)
         many = labels is not None and labels.is_floating_point() and labels.shape == ours
         if self.uses_probabilities and (many or getattr(config, "problem_type", None) == "multi_label_classification"):

@@ -25,8 +25,8 @@ class TeacherValues(SoftLabels):
     def __init__(self, weight: float = 1.0, name: str = "soft") -> None:
         super().__init__(weight=weight, name=name, loss=HiddenMSELoss())
 
-    def plan(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
-        super().plan(student, teacher, inputs)
+    def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
+        super().setup(student, teacher, inputs)
         if self.is_solver:
             raise ValueError(
                 "The logits of a solver's forbidden symbols have no values to follow: take its probabilities "

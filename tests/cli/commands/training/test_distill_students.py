@@ -13,15 +13,15 @@ from hf_mwp.building.student import StudentArguments
 from hf_mwp.cli.main import main
 from hf_mwp.data.batches.mwp_processor import MwpProcessor
 from hf_mwp.distillation.objectives import (
+    DKD,
+    FSP,
+    PKD,
     AttentionMaps,
     AttentionRelations,
     ContextRelations,
-    DecoupledLabels,
     EmbeddingOutputs,
     HardLabels,
     HiddenStates,
-    LayerFlow,
-    PatientStates,
 )
 from hf_mwp.models import MwpSolver, MwpStudentForPreTraining
 from hf_mwp.options.parsing import parse
@@ -58,7 +58,7 @@ def made(teacher, *options):
 
 @pytest.mark.parametrize(("start", "dropout"), [("project", 0.2), ("random", 0.1)])
 def test_students_of_other_widths(teacher, start, dropout):
-    student = made(teacher, f"--student_start={start}", "--student_layers=2", *SIZES)
+    student = made(teacher, f"--student_init={start}", "--student_layers=2", *SIZES)
     config = student.encoder.config
     assert (config.num_hidden_layers, config.hidden_size, config.intermediate_size) == (2, 8, 12)
     assert config.heads_per_layer == [2, 2] and config.hidden_dropout_prob == pytest.approx(dropout)
@@ -67,7 +67,7 @@ def test_students_of_other_widths(teacher, start, dropout):
 
 
 def test_a_projected_student_is_trained(teacher, problems, tmp_path):
-    assert distil(teacher, problems, tmp_path, "--student_start=project", "--student_layers=2", *SIZES) == 0
+    assert distil(teacher, problems, tmp_path, "--student_init=project", "--student_layers=2", *SIZES) == 0
     assert MwpSolver.from_pretrained(tmp_path).encoder.config.hidden_size == 8
     history = json.loads((tmp_path / "trainer_state.json").read_text())["log_history"]
     assert any({"loss_hidden_1", "loss_hidden_2", "loss_soft"} <= set(entry) for entry in history)
@@ -129,9 +129,9 @@ def test_a_student_with_a_tokenizer_of_its_own(teacher, in_its_own_tokens, probl
     [
         ("attention", [AttentionMaps]),
         ("attention_mean", [AttentionMaps]),
-        ("fsp", [LayerFlow]),
+        ("fsp", [FSP]),
         ("nst", [HiddenStates]),
-        ("pkd", [PatientStates]),
+        ("pkd", [PKD]),
         ("ckd", [ContextRelations]),
         ("minilm", [AttentionRelations]),
         ("mse+attention", [HiddenStates, AttentionMaps]),
@@ -141,7 +141,7 @@ def test_knowledge_types(name, found, tmp_path):
     argv = ["--teacher=a", f"--hidden_loss={name}", "--prediction_loss=dkd", "--output_dir", str(tmp_path)]
     *_, config = parse("distill", "", types_of("distill"), argv)[0]
     kinds = [type(objective) for objective in default_objectives(config)]
-    assert kinds == [DecoupledLabels, HardLabels, *found, EmbeddingOutputs]
+    assert kinds == [DKD, HardLabels, *found, EmbeddingOutputs]
 
 
 def test_all_knowledge_types_at_once(teacher, problems, tmp_path):
@@ -160,9 +160,9 @@ def test_all_knowledge_types_at_once(teacher, problems, tmp_path):
     [
         (["--student_hidden_size=8"], "`student_hidden_size`.*project.*random"),
         (["--student=a", "--student_encoder=b"], "student.*student_encoder"),
-        (["--student_encoder=b", "--student_start=project"], "`student_start`"),
-        (["--student_start=project"], r"hidden_size=312 .*\b16\b"),
-        (["--student_start=random", "--student_hidden_size=9"], "hidden_size=9 .*num_attention_heads="),
+        (["--student_encoder=b", "--student_init=project"], "`student_init`"),
+        (["--student_init=project"], r"hidden_size=312 .*\b16\b"),
+        (["--student_init=random", "--student_hidden_size=9"], "hidden_size=9 .*num_attention_heads="),
         (["--student_encoder=/no/such/folder"], "/no/such/folder"),
         (["--layer_mapping=1:9", "--student_layers=2"], "layer 9 of the teacher"),
         (["--student=a", "--student_layers=3"], "`student_layers`.*`student`"),
@@ -173,10 +173,10 @@ def test_all_knowledge_types_at_once(teacher, problems, tmp_path):
         (["--student_encoder=b", "--student_layer_choice=last"], "`student_layer_choice`.*`student_encoder`"),
         (["--student_encoder=b", "--new_decoder"], "`new_decoder`.*`student_encoder`"),
         (
-            ["--student_start=random", "--student_layer_choice=last"],
-            "`student_layer_choice`.*`student_start=random`",
+            ["--student_init=random", "--student_layer_choice=last"],
+            "`student_layer_choice`.*`student_init=random`",
         ),
-        (["--student_start=project", "--new_decoder"], "`new_decoder`.*`student_start=project`"),
+        (["--student_init=project", "--new_decoder"], "`new_decoder`.*`student_init=project`"),
         (["--student_layers=0,2", "--student_layer_choice=last"], "`student_layer_choice`.*`student_layers`"),
         (["--student_layers=some"], "`student_layers`.*'some'"),
         (["--cache_top_k=5"], "`cache_top_k`.*`cache_teacher_outputs`"),

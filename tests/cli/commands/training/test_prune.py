@@ -9,7 +9,13 @@ from hf_mwp.models import MwpSolver
 from hf_mwp.models.architecture import layer_parts
 
 
-SMALL = ["--use_cpu", "--max_steps=2", "--events=1", "--calibration_batches=1", "--per_device_train_batch_size=8"]
+SMALL = [
+    "--use_cpu",
+    "--max_steps=2",
+    "--num_pruning_steps=1",
+    "--calibration_batches=1",
+    "--per_device_train_batch_size=8",
+]
 
 
 @pytest.fixture(scope="module")

@@ -195,7 +195,7 @@ def test_distill_needs_a_teacher(problems, capsys):
     ],
 )
 def test_wrong_options_of_distill_are_named(option, message, capsys):
-    assert main(["distill", "--teacher=a", "--student_start=random", option]) == 1
+    assert main(["distill", "--teacher=a", "--student_init=random", option]) == 1
     assert re.search(message, capsys.readouterr().err)
 
 

@@ -49,7 +49,15 @@ def test_they_go_from_command_to_command(trained, problems, tmp_path, capsys):
     answers = tmp_path / "answers.jsonl"
     rows = [{"text": f"小明有{n}个苹果，给了小红一半，还有几个？", "answer": str(n)} for n in range(2, 40)]
     answers.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    label = ["label", "--model", str(trained), "--problems", str(answers), "--output_dir", str(tmp_path / "label")]
+    label = [
+        "pseudo-label",
+        "--model",
+        str(trained),
+        "--problems",
+        str(answers),
+        "--output_dir",
+        str(tmp_path / "label"),
+    ]
     assert main([*label, "--num_beams=8"]) == 0
     assert len(TrainingTexts.load(tmp_path / "label")) == 36
     other = tmp_path / "other.jsonl"

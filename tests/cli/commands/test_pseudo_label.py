@@ -32,7 +32,14 @@ def write(path, records):
 
 
 def label(solver_folder, tmp_path, *more):
-    argv = ["label", "--model", str(solver_folder), "--problems", str(tmp_path / "answers.jsonl"), "--num_beams=8"]
+    argv = [
+        "pseudo-label",
+        "--model",
+        str(solver_folder),
+        "--problems",
+        str(tmp_path / "answers.jsonl"),
+        "--num_beams=8",
+    ]
     assert main([*argv, "--output_dir", str(tmp_path / "run"), *more]) == 0
     return [json.loads(line) for line in (tmp_path / "run" / "labelled.jsonl").read_bytes().splitlines()]
 
@@ -74,7 +81,7 @@ def test_the_surest_of_the_problems_without_an_answer_get_the_solvers_own(solver
     reranker.save_pretrained(tmp_path)
     more = ["--reranker", str(tmp_path)] if reranked else []
     # Of four texts two are one, but for its number.
-    labelled = label(solver_folder, tmp_path, "--surest_share=0.6", *more)
+    labelled = label(solver_folder, tmp_path, "--pseudo_label_fraction=0.6", *more)
     model, processor = MwpSolver.from_pretrained(solver_folder), MwpProcessor.from_pretrained(solver_folder)
     rows = [{"text": text, "language": "zh"} for text in (texts[0], texts[1], texts[3])]
     own = solve_problems(model, processor, rows, num_beams=8, reranker=reranker if reranked else None)
@@ -86,7 +93,7 @@ def test_the_surest_of_the_problems_without_an_answer_get_the_solvers_own(solver
         assert row["equation"] == each.expression.bind(each.problem.numbers).to_infix() and row["answer"] is None
     assert fates(tmp_path) == {"surest": 2, "unsure": 1, "not found": 1, "duplicate": 1}
     assert len(load_mwp_dataset(tmp_path / "run" / "labelled.jsonl")["train"]) == 2
-    assert label(solver_folder, tmp_path, "--overwrite", "--surest_share=0.1", *more) == []
+    assert label(solver_folder, tmp_path, "--overwrite", "--pseudo_label_fraction=0.1", *more) == []
 
 
 def test_excluded_texts_are_not_labelled(solver_folder, tmp_path, found):
@@ -116,7 +123,14 @@ def test_what_was_tried_before_a_kill_is_not_tried_again(solver_folder, tmp_path
         return solve_problems(model, processor, problems, **options)
 
     monkeypatch.setattr(labelling, "solve_problems", killed)
-    argv = ["label", "--model", str(solver_folder), "--problems", str(tmp_path / "answers.jsonl"), "--num_beams=8"]
+    argv = [
+        "pseudo-label",
+        "--model",
+        str(solver_folder),
+        "--problems",
+        str(tmp_path / "answers.jsonl"),
+        "--num_beams=8",
+    ]
     with contextlib.suppress(KeyboardInterrupt):
         main([*argv, "--output_dir", str(tmp_path / "run"), "--overwrite"])
     # The file of the finished run is still there, and that of this one is to replace it.
@@ -135,7 +149,7 @@ def test_a_separator_of_unicode_ends_no_line(solver_folder, tmp_path, found):
 
 
 def test_what_is_wrong_is_named(solver_folder, tmp_path, capsys):
-    argv = ["label", "--model", str(solver_folder), "--output_dir", str(tmp_path / "run"), "--problems"]
+    argv = ["pseudo-label", "--model", str(solver_folder), "--output_dir", str(tmp_path / "run"), "--problems"]
     assert main([*argv, str(tmp_path / "nowhere.jsonl")]) == 1
     assert "nowhere.jsonl" in capsys.readouterr().err
     write(tmp_path / "answers.jsonl", [{"text": "Tom has 4 apples.", "answer": "4", "language": "en"}])
@@ -147,22 +161,37 @@ def test_what_is_wrong_is_named(solver_folder, tmp_path, capsys):
     assert main([*argv, str(tmp_path / "answers.jsonl"), "--num_beams=0"]) == 1
     assert re.search("`num_beams`.* 0", capsys.readouterr().err)
     assert main([*argv, str(tmp_path / "answers.jsonl"), "--rerank"]) == 1
-    assert re.search("`rerank`.*`surest_share`", capsys.readouterr().err)
+    assert re.search("`rerank`.*`pseudo_label_fraction`", capsys.readouterr().err)
     assert not (tmp_path / "labelled.jsonl").exists()
 
 
 def test_one_process_labels(solver_folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("WORLD_SIZE", "2")
-    argv = ["label", "--model", str(solver_folder), "--problems", "a.jsonl", "--output_dir", str(tmp_path / "run")]
+    argv = [
+        "pseudo-label",
+        "--model",
+        str(solver_folder),
+        "--problems",
+        "a.jsonl",
+        "--output_dir",
+        str(tmp_path / "run"),
+    ]
     assert main(argv) == 1
-    assert re.search("label: .*one process.* 2.*hf-mwp label", capsys.readouterr().err)
+    assert re.search("label: .*one process.* 2.*hf-mwp pseudo-label", capsys.readouterr().err)
     assert not (tmp_path / "run").exists()
 
 
 def test_labelled_problems_are_not_written_over(solver_folder, tmp_path, found, capsys):
     write(tmp_path / "answers.jsonl", [{"text": TEXTS[0], "answer": str(found[0][0])}])
     before = label(solver_folder, tmp_path)
-    argv = ["label", "--model", str(solver_folder), "--problems", str(tmp_path / "answers.jsonl"), "--num_beams=1"]
+    argv = [
+        "pseudo-label",
+        "--model",
+        str(solver_folder),
+        "--problems",
+        str(tmp_path / "answers.jsonl"),
+        "--num_beams=1",
+    ]
     assert main([*argv, "--output_dir", str(tmp_path / "run")]) == 1
     assert re.search(r"labelled\.jsonl.*--overwrite", capsys.readouterr().err)
     assert label(solver_folder, tmp_path, "--overwrite") == before

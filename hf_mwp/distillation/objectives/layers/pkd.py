@@ -6,7 +6,7 @@ from ....losses import PKDLoss
 from .hidden_states import HiddenStates
 
 
-class PatientStates(HiddenStates):
+class PKD(HiddenStates):
     """
     The `[CLS]` states of all mapped layers of the student together follow those of the teacher, patient knowledge
     distillation (PKD).

@@ -6,7 +6,7 @@ from ....losses import FSPLoss
 from .hidden_states import HiddenStates
 
 
-class LayerFlow(HiddenStates):
+class FSP(HiddenStates):
     """
     What happens between two mapped layers of the student follows what happens between those of the teacher: each pair
     is read with the one before it, the embedding outputs being the first.

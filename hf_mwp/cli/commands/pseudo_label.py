@@ -1,4 +1,4 @@
-"""`hf-mwp label`: equations for problems that have none."""
+"""`hf-mwp pseudo-label`: equations for problems that have none."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from ..terminal.console import make_console, make_table, solving_bar
 
 
 def run(argv: list[str]) -> int:
-    """Labels and writes; see `hf-mwp label --help`."""
+    """Labels and writes; see `hf-mwp pseudo-label --help`."""
     (args,), values = parse_command(
-        "label",
+        "pseudo-label",
         "Give equations to problems that have an answer and no equation (self-training): of the trees that a solver "
         "finds, the most probable one whose value is the answer. Of those without an answer the surest get the "
-        "solver's own (--surest_share). labelled.jsonl is training data for --extra_train.",
+        "solver's own (--pseudo_label_fraction). labelled.jsonl is training data for --extra_train.",
         argv,
     )
-    check_one_process("label", launches=False)
+    check_one_process("pseudo-label", launches=False)
     device = find_device(args.device)
     from ...data.datasets.sources import read_part
     from ...data.training_lineage import ancestry_of
     from ...solving.label_problems import FATES, label_problems
 
     console = make_console()
-    with RunFolder(args.output_dir, "label", values, begin=False) as folder:
+    with RunFolder(args.output_dir, "pseudo-label", values, begin=False) as folder:
         folder.check_record()
         unfinished, path = folder.path / "unfinished", folder.path / "labelled.jsonl"
         # Beside unfinished work, the file is the one that the same run had written when it was killed.
@@ -42,7 +42,10 @@ def run(argv: list[str]) -> int:
             model.to(device),
             processor,
             (row for rows in sources for row in rows),
-            **{name: getattr(args, name) for name in ("min_probability", "surest_share", "data_dir", "batch_size")},
+            **{
+                name: getattr(args, name)
+                for name in ("min_probability", "pseudo_label_fraction", "data_dir", "batch_size")
+            },
             num_beams=num_beams,
             reranker=reranker,
             exclude=args.exclude or (),

@@ -11,7 +11,7 @@ from ...features import Features
 from .soft_labels import SoftLabels
 
 
-class DecoupledLabels(SoftLabels):
+class DKD(SoftLabels):
     """
     The student's probabilities follow the teacher's, decoupled knowledge distillation (DKD): how much goes to the
     right class and how the rest is spread have weights of their own. Needs labels. Of a solver's symbols equal numbers
