@@ -23,7 +23,7 @@ COMMANDS = {
     "rerank": "fit weights by which a solver's beams are ranked anew: plausible answers before absurd ones",
     "evaluate": "measure a solver on a data set, and write each prediction with the reason of its failure",
     "solve": "solve problems given as arguments, in a file, or on standard input",
-    "pseudo-label": "give equations to problems that have an answer and none: trees of a solver whose value is the answer",
+    "pseudo-label": "give equations to problems that have an answer and no equation, by searching with a solver",
     "card": "write the folder that the Hub gets: weights, processor, and a card made of the runs' records",
 }
 ALIASES = {"distil": "distill"}

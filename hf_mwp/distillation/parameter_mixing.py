@@ -19,8 +19,8 @@ def mix_parameters(
     pretrained: Weights, distilled: Weights, pretrained_weight: float = 0.2, inplace: bool = False
 ) -> nn.Module | dict[str, Tensor]:
     """
-    `pretrained_weight * pretrained + (1 - pretrained_weight) * distilled`, parameter by parameter: keeps a distilled model from forgetting
-    what it knew.
+    `pretrained_weight * pretrained + (1 - pretrained_weight) * distilled` for each parameter, so that a distilled
+    model keeps what the pretrained one knew.
 
     Two models of the same class are mixed whole. Otherwise their base models are: the encoder of a solver with a
     pretrained encoder, with or without heads. Poolers that only one of them has are left as they are, as is all that

@@ -240,8 +240,8 @@ def _calibration(figures: Sequence[ModelFigures]) -> list[str]:
     text = (
         "An equation comes with its probability, `score`, and how well that tells right answers from wrong ones was "
         f"measured: expected calibration error ({measured[0].calibration['num_bins']} bins of equal width, Guo et al. "
-        "2017), AUROC (0.5: not at all, 1: fully), and how many of the surer half are right. With `confidence_threshold` the "
-        'pipeline answers "unsure" below a probability.'
+        "2017), AUROC (0.5: not at all, 1: fully), and how many of the surer half are right. With "
+        '`confidence_threshold` the pipeline answers "unsure" below a probability.'
     )
     return [text, "\n".join(rows)]
 

@@ -53,7 +53,7 @@ def score_prediction(
         problem ([`MathWordProblem`]): With its annotated `answer`, its `equation`, or both. Under the rule
             `"annotated"` a problem without an annotated answer is compared with the value of its equation.
         prediction ([`Expression`] or `None`): The predicted tree over the problem's slots; `None` if there is none.
-        answer_match (`str`, *optional*, defaults to `"annotated"`), tolerance (`float`, *optional*, defaults to 1e-4): See
+        answer_match (`str`, *optional*), tolerance (`float`, *optional*, defaults to 1e-4): See
             [`answers_match`].
     """
     target = _target(problem)
@@ -111,7 +111,7 @@ def accuracy_report(scores: Sequence[PredictionScore]) -> dict[str, float]:
         `dict[str, float]`: `answer_accuracy` over the `num_problems` that can be judged, and `answer_accuracy_low`,
         `num_problems_low` and so on for each level of complexity of the target that occurs; `equation_accuracy` and
         `canonical_equation_accuracy` over the `num_equations` with a target equation that can be read. `num_unjudged`
-        is there if some problems could not be judged: those without an answer and, under the rule `"equation_value"`, all
+        is there if some problems could not be judged: those without an answer and, with `"equation_value"`, all
         without a target equation that has a value. An accuracy over no problem at all is left out.
     """
     judged = [score for score in scores if score.answer_correct is not None]

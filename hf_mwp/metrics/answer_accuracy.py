@@ -15,7 +15,7 @@ Args:
     predictions (`list` of `str`): predicted equations or numbers in infix notation, numbers put in ("4+2", "80%*50").
         An empty string (no answer) and whatever has no value (division by zero, garbage) count as wrong.
     references (`list` of `str`): with `answer_match="annotated"` the annotated answers as the data set writes them
-        ("6", "((7)/(4))", "10%", "9 (apples)"); with `answer_match="equation_value"` the target equations, whose value counts.
+        ("6", "((7)/(4))", "10%", "9 (apples)"); with `answer_match="equation_value"` the target equations.
     answer_match (`str`, defaults to "annotated"): "annotated" or "equation_value"; see `hf_mwp.metrics.answers_match`.
     tolerance (`float`, defaults to 1e-4): with "annotated" relative, for answers that are no whole numbers, and at
         most half a unit of the last digit written; whole numbers must be equal. Absolute with "equation_value".
@@ -29,8 +29,9 @@ class AnswerAccuracy(evaluate.Metric):
     """
     Answer ("value") accuracy of math word problem solvers, for use with and without a network.
 
-    Purpose: the figure the literature compares. The rule of record is the annotated answer; `answer_match="equation_value"` gives the
-    looser figure of earlier programs, which compare with the value of the target equation ([`answers_match`]).
+    Purpose: the figure the literature compares. The rule of record is the annotated answer;
+    `answer_match="equation_value"` compares with the value of the target equation, as earlier
+    programs do ([`answers_match`]).
 
     Inputs of `compute`: `predictions` and `references`, strings; see `inputs_description`.
 

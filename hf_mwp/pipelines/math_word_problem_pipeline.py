@@ -45,7 +45,7 @@ class MathWordProblemPipeline(Pipeline):
     - `instead_of` (`dict`), only where re-ranking put another answer first than the solver: `equation`, `answer` and
       `violations` of the one that the solver held for likelier;
     - `status` (`"unsure"`) and `candidates` (`list[dict]`), only where `score`, or with `rerank` `plausibility`, is
-      below `confidence_threshold`: the equations that were found, best first, each with `equation`, `answer`, `value` and
+      below `confidence_threshold`: the equations found, best first, each with `equation`, `answer`, `value` and
       `score`, the score of the best one being that of the result;
     - `warning` (`str`), only where the text was cut off and numbers beyond the cut could not be used, or where more
       than a fifth of its tokens are unknown, as of a text in a language that the solver was not trained on.
@@ -71,8 +71,8 @@ class MathWordProblemPipeline(Pipeline):
             at least `top_k`); also an argument of the call. By default the best one.
         max_decode_length (`int`, *optional*): Most symbols of an equation; the decoder's own limit by default. Also an
             argument of the call.
-        confidence_threshold (`float`, *optional*): Probability, with `rerank` plausibility, from 0 to 1, below which there is no
-            answer but `"unsure"`, with the equations of all beams as candidates, even where `top_k` asks for several;
+        confidence_threshold (`float`, *optional*): Probability (plausibility with `rerank`), 0 to 1, below which the
+            answer is `"unsure"`, with the equations of all beams as candidates, even where `top_k` asks for several;
             also an argument of the call. `hf-mwp evaluate` measures what the probabilities of a model are worth.
         batch_size (`int`, *optional*, defaults to 1): Texts solved at once; also an argument of the call.
         kwargs:

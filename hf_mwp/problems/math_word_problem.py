@@ -36,7 +36,7 @@ class MathWordProblem:
         answer (`str`, *optional*): Its answer as written: `"20"`, `"((7)/(4))"`, `"9 (apples)"`.
         id (`str`, *optional*, defaults to `""`): Name of the problem in its data set.
         language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`.
-        parse_number_words (`bool`, *optional*): Whether numerals in words are numbers; by default in English, not in Chinese.
+        parse_number_words (`bool`, *optional*): Count number words as numbers; by default in English, not in Chinese.
         context (`str`, *optional*, defaults to `""`): Name of the context that a question shares with others.
         kind (`str`, *optional*, defaults to `""`): Kind of problem in its data set, by which figures are given.
 

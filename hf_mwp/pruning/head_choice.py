@@ -59,8 +59,8 @@ def choose_heads(
             left[layer] -= 1
     if len(chosen) < wanted:
         raise ValueError(
-            f"{wanted} heads are to go, but with at least {min_heads_per_layer} left in each layer only {len(chosen)} can: take a "
-            "lower ratio or a lower floor."
+            f"{wanted} heads are to go, but only {len(chosen)} can with {min_heads_per_layer} left in each layer: "
+            "choose a lower ratio or `min_heads_per_layer`."
         )
     return {
         layer: sorted(head for at, head in chosen if at == layer) for layer in sorted({layer for layer, _ in chosen})

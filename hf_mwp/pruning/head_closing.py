@@ -82,13 +82,13 @@ class CutClosing(GateClosing):
             )
         if not min_heads_per_layer:
             raise ValueError(
-                'A layer without heads does not run in all encoders: `mode="slice"` needs a `min_heads_per_layer` of 1.'
+                'Some encoders do not run with a layer without heads: `mode="slice"` needs `min_heads_per_layer` of 1.'
             )
         optimizer = getattr(optimizer, "optimizer", optimizer)
         if not isinstance(optimizer, torch.optim.Adam | torch.optim.AdamW | torch.optim.SGD):
             raise ValueError(
-                f'`mode="slice"` cuts the state of AdamW, Adam and SGD, not that of {type(optimizer).__name__}: choose '
-                'another `optim`, or `mode="mask"`.'
+                f'`mode="slice"` cuts the state of AdamW, Adam and SGD, not that of {type(optimizer).__name__}: '
+                'choose another `optim`, or `mode="mask"`.'
             )
 
     def begin(self, model: nn.Module, closed: Mapping[int, Sequence[int]]) -> list[int]:

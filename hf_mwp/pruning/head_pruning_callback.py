@@ -54,7 +54,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         importance ([`HeadImportance`], *optional*):
             Another score, instead of `alpha`; [`GateGradient`] kept far more of what small models had learned
             (`examples/results`), and needs batches with labels.
-        num_pruning_steps (`int`, *optional*, defaults to 10): How often heads are scored and pruned, at equal distances.
+        num_pruning_steps (`int`, *optional*, defaults to 10): Number of scoring and pruning steps, equally spaced.
         end_fraction (`float`, *optional*, defaults to 1.0):
             Share of the steps after which `max_ratio` is reached, so that the model recovers in the rest. The paper's
             schedule ends with the training.
@@ -75,8 +75,8 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             training begins: another such callback, a checkpoint that was pruned with other options, a model that
             [`prune_heads`] does not take, fewer steps than events, weights that are split over processes (FSDP,
             ZeRO-3), scores that cannot be had (no training examples, no attention matrices, weights that are no
-            numbers), a `min_heads_per_layer` that leaves fewer heads to prune than `max_ratio` asks for; with `mode="slice"` several
-            processes or an unknown optimiser.
+            numbers), a `min_heads_per_layer` that leaves fewer heads than `max_ratio` asks for; with `mode="slice"`
+            several processes or an unknown optimiser.
 
     References:
         Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation", equations
@@ -205,7 +205,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             )
         if state.max_steps < self.num_pruning_steps:
             raise ValueError(
-                f"The training has {state.max_steps} steps, too few for {self.num_pruning_steps} events of pruning: set "
+                f"The training has {state.max_steps} steps, too few for {self.num_pruning_steps} pruning steps: set "
                 "`num_pruning_steps` to at most that."
             )
         if "prunes_heads" in vars(state):

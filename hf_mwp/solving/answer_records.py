@@ -17,8 +17,8 @@ def answer_records(
     prediction: SolverPrediction, top_k: int = 1, confidence_threshold: float | None = None
 ) -> list[dict[str, Any]]:
     """
-    The best `top_k` answers to a problem, each as [`MathWordProblemPipeline`] describes it. Below `confidence_threshold`, a
-    probability or, of ranked answers, a plausibility, there is no answer; the prediction then has to have all beams.
+    The best `top_k` answers to a problem, as [`MathWordProblemPipeline`] describes them. Below `confidence_threshold`,
+    a probability or, of ranked answers, a plausibility, there is no answer; the prediction then has to have all beams.
     """
     problem, beam = prediction.problem, prediction.beam
     if beam.unknown_share is None:

@@ -62,8 +62,8 @@ def fit_reranker(
             measured, too; `num_beams` if not given.
         regularization (`float`, *optional*, defaults to 1.0), fitted_on (`Mapping`, *optional*): As in
             [`fit_plausibility`].
-        mc_dropout_fraction (`float`, *optional*, defaults to 0.0): Share of the first part's problems, its last ones, that
-            are solved with dropout in the encoder, for a solver is too sure of what it learned from; measured apart.
+        mc_dropout_fraction (`float`, *optional*, defaults to 0.0): Share of the first split's problems, the last ones,
+            solved with dropout in the encoder because a solver is too sure of what it learned; measured apart.
         beams_dir (`str`, *optional*): Folder where beams are kept: what is there is not searched for again.
         batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*): As in [`solve_problems`].
 
@@ -72,8 +72,8 @@ def fit_reranker(
         problems.
 
     Raises:
-        PlausibilityError: as [`fit_plausibility`]; `mc_dropout_fraction` is no share, or one of all problems, or the encoder
-            has no dropout for it; one of the other numbers cannot be.
+        PlausibilityError: as [`fit_plausibility`]; `mc_dropout_fraction` is no share, or one of all problems, or the
+            encoder has no dropout for it; one of the other numbers cannot be.
 
     Example:
 
@@ -111,8 +111,8 @@ def fit_reranker(
         num_sure = len(problems) - (round(mc_dropout_fraction * len(problems)) if is_first else 0)
         if problems and not num_sure:
             raise PlausibilityError(
-                f"an `mc_dropout_fraction` of {mc_dropout_fraction} leaves none of the {len(problems)} problems to solve without "
-                "dropout: give more problems, or a smaller share"
+                f"an `mc_dropout_fraction` of {mc_dropout_fraction} leaves none of the {len(problems)} problems "
+                "without dropout: give more problems, or a smaller share"
             )
         beams = search(problems[:num_sure])
         if is_first:

@@ -85,7 +85,7 @@ def label_problems(
         num_beams (`int`, *optional*, defaults to 5): Trees that are tried for each problem.
         min_probability (`float`, *optional*, defaults to 0.0): Least probability of a tree: a right value of an
             unlikely tree may be chance.
-        pseudo_label_fraction (`float`, *optional*, defaults to 0.0): Of the problems without an answer, the share to label:
+        pseudo_label_fraction (`float`, *optional*, defaults to 0.0): Share of the problems without an answer to label:
             those whose answer the solver is the surest of.
         reranker ([`PlausibilityReranker`], *optional*): Chooses the solver's answer to these, and says how sure it is.
         exclude (`Iterable[str]`, *optional*), data_dir (`str`, *optional*): Data sets or files whose texts must not

@@ -46,7 +46,7 @@ def solve_problems(
         max_decode_length (`int`, *optional*): Most symbols of a tree; the decoder's own limit by default.
         reranker ([`PlausibilityReranker`], *optional*): Chooses among the answers of the beams by how plausible they
             are.
-        answer_match (`str`, *optional*, defaults to `"annotated"`): What is a right answer, see [`metrics.answers_match`].
+        answer_match (`str`, *optional*, defaults to `"annotated"`): See [`metrics.answers_match`].
         batch_size (`int`, *optional*, defaults to 64): Problems solved at once, those of like length together; `None`
             for all as they come.
         progress (`Callable`, *optional*): Is given the list of batches and gives them back one after the other, as

@@ -30,7 +30,7 @@ class SolverPrediction:
         beam ([`Beam`]): What the search found, as far as it was kept.
         ranked (`tuple[RankedAnswer, ...]`, *optional*): With a re-ranker its answers, the most plausible one first;
             empty if no tree has a value.
-        answer_match (`str`, *optional*, defaults to `"annotated"`): What is a right answer, see [`metrics.answers_match`].
+        answer_match (`str`, *optional*, defaults to `"annotated"`): See [`metrics.answers_match`].
     """
 
     problem: MathWordProblem

@@ -27,7 +27,7 @@ class StarkArguments:
     )
     scores: str = option(
         "knowledgeable",
-        "What ranks the teacher's heads and neurons: knowledgeable (gradients, weighed by expressiveness_weight), or random "
+        "What ranks the teacher's heads and neurons: knowledgeable (gradients, see expressiveness_weight), or random "
         "(STARK-RAND, by seed).",
         common=True,
         choices=SCORES,

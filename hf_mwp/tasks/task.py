@@ -231,7 +231,7 @@ class Task(ABC):
 
     def _lack_of(self, split: str, called: str, remedy: str = "") -> str:
         """What to say of a part without rows: whether there is such a part, and which have rows."""
-        lack = f"{self.name} has no {f'rows that can be used in its {called}' if part in self.parts else called} part"
+        lack = f"{self.name} has no {f'usable rows in its {called}' if split in self.splits else called} split"
         others = ", ".join(name for name in self.splits if self.split(name) is not None)
         return f"{lack}; it has {others}{remedy}." if others else f"{lack}; no part has any rows: take other data."
 

@@ -209,7 +209,7 @@ def test_cutting_at_each_event_learns_as_gates_do_and_is_resumed(new_trainer, tm
 def test_cutting_at_each_event_draws_the_same_numbers_where_attention_has_no_dropout(dropout, tmp_path):
     sizes = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1 if dropout == "attention" else 0.0}
     runs = []
-    for cut in ("mask", "slice"):
+    for mode in ("mask", "slice"):
         callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=4, calibration_batches=2, mode=mode)
         trainer = classifier_trainer(tmp_path / mode, callback, sizes=sizes, learning_rate=1e-3)
         trainer.train()
@@ -223,7 +223,7 @@ def test_cutting_at_each_event_draws_the_same_numbers_where_attention_has_no_dro
 @pytest.mark.parametrize("name", ["bert", "mwp_student"])
 def test_a_second_training_keeps_the_heads_of_the_first(name, tmp_path):
     found = []
-    for cut in ("mask", "slice"):
+    for mode in ("mask", "slice"):
         callback = HeadPruningCallback(max_ratio=0.5, num_pruning_steps=2, calibration_batches=2, mode=mode)
         trainer = classifier_trainer(tmp_path / mode, callback, name, sizes=NO_DROPOUT)
         trainer.train()
@@ -251,9 +251,9 @@ class OtherCallback(HeadPruningCallback):
     """Is saved under a name of its own."""
 
 
-@pytest.mark.parametrize("cuts", [("mask", "mask"), ("slice", "slice"), ("mask", "slice"), ("slice", "mask")])
+@pytest.mark.parametrize("modes", [("mask", "mask"), ("slice", "slice"), ("mask", "slice"), ("slice", "mask")])
 @pytest.mark.parametrize("kind", [HeadPruningCallback, OtherCallback])
-def test_one_callback_prunes_a_training(cuts, kind, tmp_path):
+def test_one_callback_prunes_a_training(modes, kind, tmp_path):
     first, second = HeadPruningCallback(num_pruning_steps=2, mode=modes[0]), kind(num_pruning_steps=4, mode=modes[1])
     trainer = classifier_trainer(tmp_path, first)
     trainer.add_callback(second)

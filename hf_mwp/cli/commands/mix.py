@@ -12,7 +12,8 @@ def run(argv: list[str]) -> int:
     """Mix or average solvers, and save the result; see `hf-mwp mix --help`."""
     (args,), _ = parse_command(
         "mix",
-        "Mix parameters: pretrained_weight times the pretrained encoder plus 1 - pretrained_weight times the distilled solver's encoder; or "
+        "Mix parameters: pretrained_weight times the pretrained encoder plus 1 - pretrained_weight times the "
+        "distilled solver's encoder; or "
         "average whole solvers.",
         argv,
     )

@@ -30,7 +30,7 @@ class MwpProcessor(PushToHubMixin):
         vocabulary ([`OutputVocabulary`], *optional*): Symbols of the decoder. Without one, problems can be read but
             neither labels encoded nor trees decoded.
         language (`str`, *optional*, defaults to `"zh"`): Language of bare texts: `"zh"` or `"en"`.
-        parse_number_words (`bool`, *optional*): Whether number words ("seven", 三) are numbers; by default in English only.
+        parse_number_words (`bool`, *optional*): Count number words ("seven", 三) as numbers; by default for English.
         indexed_numbers (`bool`, *optional*, defaults to `False`): Whether the `i`-th number becomes `[NUMi]` instead
             of `[NUM]`. The papers mask all alike; with their own placeholders an encoder that starts from random
             weights learns much faster.

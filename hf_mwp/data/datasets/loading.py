@@ -66,7 +66,7 @@ def load_mwp_dataset(
             names file, line and field, or be left out and counted with `"skip"`.
         drop_overlap (`str` or `bool`, *optional*): `"test"`, or `True`: leave the overlapping problems out of the test
             split. `"train"`: leave them out of the training split instead. By default they are counted only.
-        parse_number_words (`bool`, *optional*): Whether numerals in words count as numbers when equations are checked and texts
+        parse_number_words (`bool`, *optional*): Count number words as numbers when equations are checked and texts
             compared; by default in English, not in Chinese.
         validation_fraction (`float`, *optional*, defaults to 0.0): Share of the training problems to make a validation
             split of, where there is none. The choice is the same every time.

@@ -23,7 +23,7 @@ def load_glue(
     task: str, data_dir: str | Path | None = None, validation_fraction: float = 0.1, seed: int = 0
 ) -> DatasetDict:
     """
-    A task of GLUE. Its own test split has no labels, so its public development split is `"test"`, and `"validation"` is
+    A task of GLUE. Its test split has no labels, so its public development split is `"test"`, and `"validation"` is
     a share of its training split, of each class alike, which `"train"` then lacks. MNLI has two of them, matched and
     mismatched, whose rows take turns.
 

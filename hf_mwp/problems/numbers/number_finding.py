@@ -34,7 +34,7 @@ def find_numbers(text: str, language: str = "zh", parse_number_words: bool | Non
     Args:
         text (`str`): The problem text.
         language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`: which words are numerals.
-        parse_number_words (`bool`, *optional*): Whether numerals in words count. By default they do in English and do not in
+        parse_number_words (`bool`, *optional*): Count number words. By default they count in English and do not in
             Chinese.
 
     Returns:

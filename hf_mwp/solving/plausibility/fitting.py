@@ -34,7 +34,8 @@ def fit_plausibility(
     over the values of each beam. The loss is convex, so there is one best fit and no seed.
 
     Beams of the problems that the solver was trained on will do, though it is too sure of them: with some that were
-    searched under dropout among them ([`fit_reranker`], `mc_dropout_fraction`) the other features count for what they should.
+    searched under dropout among them ([`fit_reranker`], `mc_dropout_fraction`) the other features get their
+    due weight.
 
     Args:
         problems (`Sequence[MathWordProblem]`): Training problems with answers or equations, all of one language.

@@ -56,8 +56,8 @@ class ParameterMixingCallback(TrainerCallback):
         """Names what does not fit before time is spent."""
         if cuts_while_training(model):
             raise ValueError(
-                'Heads are cut while the model trains (`HeadPruningCallback(mode="slice")`), and weights of two shapes '
-                'cannot be mixed: cut them when it has ended (`mode="mask"`).'
+                'Heads are cut while the model trains (`HeadPruningCallback(mode="slice")`), and weights of two '
+                'shapes cannot be mixed: cut them when it has ended (`mode="mask"`).'
             )
         check_mixing(self.pretrained, model)
 

@@ -43,7 +43,7 @@ class Generation:
         folder (`Path`): Model, processor and `metrics.json`; plain `from_pretrained` loads it.
         heads (`tuple[int, ...]`): Heads that are left, layer by layer.
         parameters (`int`): Of the whole model.
-        metrics (`dict`): `eval`, of the evaluation split if there is one; `measured`, what the caller's `measure` gave;
+        metrics (`dict`): `eval`, of the evaluation split if any; `measured`, what the caller's `measure` gave;
             `events`, the log of [`HeadPruningCallback`].
         model_class (`type`): Class that loads it.
     """

@@ -33,8 +33,8 @@ class StarkConfig(DistillationConfig):
         auto_sparsity (`bool`, *optional*, defaults to `False`): STARK-AUTO, see [`~pruning.ScoreDensity.sparsity`].
         per_example (`bool`, *optional*, defaults to `False`): See [`~pruning.measure_scores`].
         unstructured (`bool`, *optional*, defaults to `False`):
-            Unstructured pruning (table 6): the teacher is no smaller. `auto_sparsity`, `per_example`, `mask` and `round_to` are
-            of heads and neurons.
+            Unstructured pruning (table 6): the teacher stays as large. `auto_sparsity`, `per_example`, `mask`,
+            `round_to` are of heads and neurons.
         round_to (`int`, *optional*): 8 in the authors' program, see [`~pruning.RemovedUnits.lowest`].
         stages_dir (`str`, *optional*):
             Trial student, scores and students have folders there, each named by a fingerprint of what it depends on.
