@@ -39,7 +39,7 @@ def test_groups_of_no_problem_are_there():
 def test_without_digests_the_training_part_stands_in_and_is_named():
     overlap = TrainingOverlap(None, part=["求周长2"])
     assert shares(overlap.reports(PROBLEMS, SCORES))["masked text not in training split"] == (3, 2 / 3)
-    assert overlap.flags(TEXTS[3]) == {"exact_text_in_training_part": False, "masked_text_in_training_part": True}
+    assert overlap.flags(TEXTS[3]) == {"exact_text_in_training_split": False, "masked_text_in_training_split": True}
     remark = overlap.remark(PROBLEMS)
     assert re.search("the model .* instead", remark)
     assert overlap.record(PROBLEMS)["known"] is False

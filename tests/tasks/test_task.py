@@ -113,7 +113,7 @@ def test_its_predictions_are_told_apart_by_what_was_trained_on(console):
     wrong = sum(task.split("test")["label"])
     assert evaluation.reports["exact text in training split"] == {"num_texts": 3, "accuracy": (3 - wrong) / 3}
     assert evaluation.reports["exact text not in training split"] == {"num_texts": 0}
-    assert [record["exact_text_in_training_part"] for record in evaluation.records()] == [True] * 3
+    assert [record["exact_text_in_training_split"] for record in evaluation.records()] == [True] * 3
     print_evaluation(console, evaluation, "classifier")
     assert "the other class" in console.export_text()
 

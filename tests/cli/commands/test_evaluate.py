@@ -36,9 +36,9 @@ def test_tables_and_predictions(solver_folder, problems, tmp_path, capsys):
     records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert len(records) == 9
     assert all(record["reason"] == "correct" or record["reason"] in FAILURE_REASONS for record in records)
-    assert {"text", "equation", "answer", "prediction", "value", "masked_text_in_training_part"} <= records[0].keys()
+    assert {"text", "equation", "answer", "prediction", "value", "masked_text_in_training_split"} <= records[0].keys()
     # All tiny problems come from six templates, so every masked text occurs in the training split.
-    assert all(record["masked_text_in_training_part"] for record in records)
+    assert all(record["masked_text_in_training_split"] for record in records)
 
 
 def test_json_agrees_with_the_records(solver_folder, problems, tmp_path, capsys):

@@ -323,7 +323,7 @@ def test_overlap_is_dropped_from_train(overlapping):
     assert re.search("training problems.*left out", str(report))
 
 
-def test_problems_are_added_to_the_training_part(tmp_path):
+def test_problems_are_added_to_the_training_split(tmp_path):
     (tmp_path / "mine").mkdir()
     own = {"train": ["有3个", "拿7个"], "valid": ["换3个"], "test": ["送3个"]}
     for split, texts in own.items():

@@ -102,7 +102,7 @@ def test_folders_that_are_there_or_can_be_made(tmp_path):
         "pretrain --encoder=a --corpus=nowhere",
         "mix --pretrained=/no/where --distilled=/no/where",
         "evaluate --model=/no/where --dataset=nowhere",
-        "label --model=/no/where --problems=nowhere",
+        "pseudo-label --model=/no/where --problems=nowhere",
         "card --model=/no/where",
         f"distill --config {EXAMPLES}/compact_math23k.yaml --budget=quick",
     ],
@@ -118,7 +118,7 @@ def test_each_command_looks_before_it_works(argv, tmp_path, capsys):
 @pytest.mark.parametrize(
     "argv",
     [
-        "label --model={solver} --problems={problems}/test.jsonl --overwrite",
+        "pseudo-label --model={solver} --problems={problems}/test.jsonl --overwrite",
         "rerank --model={solver} --dataset={problems} --overwrite",
         "evaluate --model={solver} --dataset={problems} --overwrite",
         "evaluate --model={place} --dataset={problems}",
