@@ -23,11 +23,16 @@ from tests.tiny import tiny_classifier, tiny_processor, tiny_solver
 
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "examples" / "README.md"]
+PAGES = [ROOT / "README.md", ROOT / "examples" / "README.md", ROOT / "README.zh.md"]
 TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
-BLOCKS = [
-    block for text in TEXTS.values() for block in re.findall(r"^```(\w+)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-]
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """Languages and texts of the fenced blocks of a page."""
+    return re.findall(r"^```(\w+)\n(.*?)^```", TEXTS[page], re.DOTALL | re.MULTILINE)
+
+
+BLOCKS = [block for page in PAGES[:2] for block in blocks(page)]
 CLASSIFIER = "textattack/bert-base-uncased-SST-2"
 PYTHON = [code for language, code in BLOCKS if language == "python"]
 COMMANDS = [line for language, code in BLOCKS if language == "bash" for line in code.splitlines() if line.strip()]
@@ -122,6 +127,18 @@ def execute(words: list[str], given: str, monkeypatch, capsys) -> str:
         assert extra[1] is None or extra[1] in setup["options.extras_require"]
         return ""
     raise AssertionError(f"README shows {program!r}, which this test does not know how to check")
+
+
+def test_the_chinese_page_shows_what_the_english_one_does():
+    def without_comments(language, code):
+        return language, [
+            line.split("  #")[0].split("   #")[0].rstrip() for line in code.splitlines() if line[:1] != "#"
+        ]
+
+    english = [without_comments(*block) for block in blocks(PAGES[0])]
+    for block in blocks(PAGES[2]):
+        language, lines = without_comments(*block)
+        assert any(language == other and set(lines) <= set(shown) for other, shown in english), lines
 
 
 def test_readme_has_snippets():
