@@ -1,5 +1,7 @@
 """The published models: they load from the repository, and the cards say what they are."""
 
+import ast
+import json
 import re
 from pathlib import Path
 
@@ -68,5 +70,21 @@ def test_files_are_small_and_the_card_is_whole(folder):
     assert all(path.stat().st_size <= 22e6 for path in folder.glob("*.safetensors"))
     card = ModelCard.load(folder / "README.md")
     assert card.data.language == "zh" and (folder == ENCODER or card.data.eval_results)
-    for part in ("How to use", "Figures", "How it was made", "Data, licences and limits", "Citation"):
+    for part in ("How to use", "Results", "Mistakes", "Data, licences and limits", "Citation"):
         assert re.search(rf"^## {part}$", card.text, re.MULTILINE), part
+    assert len(card.content.encode()) <= 6000 and (folder == ENCODER or len(card.data.eval_results) <= 8)
+    record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+    assert record["stages"] and record["figures"] and record["training_texts"]["texts"]
+
+
+@pytest.mark.parametrize("folder", [SOLVER, FROM_GEMMA], ids=lambda folder: folder.name)
+def test_the_card_shows_what_the_model_prints(folder, monkeypatch, capsys):
+    monkeypatch.chdir(CARDS.parent)
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    code, shown = re.search(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", text, re.DOTALL | re.MULTILINE).groups()
+    exec(compile(code, str(folder), "exec"), {})
+    printed, expected = (ast.literal_eval(each) for each in (capsys.readouterr().out, shown))
+    for ours, theirs in zip(printed, expected, strict=True):
+        assert ours.pop("score") == pytest.approx(theirs.pop("score"), abs=1e-3)
+        assert ours.pop("plausibility") == pytest.approx(theirs.pop("plausibility"), abs=1e-3)
+        assert ours == theirs

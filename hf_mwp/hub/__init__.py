@@ -8,6 +8,7 @@ _MODULES = {
     "TrainingStage": "model_card",
     "build_model_card": "model_card",
     "make_model_folder": "model_folder",
+    "model_record": "model_card",
     "with_pooling_layer": "encoder_pooling",
     "write_model_folder": "model_folder",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
@@ -11,11 +11,9 @@ from transformers import PreTrainedModel
 
 from ..data.datasets.sources import LOADERS
 from ..data.training_texts import TrainingTexts
-from ..distillation.objectives.layers.layer_objective import PAPER_WEIGHTS
 from ..losses import HiddenMSELoss
 from ..metrics import count_parameters
 from ..models import MwpStudentModel, Solver
-from ..trainers import DistillationConfig
 from .encoder_pooling import has_identity_pooling
 from .usage import usage_section
 
@@ -31,7 +29,13 @@ MATH_WORD_PROBLEMS: Mapping[str, Any] = {
         "equations": ("equation_accuracy", "num_equations"),
     },
 }
-# Options of stages that name the problems and texts which were trained on; those of `label` come back as equations.
+RECORD = "record.json"
+"""Name of the file with all figures and stages, beside the card."""
+CIRCUMSTANCES = ("seed", "wall_seconds", "cpu_seconds", "machine", "libraries", "trained_parameters")
+"""Entries of a run's `run.json` that go into the record."""
+MAX_ROWS = 8
+"""Rows of the card's table and results of its metadata; the record has all."""
+# Options of stages that name the problems and texts that were trained on.
 DATA_OPTIONS = ("corpus", "problems", "dataset", "extra_train")
 
 
@@ -96,38 +100,39 @@ def build_model_card(
     license: str | None = None,
     summary: str = "",
     notes: str = "",
-    training_texts: TrainingTexts | None = None,
+    output: str | None = None,
 ) -> ModelCard:
     """
-    Writes the card of a student or solver: what it is, how it is loaded, how it was made and how well it does. All
-    figures come from the arguments.
+    Write the card of a student, solver or classifier: how to use it, how well it does, its limits. All figures come
+    from the arguments; [`model_record`] has those for which the card has no room.
 
     Args:
         model (`PreTrainedModel`): The model.
         model_id (`str`): Folder or Hub id by which it is loaded.
-        figures (`Sequence[ModelFigures]`, *optional*): What was measured; those of `"this model"` also go to the
-            metadata, which the Hub shows, unless the model is an encoder, which solves nothing by itself.
+        figures (`Sequence[ModelFigures]`, *optional*): Measurements. Those of `"this model"` also go to the metadata,
+            which the Hub shows, unless the model is an encoder.
         stages (`Sequence[TrainingStage]`, *optional*): How it was made; the data sets that their options name go to
             the metadata.
         language (`str`, *optional*): Language of the problems; that of the task, or Chinese, by default.
-        indexed_numbers (`bool`, *optional*, defaults to `False`): Whether numbers are read as `[NUM0]`, `[NUM1]`, ...
-            and not all as `[NUM]`.
+        indexed_numbers (`bool`, *optional*, defaults to `False`): Numbers are read as `[NUM0]`, `[NUM1]`, ... and not
+            all as `[NUM]`.
         license (`str`, *optional*): Licence identifier of the weights.
         summary (`str`, *optional*): First paragraph.
-        notes (`str`, *optional*): Sources, licences and limits that the records do not know, as Markdown.
-        training_texts ([`~data.TrainingTexts`], *optional*): What it was trained on, as far as that is known.
+        notes (`str`, *optional*): Mistakes, limits, sources and licences, as Markdown.
+        output (`str`, *optional*): Output of the model for the example that the card shows.
 
     Returns:
         `ModelCard`: to be saved as `README.md`.
     """
-    task = {**MATH_WORD_PROBLEMS, **next((stage.task for stage in reversed(stages) if stage.task), {})}
+    task = _task_of(stages)
     language = language or task.get("language") or "zh"
     kind = "mwp_solver" if isinstance(model, Solver) else model.config.model_type
     is_encoder = isinstance(model, MwpStudentModel)
     tag = "feature-extraction" if is_encoder else task.get("pipeline_tag")
-    # Of a classifier only if it was distilled.
+    # A classifier follows the paper only if it was distilled.
     is_papers = task.get("pipeline_tag") is None or any(stage.command == "hf-mwp distill" for stage in stages)
-    results = [] if is_encoder else [result for each in figures for result in _eval_results(each, task)]
+    shown = _most_telling(figures)
+    results = [] if is_encoder else [_eval_result(each, task) for each in shown if each.model == "this model"]
     data = ModelCardData(
         language=language,
         license=license,
@@ -142,15 +147,50 @@ def build_model_card(
         f"# {data.model_name}",
         summary,
         f"Architecture: {_architecture(model)}." + (f" Method: {PAPER}." if is_papers else ""),
-        usage_section(tag or TASK, model_id, language, indexed_numbers, task.get("example")),
-        _figures_section(figures, task),
-        _texts_section(training_texts),
-        _stages_section(stages),
+        usage_section(tag or TASK, model_id, language, indexed_numbers, task.get("example"), output),
+        _results_section(shown, task),
         notes,
+        f"The full record of figures, stages, options and versions is in [`{RECORD}`]({RECORD}).",
         f"## Citation\n\n```bibtex\n{HiddenMSELoss().citation}\n```" if is_papers else "",
     ]
     text = "\n\n".join(section.strip() for section in sections if section.strip())
     return ModelCard(f"---\n{data.to_yaml()}\n---\n\n{text}\n")
+
+
+def model_record(
+    figures: Sequence[ModelFigures] = (),
+    stages: Sequence[TrainingStage] = (),
+    training_texts: TrainingTexts | None = None,
+) -> dict[str, Any]:
+    """
+    Return all that is known of a model's making, for the file beside its card.
+
+    Args:
+        figures (`Sequence[ModelFigures]`, *optional*), stages (`Sequence[TrainingStage]`, *optional*): As in
+            [`build_model_card`].
+        training_texts ([`~data.TrainingTexts`], *optional*): Digests of the texts it was trained on, if known.
+
+    Returns:
+        `dict`: `figures` and `stages`, lists in the order given; `training_texts`, with the number of texts, their
+        sources and the ancestors whose texts are unknown, or `None`.
+    """
+    texts = training_texts
+    known = texts and {"texts": len(texts), "sources": list(texts.sources), "unknown": list(texts.unknown)}
+    return {
+        "figures": [asdict(each) for each in figures],
+        "stages": [_stage_record(each) for each in stages],
+        "training_texts": known,
+    }
+
+
+def _stage_record(stage: TrainingStage) -> dict[str, Any]:
+    """Return a stage without what only its own machine understands."""
+    kept = {name: stage.record[name] for name in CIRCUMSTANCES if name in stage.record}
+    return {"name": stage.name, "command": stage.command, "options": dict(stage.options), **kept}
+
+
+def _task_of(stages: Sequence[TrainingStage]) -> Mapping[str, Any]:
+    return {**MATH_WORD_PROBLEMS, **next((stage.task for stage in reversed(stages) if stage.task), {})}
 
 
 def _architecture(model: PreTrainedModel) -> str:
@@ -180,139 +220,70 @@ def _data_sets(stages: Sequence[TrainingStage]) -> list[str]:
     return sorted({source.partition(":")[0] for source in sources} & set(LOADERS) | named)
 
 
-def _eval_results(figures: ModelFigures, task: Mapping[str, Any]) -> list[EvalResult]:
-    if figures.model != "this model":
-        return []
-    return [
-        EvalResult(
-            task_type=task.get("pipeline_tag") or TASK,
-            dataset_type=figures.dataset,
-            dataset_name=figures.dataset,
-            # Results of the same data set are told apart by this field alone.
-            dataset_config=f"{figures.part}, {group}",
-            metric_type=metric if figures.num_beams is None else f"{metric}, {figures.search}",
-            metric_value=round(100 * report[metric], 2),
-            metric_args={task.get("items", "problems"): int(report[count])} if count in report else None,
-        )
-        for group, report in figures.reports.items()
-        for metric, count in task["metrics"].values()
-        if metric in report
-    ]
+def _most_telling(figures: Sequence[ModelFigures]) -> list[ModelFigures]:
+    """Return all figures if the table has room, otherwise the widest search of each split, the model's own first."""
+    if len(figures) <= MAX_ROWS:
+        return list(figures)
+    best: dict[tuple[str, ...], ModelFigures] = {}
+    for each in figures:
+        key = (each.model, each.dataset, each.part.replace(", re-ranked", ""))
+        width = ("re-ranked" in each.part, each.num_beams or 0)
+        if key not in best or width > ("re-ranked" in best[key].part, best[key].num_beams or 0):
+            best[key] = each
+    return sorted(best.values(), key=lambda each: each.model != "this model")[:MAX_ROWS]
 
 
-def _figures_section(figures: Sequence[ModelFigures], task: Mapping[str, Any]) -> str:
+def _main_metric(figures: ModelFigures, task: Mapping[str, Any]) -> tuple[str, Mapping[str, float]]:
+    """Return the name of the task's first metric, and the report of all problems."""
+    metric, _ = next(iter(task["metrics"].values()))
+    return metric, next(iter(figures.reports.values()))
+
+
+def _eval_result(figures: ModelFigures, task: Mapping[str, Any]) -> EvalResult:
+    metric, report = _main_metric(figures, task)
+    items = task.get("items", "problems")
+    return EvalResult(
+        task_type=task.get("pipeline_tag") or TASK,
+        dataset_type=figures.dataset,
+        dataset_name=figures.dataset,
+        dataset_config=figures.part,
+        metric_type="accuracy" if metric.endswith("accuracy") else metric,
+        metric_name=metric.replace("_", " "),
+        metric_value=round(100 * report.get(metric, float("nan")), 2),
+        metric_args={"search": figures.search, items: int(report.get(f"num_{items}", 0))},
+    )
+
+
+def _results_section(figures: Sequence[ModelFigures], task: Mapping[str, Any]) -> str:
     if not figures:
         return ""
     items = task.get("items", "problems")
-    columns = ["model", "data", items, "search", *(f"{name} %" for name in task["metrics"])]
-    rows = [columns, ["---", "---", "---:", "---", *("---:" for _ in task["metrics"])]]
+    known = any(_new_items(each) for each in figures)
+    name = next(iter(task["metrics"]))
+    header = ["model", "data", "search", items, f"{name} %"] + ([f"new {items}", f"{name} %"] if known else [])
+    rows = [header, ["---", "---", "---", *("---:" for _ in header[3:])]]
     for each in figures:
-        for group, report in each.reports.items():
-            count, left_out = (int(report.get(name, 0)) for name in (f"num_{items}", "num_unjudged"))
-            problems = f"{count:,} ({left_out:,} left out)" if left_out else f"{count:,}"
-            row = [each.model, f"{each.dataset}, {each.part}: {group}", problems, each.search]
-            for metric, number in task["metrics"].values():
-                over = int(report.get(number) or count)
-                row.append(_percent(report.get(metric)) + (f" of {over:,}" if over != count else ""))
-            rows.append(row)
-    rules = " and ".join(sorted({f'"{each.answer_match}"' for each in figures if each.answer_match}))
-    answer_match = [f"An answer is right by the rule {rules} of `hf-mwp evaluate`."] if rules else []
-    remarks = [f"{each.model}, {each.dataset}, {each.part}: {each.remark}." for each in figures if each.remark]
+        metric, report = _main_metric(each, task)
+        row = [each.model, f"{each.dataset}, {each.part}", each.search]
+        for group in (report, _new_items(each))[: 2 if known else 1]:
+            row += [f"{int(group[f'num_{items}']):,}", _percent(group.get(metric))] if group else ["-", "-"]
+        rows.append(row)
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    return "\n\n".join(["## Figures", table, *answer_match, *dict.fromkeys(remarks), *_calibration(figures)])
-
-
-def _calibration(figures: Sequence[ModelFigures]) -> list[str]:
-    """What the probabilities are worth, as far as it was measured."""
-    measured = [each for each in figures if each.calibration]
-    if not measured:
-        return []
-    rows = ["| model | data | search | calibration error | AUROC | surer half right, % |"]
-    rows.append("| --- | --- | --- | ---: | ---: | ---: |")
-    for each in measured:
-        report = each.calibration
-        auroc = "-" if report["auroc"] is None else f"{report['auroc']:.2f}"
-        rows.append(
-            f"| {each.model} | {each.dataset}, {each.part} | {each.search} | "
-            f"{report['expected_calibration_error']:.3f} | {auroc} | "
-            f"{_percent(report['surer_half_accuracy'])} of {report['num_surer_half']:,} |"
+    notes = []
+    if known:
+        notes.append(f"New {items} are those whose text, with any numbers, is not among the model's training texts.")
+    if measured := next((each.calibration for each in figures if each.calibration), None):
+        notes.append(
+            f"The `score` of an equation is its probability: expected calibration error "
+            f"{measured['expected_calibration_error']:.3f}, and {_percent(measured['surer_half_accuracy'])} % of the "
+            "surer half are right; see `confidence_threshold`."
         )
-    text = (
-        "An equation comes with its probability, `score`, and how well that tells right answers from wrong ones was "
-        f"measured: expected calibration error ({measured[0].calibration['num_bins']} bins of equal width, Guo et al. "
-        "2017), AUROC (0.5: not at all, 1: fully), and how many of the surer half are right. With "
-        '`confidence_threshold` the pipeline answers "unsure" below a probability.'
-    )
-    return [text, "\n".join(rows)]
+    return "\n\n".join(["## Results", table, " ".join(notes)])
 
 
-def _texts_section(texts: TrainingTexts | None) -> str:
-    file = f"`{TrainingTexts.file_name}`"
-    if texts is None:
-        said = f"Not known in full: {file}, which holds digests of the texts that a model was trained on, is not here."
-    else:
-        said = (
-            f"{file} holds 32-bit digests of the {len(texts):,} texts that this model was trained on, with those of "
-            f"its teachers, its start and what labelled its problems: {'; '.join(texts.sources) or 'none'}. `hf-mwp "
-            "evaluate` tells by them which problems are new to it, whatever their spaces, punctuation and numerals."
-        )
-        if texts.unknown:
-            said += f" Not known: what {' and '.join(texts.unknown)} was trained on."
-    return f"## Training texts\n\n{said}"
-
-
-def _stages_section(stages: Sequence[TrainingStage]) -> str:
-    if not stages:
-        return ""
-    parts = ["## How it was made"]
-    for stage in stages:
-        record = stage.record
-        lines = [f"**{stage.name}**: `{stage.command}`" + _circumstances(record)]
-        options = ", ".join(f"`{key}: {value}`" for key, value in stage.options.items())
-        if options:
-            lines.append(options)
-        if stage.command == "hf-mwp distill":
-            lines.append(_loss_settings(stage.options))
-        parts.append("\\\n".join(lines))
-    # Stages may lie months apart.
-    versions: dict[str, dict[str, None]] = {}
-    for stage in stages:
-        for name, version in stage.record.get("libraries", {}).items():
-            versions.setdefault(name, {})[version] = None
-    if versions:
-        listed = ", ".join(f"{name} {' and '.join(found)}" for name, found in versions.items())
-        parts.append(f"Versions: {listed}.")
-    return "\n\n".join(parts)
-
-
-def _loss_settings(options: Mapping[str, Any]) -> str:
-    """What a distillation minimised, as the options or else the defaults say."""
-    values = {each.name: each.default for each in fields(DistillationConfig)} | dict(options)
-    hidden = "none"
-    if values["hidden_loss"] not in (None, "none"):
-        weights = values["hidden_weights"] or PAPER_WEIGHTS
-        hidden = f"({values['hidden_loss']}) " + ", ".join(map(str, weights))
-        if not values["hidden_weights"]:
-            hidden += f" for {len(weights)} pairs of layers, else 1.0 each"
-    scaled = "multiplied by T², unlike" if values["scale_by_square"] else "not multiplied by T², as in"
-    return (
-        f"Loss: hidden {hidden}; embedding {values['embedding_weight']}; prediction {values['prediction_weight']}, of "
-        f"which soft (lambda) {values['soft_label_weight']}; temperature T {values['temperature']}, the soft part "
-        f"{scaled} the paper's formula."
-    )
-
-
-def _circumstances(record: Mapping[str, Any]) -> str:
-    known = []
-    if record.get("seed") is not None:
-        known.append(f"seed {record['seed']}")
-    if record.get("wall_seconds") is not None:
-        known.append(f"{record['wall_seconds']:,.0f} s")
-    machine = record.get("machine") or {}
-    if machine:
-        threads = f"{machine.get('torch_threads')} CPU thread(s) of {machine.get('cores')} cores"
-        known.append(machine.get("accelerator") or threads)
-    return f" ({', '.join(known)})" if known else ""
+def _new_items(figures: ModelFigures) -> Mapping[str, float] | None:
+    """Return the report of the problems whose masked text is new to the model, if it is known."""
+    return next((report for group, report in figures.reports.items() if group.startswith("masked text not in")), None)
 
 
 def _percent(share: float | None) -> str:

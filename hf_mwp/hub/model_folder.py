@@ -21,12 +21,14 @@ from ..data.training_lineage import training_texts_of, write_training_texts
 from ..models import Solver
 from ..models.mwp_student import MwpStudentModel, save_student_code
 from ..options import CommandOption
+from ..pipelines.math_word_problem_pipeline import MathWordProblemPipeline
 from ..solving.default_search import DefaultSearch
 from ..solving.plausibility import PlausibilityError, PlausibilityReranker
 from ..usage_error import UsageError
 from .encoder_pooling import with_pooling_layer
-from .model_card import build_model_card
+from .model_card import RECORD, build_model_card, model_record
 from .run_records import read_figures, read_stage
+from .usage import EXAMPLES
 
 
 # Larger files than this are split, so that each of them stays under the limits of ordinary git hosting.
@@ -93,18 +95,22 @@ def make_model_folder(
         # Also of an encoder taken out of its solver.
         model.training_texts = texts
     evaluated = {"solver built on it" if encoder_only else "this model": evaluations, "teacher": teacher_evaluations}
+    figures = [read_figures(each, name) for name, folders in evaluated.items() for each in folders]
+    made_by = [read_stage(each, commands or {}) for each in stages]
     card = build_model_card(
         model,
         model_id=model_id or str(folder),
-        figures=[read_figures(each, name) for name, folders in evaluated.items() for each in folders],
-        stages=[read_stage(each, commands or {}) for each in stages],
+        figures=figures,
+        stages=made_by,
         **reads,
         license=license,
         summary=summary,
         notes=notes,
-        training_texts=texts,
+        output=_output_of(model, processor, weights),
     )
     write_model_folder(model, folder, card, processor)
+    record = json.dumps(model_record(figures, made_by, texts), indent=1, ensure_ascii=False)
+    (Path(folder) / RECORD).write_text(record + "\n", encoding="utf-8")
     if encoder_only:
         save_student_code(folder)
     elif weights is not None:
@@ -127,6 +133,14 @@ def _reranker_of(
     except PlausibilityError as error:
         raise UsageError(f"reranker: {error}.") from error
     return found
+
+
+def _output_of(model: PreTrainedModel, processor: Any, reranker: PlausibilityReranker | None) -> str | None:
+    """Return what a solver's pipeline prints for the example of its card; `None` for other models."""
+    if not isinstance(model, Solver):
+        return None
+    solver = MathWordProblemPipeline(model=model, processor=processor, device="cpu", rerank=reranker)
+    return str(solver(EXAMPLES.get(processor.language, EXAMPLES["en"])))
 
 
 def _encoder_alone(solver: Any, source: str | PathLike) -> MwpStudentModel:

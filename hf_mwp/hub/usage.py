@@ -32,10 +32,8 @@ import hf_mwp
 from transformers import pipeline
 
 solver = pipeline("math-word-problem", model="{model_id}")
-solver("{example}")
-```
-
-or `hf-mwp solve --model {model_id} "{example}"`.""",
+print(solver("{example}"))
+```""",
 }
 OTHER = """```python
 import hf_mwp
@@ -51,15 +49,22 @@ EXAMPLES = {
 
 
 def usage_section(
-    task: str, model_id: str, language: str, indexed_numbers: bool, given: dict[str, str] | None = None
+    task: str,
+    model_id: str,
+    language: str,
+    indexed_numbers: bool,
+    given: dict[str, str] | None = None,
+    output: str | None = None,
 ) -> str:
     """
     The section for the name of the model's pipeline, with code that runs as it stands. Numbers are read as `[NUM0]`,
     `[NUM1]`, ... if they are indexed, and not all as `[NUM]`. A classifier's example is what is `given` to it.
+    `output` is shown below the code.
     """
     language = language if language in EXAMPLES else "en"
     example = EXAMPLES[language]
     masked = mask_numbers(example, language).text(indexed=indexed_numbers)
     code = json.dumps(given or example, ensure_ascii=False)
     text = USAGE.get(task, OTHER).format(task=task, model_id=model_id, example=example, masked=masked, code=code)
-    return f"## How to use\n\n{text}"
+    shown = "" if output is None else f"\n\n```text\n{output}\n```"
+    return f"## How to use\n\n{text}{shown}"

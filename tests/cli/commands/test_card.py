@@ -154,8 +154,10 @@ def test_no_local_path_goes_into_a_card(solver, tmp_path):
     (run / "stage.json").write_text(json.dumps({"stage": "distill", "command": "hf-mwp distill"}))
     argv = ["card", "--model", str(solver), "--output_dir", str(tmp_path / "card"), "--model_id", "me/tiny"]
     assert main([*argv, "--stages", str(run)]) == 0
-    text = ModelCard.load(tmp_path / "card" / "README.md").text
-    assert "`teacher: teacher-5678`, " in text and "`temperature: 2.0`" in text
+    record = (tmp_path / "card" / "record.json").read_text(encoding="utf-8")
+    options = {"dataset": "math23k", "tagger": "ltp:" + tmp_path.name, "teacher": "teacher-5678", "temperature": 2.0}
+    assert json.loads(record)["stages"][0]["options"] == options
+    text = record + ModelCard.load(tmp_path / "card" / "README.md").text
     for hidden in (str(tmp_path), "/home/me", "my-", "output_dir", "secret"):
         assert hidden not in text, hidden
 
