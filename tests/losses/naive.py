@@ -132,3 +132,49 @@ def dkd(loss, student, teacher, labels, mask):
         spread = [[each / (1 - p[right]) for place, each in enumerate(p) if place != right] for p in pairs]
         values.append(loss.alpha * divergence(*binary) + loss.beta * divergence(*spread))
     return over_positions(loss, values, mask)
+
+
+def rows(states, mask):
+    """The valid tokens of a batch as centred rows, in fp64."""
+    kept = torch.stack([states[row, token] for row, tokens in valid(mask) for token in tokens]).double()
+    return kept - kept.mean(0)
+
+
+def cka(loss, student, teacher, mask):
+    (ours,), (theirs,) = student, teacher
+    kernels = [rows(each, mask) @ rows(each, mask).T for each in (ours, theirs)]
+    products = [(kernels[i] * kernels[j]).sum() for i, j in ((0, 1), (0, 0), (1, 1))]
+    if loss.unbiased:
+        products = [hsic_1(kernels[i], kernels[j]) for i, j in ((0, 1), (0, 0), (1, 1))]
+    similarity = products[0] / math.sqrt(products[1] * products[2])
+    return 1 - similarity if loss.squared else 1 - math.sqrt(max(similarity, 0.0))
+
+
+def hsic_1(first, second):
+    """Song et al. (2012), equation 4, as it is written."""
+    n, one = len(first), torch.ones(len(first), dtype=first.dtype)
+    first, second = (kernel - torch.diag(kernel.diagonal()) for kernel in (first, second))
+    total = torch.trace(first @ second) + (one @ first @ one) * (one @ second @ one) / ((n - 1) * (n - 2))
+    return (total - 2 / (n - 2) * (one @ first @ second @ one)) / (n * (n - 3))
+
+
+def of_unit_norm(student, teacher, mask):
+    return [each / each.norm() for each in (rows(student[0], mask), rows(teacher[0], mask))]
+
+
+def gram(loss, student, teacher, mask):
+    ours, theirs = of_unit_norm(student, teacher, mask)
+    distance = (ours @ ours.T - theirs @ theirs.T).norm()
+    return distance**2 if loss.squared else distance
+
+
+def procrustes(loss, student, teacher, mask):
+    ours, theirs = of_unit_norm(student, teacher, mask)
+    distance = 2 - 2 * torch.linalg.svdvals(ours.T @ theirs).sum()
+    return distance if loss.squared else distance.sqrt()
+
+
+def cosine(loss, student, teacher, mask):
+    (ours,), (theirs,) = student, teacher
+    pairs = [(ours[row, token], theirs[row, token]) for row, kept in valid(mask) for token in kept]
+    return mean([1 - ours @ theirs / (ours.norm() * theirs.norm()) for ours, theirs in pairs])

@@ -61,6 +61,15 @@ CASES = {
     "NST": Case(losses.NSTLoss(), (3,), (7,), naive.nst, "Huang"),
     "NST of two layers": Case(losses.NSTLoss(), (3, 3), (7, 7), naive.nst, "Huang"),
     "PKD": Case(losses.PKDLoss(), (3, 3), (3, 3), naive.pkd, "sun2019patient"),
+    "CKA": Case(losses.CKALoss(), (4,), (7,), naive.cka, "dasgupta2025", 1e-5),
+    "CKA, more features than tokens": Case(losses.CKALoss(), (20,), (12,), naive.cka, "dasgupta2025", 1e-5),
+    "CKA, squared": Case(losses.CKALoss(squared=True), (7,), (4,), naive.cka, "dasgupta2025", 1e-5),
+    "CKA, unbiased": Case(losses.CKALoss(True, unbiased=True), (4,), (7,), naive.cka, "dasgupta2025", 1e-5),
+    "cosine": Case(losses.CosineLoss(), (3,), (3,), naive.cosine, "sanh2019", SOFT),
+    "Gram": Case(losses.GramLoss(), (4,), (7,), naive.gram, "2509.25253", SOFT),
+    "Gram, more features than tokens": Case(losses.GramLoss(), (20,), (12,), naive.gram, "2509.25253", SOFT),
+    "Procrustes": Case(losses.ProcrustesLoss(), (4,), (7,), naive.procrustes, "2509.25253", SOFT),
+    "Procrustes, more features": Case(losses.ProcrustesLoss(), (20,), (12,), naive.procrustes, "2509.25253", SOFT),
     "CKD, pairs": Case(losses.CKDPairLoss(), (4,), (3,), naive.ckd_pairs, "park2021distilling", SOFT),
     **{
         f"CKD, triples, window {window}": Case(

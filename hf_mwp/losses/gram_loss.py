@@ -1,0 +1,70 @@
+"""Distillation of hidden states of any width by the distance of their Gram matrices."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from .centred_rows import centred_rows, safe_sqrt, squared_product_norm, unit_norm
+
+
+class GramLoss(nn.Module):
+    r"""
+    Purpose: draws the similarities between all tokens of a batch in the student towards the teacher's:
+    `||X Xᵀ - Y Yᵀ||_F²` of the states, centred over the valid tokens and divided by their Frobenius norms. No matrix
+    of all pairs of tokens is made where the widths are smaller. Computed in fp32, or fp64 for fp64 states.
+
+    Args:
+        squared (`bool`, *optional*, defaults to `True`): The square of the distance, not the distance. The paper does
+            not say which it uses.
+
+    References:
+        - Bhattarai et al., Knowledge distillation through geometry-aware representational alignment:
+          https://huggingface.co/papers/2509.25253
+
+    Requirements: At least three valid tokens in a batch. Widths may differ.
+
+    Inputs:
+        - student_hidden (`torch.Tensor`): `(batch, tokens, width)`.
+        - teacher_hidden (`torch.Tensor`): the same but for the width; receives no gradient.
+        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero where a token counts.
+
+    Relations: [`CKALoss`] divides the same products, where this loss subtracts them; [`NSTLoss`] compares them within
+    each text, uncentred.
+
+    Example:
+        >>> GramLoss()(student_states[1], teacher_states[4], mask=batch["attention_mask"])
+    """
+
+    needs_equal_width = False
+
+    def __init__(self, squared: bool = True) -> None:
+        super().__init__()
+        self.squared = squared
+
+    def forward(
+        self, student_hidden: torch.Tensor, teacher_hidden: torch.Tensor, mask: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Scalar loss; zero, with a zero gradient, if no token is valid."""
+        with torch.autocast(student_hidden.device.type, enabled=False):
+            ours, theirs, _ = centred_rows(student_hidden, teacher_hidden, mask)
+            ours, theirs = unit_norm(ours), unit_norm(theirs)
+            loss = (
+                squared_product_norm(ours, ours)
+                + squared_product_norm(theirs, theirs)
+                - 2 * squared_product_norm(ours, theirs)
+            )
+            return loss if self.squared else safe_sqrt(loss)
+
+    def extra_repr(self) -> str:
+        return f"squared={self.squared}"
+
+    citation = """
+@misc{bhattarai2025knowledge,
+    title = {Knowledge distillation through geometry-aware representational alignment},
+    author = {Prajjwal Bhattarai and Mohammad Amjad and Dmytro Zhylko and Tuka Alhanai},
+    year = {2025},
+    eprint = {2509.25253},
+    archivePrefix = {arXiv}
+}
+""".strip()

@@ -1,0 +1,87 @@
+"""Distillation of hidden states of any width by the Procrustes distance."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from .centred_rows import centred_rows, safe_sqrt, unit_norm
+
+
+class ProcrustesLoss(nn.Module):
+    r"""
+    Purpose: draws the student's hidden states towards the nearest rotation of the teacher's: `2 - 2 ||Xᵀ Y||_*` (the
+    nuclear norm) of the states, centred over the valid tokens and divided by their Frobenius norms. The rotation is
+    found without a gradient, and directions without variance get none, so that gradients are finite for dead features.
+    Computed in fp32, or fp64 for fp64 states.
+
+    Args:
+        squared (`bool`, *optional*, defaults to `True`): The square of the distance, not the distance. The paper does
+            not say which it uses.
+
+    References:
+        - Bhattarai et al., Knowledge distillation through geometry-aware representational alignment:
+          https://huggingface.co/papers/2509.25253
+
+    Requirements: At least three valid tokens in a batch. Widths may differ.
+
+    Inputs:
+        - student_hidden (`torch.Tensor`): `(batch, tokens, width)`.
+        - teacher_hidden (`torch.Tensor`): the same but for the width; receives no gradient.
+        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero where a token counts.
+
+    Relations: [`CKALoss`] and [`GramLoss`] compare the same matrices without a singular value decomposition, and are
+    quicker.
+
+    Example:
+        >>> ProcrustesLoss()(student_states[1], teacher_states[4], mask=batch["attention_mask"])
+    """
+
+    needs_equal_width = False
+
+    def __init__(self, squared: bool = True) -> None:
+        super().__init__()
+        self.squared = squared
+
+    def forward(
+        self, student_hidden: torch.Tensor, teacher_hidden: torch.Tensor, mask: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Scalar loss; zero, with a zero gradient, if no token is valid."""
+        with torch.autocast(student_hidden.device.type, enabled=False):
+            ours, theirs, number = centred_rows(student_hidden, teacher_hidden, mask)
+            ours, theirs = unit_norm(ours), unit_norm(theirs)
+            loss = torch.where(number > 0, 2 - 2 * _nuclear_norm(ours, theirs), 0.0)
+            return loss if self.squared else safe_sqrt(loss)
+
+    def extra_repr(self) -> str:
+        return f"squared={self.squared}"
+
+    citation = """
+@misc{bhattarai2025knowledge,
+    title = {Knowledge distillation through geometry-aware representational alignment},
+    author = {Prajjwal Bhattarai and Mohammad Amjad and Dmytro Zhylko and Tuka Alhanai},
+    year = {2025},
+    eprint = {2509.25253},
+    archivePrefix = {arXiv}
+}
+""".strip()
+
+
+def _nuclear_norm(ours: torch.Tensor, theirs: torch.Tensor) -> torch.Tensor:
+    """
+    Return `||XᵀY||_*` of `(rows, width)` and `(rows, other width)`, whose gradient with respect to `XᵀY` is the polar
+    factor `U Vᵀ`: with that as a constant, the trace of `V Uᵀ XᵀY` has the same value and gradient.
+    """
+    with torch.no_grad():
+        if ours.shape[0] < min(ours.shape[1], theirs.shape[1]):
+            # Fewer rows than features: the product is taken in the spaces that the rows span.
+            left, small_left = torch.linalg.qr(ours.T)
+            right, small_right = torch.linalg.qr(theirs.T)
+            u, values, v = torch.linalg.svd(small_left @ small_right.T, full_matrices=False)
+            u, v = left @ u, right @ v.T
+        else:
+            u, values, v = torch.linalg.svd(ours.T @ theirs, full_matrices=False)
+            v = v.T
+        alive = values > values.max() * torch.finfo(values.dtype).eps * max(ours.shape)
+        v = v * alive
+    return ((ours @ u) * (theirs @ v)).sum()
