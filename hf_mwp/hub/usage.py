@@ -25,7 +25,8 @@ from transformers import AutoModel, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained("{model_id}", trust_remote_code=True)
 encoder = AutoModel.from_pretrained("{model_id}", trust_remote_code=True)
-states = encoder(**tokenizer("{masked}", return_tensors="pt")).last_hidden_state
+inputs = tokenizer("{masked}", return_tensors="pt")
+states = encoder(**inputs).last_hidden_state
 ```""",
     "math-word-problem": """```python
 import hf_mwp
