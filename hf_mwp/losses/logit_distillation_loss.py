@@ -2,10 +2,44 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import nn
 
 from .checks import check_logits, check_softening, valid_tokens
+
+
+def _kl(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """Sum of `KL(first || second)` of log-probabilities `(..., classes)`."""
+    probabilities = first.exp()
+    # A forbidden class has probability 0, and 0 times its log-probability may be NaN. Any other NaN is kept.
+    difference = torch.where(probabilities == 0, 0.0, first - second)
+    return (probabilities * difference).sum()
+
+
+def _mixture(student: torch.Tensor, teacher: torch.Tensor, alpha: float) -> torch.Tensor:
+    """Log-probabilities of `alpha * teacher + (1 - alpha) * student`, finite for forbidden classes."""
+    lowest = torch.finfo(student.dtype).min / 4
+    student, teacher = student.clamp(min=lowest), teacher.clamp(min=lowest)
+    return torch.logaddexp(teacher + math.log(alpha), student + math.log1p(-alpha))
+
+
+def _skew(student: torch.Tensor, teacher: torch.Tensor, alpha: float) -> torch.Tensor:
+    return _kl(teacher, _mixture(student, teacher, alpha) if alpha else student)
+
+
+def _jsd(student: torch.Tensor, teacher: torch.Tensor, alpha: float) -> torch.Tensor:
+    mean = _mixture(student, teacher, 0.5)
+    return (_kl(teacher, mean) + _kl(student, mean)) / 2
+
+
+DIRECTIONS = {
+    "forward": lambda student, teacher, alpha: _kl(teacher, student),
+    "reverse": lambda student, teacher, alpha: _kl(student, teacher),
+    "jsd": _jsd,
+    "skew": _skew,
+}
 
 
 class LogitDistillationLoss(nn.Module):
@@ -25,11 +59,18 @@ class LogitDistillationLoss(nn.Module):
         reduction (`str`, *optional*, defaults to `"mean"`):
             `"mean"`: average over the valid positions. `"batchmean"`: sum over the valid positions, divided by the
             number of examples; this is how [`MwpSolver`] reduces its cross-entropy, so the two can be weighted.
+        direction (`str`, *optional*, defaults to `"forward"`):
+            `"forward"`: `KL(teacher || student)`, which makes the student cover all that the teacher holds possible.
+            `"reverse"`: `KL(student || teacher)`, which makes it keep to what the teacher holds likely. `"jsd"`: the
+            Jensen-Shannon divergence. `"skew"`: `KL(teacher || skew_alpha * teacher + (1 - skew_alpha) * student)`.
+        skew_alpha (`float`, *optional*, defaults to 0.1): Share of the teacher in `"skew"`, from 0 to below 1; 0 is
+            `"forward"`.
 
     References:
         - Distilling the Knowledge in a Neural Network: https://huggingface.co/papers/1503.02531 (section 2)
         - A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), the soft part of its
           prediction loss
+        - DistiLLM: https://huggingface.co/papers/2402.03898 (section 3.1, skew divergence)
 
     Requirements:
         1. Student and teacher have the same classes in the same order.
@@ -47,10 +88,22 @@ class LogitDistillationLoss(nn.Module):
         >>> LogitDistillationLoss()(student(**batch).logits, teacher(**batch).logits, batch["labels"] != -100)
     """
 
-    def __init__(self, temperature: float = 4.0, scale_by_square: bool = True, reduction: str = "mean") -> None:
+    def __init__(
+        self,
+        temperature: float = 4.0,
+        scale_by_square: bool = True,
+        reduction: str = "mean",
+        direction: str = "forward",
+        skew_alpha: float = 0.1,
+    ) -> None:
         super().__init__()
         check_softening(temperature, reduction)
+        if direction not in DIRECTIONS:
+            raise ValueError(f"`direction` must be one of {', '.join(DIRECTIONS)}, got {direction!r}.")
+        if not 0 <= skew_alpha < 1:
+            raise ValueError(f"`skew_alpha` must be from 0 to below 1, got {skew_alpha}.")
         self.temperature, self.scale_by_square, self.reduction = temperature, scale_by_square, reduction
+        self.direction, self.skew_alpha = direction, skew_alpha
 
     def forward(
         self, student_logits: torch.Tensor, teacher_logits: torch.Tensor, mask: torch.Tensor | None = None
@@ -63,15 +116,16 @@ class LogitDistillationLoss(nn.Module):
             torch.where(rows.unsqueeze(-1), logits, 0.0).float().div(self.temperature).log_softmax(-1)
             for logits in (student_logits, teacher_logits.detach())
         )
-        probabilities = teacher.exp()
-        # A forbidden class has probability 0, and 0 times its log-probability may be NaN. Any other NaN is kept.
-        total = torch.where(probabilities == 0, 0.0, probabilities * (teacher - student)).sum()
+        total = DIRECTIONS[self.direction](student, teacher, self.skew_alpha)
         count = max(student_logits.shape[0], 1) if self.reduction == "batchmean" else rows.sum().clamp(min=1)
         loss = total / count
         return loss * self.temperature**2 if self.scale_by_square else loss
 
     def extra_repr(self) -> str:
-        return f"temperature={self.temperature}, scale_by_square={self.scale_by_square}, reduction={self.reduction!r}"
+        return (
+            f"temperature={self.temperature}, scale_by_square={self.scale_by_square}, reduction={self.reduction!r}, "
+            f"direction={self.direction!r}"
+        )
 
     citation = """
 @misc{hinton2015distilling,

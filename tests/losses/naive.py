@@ -121,7 +121,17 @@ def over_positions(loss, values, mask):
 def logits(loss, student, teacher, mask):
     places = [(row, place) for row, kept in valid(mask) for place in kept]
     pairs = [[probabilities(loss, x[at]) for (x,) in (teacher, student)] for at in places]
-    return over_positions(loss, [divergence(*pair) for pair in pairs], mask)
+    divergences = {
+        "forward": lambda theirs, ours: divergence(theirs, ours),
+        "reverse": lambda theirs, ours: divergence(ours, theirs),
+        "jsd": lambda theirs, ours: sum(divergence(p, mixed(0.5, theirs, ours)) for p in (theirs, ours)) / 2,
+        "skew": lambda theirs, ours: divergence(theirs, mixed(loss.skew_alpha, theirs, ours)),
+    }
+    return over_positions(loss, [divergences[loss.direction](*pair) for pair in pairs], mask)
+
+
+def mixed(alpha, theirs, ours):
+    return [alpha * p + (1 - alpha) * q for p, q in zip(theirs, ours, strict=True)]
 
 
 def dkd(loss, student, teacher, labels, mask):

@@ -82,6 +82,12 @@ CASES = {
     "logits, batchmean": Case(
         losses.LogitDistillationLoss(2.0, reduction="batchmean"), (6,), (6,), naive.logits, "1503.02531", SOFT
     ),
+    **{
+        f"logits, {direction}": Case(
+            losses.LogitDistillationLoss(2.0, direction=direction), (6,), (6,), naive.logits, "1503.02531", SOFT
+        )
+        for direction in ("reverse", "jsd", "skew")
+    },
     "DKD": Case(losses.DKDLoss(), (6,), (6,), naive.dkd, "zhao2022decoupled", SOFT, labelled=True),
     "DKD, batchmean": Case(
         losses.DKDLoss(1.0, 0.5, 3.0, reduction="batchmean"),
