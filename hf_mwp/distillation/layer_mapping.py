@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 
-STRATEGIES = ("uniform", "first", "last")
+STRATEGIES = ("uniform", "alternating", "first", "last")
 
 
 def map_layers(
@@ -17,8 +17,8 @@ def map_layers(
     Args:
         mapping (`str` or sequence of pairs):
             - `"uniform"`: student layer `n` learns from teacher layer `n * (teacher layers / student layers)`, for
-              `n = 1, 2, ...`: 3 layers from 12 gives (1, 4), (2, 8), (3, 12). The paper requires that the one number
-              divides the other; so does this function, since any rounding would be another mapping.
+              `n = 1, 2, ...`, rounded up: 3 layers from 12 gives (1, 4), (2, 8), (3, 12), and 2 from 3 (1, 2), (2, 3).
+            - `"alternating"`: the same, and the embedding outputs, (0, 0), before them.
             - `"first"`, `"last"`: the student's layers learn from the teacher's first or last ones, one each.
             - explicit: `[[1, 4], [2, 8], [3, 12]]` or, as the command line has it, `"1:4,2:8,3:12"`. A student layer
               may be left out; 0 stands for the embedding output.
@@ -34,7 +34,9 @@ def map_layers(
 
     References:
         A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), layer mapping function
-        of the intermediate feature distillation.
+        of the intermediate feature distillation (`"uniform"`, for numbers that divide each other); the program of
+        Improving Language Model Distillation through Hidden State Matching (ICLR 2025) (`"alternating"`, and the
+        rounding).
     """
     if num_student_layers < 1 or num_teacher_layers < 1:
         raise ValueError(f"Models without layers cannot be mapped ({num_student_layers} and {num_teacher_layers}).")
@@ -52,14 +54,8 @@ def map_layers(
         return [(layer, layer) for layer in student_layers]
     if mapping == "last":
         return [(layer, layer + num_teacher_layers - num_student_layers) for layer in student_layers]
-    step, rest = divmod(num_teacher_layers, num_student_layers)
-    if rest:
-        raise ValueError(
-            "The uniform layer mapping needs a number of teacher layers that the number of student layers divides, "
-            "but "
-            f'{num_student_layers} does not divide {num_teacher_layers}. Use "first", "last" or explicit pairs.'
-        )
-    return [(layer, layer * step) for layer in student_layers]
+    pairs = [(layer, -(-layer * num_teacher_layers // num_student_layers)) for layer in student_layers]
+    return [(0, 0), *pairs] if mapping == "alternating" else pairs
 
 
 def _parse_pairs(text: str) -> list[list[int]]:
