@@ -5,6 +5,7 @@ from .layer_mapping import map_layers
 from .parameter_mixing import average_parameters, mix_parameters
 from .students.cut_student import cut_student
 from .students.project_student import project_student
+from .students.seq2seq_student import make_seq2seq_student
 from .teachers.cache.teacher_cache import CacheError, TeacherCache
 from .teachers.ensemble_teacher import EnsembleTeacher
 
@@ -16,6 +17,7 @@ __all__ = [
     "FeatureProjections",
     "TeacherCache",
     "cut_student",
+    "make_seq2seq_student",
     "map_layers",
     "mix_parameters",
     "project_student",

@@ -1,0 +1,148 @@
+"""Students of encoder-decoder models."""
+
+from __future__ import annotations
+
+import copy
+import re
+
+import torch
+from transformers import PreTrainedModel
+from transformers.utils import logging
+
+from .cut_student import choose_layers
+
+
+logger = logging.get_logger(__name__)
+
+INITS = ("slice", "embeddings", "random")
+# Names of the sizes in a config: those of T5, and those of BART and the models built like it.
+T5_SIZES = {"encoder_layers": "num_layers", "decoder_layers": "num_decoder_layers", "ffn": ("d_ff",)}
+BART_SIZES = {
+    "encoder_layers": "encoder_layers",
+    "decoder_layers": "decoder_layers",
+    "ffn": ("encoder_ffn_dim", "decoder_ffn_dim"),
+}
+LAYER = re.compile(r"^((?:model\.)?(encoder|decoder)\.(?:layers|block)\.)(\d+)\.")
+
+
+def make_seq2seq_student(
+    teacher: PreTrainedModel,
+    encoder_layers: int,
+    decoder_layers: int,
+    hidden_size: int | None = None,
+    init: str = "slice",
+    choice: str = "uniform",
+) -> PreTrainedModel:
+    """
+    Make a smaller encoder-decoder model of the teacher's class: fewer layers, and a smaller width if wanted. Its feed-
+    forward layers shrink in proportion; it has the teacher's tokens, and whole heads of the teacher's head size where
+    that divides the new width.
+
+    Args:
+        teacher (`PreTrainedModel`): A BART, mBART, Marian, Pegasus, M2M100 or T5 model for conditional generation.
+        encoder_layers (`int`), decoder_layers (`int`): Layers of the student's two stacks.
+        hidden_size (`int`, *optional*): Width of the student; the teacher's by default.
+        init (`str`, *optional*, defaults to `"slice"`):
+            `"slice"`: the leading part `W[:d, :d]` of the weights of the chosen layers; at the teacher's width these
+            are copies. `"embeddings"`: random weights, and the teacher's word embeddings projected on their `d`
+            principal directions. `"random"`: random weights.
+        choice (`str`, *optional*, defaults to `"uniform"`): Layers of each stack that are sliced, see
+            [`choose_layers`]; by default every k-th, the ones that the `"alternating"` mapping compares with.
+
+    Returns:
+        `PreTrainedModel`: in the dtype of the teacher; its weights are its own.
+
+    Raises:
+        ValueError: a teacher of another architecture, more layers or a larger width than the teacher has, a width that
+            the heads do not divide, or an unknown `init`.
+
+    References:
+        Improving Language Model Distillation through Hidden State Matching (ICLR 2025): leading slices of every k-th
+        layer, in the authors' program.
+
+    Example:
+
+    ```python
+    >>> teacher = AutoModelForSeq2SeqLM.from_pretrained("facebook/bart-large-xsum")
+    >>> student = make_seq2seq_student(teacher, encoder_layers=6, decoder_layers=3, hidden_size=640)
+    ```
+    """
+    if init not in INITS:
+        raise ValueError(f"`init` must be one of {', '.join(INITS)}, got {init!r}.")
+    config, names = copy.deepcopy(teacher.config), _sizes_of(teacher)
+    width = config.d_model if hidden_size is None else hidden_size
+    if not 0 < width <= config.d_model:
+        raise ValueError(f"`hidden_size` must be from 1 to the teacher's width, {config.d_model}, got {hidden_size}.")
+    layers = {
+        stack: choose_layers(count, getattr(config, names[f"{stack}_layers"]), choice)
+        for stack, count in (("encoder", encoder_layers), ("decoder", decoder_layers))
+    }
+    for stack, chosen in layers.items():
+        setattr(config, names[f"{stack}_layers"], len(chosen))
+    if hasattr(config, "num_hidden_layers") and "num_hidden_layers" not in getattr(config, "attribute_map", {}):
+        config.num_hidden_layers = encoder_layers
+    _narrow(config, names, width)
+    student = type(teacher)(config).to(teacher.dtype)
+    with torch.no_grad():
+        if init == "slice":
+            _copy_slices(teacher, student, layers)
+        elif init == "embeddings":
+            ours, theirs = (each.get_input_embeddings().weight for each in (student, teacher))
+            ours.copy_(_principal_directions(theirs, width))
+    student.tie_weights()
+    sizes = [sum(each.numel() for each in model.parameters()) for model in (teacher, student)]
+    logger.info(f"The student has {sizes[1]:,} parameters, {sizes[0] / sizes[1]:.1f} times fewer than its teacher.")
+    return student
+
+
+def _sizes_of(teacher: PreTrainedModel) -> dict:
+    config = teacher.config
+    for names in (T5_SIZES, BART_SIZES):
+        if all(hasattr(config, names[name]) for name in ("encoder_layers", "decoder_layers")):
+            return names
+    raise ValueError(
+        f"A student of {type(teacher).__name__} cannot be made: take BART, mBART, Marian, Pegasus, M2M100 or T5."
+    )
+
+
+def _narrow(config, names: dict, width: int) -> None:
+    """Set the width of a config, and heads and feed-forward sizes that suit it."""
+    if width == config.d_model:
+        return
+    for name in names["ffn"]:
+        setattr(config, name, max(getattr(config, name) * width // config.d_model, 1))
+    if names is T5_SIZES:
+        # The heads of T5 have a size of their own.
+        config.num_heads = max(config.num_heads * width // config.d_model, 1)
+    else:
+        for name in ("encoder_attention_heads", "decoder_attention_heads"):
+            heads = getattr(config, name)
+            size = config.d_model // heads
+            heads = width // size if width % size == 0 else heads
+            if width % heads:
+                raise ValueError(f"{heads} heads do not divide the width {width}: take a multiple of {size}.")
+            setattr(config, name, heads)
+    config.d_model = width
+
+
+def _copy_slices(teacher: PreTrainedModel, student: PreTrainedModel, layers: dict[str, list[int]]) -> None:
+    sinusoidal = {
+        name for name, module in student.named_modules() if "Sinusoidal" in type(module).__name__
+    }  # computed for the width, not learned
+    theirs = teacher.state_dict()
+    for name, value in student.state_dict().items():
+        if name.rpartition(".")[0] in sinusoidal:
+            continue
+        source = LAYER.sub(lambda match: f"{match[1]}{layers[match[2]][int(match[3])]}.", name)
+        if source not in theirs:
+            # T5 has the biases of its relative positions in the first layer alone.
+            source = name
+        value.copy_(theirs[source][tuple(slice(size) for size in value.shape)])
+
+
+def _principal_directions(embeddings: torch.Tensor, width: int) -> torch.Tensor:
+    """Project embeddings `(tokens, teacher's width)` on their `width` principal directions, at the same mean norm."""
+    values = embeddings.double()
+    _, directions = torch.linalg.eigh(values.T @ values)
+    projected = values @ directions[:, -width:].flip(1)
+    return (projected * values.norm() / projected.norm()).to(embeddings.dtype)
