@@ -7,21 +7,17 @@ from collections.abc import Iterable, Mapping
 import torch
 from torch import Tensor, nn
 
-from ..models.architecture import LayerParts, layer_parts
-
-
-HEAD_GATE = "head_gate"
-NEURON_GATE = "neuron_gate"
+from ..models.architecture import layer_parts
 
 
 class Gates:
     """
     One factor for each head, or each neuron, of a model's encoder; 1 leaves it, 0 takes it away: outputs are then
     those of a model from which it is cut. The output projection of a sublayer gets a forward pre-hook, which
-    multiplies its input, and keeps the factors in a non-persistent buffer: `state_dict` does not have them, a hash of
-    the buffers does. It works with any attention implementation and any dtype; `values` may require gradients.
+    multiplies its input by a non-persistent buffer of factors: `state_dict` does not have them, a hash of the buffers
+    does. It works with any attention implementation and any dtype; `values` may require gradients.
 
-    Derived classes say which projection, and how many factors it has. Also a context manager, which takes them off.
+    A context manager, which takes them off. Derived classes name the projection and what is counted.
 
     Args:
         model (`nn.Module`): A model with an encoder that [`~models.architecture.find_encoder`] knows.
@@ -40,39 +36,38 @@ class Gates:
 
     buffer: str
     record: str
-    """Name of the attribute that has the closed ones as a set: to know them, no device is waited for."""
+    """Attribute of the projection with the set of closed ones, which is known without waiting for the device."""
+    projection: str
+    count: str
 
     def __init__(self, model: nn.Module) -> None:
-        self._modules: list[nn.Module | None] = []
-        self._handles: list[torch.utils.hooks.RemovableHandle] = []
-        found = [(self._projection(parts), self._count(parts)) for parts in layer_parts(model)]
-        if any(module is not None and hasattr(module, self.buffer) for module, _ in found):
+        self._modules = self._projections(model)
+        if any(hasattr(module, self.buffer) for module in self._modules):
             raise ValueError(
                 f"The model has gates of this kind ({self.buffer}) already: take them off (`gates.remove()`), or go "
                 "on with `callback.pruned(model)` where they are those of a `HeadPruningCallback`."
             )
-        for module, count in found:
-            self._modules.append(module)
+        for module, parts in zip(self._modules, layer_parts(model), strict=True):
             if module is not None:
-                factors = torch.ones(count, device=module.weight.device)
+                factors = torch.ones(getattr(parts, self.count), device=module.weight.device)
                 module.register_buffer(self.buffer, factors, persistent=False)
                 setattr(module, self.record, frozenset())
-                self._handles.append(module.register_forward_pre_hook(self.multiply))
+                module.register_forward_pre_hook(self.multiply)
 
     @classmethod
     def found_on(cls, model: nn.Module) -> Gates | None:
-        """The gates that a model has already; `remove` of what is returned leaves them on."""
-        modules = [cls._projection(parts) for parts in layer_parts(model)]
+        """Return the gates that are on a model already, such as a copy of a gated one."""
+        modules = cls._projections(model)
         if not any(hasattr(module, cls.buffer) for module in modules):
             return None
         gates = cls.__new__(cls)
-        gates._modules, gates._handles = modules, []
+        gates._modules = modules
         return gates
 
     @classmethod
     def closed_on(cls, model: nn.Module) -> list[frozenset[int]]:
-        """By layer, what gates of this kind have closed on a model, if it has any; no device is waited for."""
-        return [getattr(cls._projection(parts), cls.record, frozenset()) for parts in layer_parts(model)]
+        """Return by layer what gates of this kind have closed on a model, if it has any."""
+        return [getattr(module, cls.record, frozenset()) for module in cls._projections(model)]
 
     @property
     def values(self) -> list[Tensor | None]:
@@ -87,17 +82,14 @@ class Gates:
 
     @property
     def closed(self) -> dict[int, list[int]]:
-        """By layer, what has the factor 0; layers without such are left out."""
-        found = {
-            layer: value.eq(0).nonzero().flatten().tolist()
-            for layer, value in enumerate(self.values)
-            if value is not None
-        }
-        return {layer: indices for layer, indices in found.items() if indices}
+        """By layer, what is closed; layers without such are left out."""
+        found = (getattr(module, self.record, ()) for module in self._modules)
+        return {layer: sorted(closed) for layer, closed in enumerate(found) if closed}
 
+    @torch.no_grad()
     def close(self, chosen: Mapping[int, Iterable[int]]) -> None:
         """
-        Sets factors to 0.
+        Set factors to 0.
 
         Args:
             chosen (`Mapping[int, Iterable[int]]`): By layer, the heads or neurons.
@@ -106,29 +98,27 @@ class Gates:
             ValueError: there is no such layer, head or neuron.
         """
         check_indices(chosen, [0 if value is None else value.shape[-1] for value in self.values])
-        with torch.no_grad():
-            for layer, indices in chosen.items():
-                module = self._modules[layer]
-                if module is not None:
-                    getattr(module, self.buffer)[..., list(indices)] = 0.0
-                    setattr(module, self.record, getattr(module, self.record) | {*indices})
+        for layer, indices in chosen.items():
+            module = self._modules[layer]
+            if module is not None:
+                getattr(module, self.buffer)[..., list(indices)] = 0.0
+                setattr(module, self.record, getattr(module, self.record) | {*indices})
 
     def open(self) -> None:
-        """Sets all factors to 1."""
+        """Set all factors to 1."""
         for module in self._modules:
             if module is not None:
                 getattr(module, self.buffer).fill_(1.0)
                 setattr(module, self.record, frozenset())
 
     def remove(self) -> None:
-        """Takes hooks and factors off; a second call does nothing."""
-        for handle in self._handles:
-            handle.remove()
-        for module in self._modules if self._handles else ():
-            if module is not None:
+        """Take hooks and factors off; a second call does nothing."""
+        for module in self._modules:
+            if hasattr(module, self.buffer):
                 delattr(module, self.buffer)
                 delattr(module, self.record)
-        self._handles = []
+                for key in [key for key, hook in module._forward_pre_hooks.items() if hook is self.multiply]:
+                    del module._forward_pre_hooks[key]
 
     def __enter__(self) -> Gates:
         return self
@@ -136,13 +126,9 @@ class Gates:
     def __exit__(self, *error) -> None:
         self.remove()
 
-    @staticmethod
-    def _projection(parts: LayerParts) -> nn.Module | None:
-        raise NotImplementedError
-
-    @staticmethod
-    def _count(parts: LayerParts) -> int:
-        raise NotImplementedError
+    @classmethod
+    def _projections(cls, model: nn.Module) -> list[nn.Module | None]:
+        return [getattr(each, cls.projection) if getattr(each, cls.count) else None for each in layer_parts(model)]
 
     @staticmethod
     def multiply(module: nn.Module, args: tuple) -> tuple:
@@ -152,21 +138,13 @@ class Gates:
 class HeadGates(Gates):
     """[`Gates`] on the contexts of attention heads, before the output projection."""
 
-    buffer = HEAD_GATE
-    record = "closed_heads"
-
-    @staticmethod
-    def _projection(parts: LayerParts) -> nn.Module | None:
-        return parts.attention_output if parts.num_heads else None
-
-    @staticmethod
-    def _count(parts: LayerParts) -> int:
-        return parts.num_heads
+    buffer, record = "head_gate", "closed_heads"
+    projection, count = "attention_output", "num_heads"
 
     @staticmethod
     def multiply(module: nn.Module, args: tuple) -> tuple:
         context, *rest = args
-        gate = getattr(module, HEAD_GATE).to(context.dtype)
+        gate = module.head_gate.to(context.dtype)
         heads = context.unflatten(-1, (gate.shape[-1], -1))
         # One row of factors for each example, or one for all.
         gate = gate[..., None] if gate.dim() == 1 else gate[:, None, :, None]
@@ -176,26 +154,18 @@ class HeadGates(Gates):
 class NeuronGates(Gates):
     """[`Gates`] on the activations of feed-forward neurons, before the second linear layer."""
 
-    buffer = NEURON_GATE
-    record = "closed_neurons"
-
-    @staticmethod
-    def _projection(parts: LayerParts) -> nn.Module | None:
-        return parts.output if parts.num_neurons else None
-
-    @staticmethod
-    def _count(parts: LayerParts) -> int:
-        return parts.num_neurons
+    buffer, record = "neuron_gate", "closed_neurons"
+    projection, count = "output", "num_neurons"
 
     @staticmethod
     def multiply(module: nn.Module, args: tuple) -> tuple:
         activations, *rest = args
-        gate = getattr(module, NEURON_GATE).to(activations.dtype)
+        gate = module.neuron_gate.to(activations.dtype)
         return activations * (gate if gate.dim() == 1 else gate[:, None]), *rest
 
 
 def check_indices(chosen: Mapping[int, Iterable[int]], counts: list[int]) -> None:
-    """Raises `ValueError` for layers, heads or neurons that there are not; `counts` has how many each layer has."""
+    """Raise `ValueError` for layers, heads or neurons that do not exist; `counts` has how many each layer has."""
     for layer, indices in chosen.items():
         if not 0 <= layer < len(counts):
             raise ValueError(f"There is no layer {layer}: the encoder has layers 0 to {len(counts) - 1}.")

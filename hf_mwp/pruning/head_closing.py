@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,62 +11,65 @@ from transformers import TrainingArguments
 
 from ..models.architecture import cut_heads, find_encoder, layer_parts
 from ..models.slicing import fit_heads, note_cut_heads, slice_heads
-from .cutting import prune_heads, update_student
+from .cutting import fitting_hooks, note_counts
 from .gates import HeadGates
 
 
 class GateClosing:
     """
-    Gates close pruned heads, which are cut when the training has ended. Heads are counted as the model had them when
-    the training began, here and in [`CutClosing`].
+    Gates close pruned heads, which are cut when the training has ended. Which are closed, the gates on the model say.
+    Heads are counted as the model had them when the training began, here and in [`CutClosing`].
     """
 
     def __init__(self) -> None:
         self.model: nn.Module | None = None
         """The model of the last training."""
-        self._gates: HeadGates | None = None
 
     def expect(self, model: nn.Module) -> None:
-        """Prepares a model for the weights of a checkpoint, before there is a training."""
+        """Prepare a model for the weights of a checkpoint, before there is a training."""
 
     def check(self, args: TrainingArguments, min_heads_per_layer: int, optimizer: Any) -> None:
-        """Raises `ValueError` for a training that cannot be pruned so."""
+        """Raise `ValueError` for a training that cannot be pruned so."""
 
-    def begin(self, model: nn.Module, closed: Mapping[int, Sequence[int]]) -> list[int]:
+    def begin(self, model: nn.Module, closed: Mapping[int, Sequence[int]]) -> int:
         """
-        Closes the pruned heads of a checkpoint, or of the model's last training; returns how many heads each layer
-        has, the closed ones too.
+        Close the pruned heads of a checkpoint, or of the model's last training, and return how many heads the model
+        has, closed ones included.
         """
         if self.model is not model:
-            self.model, self._gates = model, HeadGates(model)
-        self.restore(model, closed)
-        return [parts.num_heads for parts in layer_parts(model)]
+            self.model = model
+            HeadGates(model)
+        self.restore(closed)
+        return sum(parts.num_heads for parts in layer_parts(model))
 
-    def restore(self, model: nn.Module, closed: Mapping[int, Sequence[int]]) -> None:
-        """Closes these heads and opens all others, to fit the weights of another checkpoint."""
-        self._gates.open()
-        self._gates.close(closed)
+    @property
+    def closed(self) -> dict[int, list[int]]:
+        """By layer, the closed heads; layers without such are left out."""
+        return {} if self.model is None else HeadGates.found_on(self.model).closed
 
-    def close(self, model: nn.Module, closed: Mapping[int, Sequence[int]], optimizer: Any) -> None:
-        """Closes more heads; `closed` has the earlier ones as well."""
-        self._gates.close(closed)
+    def restore(self, closed: Mapping[int, Sequence[int]]) -> None:
+        """Close these heads and open all others, to fit the weights of another checkpoint."""
+        gates = HeadGates.found_on(self.model)
+        gates.open()
+        gates.close(closed)
+
+    def close(self, closed: Mapping[int, Sequence[int]], optimizer: Any) -> None:
+        """Close more heads; `closed` has the earlier ones as well."""
+        HeadGates.found_on(self.model).close(closed)
 
     def all_heads(self, scores: Tensor) -> Tensor:
-        """Scores of the model's heads with a place for each head of the beginning."""
+        """Return scores of the model's heads with a place for each head of the beginning."""
         return scores
-
-    def smaller(self, model: nn.Module, closed: Mapping[int, Sequence[int]]) -> nn.Module:
-        """A copy of the model without the closed heads, in a form that saves and loads."""
-        return prune_heads(model, closed)
 
 
 class CutClosing(GateClosing):
-    """Linear layers lose pruned heads at once, and the optimiser its averages for them: steps get faster."""
+    """
+    Linear layers lose pruned heads at once, and the optimiser its averages for them: steps get faster. Which are
+    closed, the encoder's config says, against what it said when the training began.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self._present: list[list[int]] = []
-        self._totals: list[int] = []
         self._cut_before: list[list[int]] | None = None
 
     def expect(self, model: nn.Module) -> None:
@@ -91,62 +94,56 @@ class CutClosing(GateClosing):
                 'choose another `optim`, or `mode="mask"`.'
             )
 
-    def begin(self, model: nn.Module, closed: Mapping[int, Sequence[int]]) -> list[int]:
+    def begin(self, model: nn.Module, closed: Mapping[int, Sequence[int]]) -> int:
         if not closed or self._cut_before is None:
             self._cut_before = cut_heads(model)
         self.model = model
-        self.restore(model, closed)
-        return self._totals
+        self.restore(closed)
+        return sum(len(left) + len(gone) for left, gone in self._heads())
 
-    def restore(self, model: nn.Module, closed: Mapping[int, Sequence[int]]) -> None:
+    @property
+    def closed(self) -> dict[int, list[int]]:
+        found = [] if self.model is None else self._heads()
+        return {layer: gone for layer, (_, gone) in enumerate(found) if gone}
+
+    def restore(self, closed: Mapping[int, Sequence[int]]) -> None:
         # The weights of the checkpoint have brought their shapes along, see `fit_heads`.
-        self._totals = [parts.num_heads + len(closed.get(layer, ())) for layer, parts in enumerate(layer_parts(model))]
-        self._present = [_without(total, closed.get(layer, ())) for layer, total in enumerate(self._totals)]
-        find_encoder(model).config.cut_heads = self._cut_before
-        self._note(model, closed)
+        find_encoder(self.model).config.cut_heads = self._cut_before
+        self._note(closed)
 
-    def close(self, model: nn.Module, closed: Mapping[int, Sequence[int]], optimizer: Any) -> None:
+    def close(self, closed: Mapping[int, Sequence[int]], optimizer: Any) -> None:
         cut = {}
-        for layer, parts in enumerate(layer_parts(model)):
-            present = self._present[layer]
-            kept = [place for place, head in enumerate(present) if head not in closed.get(layer, ())]
-            if len(kept) < len(present):
+        for layer, (parts, (left, _)) in enumerate(zip(layer_parts(self.model), self._heads(), strict=True)):
+            kept = [place for place, head in enumerate(left) if head not in closed.get(layer, ())]
+            if len(kept) < len(left):
                 slice_heads(parts, kept, optimizer)
-                cut[layer] = _without(len(present), kept)
-                self._present[layer] = [present[place] for place in kept]
-        self._note(model, cut)
-
-    def _note(self, model: nn.Module, cut: Mapping[int, Iterable[int]]) -> None:
-        note_cut_heads(model, cut)
-        encoder = find_encoder(model)
-        if encoder.config.model_type == "mwp_student":
-            update_student(encoder)
+                cut[layer] = [place for place in range(len(left)) if place not in kept]
+        self._note(cut)
 
     def all_heads(self, scores: Tensor) -> Tensor:
-        array = scores.new_full((len(scores), max(self._totals)), torch.nan)
-        for layer, heads in enumerate(self._present):
-            array[layer, heads] = scores[layer, : len(heads)]
+        found = self._heads()
+        array = scores.new_full((len(scores), max(len(left) + len(gone) for left, gone in found)), torch.nan)
+        for layer, (left, _) in enumerate(found):
+            array[layer, left] = scores[layer, : len(left)]
         return array
 
-    def smaller(self, model: nn.Module, closed: Mapping[int, Sequence[int]]) -> nn.Module:
-        smaller = prune_heads(model, {})
-        for key in _fitting_hooks(smaller):
-            del smaller._load_state_dict_pre_hooks[key]
-        return smaller
+    def _heads(self) -> list[tuple[list[int], list[int]]]:
+        """Return by layer the heads that are left and those that are gone."""
+        found = []
+        for parts, before, now in zip(layer_parts(self.model), self._cut_before, cut_heads(self.model), strict=True):
+            labels = [head for head in range(parts.num_heads + len(now)) if head not in before]
+            left, gone = ([n for n, head in enumerate(labels) if (head in now) is cut] for cut in (False, True))
+            found.append((left, gone))
+        return found
+
+    def _note(self, cut: Mapping[int, Sequence[int]]) -> None:
+        note_cut_heads(self.model, cut)
+        note_counts(find_encoder(self.model))
 
 
 def cuts_while_training(model: nn.Module) -> bool:
     """Whether a trainer of the model has [`CutClosing`], in whatever order its callbacks stand."""
-    return bool(_fitting_hooks(model))
-
-
-def _fitting_hooks(model: nn.Module) -> list[int]:
-    return [key for key, hook in model._load_state_dict_pre_hooks.items() if hook.hook is fit_heads]
-
-
-def _without(count: int, gone: Iterable[int]) -> list[int]:
-    gone = {*gone}
-    return [index for index in range(count) if index not in gone]
+    return bool(fitting_hooks(model))
 
 
 CLOSINGS = {"mask": GateClosing, "slice": CutClosing}

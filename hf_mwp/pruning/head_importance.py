@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from ..models.architecture import find_encoder, layer_order, layer_parts
 from ..options.checks import check_numbers
@@ -47,29 +48,24 @@ class HeadImportance:
         batches = list(batches)
         if self.needs_batches and not batches:
             raise ValueError(f"{type(self).__name__} measures heads on examples: give calibration batches.")
-        modes = [(module, module.training) for module in model.modules()]
-        devices = [model.device] if model.device.type == "cuda" else []
-        with torch.random.fork_rng(devices):
-            model.eval()
-            try:
-                rows = self.measure(model, batches)
-            finally:
-                for module, training in modes:
-                    module.training = training
-        closed = HeadGates.closed_on(model)
-        self._check(rows, closed)
-        scores = as_array(rows)
-        for layer, shut in enumerate(closed):
-            scores[layer, [*shut]] = torch.nan
-        return scores
+        with left_unchanged(model):
+            rows = self.measure(model, batches)
+        return pad_sequence(self._open(model, rows), batch_first=True, padding_value=torch.nan)
 
-    def _check(self, rows: list[Tensor], closed: list[frozenset[int]]) -> None:
-        for layer, (row, shut) in enumerate(zip(rows, closed, strict=True)):
-            if not row[_are_open(row, shut)].isfinite().all():
+    def _open(self, model: nn.Module, rows: list[Tensor]) -> list[Tensor]:
+        """Return the scores with NaN for heads that gates have closed."""
+        found = []
+        for layer, (row, closed) in enumerate(zip(rows, HeadGates.closed_on(model), strict=True)):
+            shut = torch.zeros(len(row), dtype=torch.bool).index_fill(
+                0, torch.tensor([*closed], dtype=torch.long), True
+            )
+            if not row[~shut].isfinite().all():
                 raise ValueError(
                     f"{type(self).__name__} gives no numbers for heads of layer {layer}: the model's weights or "
                     "outputs are not finite."
                 )
+            found.append(row.double().masked_fill(shut, torch.nan))
+        return found
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
         """By layer, the scores `(heads,)`; the model is in evaluation mode."""
@@ -159,7 +155,8 @@ class GateGradient(HeadImportance):
     """
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
-        with HeadGates.found_on(model) or HeadGates(model) as gates, torch.enable_grad():
+        there = HeadGates.found_on(model)
+        with nullcontext(there) if there else HeadGates(model) as gates, torch.enable_grad():
             before, sums = gates.values, None
             present = [each.clone().requires_grad_() for each in before if each is not None]
             factors = iter(present)
@@ -202,37 +199,27 @@ class CombinedImportance(HeadImportance):
         self.needs_batches = alpha < 1
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
-        parts = [(self.alpha, WeightNorm()), (1 - self.alpha, AttentionEntropy())]
-        closed, summed = HeadGates.closed_on(model), None
-        for share, importance in parts:
+        summed = 0.0
+        for share, importance in ((self.alpha, WeightNorm()), (1 - self.alpha, AttentionEntropy())):
             if not share:
                 continue
-            rows = [row.double() for row in importance.measure(model, batches)]
-            importance._check(rows, closed)
-            there = [_are_open(row, shut) for row, shut in zip(rows, closed, strict=True)]
-            groups = zip(rows, there, strict=True) if self.by_layer else [(torch.cat(rows), torch.cat(there))]
-            normal = torch.cat([share * self._normalized(values, counted) for values, counted in groups])
-            summed = normal if summed is None else summed + normal
+            rows = importance._open(model, importance.measure(model, batches))
+            groups = rows if self.by_layer else [torch.cat(rows)]
+            summed = summed + torch.cat([share * self._normalized(values) for values in groups])
         return list(summed.split([len(row) for row in rows]))
 
-    def _normalized(self, values: Tensor, counted: Tensor) -> Tensor:
-        """Those that count, on a scale that they alone make; NaN for the others."""
-        normal = torch.full_like(values, torch.nan)
+    def _normalized(self, values: Tensor) -> Tensor:
+        """Return the values of open heads on a scale that they alone make; NaN stays."""
+        counted = values.isfinite()
         if counted.any():
-            normal[counted] = self.normalization(values[counted])
-        return normal
+            values[counted] = self.normalization(values[counted])
+        return values
 
 
 def _told(value: Any) -> str:
     """A setting in words; of an object that is no plain value its name or that of its class."""
     plain = value is None or isinstance(value, bool | int | float | str | list | tuple)
     return repr(value) if plain else getattr(value, "__qualname__", type(value).__qualname__)
-
-
-def _are_open(row: Tensor, closed: frozenset[int]) -> Tensor:
-    there = torch.ones(len(row), dtype=torch.bool)
-    there[[*closed]] = False
-    return there
 
 
 def min_max(values: Tensor) -> Tensor:
@@ -258,8 +245,7 @@ def mean_over_queries(model: nn.Module, batches: list[Mapping[str, Any]], measur
     What `measure` gives for attention maps `(batch, heads, queries, keys)`, of shape `(batch, heads, queries)`, as the
     mean over queries that are no padding.
     """
-    sums: list[Tensor] | None = None
-    count = 0
+    sums, count = None, 0
     with eager_attention(model):
         for batch in batches:
             attentions = model(**batch, output_attentions=True).get("attentions")
@@ -271,11 +257,11 @@ def mean_over_queries(model: nn.Module, batches: list[Mapping[str, Any]], measur
             mask = batch.get("attention_mask")
             mask = attentions[0].new_ones(attentions[0].shape[::3]) if mask is None else mask
             # Summed in double: the same for other sizes of batches.
-            rows = [
+            rows = []
+            for maps in attentions:
+                values = measure(maps.to(torch.promote_types(maps.dtype, torch.float32))).double()
                 # Padding that attends to nothing, beyond a local window, may have no number.
-                measure(_at_least_single(maps)).double().where(mask[:, None] > 0, 0.0).sum((0, 2)).cpu()
-                for maps in attentions
-            ]
+                rows.append(values.where(mask[:, None] > 0, 0.0).sum((0, 2)).cpu())
             sums = rows if sums is None else [a + b for a, b in zip(sums, rows, strict=True)]
             count += int(mask.sum(dtype=torch.float64))
     # Of layers that share their weights the mean.
@@ -284,10 +270,6 @@ def mean_over_queries(model: nn.Module, batches: list[Mapping[str, Any]], measur
         [row for row, layer in zip(sums, order, strict=True) if layer == place] for place in range(max(order) + 1)
     ]
     return [torch.stack(rows).mean(0) / max(count, 1) for rows in found]
-
-
-def _at_least_single(values: Tensor) -> Tensor:
-    return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 @contextmanager
@@ -303,13 +285,22 @@ def eager_attention(model: nn.Module):
             encoder.set_attn_implementation(before)
 
 
-def as_array(rows: list[Tensor]) -> Tensor:
-    """Rows of different length as one array, NaN where they end."""
-    widest = max((len(row) for row in rows), default=0)
-    array = torch.full((len(rows), widest), torch.nan, dtype=torch.float64)
-    for layer, row in enumerate(rows):
-        array[layer, : len(row)] = row
-    return array
+@contextmanager
+def left_unchanged(*models: nn.Module | None) -> Iterator[None]:
+    """While inside, models are in evaluation mode and their weights frozen, and random numbers are others."""
+    models = [model for model in models if model is not None]
+    modes = [(module, module.training) for model in models for module in model.modules()]
+    frozen = [(parameter, parameter.requires_grad) for model in models for parameter in model.parameters()]
+    with torch.random.fork_rng({model.device for model in models if model.device.type == "cuda"}):
+        try:
+            for model in models:
+                model.eval().requires_grad_(False)
+            yield
+        finally:
+            for module, training in modes:
+                module.training = training
+            for parameter, requires_grad in frozen:
+                parameter.requires_grad_(requires_grad)
 
 
 __all__ = [
@@ -320,6 +311,7 @@ __all__ = [
     "HeadImportance",
     "RandomImportance",
     "WeightNorm",
+    "left_unchanged",
     "min_max",
     "raw",
     "z_score",

@@ -5,26 +5,26 @@ from __future__ import annotations
 import inspect
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from types import MethodType
 from typing import Any
 
 import torch
 from accelerate.utils import broadcast_object_list, parse_flag_from_env, send_to_device
-from torch import nn
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from torch import Tensor, nn
+from transformers import TrainerCallback, TrainerState, TrainingArguments
 from transformers.integrations import is_deepspeed_zero3_enabled
 from transformers.trainer_callback import ExportableState
 from transformers.utils import logging
 
 from ..options.checks import check_numbers, check_whole_numbers
-from .cutting import pruned_class
+from .cutting import prune, pruned_class
 from .head_choice import choose_heads, whole_heads
 from .head_closing import CLOSINGS
 from .head_importance import CombinedImportance, HeadImportance
-from .importance_heatmap import rows_of
+from .score_drawing import rows_of
 
 
 logger = logging.get_logger(__name__)
@@ -32,19 +32,22 @@ logger = logging.get_logger(__name__)
 CALIBRATION_BATCHES = 4
 
 
+def save_pruned(model: nn.Module, *args, state_dict: Any = None, **kwargs) -> None:
+    """`save_pretrained` of a model without its closed heads; a state dict has the weights of all heads."""
+    prune(model).save_pretrained(*args, **kwargs)
+
+
 class HeadPruningCallback(TrainerCallback, ExportableState):
     """
     Prunes attention heads while a model is trained, by any `Trainer`: every few steps the heads are scored, and those
-    with the lowest scores are closed by gates, more of them each time, until `max_ratio` is reached. Heads that are
-    closed stay so. When the training ends, they are cut, and what `Trainer.save_model` and `save_pretrained` write
-    from then on is the smaller model, which `from_pretrained` loads, with its code (see [`prune_heads`]).
-
-    The closed heads and their log are saved with each checkpoint; a training that is resumed prunes as one that was
-    never interrupted, and needs the same options. A second `train()` of the same model keeps the heads pruned that
-    are, and reaches the same `max_ratio`. With `load_best_model_at_end` only checkpoints whose heads are all pruned
-    are taken for the best, and the best one's own heads come with it. Scoring draws no random number of the training.
-    Checkpoints, and whatever else is saved before the training ends, hold the heads that are closed as well:
+    with the lowest scores are closed by gates, more of them each time, until `max_ratio` is reached. When the training
+    ends, they are cut, and what `Trainer.save_model` and `save_pretrained` write from then on is the smaller model,
+    which `from_pretrained` loads, with its code (see [`prune`]). Checkpoints hold the closed heads as well;
     `pruned(model)` is the smaller model at any time.
+
+    A training that is resumed prunes as one that was never interrupted, and needs the same options. A second `train()`
+    of the same model keeps the heads pruned that are, and reaches the same `max_ratio`. With `load_best_model_at_end`
+    only checkpoints whose heads are all pruned are candidates. Scoring draws no random number of the training.
 
     Args:
         max_ratio (`float`, *optional*, defaults to 0.3): Share of the heads that is pruned in the end.
@@ -62,21 +65,17 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         min_heads_per_layer (`int`, *optional*, defaults to 1): Heads that each layer keeps.
         mode (`str`, *optional*, defaults to `"mask"`):
             `"slice"` cuts heads out of the linear layers and of AdamW's state as soon as they are pruned, so that
-            steps get faster. The losses are those of `"mask"`, up to rounding, in a model without dropout on attention
-            probabilities (`attention_probs_dropout_prob=0`; other dropout may stay). With it, fewer random numbers
-            are drawn as soon as heads are cut: losses differ from there on, and later events may prune other heads,
-            equally many. Checkpoints have the shapes of their step: give the callback to the trainer's `callbacks`,
-            and it fits the model to the one that a run resumes from. In one process only.
+            steps get faster, in one process only. The losses are those of `"mask"`, up to rounding, unless attention
+            probabilities have dropout, for which fewer random numbers are then drawn. Checkpoints have the shapes of
+            their step: give the callback to the trainer's `callbacks`, and it fits the model to the one resumed from.
 
     Raises:
         TypeError: An argument that is no number, or no whole one.
         ValueError:
-            Ratios outside `[0, 1)`, `min_ratio` above `max_ratio`, a power or a share that is not positive. When the
-            training begins: another such callback, a checkpoint that was pruned with other options, a model that
-            [`prune_heads`] does not take, fewer steps than events, weights that are split over processes (FSDP,
-            ZeRO-3), scores that cannot be had (no training examples, no attention matrices, weights that are no
-            numbers), a `min_heads_per_layer` that leaves fewer heads than `max_ratio` asks for; with `mode="slice"`
-            several processes or an unknown optimiser.
+            Impossible ratios or counts. When the training begins: another such callback, a checkpoint that was pruned
+            with other options, a model that [`prune`] does not take, fewer steps than pruning steps, weights that are
+            split over processes (FSDP, ZeRO-3), scores that cannot be had, a `min_heads_per_layer` that leaves fewer
+            heads than `max_ratio` asks for; with `mode="slice"` several processes or an unknown optimiser.
 
     References:
         Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation", equations
@@ -128,12 +127,8 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             raise ValueError(f"`mode` must be one of {', '.join(CLOSINGS)}, not {mode!r}.")
         self.max_ratio, self.min_ratio, self.power, self.end_fraction = max_ratio, min_ratio, power, end_fraction
         self.importance = CombinedImportance(alpha) if importance is None else importance
-        self.num_pruning_steps, self.calibration_batches, self.min_heads_per_layer = (
-            num_pruning_steps,
-            calibration_batches,
-            min_heads_per_layer,
-        )
-        self.closed: dict[int, list[int]] = {}
+        self.num_pruning_steps, self.calibration_batches = num_pruning_steps, calibration_batches
+        self.min_heads_per_layer = min_heads_per_layer
         self.log: list[dict[str, Any]] = []
         """
         Of each event `step`, `ratio`, `heads` (the closed ones by layer), and `scores`, an array as lists, `None` for
@@ -141,6 +136,11 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         """
         self.mode, self._closing = mode, CLOSINGS[mode]()
         self._total = 0
+
+    @property
+    def closed(self) -> dict[int, list[int]]:
+        """By layer, the heads that are pruned so far, as the model that is trained says."""
+        return self._closing.closed
 
     def ratio_at(self, step: int, max_steps: int) -> float:
         """Share of the heads that is to be pruned after `step` steps (equation 5)."""
@@ -150,9 +150,8 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
     def event_steps(self, max_steps: int) -> list[int]:
         """The steps after which heads are pruned; the first is 0 if `min_ratio` is not."""
         last = self._last_step(max_steps)
-        steps = sorted(
-            {math.ceil(last * event / self.num_pruning_steps) for event in range(1, self.num_pruning_steps + 1)}
-        )
+        count = self.num_pruning_steps
+        steps = sorted({math.ceil(last * event / count) for event in range(1, count + 1)})
         return [0, *steps] if self.min_ratio else steps
 
     def _last_step(self, max_steps: int) -> int:
@@ -165,32 +164,15 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
 
     @property
     def _options(self) -> dict[str, Any]:
-        names = (
-            "max_ratio",
-            "min_ratio",
-            "power",
-            "end_fraction",
-            "calibration_batches",
-            "min_heads_per_layer",
-            "mode",
-        )
-        options = {name: getattr(self, name) for name in names}
-        return options | {"num_pruning_steps": self.num_pruning_steps, "importance": repr(self.importance)}
+        names = ("max_ratio", "min_ratio", "power", "end_fraction", "calibration_batches", "min_heads_per_layer")
+        options = {name: getattr(self, name) for name in (*names, "mode", "num_pruning_steps")}
+        return options | {"importance": repr(self.importance)}
 
-    def on_init_end(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        model: nn.Module | None = None,
-        **kwargs,
-    ) -> None:
+    def on_init_end(self, args, state, control, model=None, **kwargs):
         if model is not None:
             self._closing.expect(model)
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: nn.Module, **kwargs
-    ) -> None:
+    def on_train_begin(self, args, state, control, model=None, **kwargs):
         # `accelerate launch` says it in the environment alone; one process has nothing to split.
         has_fsdp = args.world_size > 1 and parse_flag_from_env("ACCELERATE_USE_FSDP")
         if getattr(args, "fsdp", None) or has_fsdp or is_deepspeed_zero3_enabled():
@@ -219,71 +201,55 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         self._closing.check(args, self.min_heads_per_layer, kwargs["optimizer"])
         saved = state.stateful_callbacks.get(type(self).__name__) if state.global_step else None
         if saved:
-            self._check_options(saved["attributes"].get("options", {}))
-            self._read(saved["attributes"])
+            before = saved["attributes"].get("options", {})
+            options = {name: value for name, value in self._options.items() if before.get(name, value) != value}
+            if options:
+                changes = ", ".join(f"{name}: {before[name]!r} -> {value!r}" for name, value in options.items())
+                raise ValueError(
+                    f"The checkpoint was pruned with other options ({changes}), and heads that are gone do not come "
+                    "back: resume with the old ones, or begin a new training."
+                )
+            closed, self.log = _heads_of(saved), list(saved["attributes"]["log"])
         else:
             # Heads that an earlier training of the same model has pruned are gone.
-            self.closed, self.log = self.closed if self._closing.model is model else {}, []
+            closed, self.log = self.closed if self._closing.model is model else {}, []
         # Of a training before: this one's checkpoints are to be resumed from.
         model.__dict__.pop("save_pretrained", None)
-        self._total = sum(self._closing.begin(model, self.closed))
-        self._rehearse(args, model, kwargs["train_dataloader"])
+        self._total = self._closing.begin(model, closed)
+        # What would fail at some event fails before the training.
+        scores = self._scores(args, model, kwargs["train_dataloader"], 1)
+        choose_heads(scores, self.max_ratio, self.min_heads_per_layer, self._total, self.closed)
         if not state.global_step:
-            self._prune(args, state, model, **kwargs)
+            self._prune(args, state, model, kwargs["train_dataloader"], kwargs["optimizer"])
 
-    def _check_options(self, before: Mapping[str, Any]) -> None:
-        """Raises `ValueError` if the checkpoint of a training was pruned with other options."""
-        changes = [
-            f"{name}: {before[name]!r} -> {value!r}"
-            for name, value in self._options.items()
-            if name in before and before[name] != value
-        ]
-        if changes:
-            raise ValueError(
-                f"The checkpoint was pruned with other options ({', '.join(changes)}), and heads that are gone do not "
-                "come back: resume with the old ones, or begin a new training."
-            )
-
-    def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs) -> None:
+    def on_step_begin(self, args, state, control, **kwargs):
         self._forget_best(state)
 
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: nn.Module, **kwargs
-    ) -> None:
-        self._prune(args, state, model, **kwargs)
+    def on_step_end(self, args, state, control, model=None, **kwargs):
+        self._prune(args, state, model, kwargs["train_dataloader"], kwargs["optimizer"])
 
-    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs) -> None:
+    def on_save(self, args, state, control, **kwargs):
         self._forget_best(state)
 
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: nn.Module, **kwargs
-    ) -> None:
+    def on_train_end(self, args, state, control, model=None, **kwargs):
         if args.load_best_model_at_end and state.best_model_checkpoint is not None:
             path = Path(state.best_model_checkpoint) / "trainer_state.json"
-            saved = json.loads(path.read_text(encoding="utf-8"))["stateful_callbacks"]
-            self._read(saved[type(self).__name__]["attributes"])
-            self._closing.restore(model, self.closed)
+            saved = json.loads(path.read_text(encoding="utf-8"))["stateful_callbacks"][type(self).__name__]
+            self._closing.restore(_heads_of(saved))
+            self.log = list(saved["attributes"]["log"])
         if not self._is_pruned():
             logger.warning(
                 f"The training ended after {state.global_step} steps, before `max_ratio` was reached: "
                 f"{sum(map(len, self.closed.values()))} of {self._total} heads are pruned."
             )
-
-        def save_pretrained(model: nn.Module, *args, state_dict: Any = None, **kwargs) -> None:
-            # A state dict that is given has the weights of all heads.
-            self.pruned(model).save_pretrained(*args, **kwargs)
-
-        # The trainer saves its model, whatever has become of it, by this method; a copy of it saves itself.
-        model.save_pretrained = MethodType(save_pretrained, model)
+        # On the instance, since `Trainer.save_model` calls this method and the class belongs to Transformers. State
+        # dict hooks could slice weights, but not change the saved class and config, and `on_save` is for checkpoints
+        # alone. A partial of a function moves with the model through `copy.deepcopy`, pickling and PEFT's wrappers.
+        model.save_pretrained = partial(save_pruned, model)
 
     def pruned(self, model: nn.Module) -> nn.Module:
-        """The model that was trained without the heads that are closed; see [`prune_heads`]."""
-        saves = model.__dict__.pop("save_pretrained", None)
-        try:
-            return self._closing.smaller(model, self.closed)
-        finally:
-            if saves is not None:
-                model.save_pretrained = saves
+        """The model that was trained without the heads that are closed; see [`prune`]."""
+        return prune(model)
 
     def _is_pruned(self) -> bool:
         return sum(map(len, self.closed.values())) >= whole_heads(self.max_ratio, self._total)
@@ -293,41 +259,31 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         if not self._is_pruned():
             state.best_metric = state.best_global_step = state.best_model_checkpoint = None
 
-    def _rehearse(self, args: TrainingArguments, model: nn.Module, loader: Any) -> None:
-        """What would fail at some event fails before the training."""
-        batches = self._calibration(args, model, loader)[:1] if self.importance.needs_batches else []
-        scores = self._closing.all_heads(self.importance.scores(model, batches))
-        choose_heads(scores, self.max_ratio, self.min_heads_per_layer, self._total, self.closed)
-
-    def _prune(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        model: nn.Module,
-        train_dataloader: Any,
-        optimizer: Any = None,
-        **kwargs,
-    ) -> None:
+    def _prune(self, args: TrainingArguments, state: TrainerState, model: nn.Module, loader: Any, optimizer: Any):
         if state.global_step not in self.event_steps(state.max_steps):
             return
-        batches = self._calibration(args, model, train_dataloader) if self.importance.needs_batches else []
-        scores = self._closing.all_heads(self.importance.scores(model, batches))
+        scores = self._scores(args, model, loader, self.calibration_batches)
         # Rounding may differ between devices; the heads may not.
         [scores] = broadcast_object_list([scores])
         ratio = self.ratio_at(state.global_step, state.max_steps)
-        self.closed = choose_heads(scores, ratio, self.min_heads_per_layer, self._total, self.closed)
-        self._closing.close(model, self.closed, optimizer)
+        closed = choose_heads(scores, ratio, self.min_heads_per_layer, self._total, self.closed)
+        self._closing.close(closed, optimizer)
         self.log.append(
             {
                 "step": state.global_step,
                 "ratio": ratio,
-                "heads": {str(layer): heads for layer, heads in self.closed.items()},
+                "heads": {str(layer): heads for layer, heads in closed.items()},
                 "scores": rows_of(scores.round(decimals=6)),
             }
         )
 
+    def _scores(self, args: TrainingArguments, model: nn.Module, loader: Any, count: int) -> Tensor:
+        """Return the scores of all heads on so many of the batches of [`_calibration`]."""
+        batches = self._calibration(args, model, loader)[:count] if self.importance.needs_batches else []
+        return self._closing.all_heads(self.importance.scores(model, batches))
+
     def _calibration(self, args: TrainingArguments, model: nn.Module, loader: Any) -> list[Mapping[str, Any]]:
-        """The same batches on each process and at each event, made of examples from all over the data set."""
+        """Return the same batches on each process and at each event, made of examples from all over the data set."""
         data, size = loader.dataset, args.per_device_train_batch_size
         wanted = self.calibration_batches * size * args.world_size
         device = next(model.parameters()).device
@@ -347,11 +303,13 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             batches = [{name: value for name, value in batch.items() if name in taken} for batch in batches]
         return [send_to_device(batch, device) for batch in batches]
 
-    def _read(self, attributes: Mapping[str, Any]) -> None:
-        self.closed = {}
-        for layer, head in attributes["heads"]:
-            self.closed.setdefault(layer, []).append(head)
-        self.log = list(attributes["log"])
+
+def _heads_of(saved: Mapping[str, Any]) -> dict[int, Sequence[int]]:
+    """Return the closed heads in the state of a checkpoint."""
+    closed: dict[int, list[int]] = {}
+    for layer, head in saved["attributes"]["heads"]:
+        closed.setdefault(layer, []).append(head)
+    return closed
 
 
 __all__ = ["HeadPruningCallback"]

@@ -15,7 +15,7 @@ from transformers import (
 
 from hf_mwp import MwpSolver, MwpStudentModel
 from hf_mwp.models.architecture import find_encoder, layer_parts
-from hf_mwp.pruning import HeadGates, NeuronGates, prune_heads, prune_neurons
+from hf_mwp.pruning import HeadGates, NeuronGates, prune, prune_heads, prune_neurons
 from hf_mwp.pruning.cutting import pruned_class
 from tests.pruning.encoders import CLASSES, FOREIGN, HEADS, tiny_batch, tiny_encoder
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
@@ -43,9 +43,11 @@ def test_gated_equals_cut_equals_reloaded(name, head, tmp_path):
         neurons.close(GONE_NEURONS)
         gated = first_output(model, batch)
     assert torch.equal(first_output(model, batch), before) and not torch.allclose(gated, before, atol=1e-3)
-    cut = prune_neurons(prune_heads(model, GONE_HEADS), GONE_NEURONS)
+    cut = prune(model, GONE_HEADS, GONE_NEURONS)
     torch.testing.assert_close(first_output(cut, batch), gated, rtol=0, atol=1e-6)
     assert torch.equal(first_output(model, batch), before)
+    one_by_one = prune_neurons(prune_heads(model, GONE_HEADS), GONE_NEURONS)
+    assert torch.equal(first_output(one_by_one, batch), first_output(cut, batch))
     config = find_encoder(cut).config
     assert (config.heads_per_layer, config.neurons_per_layer) == ([2, 0, 4], [0, 20, 17])
     cut.save_pretrained(tmp_path)

@@ -1,6 +1,5 @@
 """Which heads and neurons make a teacher hard to learn from (STARK), and the teacher without them."""
 
-from .density_drawing import draw_densities
 from .gate_gradients import measure_scores
 from .knowledgeable_scores import KnowledgeableScores
 from .removed_units import RemovedUnits, cut_teacher, mask_teacher
@@ -15,7 +14,6 @@ __all__ = [
     "ScoreDensity",
     "UnitScores",
     "cut_teacher",
-    "draw_densities",
     "mask_teacher",
     "measure_scores",
     "measure_weight_scores",

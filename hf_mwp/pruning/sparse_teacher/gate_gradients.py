@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 from accelerate.utils import send_to_device
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from ...models.solver import Solver
 from ...usage_error import UsageError
 from ..gates import HeadGates, NeuronGates
-from ..head_importance import as_array
+from ..head_importance import left_unchanged
 from .knowledgeable_scores import KnowledgeableScores
 from .unit_scores import UnitScores
 
@@ -56,47 +56,81 @@ def measure_scores(
     """
     if not task and student is None:
         raise UsageError("Nothing is to be measured: student-friendliness needs a trial student.")
-    sums: list[list[Tensor]] = []
-    num_batches = num_examples = 0
     with left_unchanged(teacher, student), HeadGates(teacher) as heads, NeuronGates(teacher) as neurons:
         dtype = torch.promote_types(teacher.dtype, torch.float32)
         ones = [[None if each is None else each.to(dtype) for each in kind.values] for kind in (heads, neurons)]
-        for batch in batches:
-            batch = send_to_device(dict(batch), teacher.device)
-            rows = next(len(each) for each in batch.values() if isinstance(each, Tensor))
-            gates = [[_fresh(each, rows if per_example else None) for each in kind] for kind in ones]
-            heads.values, neurons.values = gates
-            present = [each for kind in gates for each in kind if each is not None]
-            with torch.enable_grad():
-                losses = batch_losses(teacher, student, batch, temperature, task)
-            for index, loss in enumerate(losses):
-                # Times the rows, a mean over rows has each row's own gradient at the row's own gates.
-                gradients = torch.autograd.grad(
-                    loss * rows if per_example else loss,
-                    present,
-                    retain_graph=index + 1 < len(losses),
-                    materialize_grads=True,
-                )
-                found = [each.abs().double() for each in gradients]
-                found = [each.sum(0) for each in found] if per_example else found
-                if num_batches:
-                    torch._foreach_add_(sums[index], found)
-                else:
-                    sums.append(found)
-            num_batches, num_examples = num_batches + 1, num_examples + rows
-        if not num_batches:
-            raise UsageError("Heads and neurons are scored on examples, and the split has none.")
-    found = [_as_scores(each, ones) for each in sums]
+
+        def new_gates(rows: int) -> list[Tensor]:
+            for gates, kind in zip((heads, neurons), ones, strict=True):
+                each = [None if one is None else one.expand(rows, -1) if per_example else one for one in kind]
+                gates.values = [None if one is None else one.clone().requires_grad_() for one in each]
+            return [each for each in (*heads.values, *neurons.values) if each is not None]
+
+        def score(gradients: tuple[Tensor, ...]) -> list[Tensor]:
+            found = [each.abs().double() for each in gradients]
+            return [each.sum(0) for each in found] if per_example else found
+
+        sums, about = sum_gradients(
+            teacher, batches, student, temperature, new_gates, score, task=task, per_example=per_example
+        )
+    counts = [[int(each is not None) for each in kind] for kind in ones]
+    found = [scores_of_layers(each, counts) for each in sums]
     return KnowledgeableScores(
         expressiveness=found[0] if task else None,
         friendliness=None if student is None else found[-1],
-        about={
-            "per_example": per_example,
-            "temperature": temperature,
-            "batches": num_batches,
-            "examples": num_examples,
-        },
+        about={"per_example": per_example, **about},
     )
+
+
+def sum_gradients(
+    teacher: nn.Module,
+    batches: Iterable[Mapping[str, Any]],
+    student: nn.Module | None,
+    temperature: float,
+    inputs: Callable[[int], Sequence[Tensor]],
+    score: Callable[[tuple[Tensor, ...]], list[Tensor]],
+    task: bool = True,
+    per_example: bool = False,
+) -> tuple[list[list[Tensor]], dict[str, Any]]:
+    """
+    Return by loss, see [`batch_losses`], the sums over batches of what `score` makes of the gradients by `inputs`,
+    which are given the number of rows; and how they were measured.
+    """
+    sums: list[list[Tensor]] = []
+    num_batches = num_examples = 0
+    for batch in batches:
+        batch = send_to_device(dict(batch), teacher.device)
+        rows = next(len(each) for each in batch.values() if isinstance(each, Tensor))
+        tensors = inputs(rows)
+        with torch.enable_grad():
+            losses = batch_losses(teacher, student, batch, temperature, task)
+        for index, loss in enumerate(losses):
+            # Times the rows, a mean over rows has each row's own gradient at the row's own gates.
+            loss, more = loss * rows if per_example else loss, index + 1 < len(losses)
+            found = score(torch.autograd.grad(loss, tensors, retain_graph=more, materialize_grads=True))
+            if num_batches:
+                torch._foreach_add_(sums[index], found)
+            else:
+                sums.append(found)
+        num_batches, num_examples = num_batches + 1, num_examples + rows
+    if not num_batches:
+        raise UsageError("Heads, neurons and weights are scored on examples, and the split has none.")
+    return sums, {"temperature": temperature, "batches": num_batches, "examples": num_examples}
+
+
+def scores_of_layers(sums: list[Tensor], counts: Sequence[Sequence[int]]) -> UnitScores:
+    """Return scores of so many tensors in each layer, those of heads or attention first."""
+    found, arrays, nothing = iter(sums), [], torch.zeros(0, dtype=sums[0].dtype)
+    for name, kind in zip(("heads", "neurons"), counts, strict=True):
+        rows = [torch.cat([nothing, *(next(found).flatten().cpu() for _ in range(count))]) for count in kind]
+        wrong = [layer for layer, row in enumerate(rows) if not row.isfinite().all()]
+        if wrong:
+            raise UsageError(
+                f"There are no finite scores for {name} of layer {wrong[0]}: the weights or outputs of the teacher or "
+                "of the trial student are not finite."
+            )
+        arrays.append(pad_sequence(rows, batch_first=True, padding_value=torch.nan))
+    return UnitScores(*arrays)
 
 
 def distillation_losses(
@@ -165,44 +199,4 @@ def batch_losses(
     return losses
 
 
-def _fresh(ones: Tensor | None, rows: int | None) -> Tensor | None:
-    """Gates of 1 that gradients are taken of: one for all rows, or one for each."""
-    if ones is None:
-        return None
-    return (ones.clone() if rows is None else ones.expand(rows, -1).clone()).requires_grad_()
-
-
-def _as_scores(sums: list[Tensor], ones: list[list[Tensor | None]]) -> UnitScores:
-    found, arrays = iter(sums), []
-    for name, kind in zip(("heads", "neurons"), ones, strict=True):
-        rows = [torch.zeros(0) if each is None else next(found).cpu() for each in kind]
-        for layer, row in enumerate(rows):
-            if not row.isfinite().all():
-                raise UsageError(
-                    f"There are no finite scores for {name} of layer {layer}: the weights or outputs of the teacher "
-                    "or of the trial student are not finite."
-                )
-        arrays.append(as_array(rows))
-    return UnitScores(*arrays)
-
-
-@contextmanager
-def left_unchanged(*models: nn.Module | None) -> Iterator[None]:
-    """While inside, models are in evaluation mode and their weights frozen, and random numbers are others."""
-    models = [model for model in models if model is not None]
-    modes = [(module, module.training) for model in models for module in model.modules()]
-    frozen = [(parameter, parameter.requires_grad) for model in models for parameter in model.parameters()]
-    devices = {model.device for model in models if model.device.type == "cuda"}
-    with torch.random.fork_rng(devices):
-        try:
-            for model in models:
-                model.eval().requires_grad_(False)
-            yield
-        finally:
-            for module, training in modes:
-                module.training = training
-            for parameter, requires_grad in frozen:
-                parameter.requires_grad_(requires_grad)
-
-
-__all__ = ["batch_losses", "distillation_losses", "left_unchanged", "measure_scores"]
+__all__ = ["distillation_losses", "measure_scores", "scores_of_layers", "sum_gradients"]

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from ...models.architecture import layer_parts
 from ...options.checks import check_numbers
 from ...usage_error import UsageError
-from ..cutting import prune_heads, prune_neurons
+from ..cutting import prune
 from ..gates import HeadGates, NeuronGates
-from .unit_scores import UnitScores, count_units
+from .unit_scores import UnitScores
 
 
 @dataclass(frozen=True)
@@ -61,35 +61,30 @@ class RemovedUnits:
         )
 
 
-def cut_teacher(teacher: nn.Module, removed: RemovedUnits, keep_biases: bool = False) -> nn.Module:
+def cut_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
     """
-    A teacher without some heads and neurons, smaller and faster, which saves and loads as [`prune_heads`] says.
+    A teacher without some heads and neurons, smaller and faster, which saves and loads as [`prune`] says. A layer that
+    loses all heads, or all neurons, loses the bias of the output projection too, as in the authors' program.
 
     Args:
-        teacher (`nn.Module`): As [`prune_heads`] takes it; it stays as it is.
+        teacher (`nn.Module`): As [`prune`] takes it; it stays as it is.
         removed ([`RemovedUnits`]): What it is to do without.
-        keep_biases (`bool`, *optional*, defaults to `False`):
-            Leave the bias of the output projection to a layer that loses all heads, or all neurons. By default such a
-            sublayer adds nothing, as in the authors' program.
 
     Raises:
         UsageError: the teacher has gates.
-        ValueError: as [`prune_heads`].
+        ValueError: as [`prune`].
     """
     check_no_gates(teacher)
-    sparse = prune_neurons(prune_heads(teacher, removed.heads), removed.neurons)
-    if not keep_biases:
-        _zero_biases(sparse, removed, *count_units(teacher))
-    return sparse
+    return _without_biases(prune(teacher, removed.heads, removed.neurons), removed, teacher)
 
 
-def mask_teacher(teacher: nn.Module, removed: RemovedUnits, keep_biases: bool = False) -> nn.Module:
+def mask_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
     """
     A copy of a teacher with gates closed on some heads and neurons: the outputs of [`cut_teacher`] in the shapes of
     the teacher. It is no smaller, and what it saves has no gates.
 
     Args:
-        teacher, removed, keep_biases: As in [`cut_teacher`].
+        teacher, removed: As in [`cut_teacher`].
 
     Raises:
         UsageError: the teacher has gates.
@@ -99,9 +94,7 @@ def mask_teacher(teacher: nn.Module, removed: RemovedUnits, keep_biases: bool = 
     masked = copy.deepcopy(teacher)
     HeadGates(masked).close(removed.heads)
     NeuronGates(masked).close(removed.neurons)
-    if not keep_biases:
-        _zero_biases(masked, removed, *count_units(teacher))
-    return masked
+    return _without_biases(masked, removed, teacher)
 
 
 def check_sparsity(sparsity: float) -> None:
@@ -133,22 +126,17 @@ def _lowest(name: str, scores: Tensor, sparsity: float, round_to: int | None, wi
     }
 
 
-def _zero_biases(sparse: nn.Module, removed: RemovedUnits, heads: list[int], neurons: list[int]) -> None:
-    """Zero the biases of sublayers that lose all heads or all neurons; the counts are the teacher's."""
-    layers = layer_parts(sparse)
-    for part, units, counts in (
-        ("attention_output", removed.heads, heads),
-        ("output", removed.neurons, neurons),
-    ):
-        for layer in _emptied(units, counts):
-            bias = layers[layer].bias_of(part)
-            if bias is not None:
+def _without_biases(sparse: nn.Module, removed: RemovedUnits, teacher: nn.Module) -> nn.Module:
+    """Zero the biases of sublayers that lose all heads or all neurons of the teacher."""
+    for layer, (left, whole) in enumerate(zip(layer_parts(sparse), layer_parts(teacher), strict=True)):
+        for part, gone, count in (
+            ("attention_output", removed.heads.get(layer), whole.num_heads),
+            ("output", removed.neurons.get(layer), whole.num_neurons),
+        ):
+            bias = left.bias_of(part)
+            if gone and len({*gone}) == count and bias is not None:
                 bias.data.zero_()
-
-
-def _emptied(removed: Mapping[int, list[int]], counts: list[int]) -> list[int]:
-    """The layers that lose all they had."""
-    return [layer for layer, indices in removed.items() if indices and len(set(indices)) == counts[layer]]
+    return sparse
 
 
 def check_no_gates(teacher: nn.Module) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from torch import nn
 
@@ -21,15 +19,8 @@ class Sparsifier(ABC):
     """How [`~trainers.StarkTrainer`] makes a teacher sparser. A frozen dataclass, whose fields tell it from others."""
 
     @abstractmethod
-    def measure(
-        self,
-        teacher: nn.Module,
-        batches: Iterable[Mapping[str, Any]],
-        student: nn.Module,
-        temperature: float,
-        per_example: bool,
-    ) -> KnowledgeableScores:
-        """Scores of what can go, as [`measure_scores`] has them."""
+    def measure(self, teacher, batches, student, temperature, per_example) -> KnowledgeableScores:
+        """Measure scores of what can go; see [`measure_scores`]."""
 
     @abstractmethod
     def random(self, teacher: nn.Module, seed: int) -> UnitScores:

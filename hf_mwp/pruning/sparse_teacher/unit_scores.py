@@ -7,10 +7,10 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from ...models.architecture import layer_parts
 from ...usage_error import UsageError
-from ..head_importance import as_array
 
 
 # What the authors' program adds to a norm; the paper names none.
@@ -37,12 +37,11 @@ class UnitScores:
         Scores by chance for the units of a model, the same for the same seed: STARK-RAND (Yang et al., section 4.4).
         """
         generator = torch.Generator().manual_seed(seed)
-        return cls(
-            *(
-                as_array([torch.rand(count, generator=generator, dtype=torch.float64) for count in counts])
-                for counts in count_units(model)
-            )
+        rows = (
+            [torch.rand(count, generator=generator, dtype=torch.float64) for count in kind]
+            for kind in count_units(model)
         )
+        return cls(*(pad_sequence(kind, batch_first=True, padding_value=torch.nan) for kind in rows))
 
     def normalized(self) -> UnitScores:
         """Each layer's row divided by its l2 norm + 1e-7 (Yang et al., section 3.2, after Molchanov et al.)."""

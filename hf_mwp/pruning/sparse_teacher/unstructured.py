@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
-from accelerate.utils import send_to_device
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pad_sequence
 
-from ...models.architecture import LayerParts, layer_parts
+from ...models.architecture import layer_parts
 from ...usage_error import UsageError
-from .gate_gradients import batch_losses, left_unchanged
+from ..head_importance import left_unchanged
+from .gate_gradients import scores_of_layers, sum_gradients
 from .knowledgeable_scores import KnowledgeableScores
 from .removed_units import check_sparsity
 from .unit_scores import UnitScores
@@ -43,34 +42,17 @@ def measure_weight_scores(
         UsageError: as [`measure_scores`].
         ValueError: an encoder of an unknown type.
     """
-    layers = [_weights(parts) for parts in layer_parts(teacher)]
-    weights = [weight for layer in layers for kind in layer for weight in kind]
-    sums: list[list[Tensor]] = []
-    num_batches = 0
+    layers = _weights(teacher)
+    weights = [weight for kind in layers for layer in kind for weight in layer]
+
+    def score(gradients: tuple[Tensor, ...]) -> list[Tensor]:
+        return [(each * weight.detach()).abs().float() for each, weight in zip(gradients, weights, strict=True)]
+
     with left_unchanged(teacher, student):
         for weight in weights:
             weight.requires_grad_()
-        for batch in batches:
-            batch = send_to_device(dict(batch), teacher.device)
-            with torch.enable_grad():
-                losses = batch_losses(teacher, student, batch, temperature)
-            for index, loss in enumerate(losses):
-                more = index + 1 < len(losses)
-                gradients = torch.autograd.grad(loss, weights, retain_graph=more, materialize_grads=True)
-                found = [
-                    (each * weight.detach()).abs().float() for each, weight in zip(gradients, weights, strict=True)
-                ]
-                if num_batches:
-                    torch._foreach_add_(sums[index], found)
-                else:
-                    sums.append(found)
-            num_batches += 1
-    if not num_batches:
-        raise UsageError("Weights are scored on examples, and the split has none.")
-    return KnowledgeableScores(
-        *(_as_scores(each, layers) for each in sums),
-        about={"weights": True, "temperature": temperature, "batches": num_batches},
-    )
+        sums, about = sum_gradients(teacher, batches, student, temperature, lambda rows: weights, score)
+    return KnowledgeableScores(*(_as_scores(each, layers) for each in sums), about={"weights": True, **about})
 
 
 def zero_weights(teacher: nn.Module, scores: UnitScores, sparsity: float) -> nn.Module:
@@ -88,9 +70,7 @@ def zero_weights(teacher: nn.Module, scores: UnitScores, sparsity: float) -> nn.
     """
     check_weights(teacher, scores, sparsity)
     sparse = copy.deepcopy(teacher)
-    layers = [_weights(parts) for parts in layer_parts(sparse)]
-    for kind, array in enumerate((scores.heads, scores.neurons)):
-        rows = [layer[kind] for layer in layers]
+    for rows, array in zip(_weights(sparse), (scores.heads, scores.neurons), strict=True):
         counts = [sum(each.numel() for each in row) for row in rows]
         lowest = torch.zeros(array.numel(), dtype=torch.bool)
         lowest[array.flatten().nan_to_num(torch.inf).argsort(stable=True)[: round(sparsity * sum(counts))]] = True
@@ -103,10 +83,9 @@ def zero_weights(teacher: nn.Module, scores: UnitScores, sparsity: float) -> nn.
 def check_weights(teacher: nn.Module, scores: UnitScores | None, sparsity: float) -> None:
     """Raises what [`zero_weights`] would; without scores, what it would with any of this teacher's."""
     check_sparsity(sparsity)
-    layers = [_weights(parts) for parts in layer_parts(teacher)]
     arrays = (None, None) if scores is None else (scores.heads, scores.neurons)
-    for kind, (name, array) in enumerate(zip(("attention", "feed-forward"), arrays, strict=True)):
-        counts = [sum(each.numel() for each in layer[kind]) for layer in layers]
+    for name, array, layers in zip(("attention", "feed-forward"), arrays, _weights(teacher), strict=True):
+        counts = [sum(each.numel() for each in layer) for layer in layers]
         if array is not None and array.isfinite().sum(1).tolist() != counts:
             raise UsageError(f"The scores are not those of this teacher's {name} weights: measure them on it.")
         gone = round(sparsity * sum(counts))
@@ -116,11 +95,12 @@ def check_weights(teacher: nn.Module, scores: UnitScores | None, sparsity: float
 
 def random_weight_scores(teacher: nn.Module, seed: int = 0) -> UnitScores:
     """Scores by chance for the weights of a teacher, as [`measure_weight_scores`] orders them."""
-    generator = torch.Generator().manual_seed(seed)
-    layers = [_weights(parts) for parts in layer_parts(teacher)]
-    return _as_scores(
-        [torch.rand(one.shape, generator=generator) for layer in layers for kind in layer for one in kind], layers
-    )
+    generator, layers = torch.Generator().manual_seed(seed), _weights(teacher)
+    drawn = ([], [])
+    for rows in zip(*layers, strict=True):
+        for kind, row in zip(drawn, rows, strict=True):
+            kind.extend(torch.rand(one.shape, generator=generator) for one in row)
+    return _as_scores([*drawn[0], *drawn[1]], layers)
 
 
 def zero_random_weights(teacher: nn.Module, sparsity: float, seed: int = 0) -> nn.Module:
@@ -139,27 +119,26 @@ def zero_random_weights(teacher: nn.Module, sparsity: float, seed: int = 0) -> n
     """
     check_sparsity(sparsity)
     sparse, generator = copy.deepcopy(teacher), torch.Generator().manual_seed(seed)
-    for weight in (weight for parts in layer_parts(sparse) for kind in _weights(parts) for weight in kind):
+    for weight in (weight for layer in zip(*_weights(sparse), strict=True) for kind in layer for weight in kind):
         chosen = torch.randperm(weight.numel(), generator=generator)[: round(sparsity * weight.numel())]
         weight.data.view(-1)[chosen.to(weight.device)] = 0.0
     return sparse
 
 
-def _weights(parts: LayerParts) -> tuple[list[Tensor], list[Tensor]]:
-    attention = (*parts.head_projections, parts.attention_output)
-    feed_forward = (*parts.neuron_projections, parts.output)
-    return tuple([each.weight for each in kind if each is not None] for kind in (attention, feed_forward))
+def _weights(model: nn.Module) -> tuple[list[list[Tensor]], list[list[Tensor]]]:
+    """Return by layer the weights of attention, and those of the feed-forward network."""
+    attention, feed_forward = [], []
+    for parts in layer_parts(model):
+        for kind, linears in (
+            (attention, (*parts.head_projections, parts.attention_output)),
+            (feed_forward, (*parts.neuron_projections, parts.output)),
+        ):
+            kind.append([each.weight for each in linears if each is not None])
+    return attention, feed_forward
 
 
-def _as_scores(sums: list[Tensor], layers: list[tuple[list[Tensor], list[Tensor]]]) -> UnitScores:
-    found, rows = iter(sums), ([], [])
-    for layer in layers:
-        for kind, target in zip(layer, rows, strict=True):
-            scores = [next(found).flatten().cpu() for _ in kind]
-            target.append(torch.cat(scores) if scores else torch.zeros(0))
-    if not all(row.isfinite().all() for kind in rows for row in kind):
-        raise UsageError("There are no finite scores for weights: weights or outputs of a model are not finite.")
-    return UnitScores(*(pad_sequence(kind, batch_first=True, padding_value=torch.nan) for kind in rows))
+def _as_scores(sums: list[Tensor], layers: tuple[list[list[Tensor]], list[list[Tensor]]]) -> UnitScores:
+    return scores_of_layers(sums, [[len(layer) for layer in kind] for kind in layers])
 
 
 __all__ = ["check_weights", "measure_weight_scores", "random_weight_scores", "zero_random_weights", "zero_weights"]

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from hf_mwp.pruning import ScoreDensity, draw_densities
+from hf_mwp.pruning import ScoreDensity
 from hf_mwp.usage_error import UsageError
 
 
@@ -59,19 +59,3 @@ def test_a_unit_apart_from_all_others_is_no_peak():
 def test_what_has_no_density(values):
     with pytest.raises(UsageError, match="two units"):
         ScoreDensity.of(torch.tensor(values))
-
-
-def test_it_is_drawn(tmp_path):
-    first, second = ScoreDensity.of(normal(0.2, 0.05, 50)), ScoreDensity.of(normal(0.5, 0.1, 50))
-    assert len(first.points) == len(first.density) == len(first.cumulative) == 512
-    assert first.points[first.peak].item() == pytest.approx(0.2, abs=0.01)
-    path = tmp_path / "density.png"
-    figure = draw_densities({"P": first, "Q": second}, path)
-    assert path.read_bytes().startswith(b"\x89PNG") and len(figure.axes) == 1
-    assert [each.get_text() for each in figure.axes[0].get_legend().get_texts()] == ["P", "Q"]
-    figure = draw_densities({"I": first}, path, cumulative=True)
-    panel, shares = figure.axes
-    assert panel.lines[0].get_ydata().tolist() == first.density.tolist()
-    assert shares.lines[0].get_ydata().tolist() == first.cumulative.tolist()
-    with pytest.raises(UsageError, match="densities"):
-        draw_densities({}, path)

@@ -218,7 +218,7 @@ def draw_sparsities(task: Task, metrics: Mapping[str, Any], path: Path, title: s
 
 def draw_scores(scores: UnitScores, folder: Path, title: str) -> None:
     """Draws the densities of the scores of heads and of neurons."""
-    from ....pruning.sparse_teacher import ScoreDensity, draw_densities
+    from ....pruning import ScoreDensity, draw_densities
 
     densities = {"heads": ScoreDensity.of(scores.heads), "neurons": ScoreDensity.of(scores.neurons)}
     draw_densities(densities, folder / DENSITIES, title=f"Scores, {title}")

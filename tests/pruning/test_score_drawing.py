@@ -4,7 +4,8 @@ import re
 import pytest
 import torch
 
-from hf_mwp.pruning import draw_importance, rows_of, scores_of
+from hf_mwp.pruning import ScoreDensity, draw_densities, draw_importance, rows_of, scores_of
+from hf_mwp.usage_error import UsageError
 
 
 SCORES = torch.tensor([[0.5, 0.25, math.nan], [1.0, math.nan, 0.125]], dtype=torch.float64)
@@ -35,3 +36,25 @@ def test_nothing_to_draw(tmp_path):
     for scores in (torch.full((2, 2), math.nan), torch.zeros(3)):
         with pytest.raises(ValueError, match=re.escape(str(tuple(scores.shape)))):
             draw_importance(scores, tmp_path / "heads.png")
+
+
+def normal(mean, deviation, count):
+    """Quantiles of a normal distribution."""
+    shares = (torch.arange(count, dtype=torch.float64) + 0.5) / count
+    return mean + deviation * torch.special.ndtri(shares)
+
+
+def test_densities_are_drawn(tmp_path):
+    first, second = ScoreDensity.of(normal(0.2, 0.05, 50)), ScoreDensity.of(normal(0.5, 0.1, 50))
+    assert len(first.points) == len(first.density) == len(first.cumulative) == 512
+    assert first.points[first.peak].item() == pytest.approx(0.2, abs=0.01)
+    path = tmp_path / "density.png"
+    figure = draw_densities({"P": first, "Q": second}, path)
+    assert path.read_bytes().startswith(b"\x89PNG") and len(figure.axes) == 1
+    assert [each.get_text() for each in figure.axes[0].get_legend().get_texts()] == ["P", "Q"]
+    figure = draw_densities({"I": first}, path, cumulative=True)
+    panel, shares = figure.axes
+    assert panel.lines[0].get_ydata().tolist() == first.density.tolist()
+    assert shares.lines[0].get_ydata().tolist() == first.cumulative.tolist()
+    with pytest.raises(UsageError, match="densities"):
+        draw_densities({}, path)

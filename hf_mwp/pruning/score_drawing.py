@@ -1,0 +1,127 @@
+"""Scores of heads and neurons, kept and drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from ..usage_error import UsageError
+
+
+if TYPE_CHECKING:
+    from .sparse_teacher import ScoreDensity
+
+
+def rows_of(scores: Tensor) -> list[list[float | None]]:
+    """Scores `(layers, heads)` as JSON has them: a list for each layer, `None` where there is no head."""
+    return [[score if math.isfinite(score) else None for score in row] for row in scores.tolist()]
+
+
+def scores_of(rows: list[list[float | None]]) -> Tensor:
+    """The reverse of [`rows_of`], also of the lists that [`HeadPruningCallback`]'s log has of an event."""
+    found = [torch.tensor([math.nan if score is None else score for score in row]).double() for row in rows]
+    return pad_sequence(found, batch_first=True, padding_value=math.nan)
+
+
+def draw_importance(scores: Tensor, path: str | Path, title: str = "Importance of heads") -> Any:
+    """
+    Draws scores as a heat map, layer by layer and head by head, the score in each cell. Cells of heads that are pruned
+    or closed are empty.
+
+    Args:
+        scores (`Tensor` of shape `(layers, heads)`): As [`HeadImportance.scores`] gives them, NaN where no head is.
+        path (`str` or `Path`): The picture to write, PNG or what its name ends with.
+        title (`str`, *optional*): Its title.
+
+    Returns:
+        The figure (`matplotlib.figure.Figure`).
+
+    Raises:
+        ValueError: scores that are no table, or none at all.
+    """
+    if scores.dim() != 2 or not scores.isfinite().any():
+        raise ValueError(f"There are no scores to draw in an array of shape {tuple(scores.shape)}: layers x heads.")
+    layers, heads = scores.shape
+    figure, panel = _figure(2.0 + 0.5 * heads, 1.4 + 0.34 * layers, title)
+    values = scores.double().cpu().numpy()
+    picture = panel.imshow(values, cmap="viridis", aspect="auto")
+    middle = scores[scores.isfinite()].aminmax()
+    middle = (middle.min + middle.max) / 2
+    for layer, head in scores.isfinite().nonzero().tolist():
+        score = values[layer, head]
+        colour = "black" if score > middle else "white"
+        panel.text(head, layer, f"{score:.2g}", ha="center", va="center", fontsize="x-small", color=colour)
+    # Counted from 0, as `prune_heads` counts them.
+    panel.set(xlabel="head", ylabel="layer", xticks=range(heads), yticks=range(layers))
+    figure.colorbar(picture, ax=panel)
+    return _saved(figure, path)
+
+
+def draw_densities(
+    densities: Mapping[str, ScoreDensity],
+    path: str | Path,
+    cumulative: bool = False,
+    title: str = "Density of scores",
+) -> Any:
+    """
+    Draws densities of scores over each other, as Yang et al., figures 4 and 6, and with `cumulative` the cumulative
+    density and the first peak besides, as figures 5, 7 and 8.
+
+    Args:
+        densities (`Mapping[str, ScoreDensity]`): By what they are called in the legend.
+        path (`str` or `Path`): The picture to write, PNG or what its name ends with.
+        cumulative (`bool`, *optional*, defaults to `False`): Draw what goes at the first peak, too.
+        title (`str`, *optional*): Its title.
+
+    Returns:
+        The figure (`matplotlib.figure.Figure`).
+
+    Raises:
+        UsageError: there is nothing to draw.
+    """
+    if not densities:
+        raise UsageError("There are no densities to draw.")
+    figure, panel = _figure(5.6, 3.6, title)
+    shares = panel.twinx() if cumulative else None
+    for number, (name, each) in enumerate(densities.items()):
+        points = each.points.numpy()
+        panel.plot(points, each.density.numpy(), color=f"C{number}", label=name)
+        panel.fill_between(points, each.density.numpy(), color=f"C{number}", alpha=0.15)
+        if shares is not None:
+            shares.plot(points, each.cumulative.numpy(), color=f"C{number}", linestyle="--")
+            shares.axvline(points[each.peak], color=f"C{number}", linewidth=0.8, linestyle=":")
+            shares.annotate(
+                f"{each.sparsity:.0%}", (points[each.peak], each.sparsity), (4, -10), textcoords="offset points"
+            )
+    panel.set(xlabel="score", ylabel="density")
+    panel.set_ylim(bottom=0)
+    if shares is not None:
+        shares.set(ylabel="cumulative density (dashed)", ylim=(0, 1.02))
+    panel.legend(fontsize="small")
+    return _saved(figure, path)
+
+
+def _figure(width: float, height: float, title: str) -> tuple[Any, Any]:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    panel = figure.subplots()
+    panel.set_title(title, fontsize="medium")
+    return figure, panel
+
+
+def _saved(figure: Any, path: str | Path) -> Any:
+    # Without the version of the library in the file, the same scores give the same picture.
+    figure.savefig(path, dpi=120, metadata={"Software": None} if Path(path).suffix == ".png" else None)
+    return figure
+
+
+__all__ = ["draw_densities", "draw_importance", "rows_of", "scores_of"]
