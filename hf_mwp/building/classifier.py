@@ -36,7 +36,10 @@ def build_classifier(
     """
     from ..models import MwpStudentForSequenceClassification
 
-    _check_options(options)
+    plain = SolverArguments(encoder=".")
+    for field in fields(options):
+        if field.name not in (*USED, "solver") and getattr(options, field.name) != getattr(plain, field.name):
+            raise UsageError(f"`{field.name}` is for solvers of math word problems: leave it out for a classifier.")
     if options.solver is not None:
         model, tokenizer = load_classifier(options.solver, classes, options.dropout)
     elif options.encoder_config is not None:
@@ -113,28 +116,26 @@ def make_student_classifier(
             raise UsageError(f"{source} has another tokenizer than its teacher; distillation needs the same.")
         return student
 
-    def project() -> PreTrainedModel:
-        fields = {"layers": options.layers_of(teacher), **options.sizes, **options.dropouts}
-        return _layers_of(project_student(teacher, sample=batches(), **fields), None, **head_fields(classes))
-
-    starts: dict[str, Callable[[], PreTrainedModel]] = {
-        "cut": lambda: _layers_of(teacher, options.layers_of(teacher), **options.dropouts),
-        "project": project,
-        "random": lambda: MwpStudentForSequenceClassification(
-            options.random_config(teacher, tokenizer, **head_fields(classes))
-        ),
-        "prune": lambda: prune_student(teacher, batches(), options.sparsity),
-    }
-    return starts[options.student_init]()
+    layers = options.layers_of(teacher) if options.student_init in ("cut", "project") else None
+    if options.student_init == "cut":
+        return _layers_of(teacher, layers, **options.dropouts)
+    if options.student_init == "project":
+        student = project_student(teacher, sample=batches(), layers=layers, **options.sizes, **options.dropouts)
+        return _layers_of(student, None, **head_fields(classes))
+    if options.student_init == "prune":
+        return prune_student(teacher, batches(), options.sparsity)
+    return MwpStudentForSequenceClassification(options.random_config(teacher, tokenizer, **head_fields(classes)))
 
 
 def head_fields(classes: Sequence[str]) -> dict[str, Any]:
     """Fields of a configuration that say what a classifier tells apart; a regression has no classes."""
     if not classes:
         return {"num_labels": 1, "problem_type": "regression"}
-    numbered = dict(enumerate(classes))
-    problem = {"problem_type": "single_label_classification"}
-    return {"id2label": numbered, "label2id": {name: number for number, name in numbered.items()}, **problem}
+    return {
+        "id2label": dict(enumerate(classes)),
+        "label2id": {name: number for number, name in enumerate(classes)},
+        "problem_type": "single_label_classification",
+    }
 
 
 def _on_encoder(
@@ -178,14 +179,6 @@ def _cut_to(
         rooms.append(count_positions(model.config))
     tokenizer.model_max_length = min(room for room in rooms if room is not None)
     return tokenizer
-
-
-def _check_options(options: SolverArguments) -> None:
-    """Refuses options that were given and are for solvers alone."""
-    plain = SolverArguments(encoder=".")
-    for field in fields(options):
-        if field.name not in (*USED, "solver") and getattr(options, field.name) != getattr(plain, field.name):
-            raise UsageError(f"`{field.name}` is for solvers of math word problems: leave it out for a classifier.")
 
 
 def _check_classes(name: str, config: Any, classes: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..options import option
 from ..options.checks import check_share
 from ..usage_error import UsageError
-from .model_sources import find_encoder, load_config, loading, locate_encoder, locate_tokenizer
+from .model_sources import load_config, loading, locate_encoder, locate_tokenizer, resolve_encoder
 
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class EncoderArguments:
         if self.encoder_config is not None and self.encoder_layers is not None:
             raise ValueError("`encoder_layers` belongs to `encoder`; with random weights say `num_hidden_layers`.")
         parse_layers(self.encoder_layers, "encoder_layers")
-        self.encoder, self.tokenizer = find_encoder(self.encoder), find_encoder(self.tokenizer)
+        self.encoder, self.tokenizer = resolve_encoder(self.encoder), resolve_encoder(self.tokenizer)
 
     def random_config(self, tokenizer: PreTrainedTokenizerBase, **fields) -> MwpStudentConfig:
         """The configuration of an encoder from random weights; `fields` win over those of `encoder_config`."""
@@ -105,13 +105,12 @@ class EncoderArguments:
         """Whether numbers have a token each: as said, or else as the processor beside the encoder has it."""
         if self.indexed_numbers is not None or self.encoder is None:
             return bool(self.indexed_numbers)
-        from transformers.utils import cached_file
-
         from ..data.batches.mwp_processor import MwpProcessor
         from ..data.batches.processor_file import read_fields
+        from ..data.downloads import find_beside
 
-        # In a folder or on the Hub, where most encoders have no such file.
-        path = cached_file(self.encoder, MwpProcessor.file_name, _raise_exceptions_for_missing_entries=False)
+        # Most encoders have no such file.
+        path = find_beside(self.encoder, MwpProcessor.file_name)
         return path is not None and read_fields(path).get("indexed_numbers", False)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..options import option
 from ..options.checks import check_given
 from ..usage_error import UsageError
-from .model_sources import check_folder, find_encoder, loading, locate_encoder, locate_solver
+from .model_sources import check_folder, loading, locate_encoder, locate_solver, resolve_encoder
 from .solver import load_solver
 
 
@@ -48,7 +47,7 @@ class MixArguments:
         check_given(self, "output_dir")
         if not 0 <= self.pretrained_weight <= 1:
             raise ValueError(f"`pretrained_weight` must be from 0 to 1, not {self.pretrained_weight}.")
-        self.pretrained = find_encoder(self.pretrained)
+        self.pretrained = resolve_encoder(self.pretrained)
 
 
 def mix_solvers(options: MixArguments) -> tuple[Solver, MwpProcessor]:
@@ -66,35 +65,27 @@ def mix_solvers(options: MixArguments) -> tuple[Solver, MwpProcessor]:
     Raises:
         UsageError: a model cannot be loaded, or the solvers do not share tokens and symbols.
     """
-    from ..data.training_lineage import ancestry_of
-
-    solver, processor = _mixed(options) if options.solvers is None else _averaged(options.solvers)
-    solver.training_texts = ancestry_of(solver)
-    return solver, processor
-
-
-def _mixed(options: MixArguments) -> tuple[Solver, MwpProcessor]:
     from transformers import AutoModel
 
-    from ..distillation import mix_parameters
+    from ..data.training_lineage import ancestry_of
+    from ..distillation import average_parameters, mix_parameters
 
-    check_folder(options.pretrained)
-    solver, processor = load_solver(options.distilled)
-    load = {"dtype": solver.dtype, "use_safetensors": True}
-    with loading(options.pretrained):
-        pretrained = AutoModel.from_pretrained(options.pretrained, trust_remote_code=False, **load)
-    # Rows of tokens that came with the solver begin in the same way each time.
-    processor.resize_embeddings(pretrained)
-    return mix_parameters(pretrained, solver, options.pretrained_weight, inplace=True), processor
-
-
-def _averaged(names: Sequence[str]) -> tuple[Solver, MwpProcessor]:
-    from ..distillation import average_parameters
-
-    solvers, processors = zip(*map(load_solver, names), strict=True)
-    for name, solver in zip(names, solvers, strict=True):
-        try:
-            processors[0].check_model(solver)
-        except ValueError as error:
-            raise UsageError(f"mix: {name} cannot be averaged with {names[0]}: {error}") from error
-    return average_parameters(solvers), processors[0]
+    if options.solvers is not None:
+        solvers, (processor, *_) = zip(*map(load_solver, options.solvers), strict=True)
+        for name, each in zip(options.solvers, solvers, strict=True):
+            try:
+                processor.check_model(each)
+            except ValueError as error:
+                raise UsageError(f"mix: {name} cannot be averaged with {options.solvers[0]}: {error}") from error
+        solver = average_parameters(solvers)
+    else:
+        check_folder(options.pretrained)
+        solver, processor = load_solver(options.distilled)
+        load = {"dtype": solver.dtype, "use_safetensors": True}
+        with loading(options.pretrained):
+            pretrained = AutoModel.from_pretrained(options.pretrained, trust_remote_code=False, **load)
+        # Rows of tokens that came with the solver begin in the same way each time.
+        processor.resize_embeddings(pretrained)
+        solver = mix_parameters(pretrained, solver, options.pretrained_weight, inplace=True)
+    solver.training_texts = ancestry_of(solver)
+    return solver, processor

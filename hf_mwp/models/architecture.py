@@ -9,18 +9,8 @@ from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
 
-PARTS = (
-    "query",
-    "key",
-    "value",
-    "query_key_value",
-    "position_key",
-    "position_query",
-    "attention_output",
-    "intermediate",
-    "gate",
-    "output",
-)
+PARTS = ("query", "key", "value", "query_key_value", "position_key", "position_query", "attention_output")
+PARTS += ("intermediate", "gate", "output")
 
 # Prefix of the model type of a stock encoder that has lost heads or neurons, see `cut_model`.
 CUT_PREFIX = "mwp_cut_"
@@ -76,15 +66,8 @@ class Architecture:
         return [layer for each in lists for layer in each.get_submodule(inner)] if inner else list(lists)
 
 
-_BERT = Architecture()
-
 ARCHITECTURES = {
-    "bert": _BERT,
-    "roberta": _BERT,
-    "xlm-roberta": _BERT,
-    "camembert": _BERT,
-    "electra": _BERT,
-    "mwp_student": _BERT,
+    **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert", "electra", "mwp_student"), Architecture()),
     "distilbert": Architecture(
         layers="transformer.layer",
         query="attention.q_lin",
@@ -149,59 +132,52 @@ def find_architecture(config: PreTrainedConfig) -> Architecture | None:
     return ARCHITECTURES.get(str(getattr(config, "model_type", None)).removeprefix(CUT_PREFIX))
 
 
-@dataclass(frozen=True)
 class LayerParts:
     """
-    The linear layers of one encoder layer; `None` where the architecture has no such layer, or where all heads or all
-    neurons were cut away.
+    The linear layers of one encoder layer, under the names of [`Architecture`]; `None` where the architecture has no
+    such layer, or where all heads or all neurons were cut away.
 
     Args:
-        head_dim (`int`): Width of a head.
         layer (`nn.Module`): The encoder layer.
         architecture ([`Architecture`]): Where it keeps them.
-        query, key, value, query_key_value, position_key, position_query, intermediate, gate (`nn.Linear`, *optional*):
-            Of shape `(outputs, width)`.
-        attention_output, output (`nn.Linear`, *optional*): Of shape `(width, inputs)`.
+        head_dim (`int`): Width of a head.
+        index (`int`): Number of the layer.
+
+    Raises:
+        ValueError: one of them is wrapped (adapters, quantisation).
     """
 
-    head_dim: int
-    layer: nn.Module
-    architecture: Architecture
-    query: nn.Linear | None
-    key: nn.Linear | None
-    value: nn.Linear | None
-    query_key_value: nn.Linear | None
-    position_key: nn.Linear | None
-    position_query: nn.Linear | None
-    attention_output: nn.Linear | None
-    intermediate: nn.Linear | None
-    gate: nn.Linear | None
-    output: nn.Linear | None
+    def __init__(self, layer: nn.Module, architecture: Architecture, head_dim: int, index: int) -> None:
+        self.layer, self.architecture, self.head_dim = layer, architecture, head_dim
+        for part in PARTS:
+            name = getattr(architecture, part)
+            setattr(self, part, None if name is None else _linear(layer, name, index))
 
     @property
     def num_heads(self) -> int:
-        """Heads that are there."""
+        """Heads that are left."""
         return 0 if self.attention_output is None else self.attention_output.in_features // self.head_dim
 
     @property
     def num_neurons(self) -> int:
-        """Neurons that are there."""
+        """Neurons that are left."""
         return 0 if self.output is None else self.output.in_features
 
     @property
     def state_projections(self) -> list[nn.Linear]:
         """The linear layers that make queries, keys and values of states: one of all, or one of each."""
-        return _present(self.query, self.key, self.value, self.query_key_value)
+        return [each for each in (self.query, self.key, self.value, self.query_key_value) if each is not None]
 
     @property
     def head_projections(self) -> list[nn.Linear]:
         """All linear layers whose outputs belong to heads."""
-        return [*self.state_projections, *_present(self.position_key, self.position_query)]
+        positions = (self.position_key, self.position_query)
+        return [*self.state_projections, *(each for each in positions if each is not None)]
 
     @property
     def neuron_projections(self) -> list[nn.Linear]:
         """The linear layers whose outputs belong to neurons."""
-        return _present(self.intermediate, self.gate)
+        return [each for each in (self.intermediate, self.gate) if each is not None]
 
     def bias_of(self, part: str) -> nn.Parameter | None:
         """Return the bias of `"attention_output"` or `"output"`, also where no head or neuron is left."""
@@ -220,21 +196,16 @@ def find_encoder(model: nn.Module) -> PreTrainedModel:
     """
     types = []
     for part in model.modules():
-        if not isinstance(part, PreTrainedModel):
-            continue
-        kind = getattr(part.config, "model_type", None)
-        if find_architecture(part.config) and not getattr(part.config, "is_decoder", False):
-            return part.base_model
-        types.append(str(kind))
-    hint = (
-        " Its heads share one bias over relative positions, which cutting heads would have to cut in all layers."
-        if "t5" in types
-        else " Another encoder is one entry of `hf_mwp.models.architecture.ARCHITECTURES`: its linear layers' names."
-    )
-    kinds = ", ".join(dict.fromkeys(types)) or "no pretrained model"
+        if isinstance(part, PreTrainedModel):
+            if find_architecture(part.config) and not getattr(part.config, "is_decoder", False):
+                return part.base_model
+            types.append(str(getattr(part.config, "model_type", None)))
+    hint = "Another one is an entry of `hf_mwp.models.architecture.ARCHITECTURES`: its linear layers' names."
+    if "t5" in types:
+        hint = "Its heads share one bias over relative positions, which cutting heads would have to cut in all layers."
     raise ValueError(
-        f"{type(model).__name__} ({kinds}) has no encoder whose heads and neurons are known; these are: "
-        f"{', '.join(ARCHITECTURES)}.{hint}"
+        f"{type(model).__name__} ({', '.join(dict.fromkeys(types)) or 'no pretrained model'}) has no encoder whose "
+        f"heads and neurons are known; these are: {', '.join(ARCHITECTURES)}. {hint}"
     )
 
 
@@ -248,12 +219,8 @@ def layer_parts(model: nn.Module) -> list[LayerParts]:
     encoder = find_encoder(model)
     config, architecture = encoder.config, find_architecture(encoder.config)
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    found = []
-    for index, layer in enumerate(architecture.stack(encoder)):
-        names = {part: getattr(architecture, part) for part in PARTS}
-        parts = {part: None if name is None else _linear(layer, name, index) for part, name in names.items()}
-        found.append(LayerParts(head_dim, layer, architecture, **parts))
-    return found
+    layers = enumerate(architecture.stack(encoder))
+    return [LayerParts(layer, architecture, head_dim, index) for index, layer in layers]
 
 
 def layer_order(model: nn.Module) -> list[int]:
@@ -293,10 +260,6 @@ def _linear(layer: nn.Module, name: str, index: int) -> nn.Linear | None:
         f"{name} of layer {index} is a {type(module).__name__}, not a plain linear layer: merge adapters "
         "(`hf_mwp.merge_lora(model)`, or `merge_and_unload()` of a model of peft) and undo quantisation first."
     )
-
-
-def _present(*linears: nn.Linear | None) -> list[nn.Linear]:
-    return [linear for linear in linears if linear is not None]
 
 
 __all__ = [

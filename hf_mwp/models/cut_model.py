@@ -16,8 +16,6 @@ from .architecture import CUT_PREFIX, layer_parts
 from .slicing import share_bias, slice_heads, slice_neurons
 
 
-NAME = "Cut"
-
 # Auto classes that load such models, as far as the stock encoder has a class for them.
 AUTO_CLASSES = (
     "AutoModel",
@@ -106,9 +104,9 @@ def cut_class(stock):
     body = {"__module__": __name__, "__doc__": f"[`{stock.__name__}`] without some attention heads and neurons."}
     if issubclass(stock, PreTrainedConfig):
         body["model_type"] = CUT_PREFIX + stock.model_type
-        return strict(type(f"{NAME}{stock.__name__}", (CutConfig, stock), body))
+        return strict(type(f"Cut{stock.__name__}", (CutConfig, stock), body))
     body["config_class"] = cut_class(stock.config_class)
-    return type(f"{NAME}{stock.__name__}", (CutModel, stock), body)
+    return type(f"Cut{stock.__name__}", (CutModel, stock), body)
 
 
 def stock_class(cut):
@@ -135,7 +133,7 @@ def _register_models(cut_config_class):
 
 
 def __getattr__(name):
-    stock = getattr(transformers, name.removeprefix(NAME), None) if name.startswith(NAME) else None
+    stock = getattr(transformers, name.removeprefix("Cut"), None) if name.startswith("Cut") else None
     if isinstance(stock, type) and issubclass(stock, (PreTrainedConfig, PreTrainedModel)):
         return cut_class(stock)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

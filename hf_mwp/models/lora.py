@@ -7,22 +7,60 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+from torch.nn import functional
 from transformers import PreTrainedModel
 
 from ..options.checks import check_numbers, check_whole_numbers
 from ..usage_error import UsageError
 from .architecture import find_architecture
 from .solver import Solver
-from .trained_tokens import TrainedTokens
 
 
 # Beside the merged weights of a checkpoint: the adapters, and the linear layers without them.
 ADAPTERS = "lora_adapters.safetensors"
 MARK = "_adapted_by_hf_mwp"
+
+
+class TrainedTokens(nn.Module):
+    """
+    Takes the place of some rows of a frozen embedding table, whose submodule `trained_tokens` it is: tokens that were
+    added to a pretrained encoder have rows that say nothing yet. peft's own copies the whole table in each step.
+
+    Args:
+        embedding (`nn.Embedding`): The table; it stays where it is.
+        tokens (`Sequence[int]`): Its rows to train.
+    """
+
+    name = "trained_tokens"
+
+    def __init__(self, embedding: nn.Embedding, tokens: Sequence[int]) -> None:
+        super().__init__()
+        weight = embedding.weight
+        self.rows = nn.Parameter(weight.detach()[list(tokens)].clone())
+        # By token, the row here; -1 for those of the table.
+        place = torch.full((weight.shape[0],), -1, device=weight.device)
+        place[list(tokens)] = torch.arange(len(tokens), device=weight.device)
+        self.register_buffer("place", place, persistent=False)
+        embedding.add_module(self.name, self)
+        self._hook = embedding.register_forward_hook(self._replace)
+
+    def _replace(self, embedding: nn.Embedding, inputs: tuple[Any, ...], output: Tensor) -> Tensor:
+        place = self.place[inputs[0]]
+        # Some encoders scale what they embed.
+        rows = functional.embedding(place.clamp(min=0), self.rows) * getattr(embedding, "embed_scale", 1.0)
+        return torch.where((place >= 0)[..., None], rows.to(output.dtype), output)
+
+    @torch.no_grad()
+    def merge(self, embedding: nn.Embedding) -> None:
+        """Writes the rows into the table, and leaves it."""
+        embedding.weight[self.place >= 0] = self.rows[self.place[self.place >= 0]].to(embedding.weight.dtype)
+        self._hook.remove()
+        delattr(embedding, self.name)
 
 
 def add_lora(
@@ -83,7 +121,12 @@ def add_lora(
         raise UsageError(f"this {type(model).__name__} has adapters already: merge them first (`hf_mwp.merge_lora`).")
     encoder = model.encoder if isinstance(model, Solver) else model.base_model
     modules = _targeted(encoder, targets)
-    _check_rank(encoder, modules, rank)
+    full = max(min(encoder.get_submodule(name).weight.shape) for name in modules)
+    if rank > full:
+        raise UsageError(
+            f"the rank of LoRA must be at most {full}, that of the largest weights that are adapted, not {rank}; "
+            "8 is a good beginning."
+        )
 
     from peft import LoraConfig, inject_adapter_in_model
 
@@ -95,15 +138,6 @@ def add_lora(
     if tokens:
         TrainedTokens(encoder.get_input_embeddings(), tokens)
     return model
-
-
-def _check_rank(encoder: PreTrainedModel, modules: Sequence[str], rank: int) -> None:
-    full = max(min(encoder.get_submodule(name).weight.shape) for name in modules)
-    if rank > full:
-        raise UsageError(
-            f"the rank of LoRA must be at most {full}, that of the largest weights that are adapted, not {rank}; "
-            "8 is a good beginning."
-        )
 
 
 def has_lora(model: nn.Module) -> bool:
@@ -154,7 +188,8 @@ def load_adapters(model: nn.Module, folder: str | PathLike) -> None:
     path = Path(folder) / ADAPTERS
     found = load_file(path) if path.is_file() else {}
     own = _adapters(model) if has_lora(model) else {}
-    if _shapes(found) != _shapes(own):
+    shapes = [{name: value.shape for name, value in each.items()} for each in (found, own)]
+    if shapes[0] != shapes[1]:
         raise UsageError(
             f"{folder} has {_told(found)} and the model {_told(own)}: go on with the LoRA options with which that "
             "training began."
@@ -171,14 +206,9 @@ def _adapters(model: nn.Module) -> dict[str, Tensor]:
     return {name: value for name, value in model.state_dict().items() if name.startswith(inside)}
 
 
-def _shapes(state: Mapping[str, Tensor]) -> dict[str, torch.Size]:
-    return {name: value.shape for name, value in state.items()}
-
-
 def _told(state: Mapping[str, Tensor]) -> str:
-    ranks = sorted({value.shape[0] for name, value in state.items() if ".lora_A." in name})
-    count = sum(".lora_A." in name for name in state)
-    return f"{count} adapters of rank {' and '.join(map(str, ranks))}" if count else "no adapters"
+    ranks = [value.shape[0] for name, value in state.items() if ".lora_A." in name]
+    return f"{len(ranks)} adapters of rank {' and '.join(map(str, sorted({*ranks})))}" if ranks else "no adapters"
 
 
 def _targeted(encoder: PreTrainedModel, targets: Sequence[str] | None) -> list[str]:

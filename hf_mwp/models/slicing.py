@@ -34,9 +34,9 @@ def slice_heads(parts: LayerParts, kept: Sequence[int], optimizer: torch.optim.O
     for linear in parts.head_projections:
         # A fused layer has all queries, then all keys, then all values.
         rows = torch.arange(linear.out_features).view(-1, heads, parts.head_dim)[:, list(kept)]
-        slice_outputs(linear, rows.flatten(), optimizer)
+        _slice_outputs(linear, rows.flatten(), optimizer)
     columns = torch.arange(heads * parts.head_dim).view(heads, -1)[list(kept)].flatten()
-    slice_inputs(parts.attention_output, columns, optimizer)
+    _slice_inputs(parts.attention_output, columns, optimizer)
     count_heads(parts)
 
 
@@ -46,8 +46,8 @@ def slice_neurons(parts: LayerParts, kept: Sequence[int], optimizer: torch.optim
         return
     for linear in parts.neuron_projections:
         rows = torch.arange(linear.out_features).view(-1, parts.num_neurons)[:, list(kept)]
-        slice_outputs(linear, rows.flatten(), optimizer)
-    slice_inputs(parts.output, torch.tensor(list(kept), dtype=torch.long), optimizer)
+        _slice_outputs(linear, rows.flatten(), optimizer)
+    _slice_inputs(parts.output, torch.tensor(list(kept), dtype=torch.long), optimizer)
 
 
 def count_heads(parts: LayerParts) -> None:
@@ -63,16 +63,14 @@ def count_heads(parts: LayerParts) -> None:
     attention.all_head_size = parts.num_heads * parts.head_dim
 
 
-def slice_outputs(linear: nn.Linear, rows: Tensor, optimizer: torch.optim.Optimizer | None = None) -> None:
-    """Leaves only some outputs of a linear layer."""
+def _slice_outputs(linear: nn.Linear, rows: Tensor, optimizer: torch.optim.Optimizer | None) -> None:
     for parameter in (linear.weight, linear.bias):
         if parameter is not None:
             _slice(parameter, 0, rows, optimizer)
     linear.out_features = len(rows)
 
 
-def slice_inputs(linear: nn.Linear, columns: Tensor, optimizer: torch.optim.Optimizer | None = None) -> None:
-    """Leaves only some inputs of a linear layer."""
+def _slice_inputs(linear: nn.Linear, columns: Tensor, optimizer: torch.optim.Optimizer | None) -> None:
     _slice(linear.weight, 1, columns, optimizer)
     linear.in_features = len(columns)
 

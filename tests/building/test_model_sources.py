@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from hf_mwp.building.mixing import MixArguments
-from hf_mwp.building.model_sources import find_encoder
+from hf_mwp.building.model_sources import resolve_encoder
 from hf_mwp.building.pretraining import PretrainingArguments
 from hf_mwp.building.solver import SolverArguments
 from hf_mwp.building.student import StudentArguments
@@ -16,18 +16,18 @@ NAME = "all-MiniLM-L6-v2"
 
 
 def test_a_carried_encoder_is_a_folder(demo_package):
-    assert find_encoder(NAME) == str(demo_package)
+    assert resolve_encoder(NAME) == str(demo_package)
 
 
 @pytest.mark.parametrize("name", [None, "bert-base-chinese", "sentence-transformers/all-MiniLM-L6-v2", "./folder"])
 def test_other_names_stay(name):
-    assert find_encoder(name) == name
+    assert resolve_encoder(name) == name
 
 
 def test_a_folder_of_that_name_goes_first(demo_package, tmp_path, monkeypatch):
     (tmp_path / NAME).mkdir()
     monkeypatch.chdir(tmp_path)
-    assert find_encoder(NAME) == NAME
+    assert resolve_encoder(NAME) == NAME
 
 
 def test_all_commands_take_the_name(demo_package):

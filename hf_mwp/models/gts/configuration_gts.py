@@ -49,13 +49,12 @@ class GTSConfig(PreTrainedConfig):
 
     def validate_decoder(self):
         """Checks value ranges; called by `strict` after creation."""
-        if self.root_goal not in ("cls", "mean"):
-            raise ValueError(f"`root_goal` must be 'cls' or 'mean', got {self.root_goal!r}")
-        if min(self.hidden_size, self.encoder_hidden_size, self.operator_embedding_size, self.max_length) < 1:
-            raise ValueError(
-                "`hidden_size`, `encoder_hidden_size`, `operator_embedding_size`, `max_length` must be >= 1"
-            )
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"`dropout` must be in [0, 1), got {self.dropout}")
-        if not self.operators:
-            raise ValueError("`operators` must name at least one operator")
+        sizes = ("hidden_size", "encoder_hidden_size", "operator_embedding_size", "max_length")
+        for is_wrong, message in (
+            (self.root_goal not in ("cls", "mean"), f"`root_goal` must be 'cls' or 'mean', got {self.root_goal!r}"),
+            (min(getattr(self, name) for name in sizes) < 1, f"`{'`, `'.join(sizes)}` must be >= 1"),
+            (not 0 <= self.dropout < 1, f"`dropout` must be in [0, 1), got {self.dropout}"),
+            (not self.operators, "`operators` must name at least one operator"),
+        ):
+            if is_wrong:
+                raise ValueError(message)

@@ -3,7 +3,7 @@ from transformers import AutoConfig, AutoModel
 from .configuration_mwp_solver import MwpSolverConfig
 from .modeling_mwp_solver import MwpSolver, MwpSolverOutput
 from .solver_code import save_solver_code
-from .solver_folder_error import SolverFolderError
+from .whole_loading import SolverFolderError
 
 
 AutoConfig.register(MwpSolverConfig.model_type, MwpSolverConfig)

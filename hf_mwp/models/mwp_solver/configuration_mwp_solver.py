@@ -69,15 +69,20 @@ class MwpSolverConfig(PreTrainedConfig):
     def validate_bottlenecks(self):
         """Part of the `strict` validation: bottlenecks stand after layers that there are, and have a width."""
         layers, count = self.bottleneck_layers, self.encoder_config.num_hidden_layers
-        if bool(layers) != (self.bottleneck_size is not None):
-            raise ValueError(
-                f"`bottleneck_layers` ({layers}) and `bottleneck_size` ({self.bottleneck_size}) belong together: give "
-                "both or neither"
-            )
-        if len(set(layers)) != len(layers) or any(not 1 <= layer <= count for layer in layers):
-            raise ValueError(f"`bottleneck_layers` are different layers from 1 to {count}, got {layers}")
-        if self.bottleneck_size is not None and self.bottleneck_size < 1:
-            raise ValueError(f"`bottleneck_size` must be at least 1, got {self.bottleneck_size}")
+        size, numbers = self.bottleneck_size, range(1, count + 1)
+        for is_wrong, message in (
+            (
+                bool(layers) != (size is not None),
+                f"`bottleneck_layers` ({layers}) and `bottleneck_size` ({size}) belong together: give both or neither",
+            ),
+            (
+                len({*layers} & {*numbers}) != len(layers),
+                f"`bottleneck_layers` are different layers from 1 to {count}, got {layers}",
+            ),
+            (size is not None and size < 1, f"`bottleneck_size` must be at least 1, got {size}"),
+        ):
+            if is_wrong:
+                raise ValueError(message)
 
     def save_pretrained(self, save_directory: str | PathLike, **kwargs) -> None:
         """As in `PreTrainedConfig`, with the file of [`save_solver_code`]."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -15,11 +15,17 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from ...data.downloads import hub_options, note_download
 from .configuration_mwp_solver import MwpSolverConfig
-from .solver_folder_error import SolverFolderError
 
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
-SHOWN = 3
+
+
+class SolverFolderError(Exception):
+    """
+    A folder or repository that does not hold a whole solver: weights are missing or damaged, or belong to another
+    model. No `ValueError`, `OSError`, `TypeError` or `RuntimeError`, which `transformers.pipeline` takes for a sign to
+    try another class, and in the end buries in a traceback.
+    """
 
 
 def load_whole(load: Callable, source: str | PathLike | None, *args, **kwargs) -> Any:
@@ -33,7 +39,12 @@ def load_whole(load: Callable, source: str | PathLike | None, *args, **kwargs) -
     any_size = kwargs.pop("ignore_mismatched_sizes", False)
     hub = hub_options(kwargs)
     if source is not None and not isinstance(kwargs.get("config"), PreTrainedConfig):
-        _check_type(kwargs.get("config") or source, hub)
+        kind = PreTrainedConfig.get_config_dict(kwargs.get("config") or source, **hub)[0].get("model_type")
+        if kind != MwpSolverConfig.model_type:
+            raise SolverFolderError(
+                f"{source} holds a model of type {kind!r}, but a solver (type {MwpSolverConfig.model_type!r}) is "
+                f"needed; `hf-mwp train --encoder {source}` makes one of an encoder."
+            )
     try:
         with _without_report():
             model, found = load(source, *args, ignore_mismatched_sizes=True, output_loading_info=True, **kwargs)
@@ -48,15 +59,6 @@ def load_whole(load: Callable, source: str | PathLike | None, *args, **kwargs) -
     _check_weights(model, source, found, any_size, hub)
     note_download(model, hub)
     return (model, found) if with_info else model
-
-
-def _check_type(source: str | PathLike, hub: dict[str, Any]) -> None:
-    found = PreTrainedConfig.get_config_dict(source, **hub)[0].get("model_type")
-    if found != MwpSolverConfig.model_type:
-        raise SolverFolderError(
-            f"{source} holds a model of type {found!r}, but a solver (type {MwpSolverConfig.model_type!r}) is needed; "
-            f"`hf-mwp train --encoder {source}` makes one of an encoder."
-        )
 
 
 @contextmanager
@@ -106,36 +108,27 @@ def _check_weights(
     missing, unexpected = set(found["missing_keys"]), set(found["unexpected_keys"])
     if source is not None and any(name.startswith("bottlenecks.") for name in missing | unexpected):
         saved = PreTrainedConfig.get_config_dict(source, **hub)[0].get("bottleneck_layers") or ()
-        missing = _without_layers(missing, set(model.config.bottleneck_layers) - set(saved))
-        unexpected = _without_layers(unexpected, set(saved) - set(model.config.bottleneck_layers))
+        ours = model.config.bottleneck_layers
+        missing = _without_layers(missing, {*ours} - {*saved})
+        unexpected = _without_layers(unexpected, {*saved} - {*ours})
     file = INDEX if source is not None and Path(source, hub.get("subfolder", ""), INDEX).exists() else WEIGHTS
-    others = "weights and config.json belong to different models: fetch or train it again."
+    foreign = "weights and config.json belong to different models"
     if missing:
-        raise SolverFolderError(
-            f"{source}: {file} lacks {_count(missing)} of the solver ({_names(missing)}), which would be random "
-            "numbers: fetch or train it again."
-        )
-    if unexpected:
-        raise SolverFolderError(
-            f"{source}: {file} has {_count(unexpected)} ({_names(unexpected)}) for which the solver of config.json "
-            f"has no place; {others}"
-        )
-    if found["mismatched_keys"] and not any_size:
-        shapes = [
-            f"{name} is {tuple(stored)} in {file} and {tuple(own)} by config.json"
-            for name, stored, own in sorted(found["mismatched_keys"])
-        ]
-        more = f", and {len(shapes) - 1} more" if len(shapes) > 1 else ""
-        raise SolverFolderError(f"{source}: {shapes[0]}{more}; {others}")
+        fault = f"{file} lacks {_told(missing)} of the solver, which would be random numbers"
+    elif unexpected:
+        fault = f"{file} has {_told(unexpected)} for which the solver of config.json has no place; {foreign}"
+    elif found["mismatched_keys"] and not any_size:
+        name, stored, own = min(found["mismatched_keys"])
+        fault = f"{name} is {tuple(stored)} in {file} and {tuple(own)} by config.json; {foreign}"
+    else:
+        return
+    raise SolverFolderError(f"{source}: {fault}: fetch or train it again.")
 
 
-def _without_layers(names: Iterable[str], layers: set[int]) -> set[str]:
+def _without_layers(names: set[str], layers: set[int]) -> set[str]:
     return {name for name in names if not name.startswith(tuple(f"bottlenecks.{layer}." for layer in layers))}
 
 
-def _count(names: set[str]) -> str:
-    return "1 weight" if len(names) == 1 else f"{len(names)} weights"
-
-
-def _names(names: set[str]) -> str:
-    return ", ".join([*sorted(names)[:SHOWN], *(["..."] if len(names) > SHOWN else [])])
+def _told(names: set[str]) -> str:
+    shown = [*sorted(names)[:3], *(["..."] if len(names) > 3 else [])]
+    return f"{len(names)} weight{'s' * (len(names) > 1)} ({', '.join(shown)})"

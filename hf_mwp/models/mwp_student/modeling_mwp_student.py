@@ -164,22 +164,19 @@ class MwpStudentModel(MwpStudentPreTrainedModel):
         config = self.config
         output_hidden_states = config.output_hidden_states if output_hidden_states is None else output_hidden_states
         output_attentions = config.output_attentions if output_attentions is None else output_attentions
-        if output_attentions and config._attn_implementation != "eager":
+        has_maps = config._attn_implementation == "eager"
+        if output_attentions and not has_maps:
             logger.warning_once('Attention maps need `model.set_attn_implementation("eager")`; `attentions` is empty.')
-            output_attentions = False
-            attentions_without_maps = ()
-        else:
-            attentions_without_maps = None
         embeddings = self.embed(input_ids, token_type_ids, position_ids, inputs_embeds)
         mask = create_bidirectional_mask(config=config, inputs_embeds=embeddings, attention_mask=attention_mask)
         last_hidden_state, hidden_states, attentions = self.encoder(
-            embeddings, mask, output_hidden_states, output_attentions, **kwargs
+            embeddings, mask, output_hidden_states, output_attentions and has_maps, **kwargs
         )
         return BaseModelOutputWithPooling(
             last_hidden_state=last_hidden_state,
             pooler_output=None if self.pooler is None else self.pooler(last_hidden_state),
             hidden_states=hidden_states,
-            attentions=attentions_without_maps if attentions is None else attentions,
+            attentions=() if output_attentions and not has_maps else attentions,
         )
 
 
@@ -188,11 +185,12 @@ class MwpStudentForMaskedLM(MwpStudentPreTrainedModel):
 
     _tied_weights_keys = {"cls.predictions.decoder.weight": "mwp_student.embeddings.word_embeddings.weight"}
     _keys_to_ignore_on_load_unexpected = [r"cls\.pos_tagger\.", r"(^|\.)pooler\."]
+    has_tagger = False
 
     def __init__(self, config):
         super().__init__(config)
         self.mwp_student = MwpStudentModel(config, add_pooling_layer=False)
-        self.cls = MwpStudentHeads(config)
+        self.cls = MwpStudentHeads(config, config.num_pos_tags if self.has_tagger else 0)
         self.post_init()
 
     def get_output_embeddings(self):
@@ -227,31 +225,22 @@ class MwpStudentForMaskedLM(MwpStudentPreTrainedModel):
         )
 
 
-class MwpStudentForPreTraining(MwpStudentPreTrainedModel):
+class MwpStudentForPreTraining(MwpStudentForMaskedLM):
     """
     The student encoder with the two heads of its pre-training, masked language modelling and part-of-speech tagging
     (Ming et al., AAAI 2025): `loss = mlm_loss + pos_loss_weight * pos_loss`.
     """
 
-    _tied_weights_keys = {"cls.predictions.decoder.weight": "mwp_student.embeddings.word_embeddings.weight"}
     _keys_to_ignore_on_load_unexpected = [r"(^|\.)pooler\."]
+    has_tagger = True
 
     def __init__(self, config):
-        super().__init__(config)
         if not config.num_pos_tags:
             raise ValueError(
                 "MwpStudentForPreTraining needs `num_pos_tags`, the number of part-of-speech tags; without tags use "
                 "MwpStudentForMaskedLM."
             )
-        self.mwp_student = MwpStudentModel(config, add_pooling_layer=False)
-        self.cls = MwpStudentHeads(config, config.num_pos_tags)
-        self.post_init()
-
-    def get_output_embeddings(self):
-        return self.cls.predictions.decoder
-
-    def set_output_embeddings(self, new_embeddings):
-        self.cls.predictions.decoder = new_embeddings
+        super().__init__(config)
 
     @can_return_tuple
     def forward(

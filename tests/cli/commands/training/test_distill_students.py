@@ -158,7 +158,7 @@ def test_all_knowledge_types_at_once(teacher, problems, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--student_hidden_size=8"], "`student_hidden_size`.*project.*random"),
+        (["--student_hidden_size=8"], "`student_hidden_size`.*`student_init=cut`"),
         (["--student=a", "--student_encoder=b"], "student.*student_encoder"),
         (["--student_encoder=b", "--student_init=project"], "`student_init`"),
         (["--student_init=project"], r"hidden_size=312 .*\b16\b"),
