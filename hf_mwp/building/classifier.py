@@ -71,7 +71,15 @@ def load_classifier(
             "makes one of an encoder."
         )
     if classes is not None:
-        _check_classes(name, config, classes)
+        wanted, found = list(classes), [str(config.id2label[index]) for index in range(config.num_labels)]
+        if len(found) != max(len(wanted), 1):
+            told = f"{len(wanted)} classes ({', '.join(wanted)})" if wanted else "one output, for a regression"
+            raise UsageError(f"{name} has {len(found)} outputs, and the task needs {told}: train one for it.")
+        if {*found} == {*wanted} and found != wanted:
+            raise UsageError(
+                f"{name} numbers its classes otherwise ({', '.join(found)}) than the task ({', '.join(wanted)}): "
+                "train one for it."
+            )
     set_dropout(config, dropout)
     model = _load(name, config)
     return model, _cut_to(load_tokenizer(name), model)
@@ -144,8 +152,7 @@ def _on_encoder(
     """A pretrained encoder with a head for these classes: a new one, unless it has one of this shape."""
     config = load_config(name, **head_fields(classes))
     set_dropout(config, dropout)
-    options = {} if attention is None else {"attn_implementation": attention}
-    return _load(name, config, ignore_mismatched_sizes=True, **options)
+    return _load(name, config, ignore_mismatched_sizes=True, attn_implementation=attention)
 
 
 def _classifies(config: Any) -> bool:
@@ -179,16 +186,3 @@ def _cut_to(
         rooms.append(count_positions(model.config))
     tokenizer.model_max_length = min(room for room in rooms if room is not None)
     return tokenizer
-
-
-def _check_classes(name: str, config: Any, classes: Sequence[str]) -> None:
-    wanted = list(classes)
-    if config.num_labels != max(len(wanted), 1):
-        told = f"{len(wanted)} classes ({', '.join(wanted)})" if wanted else "one output, for a regression"
-        raise UsageError(f"{name} has {config.num_labels} outputs, and the task needs {told}: train one for it.")
-    found = [str(config.id2label[index]) for index in range(config.num_labels)]
-    if {*found} == {*wanted} and found != wanted:
-        raise UsageError(
-            f"{name} numbers its classes otherwise ({', '.join(found)}) than the task ({', '.join(wanted)}): train "
-            "one for it."
-        )

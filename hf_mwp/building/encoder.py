@@ -98,8 +98,7 @@ class EncoderArguments:
 
     def load(self, with_heads: bool = False) -> PreTrainedModel:
         """The pretrained encoder with all its layers; see [`load_encoder`]."""
-        options = {} if self.attn_implementation is None else {"attn_implementation": self.attn_implementation}
-        return load_encoder(self.encoder, self.dropout, with_heads, **options)
+        return load_encoder(self.encoder, self.dropout, with_heads, self.attn_implementation)
 
     def numbers_have_tokens(self) -> bool:
         """Whether numbers have a token each: as said, or else as the processor beside the encoder has it."""
@@ -114,10 +113,12 @@ class EncoderArguments:
         return path is not None and read_fields(path).get("indexed_numbers", False)
 
 
-def load_encoder(source: str, dropout: float | None, with_heads: bool = False, **options) -> PreTrainedModel:
+def load_encoder(
+    source: str, dropout: float | None, with_heads: bool = False, attention: str | None = None
+) -> PreTrainedModel:
     """
-    An encoder from a folder or the Hub; with its heads for masked words and tagging if these are wanted, and then of a
-    solver the encoder. `options` are those of `AutoModel.from_pretrained`; `UsageError` if it cannot be loaded.
+    Load an encoder from a folder or the Hub; with its heads for masked words and tagging if these are wanted, and then
+    of a solver the encoder. `UsageError` if it cannot be loaded.
     """
     from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForPreTraining
 
@@ -125,11 +126,10 @@ def load_encoder(source: str, dropout: float | None, with_heads: bool = False, *
     from ..models import MwpSolverConfig
 
     config = load_config(source)
-    options |= {"dtype": "float32", "use_safetensors": True}
+    options = {"dtype": "float32", "use_safetensors": True, "trust_remote_code": False}
     if with_heads and isinstance(config, MwpSolverConfig):
-        attention = options.pop("attn_implementation", None)
         with loading(f"The encoder {source}"):
-            solver = AutoModel.from_pretrained(source, trust_remote_code=False, **options)
+            solver = AutoModel.from_pretrained(source, **options)
         inherit_training_texts(solver.encoder, solver)
         set_dropout(solver.encoder.config, dropout)
         if attention is not None:
@@ -140,7 +140,7 @@ def load_encoder(source: str, dropout: float | None, with_heads: bool = False, *
     architecture = (config.architectures or [""])[0]
     auto_class = next((heads[name] for name in heads if architecture.endswith(name)), AutoModel)
     with loading(f"The encoder {source}"):
-        return auto_class.from_pretrained(source, config=config, trust_remote_code=False, **options)
+        return auto_class.from_pretrained(source, config=config, attn_implementation=attention, **options)
 
 
 def keep_layers(encoder: PreTrainedModel, layers: int | list[int] | None) -> PreTrainedModel:

@@ -63,21 +63,27 @@ class PretrainingBuilder:
     def __init__(self, args: PretrainingArguments, tagger: str | None) -> None:
         from ..data.batches.mwp_processor import MwpProcessor
         from ..data.corpus.pretraining_dataset import check_tagger
+        from ..models import MwpStudentForPreTraining
+        from ..models.mwp_student.conversion_mwp_student import SOURCES
         from ..models.positions import count_positions
 
         self.args, self.tagger = args, tagger
         if args.encoder is not None:
             check_folder(args.encoder)
         tokenizer = load_tokenizer(args.tokenizer or args.encoder)
-        self.encoder = None if args.encoder is None else args.load(with_heads=True)
-        if self.encoder is not None:
+        self.encoder = encoder = None if args.encoder is None else args.load(with_heads=True)
+        # BERT-like ones become students; others stay of their type and learn masked words.
+        self._becomes_student = encoder is None or encoder.config.model_type in SOURCES
+        has_head = isinstance(encoder, MwpStudentForPreTraining) and encoder.config.pos_labels is not None
+        self._keeps_head = has_head and not args.new_pos_head
+        if encoder is not None:
             self._check_vocabulary(tokenizer)
-            if not self._becomes_student and (args.project_to is not None or tagger is not None):
-                fault = "project_to" if args.project_to is not None else "tagging (take --pos_loss_weight 0)"
-                kind = self.encoder.config.model_type
-                raise UsageError(f"{args.encoder}, of type {kind!r}, can learn masked words alone, not {fault}.")
-            if self._keeps_head:
-                check_tagger(self.encoder.config, self.tagger)
+        if not self._becomes_student and (args.project_to is not None or tagger is not None):
+            fault = "project_to" if args.project_to is not None else "tagging (take --pos_loss_weight 0)"
+            kind = encoder.config.model_type
+            raise UsageError(f"{args.encoder}, of type {kind!r}, can learn masked words alone, not {fault}.")
+        if self._keeps_head:
+            check_tagger(encoder.config, tagger)
         self.processor: MwpProcessor = MwpProcessor(
             tokenizer,
             language=args.language,
@@ -112,6 +118,7 @@ class PretrainingBuilder:
     def _start_from_encoder(self, model_class: Any, tagging: dict[str, Any], texts: Iterable[str]) -> PreTrainedModel:
         from ..data.training_lineage import inherit_training_texts
         from ..models.masked_words import predict_masked_words
+        from ..problems import MathWordProblem
 
         config, layers, encoder = self.encoder.config, parse_layers(self.args.encoder_layers), self.encoder
         if not self._becomes_student:
@@ -120,7 +127,11 @@ class PretrainingBuilder:
             return model
         fields = {name: getattr(config, name) for name in ("hidden_dropout_prob", "attention_probs_dropout_prob")}
         if self.args.project_to is not None:
-            layers, encoder = None, self._project(layers or 3, texts)
+            self.processor.resize_embeddings(encoder)
+            options = {"language": self.processor.language, "parse_number_words": self.processor.parse_number_words}
+            problems = [MathWordProblem(text, **options) for text in texts]
+            encoder = project_on_problems(encoder, self.processor, problems, layers or 3, self.args.project_to)
+            layers = None
         # A head that is there goes on learning; whether it knows all tags is checked with the corpus.
         new_head = bool(tagging["pos_labels"]) and not (self._keeps_head and encoder is self.encoder)
         if new_head or not tagging["pos_labels"]:
@@ -131,33 +142,6 @@ class PretrainingBuilder:
             model._init_weights(model.cls.pos_tagger)
         self.processor.resize_embeddings(model)
         return model
-
-    def _project(self, layers: int | list[int], texts: Iterable[str]) -> PreTrainedModel:
-        from ..problems import MathWordProblem
-
-        processor = self.processor
-        processor.resize_embeddings(self.encoder)
-        problems = [
-            MathWordProblem(text, language=processor.language, parse_number_words=processor.parse_number_words)
-            for text in texts
-        ]
-        return project_on_problems(self.encoder, processor, problems, layers, self.args.project_to)
-
-    @property
-    def _becomes_student(self) -> bool:
-        """Whether the encoder is BERT-like; others stay of their type and learn masked words."""
-        from ..models.mwp_student.conversion_mwp_student import SOURCES
-
-        return self.encoder.config.model_type in SOURCES
-
-    @property
-    def _keeps_head(self) -> bool:
-        """Whether the encoder has a tagging head, which is to stay."""
-        from ..models import MwpStudentForPreTraining
-
-        if self.args.new_pos_head or not isinstance(self.encoder, MwpStudentForPreTraining):
-            return False
-        return self.encoder.config.pos_labels is not None
 
     def _check_vocabulary(self, tokenizer: Any) -> None:
         source, encoder = self.args.tokenizer, self.args.encoder

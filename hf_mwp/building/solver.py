@@ -146,24 +146,18 @@ def build_solver(
     ... )
     ```
     """
-    if options is not None and fields:
-        raise TypeError(f"`options` say what solver to build: put {', '.join(fields)} there.")
-    options = SolverArguments(**fields) if options is None else options
-    if options.solver is None:
-        solver, processor = _make_solver(rows, options, parse_number_words)
-    else:
-        solver, processor = _change_solver(options)
-    options.add_lora(solver, processor.number_token_ids)
-    return solver, processor
-
-
-def _make_solver(
-    rows: Iterable[Mapping[str, Any]], options: SolverArguments, parse_number_words: bool | None
-) -> tuple[MwpSolver, MwpProcessor]:
     from ..data import problem_from_row
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models import MwpSolver, MwpStudentModel
 
+    if options is not None and fields:
+        raise TypeError(f"`options` say what solver to build: put {', '.join(fields)} there.")
+    options = SolverArguments(**fields) if options is None else options
+    if options.solver is not None:
+        solver, processor = load_solver(options.solver, **options.bottleneck_fields)
+        _change_solver(solver, processor, options)
+        options.add_lora(solver, processor.number_token_ids)
+        return solver, processor
     problems = (problem_from_row(row, parse_number_words=parse_number_words) for row in rows)
     first = list(islice(problems, 1))
     processor = MwpProcessor.build(
@@ -187,13 +181,14 @@ def _make_solver(
     solver = MwpSolver.from_encoder_decoder_pretrained(
         encoder, processor, decoder_kwargs=decoder_fields, **options.bottleneck_fields
     )
+    options.add_lora(solver, processor.number_token_ids)
     return solver, processor
 
 
-def _change_solver(options: SolverArguments) -> tuple[MwpSolver, MwpProcessor]:
+def _change_solver(model: Solver, processor: MwpProcessor, options: SolverArguments) -> None:
+    """Give a loaded solver other dropouts and more constants."""
     from torch import nn
 
-    model, processor = load_solver(options.solver, **options.bottleneck_fields)
     set_dropout(model.encoder.config, options.dropout)
     # Modules of a loaded model have read their dropout from its configuration already.
     for part, dropout in ((model, options.dropout), (model.decoder, options.decoder_dropout)):
@@ -205,7 +200,6 @@ def _change_solver(options: SolverArguments) -> tuple[MwpSolver, MwpProcessor]:
     if options.constants:
         processor.vocabulary = processor.vocabulary.with_constants(options.constants)
         model.decoder.set_constants(processor.vocabulary.constants)
-    return model, processor
 
 
 def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:

@@ -14,8 +14,7 @@ from .mwp_student import (
     MwpStudentModel,
 )
 from .mwp_student.conversion_mwp_student import SOURCES
-from .solve_output import SolveOutput
-from .solver import Solver
+from .solver import SolveOutput, Solver
 
 
 # Encoders that no student takes the place of; an older Transformers does not know all of them.

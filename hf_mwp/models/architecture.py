@@ -260,16 +260,3 @@ def _linear(layer: nn.Module, name: str, index: int) -> nn.Linear | None:
         f"{name} of layer {index} is a {type(module).__name__}, not a plain linear layer: merge adapters "
         "(`hf_mwp.merge_lora(model)`, or `merge_and_unload()` of a model of peft) and undo quantisation first."
     )
-
-
-__all__ = [
-    "ARCHITECTURES",
-    "CUT_PREFIX",
-    "Architecture",
-    "LayerParts",
-    "cut_heads",
-    "find_architecture",
-    "find_encoder",
-    "layer_order",
-    "layer_parts",
-]

@@ -137,6 +137,3 @@ def __getattr__(name):
     if isinstance(stock, type) and issubclass(stock, (PreTrainedConfig, PreTrainedModel)):
         return cut_class(stock)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-__all__ = ["CutConfig", "CutModel", "cut_class", "stock_class", "stock_models"]

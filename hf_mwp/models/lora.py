@@ -75,8 +75,8 @@ def add_lora(
     Adapts the encoder of a model with LoRA: its weights are frozen, and some of its linear layers get adapters
     (`peft`), which are trained with all that stands on the encoder: decoder, bottleneck networks, pooler, classifier.
 
-    A trainer of this package saves the model with its adapters merged, as an ordinary one; its checkpoints are
-    ordinary ones, too, with the adapters beside them, from which it resumes exactly. Elsewhere call [`merge_lora`].
+    A trainer of this package saves the model with its adapters merged, as an ordinary one, and in checkpoints the
+    adapters beside it, from which it resumes exactly. Elsewhere call [`merge_lora`].
 
     Args:
         model (`PreTrainedModel`): A solver, a classifier, or an encoder alone. It is changed in place.
@@ -84,19 +84,15 @@ def add_lora(
         alpha (`float`, *optional*): What they add is scaled by `alpha / rank`; twice the rank by default.
         dropout (`float`, *optional*, defaults to 0.0): Dropout of what they read.
         targets (`Sequence[str]`, *optional*):
-            Linear layers of each layer: `"query"`, `"key"`, `"value"`, or `"query_key_value"` where they are one,
-            `"attention_output"`, `"intermediate"`, `"gate"`, `"output"`, whatever the architecture calls them; by
-            default those that [`~models.architecture.ARCHITECTURES`] names. An encoder that it does not know has its
-            own names.
+            Linear layers of each layer, by the names of [`~models.architecture.Architecture`] (`"query"`,
+            `"intermediate"`, ...), whatever the encoder calls them; by default its `lora_targets`. An encoder of an
+            unknown type has its own names.
         tokens (`Sequence[int]`, *optional*): Rows of the embeddings to train as well, such as those of new tokens.
-
-    Returns:
-        `PreTrainedModel`: the model.
 
     Raises:
         TypeError: a rank that is no whole number.
-        UsageError: no rank, or one above that of the weights themselves; targets that the encoder does not have (the
-            message says what there is), or adapters that it has already.
+        UsageError: no rank, or one above that of the weights themselves; targets that the encoder does not have, or
+            adapters that it has already.
 
     References:
         Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", ICLR 2022.

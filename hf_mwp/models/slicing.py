@@ -146,6 +146,3 @@ def _slice(parameter: nn.Parameter, dim: int, index: Tensor, optimizer: torch.op
         # Averages of the gradient and its square; the step count is one number.
         if isinstance(value, Tensor) and value.shape == before:
             state[name] = value.index_select(dim, index)
-
-
-__all__ = ["NoHeads", "fit_heads", "note_cut_heads", "share_bias", "slice_heads", "slice_neurons"]

@@ -4,15 +4,36 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
+from transformers.utils import ModelOutput
 
 from ..data.batches.mwp_collator import MwpCollator
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.batches.output_vocabulary import OutputVocabulary
-from .solve_output import SolveOutput
+
+
+@dataclass
+class SolveOutput(ModelOutput):
+    """Decoded expressions, the best first.
+
+    Args:
+        sequences (`torch.LongTensor` of shape `(batch, num_return_sequences, longest)`):
+            Prefix ids, -100 after the end.
+        scores (`torch.FloatTensor` of shape `(batch, num_return_sequences)`):
+            Sum of the log probabilities of the symbols; minus infinity where there is no expression.
+        finished (`torch.BoolTensor` of shape `(batch, num_return_sequences)`):
+            Whether the row is a complete expression. Rows that are not are empty: a problem without numbers and
+            without constants has no expression.
+    """
+
+    sequences: torch.LongTensor | None = None
+    scores: torch.FloatTensor | None = None
+    finished: torch.BoolTensor | None = None
 
 
 class Solver(ABC):

@@ -6,37 +6,23 @@ What a name needs is loaded when it is used: the callback alone needs `transform
 from ..lazy_names import lazy_names
 
 
-_MODULES = {
-    "AttentionEntropy": "head_importance",
-    "AttentionPeak": "head_importance",
-    "CombinedImportance": "head_importance",
-    "GateGradient": "head_importance",
-    "HeadGates": "gates",
-    "HeadImportance": "head_importance",
-    "HeadPruningCallback": "head_pruning_callback",
-    "KnowledgeableScores": "sparse_teacher",
-    "NeuronGates": "gates",
-    "RandomImportance": "head_importance",
-    "RemovedUnits": "sparse_teacher",
-    "ScoreDensity": "sparse_teacher",
-    "UnitScores": "sparse_teacher",
-    "WeightNorm": "head_importance",
-    "choose_heads": "head_choice",
-    "cut_teacher": "sparse_teacher",
-    "draw_densities": "score_drawing",
-    "draw_importance": "score_drawing",
-    "export_dense": "dense_export",
-    "mask_teacher": "sparse_teacher",
-    "measure_scores": "sparse_teacher",
-    "measure_weight_scores": "sparse_teacher",
-    "prune": "cutting",
-    "prune_heads": "cutting",
-    "prune_neurons": "cutting",
-    "rows_of": "score_drawing",
-    "scores_of": "score_drawing",
-    "zero_random_weights": "sparse_teacher",
-    "zero_weights": "sparse_teacher",
+_NAMES = {
+    "cutting": ("prune", "prune_heads", "prune_neurons"),
+    "dense_export": ("export_dense",),
+    "gates": ("HeadGates", "NeuronGates"),
+    "head_choice": ("choose_heads",),
+    "head_importance": (
+        *("AttentionEntropy", "AttentionPeak", "CombinedImportance", "GateGradient", "HeadImportance"),
+        *("RandomImportance", "WeightNorm"),
+    ),
+    "head_pruning_callback": ("HeadPruningCallback",),
+    "score_drawing": ("draw_densities", "draw_importance", "rows_of", "scores_of"),
+    "sparse_teacher": (
+        *("KnowledgeableScores", "RemovedUnits", "ScoreDensity", "UnitScores", "cut_teacher", "mask_teacher"),
+        *("measure_scores", "measure_weight_scores", "zero_random_weights", "zero_weights"),
+    ),
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = list(_MODULES)
 __getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -191,15 +191,3 @@ def solver_on(solver: nn.Module, encoder: PreTrainedModel) -> nn.Module:
         smaller.bottlenecks.load_state_dict(solver.bottlenecks.state_dict())
     inherit_training_texts(smaller, solver)
     return smaller.to(solver.device, solver.dtype).train(solver.training)
-
-
-__all__ = [
-    "fitting_hooks",
-    "new_model",
-    "note_counts",
-    "prune",
-    "prune_heads",
-    "prune_neurons",
-    "pruned_class",
-    "solver_on",
-]

@@ -174,6 +174,3 @@ def _padded(value: Tensor | None, like: Tensor) -> Tensor:
     if value is not None:
         padded[tuple(slice(size) for size in value.shape)] = value
     return padded
-
-
-__all__ = ["export_dense"]

@@ -172,6 +172,3 @@ def check_indices(chosen: Mapping[int, Iterable[int]], counts: list[int]) -> Non
         wrong = [index for index in indices if not 0 <= index < counts[layer]]
         if wrong:
             raise ValueError(f"Layer {layer} has no {wrong[0]}: it has {counts[layer]}, counted from 0.")
-
-
-__all__ = ["Gates", "HeadGates", "NeuronGates", "check_indices"]

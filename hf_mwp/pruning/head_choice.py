@@ -65,6 +65,3 @@ def choose_heads(
     return {
         layer: sorted(head for at, head in chosen if at == layer) for layer in sorted({layer for layer, _ in chosen})
     }
-
-
-__all__ = ["choose_heads", "whole_heads"]

@@ -148,6 +148,3 @@ def cuts_while_training(model: nn.Module) -> bool:
 
 CLOSINGS = {"mask": GateClosing, "slice": CutClosing}
 """When heads are cut, as [`HeadPruningCallback`] takes it."""
-
-
-__all__ = ["CLOSINGS", "CutClosing", "GateClosing", "cuts_while_training"]

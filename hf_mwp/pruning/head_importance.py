@@ -33,6 +33,7 @@ class HeadImportance:
         settings = {name: value for name, value in vars(self).items() if name != "needs_batches"}
         return f"{type(self).__name__}({', '.join(f'{name}={_told(value)}' for name, value in settings.items())})"
 
+    @torch.no_grad()
     def scores(self, model: nn.Module, batches: Iterable[Mapping[str, Any]] = ()) -> Tensor:
         """
         The scores of a model's heads; model, its mode, its gradients and the state of the random numbers stay as they
@@ -100,7 +101,6 @@ class WeightNorm(HeadImportance):
 
     needs_batches = False
 
-    @torch.no_grad()
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
         return [
             sum(
@@ -126,7 +126,6 @@ class AttentionEntropy(HeadImportance):
         Yu et al., equations 2 and 3.
     """
 
-    @torch.no_grad()
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
         return mean_over_queries(model, batches, lambda maps: -torch.special.xlogy(maps, maps).sum(-1))
 
@@ -140,7 +139,6 @@ class AttentionPeak(HeadImportance):
         Yu et al., table 4; Voita et al., "Analyzing Multi-Head Self-Attention" (ACL 2019), "confidence".
     """
 
-    @torch.no_grad()
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
         return mean_over_queries(model, batches, lambda maps: maps.amax(-1))
 
@@ -301,18 +299,3 @@ def left_unchanged(*models: nn.Module | None) -> Iterator[None]:
                 module.training = training
             for parameter, requires_grad in frozen:
                 parameter.requires_grad_(requires_grad)
-
-
-__all__ = [
-    "AttentionEntropy",
-    "AttentionPeak",
-    "CombinedImportance",
-    "GateGradient",
-    "HeadImportance",
-    "RandomImportance",
-    "WeightNorm",
-    "left_unchanged",
-    "min_max",
-    "raw",
-    "z_score",
-]

@@ -310,6 +310,3 @@ def _heads_of(saved: Mapping[str, Any]) -> dict[int, Sequence[int]]:
     for layer, head in saved["attributes"]["heads"]:
         closed.setdefault(layer, []).append(head)
     return closed
-
-
-__all__ = ["HeadPruningCallback"]

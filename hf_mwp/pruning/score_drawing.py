@@ -122,6 +122,3 @@ def _saved(figure: Any, path: str | Path) -> Any:
     # Without the version of the library in the file, the same scores give the same picture.
     figure.savefig(path, dpi=120, metadata={"Software": None} if Path(path).suffix == ".png" else None)
     return figure
-
-
-__all__ = ["draw_densities", "draw_importance", "rows_of", "scores_of"]

@@ -1,6 +1,6 @@
 from transformers import AutoConfig, AutoModel
 
-from ..solve_output import SolveOutput
+from ..solver import SolveOutput
 from .configuration_gts import GTSConfig
 from .gts_output import DecoderMemory, GTSOutput
 from .modeling_gts import GTSDecoder

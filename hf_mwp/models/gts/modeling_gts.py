@@ -12,8 +12,7 @@ from transformers import initialization as init
 from ...data.batches.mwp_collator import MwpCollator
 from ...data.batches.mwp_processor import MwpProcessor
 from ...data.batches.tree_batch import TreeBatch
-from ..solve_output import SolveOutput
-from .additive_scorer import AdditiveScorer
+from ..solver import SolveOutput
 from .configuration_gts import GTSConfig
 from .gts_output import DecoderMemory, GTSOutput
 from .tree_search import search_trees
@@ -31,6 +30,38 @@ class GatedTanh(nn.Module):
         return value.tanh() * gate.sigmoid()
 
 
+class AdditiveScorer(nn.Module):
+    """
+    Additive (Bahdanau) scores `v . tanh(W_q query + W_k key)` of GTS (Xie and Sun 2019, equations 4 and 5). The weight
+    of the concatenation `[query ; key]` is split, so that keys are projected once per problem however many nodes ask.
+    The program's bias of `v` is left out: a softmax does not see it.
+    """
+
+    def __init__(self, query_size: int, key_size: int, hidden_size: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(query_size, hidden_size)
+        self.key = nn.Linear(key_size, hidden_size, bias=False)
+        self.score = nn.Linear(hidden_size, 1, bias=False)
+
+    def project_keys(self, keys: Tensor) -> Tensor:
+        """Hidden layer's share of the keys, `(..., key_size) -> (..., hidden_size)`."""
+        return self.key(keys)
+
+    def forward(self, query: Tensor, projected_keys: Tensor) -> Tensor:
+        """Scores `(..., candidates)` of queries `(..., query_size)` and projected keys `(..., candidates, hidden)`.
+
+        The leading dimensions broadcast.
+        """
+        return self._score(projected_keys + self.query(query).unsqueeze(-2))
+
+    def score_rows(self, query: Tensor, projected_keys: Tensor, problems: Tensor) -> Tensor:
+        """Scores `(rows, candidates)` of queries `(rows, query_size)`, each with the keys of its problem."""
+        return self._score(projected_keys.index_select(0, problems).add_(self.query(query).unsqueeze(-2)))
+
+    def _score(self, hidden: Tensor) -> Tensor:
+        return torch.matmul(hidden.tanh_(), self.score.weight[0])
+
+
 class GTSPreTrainedModel(PreTrainedModel):
     config_class = GTSConfig
     base_model_prefix = "decoder"
@@ -45,16 +76,14 @@ class GTSPreTrainedModel(PreTrainedModel):
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         if isinstance(module, nn.Linear):
-            std = self.config.initializer_range
-            if std is None:
-                bound = module.in_features**-0.5
-                init.uniform_(module.weight, -bound, bound)
-                if module.bias is not None:
-                    init.uniform_(module.bias, -bound, bound)
-            else:
-                init.normal_(module.weight, std=std)
-                if module.bias is not None:
-                    init.zeros_(module.bias)
+            std, bound = self.config.initializer_range, module.in_features**-0.5
+            for parameter in module.parameters(recurse=False):
+                if std is None:
+                    init.uniform_(parameter, -bound, bound)
+                elif parameter is module.weight:
+                    init.normal_(parameter, std=std)
+                else:
+                    init.zeros_(parameter)
         elif isinstance(module, nn.Embedding):
             init.normal_(module.weight)
         elif isinstance(module, GTSDecoder):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ..solve_output import SolveOutput
+from ..solver import SolveOutput
 from .gts_output import DecoderMemory
 
 
@@ -106,7 +106,8 @@ class _TreeSearch:
         """Best continuations of each problem: the beams they come from and their symbols, -100 for complete beams."""
         batch, beams, size = log_probs.shape
         num_operators = self.decoder.num_operators
-        log_probs = log_probs.masked_fill(self._illegal(), -torch.inf)
+        # Candidates that a problem lacks.
+        log_probs[:, :, num_operators:].masked_fill_(self.memory.missing.unsqueeze(1), -torch.inf)
         slots = torch.arange(self.stack.shape[-1], device=log_probs.device)
         waiting = (self.stack[2] < 0) & (slots < self.depth.unsqueeze(1))
         owed = 1 + waiting.sum(1).view(batch, beams)
@@ -120,11 +121,6 @@ class _TreeSearch:
         dead = self.scores == -torch.inf
         self.complete = self.complete.gather(1, parent) | dead
         return parent, symbol.masked_fill(self.complete, -100)
-
-    def _illegal(self) -> Tensor:
-        """True at candidates that a problem lacks (`B, 1, symbols`)."""
-        operators = self.memory.missing.new_zeros(len(self.problems), self.decoder.num_operators)
-        return torch.cat([operators, self.memory.missing], 1).unsqueeze(1)
 
     def _open(self, rows: Tensor, operators: Tensor, goal: Tensor, context: Tensor) -> None:
         """Operators: their left child is next, their right child's goal goes on the stack."""

@@ -21,8 +21,7 @@ from ...data.downloads import hub_options, note_download
 from ...data.training_lineage import inherit_training_texts, write_training_texts
 from ..gts import GTSConfig
 from ..positions import count_positions
-from ..solve_output import SolveOutput
-from ..solver import Solver
+from ..solver import SolveOutput, Solver
 from .bottlenecks import Bottleneck, Bottlenecks, check_no_bottlenecks
 from .configuration_mwp_solver import MwpSolverConfig
 from .whole_loading import load_whole
@@ -159,19 +158,14 @@ class MwpSolver(PreTrainedModel, Solver):
             decoder = GTSConfig(operators=vocabulary.operators, constants=vocabulary.constants, **fields)
         if isinstance(decoder, PreTrainedConfig):
             # In full precision, whatever the model was in that its config is from.
-            decoder_config, decoder = decoder, None
-        else:
-            decoder_config = decoder.config
-        processor.check_symbols(decoder_config.operators, decoder_config.constants)
+            decoder = AutoModel.from_config(decoder, dtype=torch.get_default_dtype(), trust_remote_code=False)
+        processor.check_symbols(decoder.config.operators, decoder.config.constants)
         config = MwpSolverConfig(
             encoder_config=encoder.config,
-            decoder_config=decoder_config,
+            decoder_config=decoder.config,
             bottleneck_layers=list(bottleneck_layers),
             bottleneck_size=bottleneck_size,
         )
-        if decoder is None:
-            dtype = torch.get_default_dtype()
-            decoder = AutoModel.from_config(decoder_config, dtype=dtype, trust_remote_code=False)
         solver = cls(config, encoder=encoder, decoder=decoder)
         inherit_training_texts(solver, encoder)
         return solver

@@ -215,6 +215,3 @@ class MwpStudentConfig(PreTrainedConfig):
         if min(counts) < 0:
             raise ValueError(f"`{name}` must not be negative, got {value}.")
         return counts
-
-
-__all__ = ["MwpStudentConfig"]

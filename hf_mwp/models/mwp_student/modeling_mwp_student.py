@@ -321,13 +321,3 @@ class MwpStudentForSequenceClassification(MwpStudentPreTrainedModel):
             hidden_states=outputs.hidden_states,
             attentions=outputs.attentions,
         )
-
-
-__all__ = [
-    "MwpStudentForMaskedLM",
-    "MwpStudentForPreTraining",
-    "MwpStudentForPreTrainingOutput",
-    "MwpStudentForSequenceClassification",
-    "MwpStudentModel",
-    "MwpStudentPreTrainedModel",
-]

@@ -14,8 +14,7 @@ from ...models.solver import Solver
 from ...usage_error import UsageError
 from ..gates import HeadGates, NeuronGates
 from ..head_importance import left_unchanged
-from .knowledgeable_scores import KnowledgeableScores
-from .unit_scores import UnitScores
+from .knowledgeable_scores import KnowledgeableScores, UnitScores
 
 
 def measure_scores(
@@ -197,6 +196,3 @@ def batch_losses(
             )
         losses.append(distillation_losses(logits, outputs["logits"], mask, temperature).mean())
     return losses
-
-
-__all__ = ["distillation_losses", "measure_scores", "scores_of_layers", "sum_gradients"]

@@ -14,7 +14,7 @@ from ...options.checks import check_numbers
 from ...usage_error import UsageError
 from ..cutting import prune
 from ..gates import HeadGates, NeuronGates
-from .unit_scores import UnitScores
+from .knowledgeable_scores import UnitScores
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,6 @@ def cut_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
 
     Raises:
         UsageError: the teacher has gates.
-        ValueError: as [`prune`].
     """
     check_no_gates(teacher)
     return _without_biases(prune(teacher, removed.heads, removed.neurons), removed, teacher)
@@ -82,13 +81,6 @@ def mask_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
     """
     A copy of a teacher with gates closed on some heads and neurons: the outputs of [`cut_teacher`] in the shapes of
     the teacher. It is no smaller, and what it saves has no gates.
-
-    Args:
-        teacher, removed: As in [`cut_teacher`].
-
-    Raises:
-        UsageError: the teacher has gates.
-        ValueError: an encoder of an unknown type, or there is no such head or neuron.
     """
     check_no_gates(teacher)
     masked = copy.deepcopy(teacher)
@@ -143,6 +135,3 @@ def check_no_gates(teacher: nn.Module) -> None:
     """Raises [`UsageError`] if a teacher has gates."""
     if HeadGates.found_on(teacher) or NeuronGates.found_on(teacher):
         raise UsageError("The teacher has gates, which a sparse one would not have: take them off, or cut it first.")
-
-
-__all__ = ["RemovedUnits", "check_no_gates", "check_sparsity", "cut_teacher", "mask_teacher"]

@@ -86,6 +86,3 @@ class ScoreDensity:
         shows it for heads and removes as large a share of the neurons.
         """
         return self.cumulative[self.peak].item()
-
-
-__all__ = ["ScoreDensity"]

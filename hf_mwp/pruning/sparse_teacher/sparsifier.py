@@ -9,9 +9,8 @@ from torch import nn
 
 from ...models.architecture import layer_parts
 from .gate_gradients import measure_scores
-from .knowledgeable_scores import KnowledgeableScores
+from .knowledgeable_scores import KnowledgeableScores, UnitScores
 from .removed_units import RemovedUnits, cut_teacher, mask_teacher
-from .unit_scores import UnitScores
 from .unstructured import check_weights, measure_weight_scores, random_weight_scores, zero_weights
 
 
@@ -87,6 +86,3 @@ class WeightSparsifier(Sparsifier):
 
     def sparse(self, teacher, scores, sparsity):
         return zero_weights(teacher, scores, sparsity)
-
-
-__all__ = ["Sparsifier", "UnitSparsifier", "WeightSparsifier"]

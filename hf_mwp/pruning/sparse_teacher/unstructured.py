@@ -13,9 +13,8 @@ from ...models.architecture import layer_parts
 from ...usage_error import UsageError
 from ..head_importance import left_unchanged
 from .gate_gradients import scores_of_layers, sum_gradients
-from .knowledgeable_scores import KnowledgeableScores
+from .knowledgeable_scores import KnowledgeableScores, UnitScores
 from .removed_units import check_sparsity
-from .unit_scores import UnitScores
 
 
 def measure_weight_scores(
@@ -30,17 +29,9 @@ def measure_weight_scores(
     weight times gradient of a batch's mean loss, summed over batches (Yang et al., section 4.4, table 6). There is no
     rule per example, which would need a gradient of every weight for every example.
 
-    Args:
-        teacher, batches, student, temperature: As in [`measure_scores`].
-
     Returns:
         [`KnowledgeableScores`] in fp32: `heads` has, in each layer's row, the weights of query, key, value and
-        attention output one after another, `neurons` those of the two feed-forward layers; both are normalised and
-        ranked as heads and neurons are.
-
-    Raises:
-        UsageError: as [`measure_scores`].
-        ValueError: an encoder of an unknown type.
+        attention output one after another, `neurons` those of the two feed-forward layers.
     """
     layers = _weights(teacher)
     weights = [weight for kind in layers for layer in kind for weight in layer]
@@ -115,7 +106,6 @@ def zero_random_weights(teacher: nn.Module, sparsity: float, seed: int = 0) -> n
 
     Raises:
         UsageError: a sparsity outside `[0, 1)`.
-        ValueError: an encoder of an unknown type.
     """
     check_sparsity(sparsity)
     sparse, generator = copy.deepcopy(teacher), torch.Generator().manual_seed(seed)
@@ -139,6 +129,3 @@ def _weights(model: nn.Module) -> tuple[list[list[Tensor]], list[list[Tensor]]]:
 
 def _as_scores(sums: list[Tensor], layers: tuple[list[list[Tensor]], list[list[Tensor]]]) -> UnitScores:
     return scores_of_layers(sums, [[len(layer) for layer in kind] for kind in layers])
-
-
-__all__ = ["check_weights", "measure_weight_scores", "random_weight_scores", "zero_random_weights", "zero_weights"]

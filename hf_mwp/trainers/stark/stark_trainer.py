@@ -26,8 +26,8 @@ from ...pruning.sparse_teacher import (
     ScoreDensity,
     UnitScores,
 )
+from ...pruning.sparse_teacher.knowledgeable_scores import count_units
 from ...pruning.sparse_teacher.removed_units import check_no_gates
-from ...pruning.sparse_teacher.unit_scores import count_units
 from ...store.checkpoints import remove_checkpoints
 from ...store.files import remove_folder, write_whole
 from ...store.finished_folder import FinishedFolder, digest_of

@@ -6,7 +6,7 @@ from transformers import AutoModelForSequenceClassification
 
 from hf_mwp.models.architecture import layer_parts
 from hf_mwp.pruning import HeadGates, RemovedUnits, UnitScores, cut_teacher, mask_teacher, prune
-from hf_mwp.pruning.sparse_teacher.unit_scores import count_units
+from hf_mwp.pruning.sparse_teacher.knowledgeable_scores import count_units
 from hf_mwp.usage_error import UsageError
 from tests.pruning.encoders import CLASSES, FOREIGN, tiny_batch, tiny_encoder
 from tests.tiny import tiny_problems, tiny_processor, tiny_solver
