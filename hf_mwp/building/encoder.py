@@ -116,10 +116,7 @@ class EncoderArguments:
 def load_encoder(
     source: str, dropout: float | None, with_heads: bool = False, attention: str | None = None
 ) -> PreTrainedModel:
-    """
-    Load an encoder from a folder or the Hub; with its heads for masked words and tagging if these are wanted, and then
-    of a solver the encoder. `UsageError` if it cannot be loaded.
-    """
+    """Load an encoder (also a solver's, if heads for pretraining are wanted, which it has then); else `UsageError`."""
     from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForPreTraining
 
     from ..data.training_lineage import inherit_training_texts
@@ -144,10 +141,7 @@ def load_encoder(
 
 
 def keep_layers(encoder: PreTrainedModel, layers: int | list[int] | None) -> PreTrainedModel:
-    """
-    A student of some layers of a BERT-like encoder; of an encoder of another type the first layers, as a model of its
-    own class whose config counts fewer. `UsageError` if it has no such layers.
-    """
+    """Keep some layers of a BERT-like encoder, the first ones of another type; `UsageError` if there are no such."""
     from ..data.training_lineage import inherit_training_texts
     from ..models import MwpStudentModel
     from ..models.mwp_student.conversion_mwp_student import SOURCES
@@ -215,10 +209,7 @@ def parse_mapping(name: str, value: dict | str | None) -> dict | None:
 
 
 def parse_layers(text: str | int | Sequence[int] | None, option: str = "layers") -> int | list[int] | None:
-    """
-    Layers as [`MwpStudentModel.from_encoder`] takes them, from an option of this name: `"3"` is the first three,
-    `"0,2,4"` indices; `ValueError` if it is neither.
-    """
+    """Read layers from the option of this name: `"3"` is the first three, `"0,2,4"` are indices; else `ValueError`."""
     if text is None:
         return None
     try:

@@ -95,10 +95,7 @@ class PretrainingBuilder:
         self.processor.max_length = min(self.processor.max_length, count_positions(config))
 
     def build(self, tags: Sequence[str] | None, texts: Iterable[str] = ()) -> PreTrainedModel:
-        """
-        The model, with a tagging head for the tags of the corpus if there are such; `texts` are a sample of the
-        corpus, on which a projected student is fitted.
-        """
+        """Return the model, with a tagging head for the tags, if any; a projected student is fitted on the `texts`."""
         from ..data import pos_label_list
         from ..models import MwpStudentForMaskedLM, MwpStudentForPreTraining
 

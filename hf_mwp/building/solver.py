@@ -118,17 +118,13 @@ def build_solver(
     Makes a solver to train, and its processor.
 
     Args:
-        rows (`Iterable[Mapping]`):
-            Training rows of [`load_mwp_dataset`], whose constants become output symbols.
-        options ([`SolverArguments`], *optional*):
-            What to make, instead of `fields`.
-        parse_number_words (`bool`, *optional*):
-            Whether number words are numbers; by default in English only.
+        rows (`Iterable[Mapping]`): Training rows of [`load_mwp_dataset`], whose constants become output symbols.
+        options ([`SolverArguments`], *optional*): What to make, instead of `fields`.
+        parse_number_words (`bool`, *optional*): Whether number words are numbers; by default in English only.
         fields:
             The options of `hf-mwp train` that say what solver it trains, by the same names. One of them says where to
             start: `encoder` (a folder or Hub id), `encoder_config` and `tokenizer` (random weights), `solver` (one
-            that exists). Of the others, `encoder_layers` says which layers are kept, `bottleneck_layers` and
-            `bottleneck_size` add bottleneck networks, and `lora_rank` adapters ([`add_lora`]).
+            that exists).
 
     Returns:
         `tuple[MwpSolver, MwpProcessor]`: in fp32, on the CPU.

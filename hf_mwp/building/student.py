@@ -197,13 +197,10 @@ def make_student(
             The teacher, whose tokens and symbols are the student's. Neither is changed.
         rows (`Iterable[Mapping]`, *optional*):
             Training rows of [`load_mwp_dataset`]; a projected student is fitted to the teacher on the first thousand.
-        options ([`StudentArguments`], *optional*):
-            What to make, instead of `fields`.
+        options ([`StudentArguments`], *optional*): What to make, instead of `fields`.
         fields:
             The options of `hf-mwp distill` that say what student it trains, by the same names: by default the first
-            three layers of the teacher with its decoder, `student_layers` says how many or which.
-            `student_init="project"` or `"random"` takes other widths (`student_hidden_size`, ...), `student_encoder`
-            a pretrained encoder, `student` a solver that exists.
+            three layers of the teacher with its decoder.
 
     Raises:
         UsageError: a student that does not read and answer as the teacher does, or that cannot be loaded.
@@ -276,10 +273,7 @@ def make_student_and_processor(
 def prune_student(
     teacher: PreTrainedModel, batches: Iterable[Mapping[str, Any]], sparsity: float = SPARSITY
 ) -> PreTrainedModel:
-    """
-    A copy of a teacher without the heads and neurons that are the least expressive on labelled batches: a
-    parameter-pruned student (Yang et al., section 4.1).
-    """
+    """A copy of a teacher without the heads and neurons that its loss needs least (Yang et al., section 4.1)."""
     from ..pruning.sparse_teacher import RemovedUnits, cut_teacher, measure_scores
 
     scores = measure_scores(teacher, batches).combined(1.0)

@@ -224,10 +224,7 @@ def layer_parts(model: nn.Module) -> list[LayerParts]:
 
 
 def layer_order(model: nn.Module) -> list[int]:
-    """
-    Return the place in [`layer_parts`] of each layer that the encoder within a model computes, first layer first;
-    layers that share their weights (ALBERT) have the same.
-    """
+    """Return the place in [`layer_parts`] of each computed layer; layers that share weights (ALBERT) have the same."""
     encoder = find_encoder(model)
     config, layers = encoder.config, len(find_architecture(encoder.config).stack(encoder))
     groups = getattr(config, "num_hidden_groups", None)

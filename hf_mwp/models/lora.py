@@ -142,10 +142,7 @@ def has_lora(model: nn.Module) -> bool:
 
 
 def merge_lora(model: nn.Module) -> nn.Module:
-    """
-    Merges the adapters of [`add_lora`] into the weights, in place: afterwards the model is an ordinary one, all of
-    whose weights can be trained. One without adapters stays as it is.
-    """
+    """Merge the adapters of [`add_lora`], if any, into the weights, in place; all weights can be trained then."""
     if not has_lora(model):
         return model
     from peft.tuners.lora import LoraLayer

@@ -13,10 +13,8 @@ from .mwp_student.layers_mwp_student import score_words
 
 class MaskedWords:
     """
-    What is put in front of an encoder's class: its last states are scored by its own word embeddings, without further
-    weights, so that what is saved is the encoder.
-
-    With `sparse`, and labels, at the labelled tokens alone.
+    Mixin before an encoder's class: its own word embeddings score its last states, without further weights, so that
+    what is saved is the encoder. With `sparse`, and labels, at the labelled tokens alone.
     """
 
     sparse = False
@@ -25,9 +23,7 @@ class MaskedWords:
         """
         Args:
             input_ids, attention_mask, kwargs: See the encoder.
-            labels (`torch.LongTensor` of shape `(batch, length)`, *optional*): Ids of the masked tokens, else -100.
-            masked_positions (`torch.LongTensor` of shape `(labelled tokens,)`, *optional*): Where they stand in the
-                flattened batch; see [`MwpStudentForMaskedLM`].
+            labels, masked_positions: See [`MwpStudentForMaskedLM`].
         """
         kwargs["return_dict"] = True
         states = super().forward(input_ids=input_ids, attention_mask=attention_mask, **kwargs).last_hidden_state

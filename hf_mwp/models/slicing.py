@@ -94,10 +94,7 @@ def note_cut_heads(model: nn.Module, cut: Mapping[int, Iterable[int]]) -> None:
 
 
 def share_bias(model: nn.Module) -> None:
-    """
-    Select, in each layer of attention, the heads that are left by the config from a bias over relative positions that
-    all layers share; encoders without such a bias stay as they are.
-    """
+    """Select the heads that are left from a bias over relative positions that all layers share, where there is one."""
     for parts, cut in zip(layer_parts(model), cut_heads(model), strict=True):
         if parts.architecture.biased_attention is None:
             continue
@@ -116,10 +113,7 @@ def _take_bias(attention: nn.Module, args: tuple) -> tuple:
 
 
 def fit_heads(model: nn.Module, state_dict: Mapping[str, Tensor], *rest: Any) -> None:
-    """
-    Gives the linear layers of attention the shapes that they have in a state dict, with whatever values: a hook for
-    `register_load_state_dict_pre_hook`.
-    """
+    """Hook for `register_load_state_dict_pre_hook`: give attention the shapes that it has in a state dict."""
     names = {module: name for name, module in model.named_modules()}
     for parts in layer_parts(model):
         for linear in filter(None, (*parts.head_projections, parts.attention_output)):

@@ -157,10 +157,7 @@ def new_model(kind: type[PreTrainedModel], like: PreTrainedModel, **fields: Any)
 
 
 def note_counts(encoder: PreTrainedModel) -> bool:
-    """
-    Write how many heads and neurons a sliced encoder has into its config; sublayers of a student without any keep a
-    bias. Return whether its config has a place for them.
-    """
+    """Write a sliced encoder's counts of heads and neurons into its config; `False` if that has no place for them."""
     config, found = encoder.config, layer_parts(encoder)
     heads, neurons = [parts.num_heads for parts in found], [parts.num_neurons for parts in found]
     if config.model_type.startswith(CUT_PREFIX):

@@ -32,10 +32,7 @@ class GateClosing:
         """Raise `ValueError` for a training that cannot be pruned so."""
 
     def begin(self, model: nn.Module, closed: Mapping[int, Sequence[int]]) -> int:
-        """
-        Close the pruned heads of a checkpoint, or of the model's last training, and return how many heads the model
-        has, closed ones included.
-        """
+        """Close the heads of a checkpoint or of the last training, and return how many heads there are in all."""
         if self.model is not model:
             self.model = model
             HeadGates(model)

@@ -239,10 +239,7 @@ def raw(values: Tensor) -> Tensor:
 
 
 def mean_over_queries(model: nn.Module, batches: list[Mapping[str, Any]], measure) -> list[Tensor]:
-    """
-    What `measure` gives for attention maps `(batch, heads, queries, keys)`, of shape `(batch, heads, queries)`, as the
-    mean over queries that are no padding.
-    """
+    """Return means, over queries that are no padding, of what `measure` makes of `(batch, heads, queries, keys)`."""
     sums, count = None, 0
     with eager_attention(model):
         for batch in batches:

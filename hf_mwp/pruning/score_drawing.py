@@ -75,9 +75,8 @@ def draw_densities(
 
     Args:
         densities (`Mapping[str, ScoreDensity]`): By what they are called in the legend.
-        path (`str` or `Path`): The picture to write, PNG or what its name ends with.
+        path, title: As in [`draw_importance`].
         cumulative (`bool`, *optional*, defaults to `False`): Draw what goes at the first peak, too.
-        title (`str`, *optional*): Its title.
 
     Returns:
         The figure (`matplotlib.figure.Figure`).

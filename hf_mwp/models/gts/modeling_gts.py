@@ -48,10 +48,7 @@ class AdditiveScorer(nn.Module):
         return self.key(keys)
 
     def forward(self, query: Tensor, projected_keys: Tensor) -> Tensor:
-        """Scores `(..., candidates)` of queries `(..., query_size)` and projected keys `(..., candidates, hidden)`.
-
-        The leading dimensions broadcast.
-        """
+        """Scores `(..., candidates)` of queries `(..., query_size)` and projected keys `(..., candidates, hidden)`."""
         return self._score(projected_keys + self.query(query).unsqueeze(-2))
 
     def score_rows(self, query: Tensor, projected_keys: Tensor, problems: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -97,14 +98,14 @@ def check_no_bottlenecks(encoder: nn.Module) -> None:
 
 def detach_bottlenecks(encoder: nn.Module) -> None:
     """Takes the bottleneck networks away from an encoder, which then computes as it did without them."""
-    for module, key in list(_hooks(encoder)):
+    for module, key, _ in list(_hooks(encoder)):
         del module._forward_hooks[key]
 
 
 @contextmanager
 def bottlenecks_apart(encoder: nn.Module) -> Iterator[dict[int, Bottleneck]]:
     """While inside, an encoder computes without its bottleneck networks; gives them by layer, from 1."""
-    hooks = [(module, key, module._forward_hooks[key]) for module, key in _hooks(encoder)]
+    hooks = list(_hooks(encoder))
     layers = list(encoder_layers(encoder)) if hooks else []
     detach_bottlenecks(encoder)
     try:
@@ -115,20 +116,15 @@ def bottlenecks_apart(encoder: nn.Module) -> Iterator[dict[int, Bottleneck]]:
             module._forward_hooks.move_to_end(key, last=False)
 
 
-def _hooks(encoder: nn.Module) -> Iterator[tuple[nn.Module, int]]:
+def _hooks(encoder: nn.Module) -> Iterator[tuple[nn.Module, int, Any]]:
     for module in encoder.modules():
         for key, hook in module._forward_hooks.items():
             if isinstance(getattr(hook, "__self__", None), Bottleneck):
-                yield module, key
+                yield module, key, hook
 
 
 def encoder_layers(encoder: nn.Module) -> nn.ModuleList:
-    """
-    The transformer layers of an encoder.
-
-    Raises:
-        ValueError: no list of modules in it has as many entries as its config has layers.
-    """
+    """The transformer layers of an encoder; `ValueError` if no list of modules has as many as its config says."""
     count = encoder.config.num_hidden_layers
     for module in encoder.modules():
         if isinstance(module, nn.ModuleList) and len(module) == count:

@@ -223,10 +223,7 @@ class MwpSolver(PreTrainedModel, Solver):
             input_ids (`torch.LongTensor` of shape `(B, S)`): Tokens of the masked text.
             attention_mask (`torch.Tensor` of shape `(B, S)`, *optional*): 0 at padding.
             token_type_ids (`torch.LongTensor` of shape `(B, S)`, *optional*): Segments.
-            number_positions (`torch.LongTensor` of shape `(B, N)`, *optional*): Token of each number, -1 for none.
-            number_groups (`torch.LongTensor` of shape `(B, N)`, *optional*): First number of the same value.
-            labels (`torch.LongTensor` of shape `(B, T)`, *optional*): Prefix ids, -100 where padded.
-            trees ([`TreeBatch`], *optional*): The labels' layout, as [`MwpCollator`] makes it.
+            number_positions, number_groups, labels, trees (*optional*): As `forward` of [`GTSDecoder`] takes them.
             output_hidden_states (`bool`, *optional*): Whether to return the encoder's hidden states.
             output_attentions (`bool`, *optional*): Whether to return attention maps (eager attention only).
             return_dict (`bool`, *optional*): `False` for a tuple.
@@ -265,8 +262,7 @@ class MwpSolver(PreTrainedModel, Solver):
         max_length: int | None = None,
         num_return_sequences: int = 1,
     ) -> SolveOutput:
-        """As in [`Solver`]. `number_groups` are not used, since any of several equal numbers will do: they are taken
-        so that a processor's batch can be passed whole."""
+        """As in [`Solver`]; `number_groups` are taken so that a batch can be passed whole, and not used."""
         states = self.encode(input_ids, attention_mask, token_type_ids).last_hidden_state
         return self.decoder.generate(
             states, attention_mask, number_positions, num_beams, max_length, num_return_sequences

@@ -89,10 +89,7 @@ def select_layers(layers, num_hidden_layers):
 
 
 def encoder_state_dict(source):
-    """
-    Weights of the encoder `source` in BERT's names. The tensors are not copied, but for token types where the source
-    has none: they are zeros.
-    """
+    """Weights of the encoder `source` in BERT's names, not copied; token types are zeros where the source has none."""
     states = source.state_dict()
     if source.config.model_type == "distilbert":
         for old, new in DISTILBERT.items():

@@ -49,8 +49,7 @@ def measure_scores(
         [`KnowledgeableScores`], before normalisation.
 
     Raises:
-        UsageError: nothing to measure, no batches, no labels, logits of different shape, or numbers that are not
-            finite.
+        UsageError: nothing to measure, no batches or labels, logits of other shapes, or numbers that are not finite.
         ValueError: an encoder of an unknown type, or one with gates.
     """
     if not task and student is None:

@@ -41,9 +41,7 @@ class UnitScores:
 
     @classmethod
     def random(cls, model: nn.Module, seed: int = 0) -> UnitScores:
-        """
-        Scores by chance for the units of a model, the same for the same seed: STARK-RAND (Yang et al., section 4.4).
-        """
+        """Draw scores for the units of a model from a seed: STARK-RAND (Yang et al., section 4.4)."""
         generator = torch.Generator().manual_seed(seed)
         rows = (
             [torch.rand(count, generator=generator, dtype=torch.float64) for count in kind]
@@ -108,9 +106,7 @@ class KnowledgeableScores:
     Example:
 
     ```python
-    >>> folder = FinishedFolder.named("runs", "scores", digest_of(settings))
-    >>> folder.fill(lambda: measure_scores(teacher, batches, student=trial).save(folder.path))
-    >>> scores = KnowledgeableScores.load(folder.path).combined(0.5)
+    >>> scores = measure_scores(teacher, batches, student=trial).combined(0.5)
     >>> for sparsity in (0.1, 0.5, 0.9):
     ...     sparse = cut_teacher(teacher, RemovedUnits.lowest(scores, sparsity))
     ```

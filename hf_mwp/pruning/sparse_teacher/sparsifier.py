@@ -27,10 +27,7 @@ class Sparsifier(ABC):
 
     @abstractmethod
     def check(self, teacher: nn.Module, scores: UnitScores | None, sparsity: float) -> None:
-        """
-        Raises `UsageError` if the scores are another teacher's, or a sparsity leaves nothing of it, which can be said
-        before there are scores, too, rounding aside.
-        """
+        """Raise `UsageError` if the scores, where given, are another teacher's, or a sparsity leaves nothing of it."""
 
     @abstractmethod
     def sparse(self, teacher: nn.Module, scores: UnitScores, sparsity: float) -> nn.Module:
