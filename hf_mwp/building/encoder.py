@@ -123,10 +123,10 @@ def load_encoder(
     from ..models import MwpSolverConfig
 
     config = load_config(source)
-    options = {"dtype": "float32", "use_safetensors": True, "trust_remote_code": False}
+    options = {"dtype": "float32", "use_safetensors": True}
     if with_heads and isinstance(config, MwpSolverConfig):
         with loading(f"The encoder {source}"):
-            solver = AutoModel.from_pretrained(source, **options)
+            solver = AutoModel.from_pretrained(source, trust_remote_code=False, **options)
         inherit_training_texts(solver.encoder, solver)
         set_dropout(solver.encoder.config, dropout)
         if attention is not None:
@@ -137,7 +137,8 @@ def load_encoder(
     architecture = (config.architectures or [""])[0]
     auto_class = next((heads[name] for name in heads if architecture.endswith(name)), AutoModel)
     with loading(f"The encoder {source}"):
-        return auto_class.from_pretrained(source, config=config, attn_implementation=attention, **options)
+        options |= {"config": config, "attn_implementation": attention}
+        return auto_class.from_pretrained(source, trust_remote_code=False, **options)
 
 
 def keep_layers(encoder: PreTrainedModel, layers: int | list[int] | None) -> PreTrainedModel:

@@ -164,13 +164,7 @@ def head_state_dict(model):
 
 
 def build_from_encoder(cls, encoder, layers=None, add_pooling_layer=None, **overrides):
-    """
-    Makes a student of class `cls` from `encoder`; `from_encoder` of the model classes calls this and documents it.
-
-    Raises:
-        `ValueError`: if the source is no encoder of a known type, a layer does not exist, a size is in `overrides`, or
-            gates have closed some of the source.
-    """
+    """Makes a student of class `cls` from `encoder`; `from_encoder` of the model classes documents it."""
     source = getattr(encoder, "base_model", None)
     config = getattr(source, "config", None)
     if getattr(config, "model_type", None) not in SOURCES or getattr(config, "is_decoder", False):

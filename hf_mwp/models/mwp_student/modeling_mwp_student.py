@@ -78,12 +78,10 @@ class MwpStudentPreTrainedModel(PreTrainedModel):
 
         Args:
             encoder (`PreTrainedModel`):
-                A `BertModel`, `RobertaModel`, `XLMRobertaModel`, `CamembertModel`, `ElectraModel`, `DistilBertModel`
-                or `MwpStudentModel`, or a model with a head on one of them. Attention heads and neurons already cut
-                from its linear layers stay cut.
+                A BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA, DistilBERT or student, with or without a head.
+                Attention heads and neurons already cut from its linear layers stay cut.
             layers (`int` or `list[int]`, *optional*):
-                The layers to take: all if `None`, the first ones if a number, those with the given indices, in their
-                order, if a list.
+                The layers to take: all if `None`, the first ones if a number, those with these indices if a list.
             add_pooling_layer (`bool`, *optional*):
                 Only for [`MwpStudentModel`]: whether it has a pooler; by default, if the source has one.
             kwargs:
@@ -95,7 +93,8 @@ class MwpStudentPreTrainedModel(PreTrainedModel):
             shape; otherwise they are new.
 
         Raises:
-            `ValueError`: if the source is no such encoder, a layer does not exist, or a size is among `kwargs`.
+            `ValueError`: if the source is no such encoder, a layer does not exist, a size is among `kwargs`, or gates
+                have closed some of the source.
 
         Example:
 
