@@ -30,12 +30,14 @@ SIZES = {
 }
 
 # Where the student comes from -> options that say nothing about such a student.
+OF_NEW_ONES = (*SIZES, "student_sparsity", "student_layers", "student_layer_choice", "new_decoder")
 UNUSED = {
-    "student": ("student_layers", "student_layer_choice", "new_decoder", "student_dropout"),
-    "student_encoder": ("student_layers", "student_layer_choice", "new_decoder"),
-    "student_init=project": ("new_decoder",),
-    "student_init=random": ("student_layer_choice", "new_decoder"),
-    "student_init=prune": ("student_layers", "student_layer_choice", "new_decoder", "student_dropout"),
+    "student": (*OF_NEW_ONES, "student_dropout"),
+    "student_encoder": OF_NEW_ONES,
+    "student_init=cut": (*SIZES, "student_sparsity"),
+    "student_init=project": ("student_sparsity", "new_decoder"),
+    "student_init=random": ("student_sparsity", "student_layer_choice", "new_decoder"),
+    "student_init=prune": (*SIZES, "student_layers", "student_layer_choice", "new_decoder", "student_dropout"),
 }
 STARTS = ("cut", "project", "random", "prune")
 # Share of heads and neurons that a pruned student does without, that of Yang et al.
@@ -129,9 +131,7 @@ class StudentArguments:
         if self.student_init != "cut" and source is not None:
             raise ValueError("`student` and `student_encoder` say where the student starts: leave out `student_init`.")
         source = source or f"student_init={self.student_init}"
-        unused = () if source in ("student_init=project", "student_init=random") else tuple(SIZES)
-        unused += () if source == "student_init=prune" else ("student_sparsity",)
-        for name in (*unused, *UNUSED.get(source, ())):
+        for name in UNUSED[source]:
             # A dropout of 0 is given, a `False` is not.
             if getattr(self, name) is not None and getattr(self, name) is not False:
                 raise ValueError(f"`{name}` does nothing with `{source}`: leave one of them out.")
