@@ -28,26 +28,15 @@ def slice_heads(parts: LayerParts, kept: Sequence[int], optimizer: torch.optim.O
         kept (`Sequence[int]`): Heads to keep.
         optimizer (`torch.optim.Optimizer`, *optional*): Whose states of the parameters are cut alike.
     """
-    if not parts.num_heads:
-        return
-    heads = parts.num_heads
-    for linear in parts.head_projections:
-        # A fused layer has all queries, then all keys, then all values.
-        rows = torch.arange(linear.out_features).view(-1, heads, parts.head_dim)[:, list(kept)]
-        _slice_outputs(linear, rows.flatten(), optimizer)
-    columns = torch.arange(heads * parts.head_dim).view(heads, -1)[list(kept)].flatten()
-    _slice_inputs(parts.attention_output, columns, optimizer)
-    count_heads(parts)
+    if parts.num_heads:
+        _keep(parts.head_projections, parts.attention_output, parts.num_heads, parts.head_dim, kept, optimizer)
+        count_heads(parts)
 
 
 def slice_neurons(parts: LayerParts, kept: Sequence[int], optimizer: torch.optim.Optimizer | None = None) -> None:
     """Leaves only some neurons of a layer; see [`slice_heads`]."""
-    if not parts.num_neurons:
-        return
-    for linear in parts.neuron_projections:
-        rows = torch.arange(linear.out_features).view(-1, parts.num_neurons)[:, list(kept)]
-        _slice_outputs(linear, rows.flatten(), optimizer)
-    _slice_inputs(parts.output, torch.tensor(list(kept), dtype=torch.long), optimizer)
+    if parts.num_neurons:
+        _keep(parts.neuron_projections, parts.output, parts.num_neurons, 1, kept, optimizer)
 
 
 def count_heads(parts: LayerParts) -> None:
@@ -61,18 +50,6 @@ def count_heads(parts: LayerParts) -> None:
     attention = parts.layer.get_submodule(path)
     attention.num_attention_heads = parts.num_heads
     attention.all_head_size = parts.num_heads * parts.head_dim
-
-
-def _slice_outputs(linear: nn.Linear, rows: Tensor, optimizer: torch.optim.Optimizer | None) -> None:
-    for parameter in (linear.weight, linear.bias):
-        if parameter is not None:
-            _slice(parameter, 0, rows, optimizer)
-    linear.out_features = len(rows)
-
-
-def _slice_inputs(linear: nn.Linear, columns: Tensor, optimizer: torch.optim.Optimizer | None) -> None:
-    _slice(linear.weight, 1, columns, optimizer)
-    linear.in_features = len(columns)
 
 
 def note_cut_heads(model: nn.Module, cut: Mapping[int, Iterable[int]]) -> None:
@@ -127,6 +104,26 @@ def fit_heads(model: nn.Module, state_dict: Mapping[str, Tensor], *rest: Any) ->
             if linear.bias is not None:
                 linear.bias.data = linear.bias.new_zeros(len(weight))
         count_heads(parts)
+
+
+def _keep(
+    makers: Iterable[nn.Linear],
+    reader: nn.Linear,
+    count: int,
+    width: int,
+    kept: Sequence[int],
+    optimizer: torch.optim.Optimizer | None,
+) -> None:
+    """Leave some of `count` units, each so many numbers wide, which some linear layers make and another one reads."""
+    for linear in makers:
+        # A fused layer has all queries, then all keys, then all values.
+        rows = torch.arange(linear.out_features).view(-1, count, width)[:, list(kept)].flatten()
+        for parameter in linear.parameters():
+            _slice(parameter, 0, rows, optimizer)
+        linear.out_features = len(rows)
+    columns = torch.arange(reader.in_features).view(count, width)[list(kept)].flatten()
+    _slice(reader.weight, 1, columns, optimizer)
+    reader.in_features = len(columns)
 
 
 def _slice(parameter: nn.Parameter, dim: int, index: Tensor, optimizer: torch.optim.Optimizer | None) -> None:

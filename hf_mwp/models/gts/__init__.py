@@ -2,8 +2,8 @@ from transformers import AutoConfig, AutoModel
 
 from ..solver import SolveOutput
 from .configuration_gts import GTSConfig
-from .gts_output import DecoderMemory, GTSOutput
-from .modeling_gts import GTSDecoder
+from .modeling_gts import GTSDecoder, GTSOutput
+from .tree_search import DecoderMemory
 
 
 AutoConfig.register(GTSConfig.model_type, GTSConfig)

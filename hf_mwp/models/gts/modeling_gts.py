@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers import initialization as init
+from transformers.utils import ModelOutput
 
 from ...data.batches.mwp_collator import MwpCollator
 from ...data.batches.mwp_processor import MwpProcessor
 from ...data.batches.tree_batch import TreeBatch
 from ..solver import SolveOutput
 from .configuration_gts import GTSConfig
-from .gts_output import DecoderMemory, GTSOutput
-from .tree_search import search_trees
+from .tree_search import DecoderMemory, TreeSearch
+
+
+@dataclass
+class GTSOutput(ModelOutput):
+    """Output of [`GTSDecoder`].
+
+    Args:
+        loss (`torch.FloatTensor` of shape `(1,)`, *optional*, returned when targets are given):
+            Sum of the nodes' cross entropies divided by the number of problems.
+        logits (`torch.FloatTensor` of shape `(batch, target length, symbols)`):
+            Scores of operators, constants and numbers at each node of the target tree, in prefix order.
+    """
+
+    loss: torch.FloatTensor | None = None
+    logits: torch.FloatTensor | None = None
 
 
 class GatedTanh(nn.Module):
@@ -328,10 +344,19 @@ class GTSDecoder(GTSPreTrainedModel):
         max_length: int | None = None,
         num_return_sequences: int = 1,
     ) -> SolveOutput:
-        """Decodes expression trees for all problems and beams at once; see [`search_trees`]."""
-        memory = self.encode(encoder_hidden_states, attention_mask, number_positions)
+        """
+        Finds the most probable trees of a beam search (greedy with one beam); see [`TreeSearch`] and [`Solver`].
+
+        Raises:
+            `ValueError`: if a count is below 1, or more trees than beams are asked for.
+        """
         length = self.config.max_length if max_length is None else max_length
-        return search_trees(self, memory, num_beams, length, num_return_sequences)
+        if min(num_beams, length, num_return_sequences) < 1:
+            raise ValueError("`num_beams`, `max_length` and `num_return_sequences` must be at least 1")
+        if num_return_sequences > num_beams:
+            raise ValueError(f"{num_return_sequences} sequences cannot be returned from {num_beams} beams")
+        memory = self.encode(encoder_hidden_states, attention_mask, number_positions)
+        return TreeSearch(self, memory, num_beams, length, num_return_sequences).run()
 
 
 def _attend(scores: Tensor, padding: Tensor) -> Tensor:

@@ -2,46 +2,49 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..solver import SolveOutput
-from .gts_output import DecoderMemory
 
 
-def search_trees(
-    decoder: nn.Module, memory: DecoderMemory, num_beams: int, max_length: int, num_return_sequences: int = 1
-) -> SolveOutput:
-    """Most probable trees that a beam search finds (greedy search with one beam).
+@dataclass
+class DecoderMemory:
+    """What a batch's encoder gives the decoder, computed once.
+
+    Args:
+        states (`(B, S, H)`): Hidden states, padding zeroed.
+        padding (`(B, S)`, bool): True at padding.
+        keys (`(B, S, H)`): Attention's share of the states.
+        candidates (`(B, C, H)`): Embeddings of constants, then numbers.
+        candidate_keys (`(B, C, H)`): Scorer's share of the candidates.
+        missing (`(B, C)`, bool): True where a problem has no such number.
+        root (`(B, H)`): First goal.
+    """
+
+    states: Tensor
+    padding: Tensor
+    keys: Tensor
+    candidates: Tensor
+    candidate_keys: Tensor
+    missing: Tensor
+    root: Tensor
+
+    def select(self, problems: Tensor) -> DecoderMemory:
+        """Memory of some of the problems."""
+        return DecoderMemory(*(getattr(self, name)[problems] for name in self.__dataclass_fields__))
+
+
+class TreeSearch:
+    """
+    State of a search over `B` unfinished problems with `k` beams each; rows are problems times beams.
 
     Each step continues all open beams by one symbol in prefix order and keeps the best `num_beams` of a problem;
     complete ones stay as they are. Operators are illegal where the operands still owed would not fit `max_length`, so
     every result is a tree. A problem leaves the batch as soon as nothing can change its result: scores only fall, so
     with one result that is when its best beam is complete.
-
-    Args:
-        decoder ([`GTSDecoder`]): Its layers.
-        memory ([`DecoderMemory`]): The encoded batch.
-        num_beams (`int`): Beams of a problem.
-        max_length (`int`): Most symbols of a tree.
-        num_return_sequences (`int`, *optional*, defaults to 1): Trees of a problem, at most `num_beams`.
-
-    Raises:
-        `ValueError`: if a count is below 1, or more trees than beams are asked for.
-    """
-    if min(num_beams, max_length, num_return_sequences) < 1:
-        raise ValueError("`num_beams`, `max_length` and `num_return_sequences` must be at least 1")
-    if num_return_sequences > num_beams:
-        raise ValueError(f"{num_return_sequences} sequences cannot be returned from {num_beams} beams")
-    search = _TreeSearch(decoder, memory, num_beams, max_length, num_return_sequences)
-    while len(search.problems) and search.length < max_length:
-        search.step()
-        search.drop_finished()
-    return search.output()
-
-
-class _TreeSearch:
-    """State of a search over `B` unfinished problems with `k` beams each; rows are problems times beams.
 
     A goal stack holds, for each operator on the path to the current node, its id, where its right child's goal lies,
     and where its left subtree lies once that is complete (-1 before). Goals and subtrees themselves lie in `arena`,
@@ -69,7 +72,7 @@ class _TreeSearch:
             finished=torch.zeros(batch, num_return_sequences, dtype=torch.bool, device=device),
         )
 
-    def step(self) -> None:
+    def _step(self) -> None:
         """Continues every open beam by one symbol."""
         decoder, memory = self.decoder, self.memory
         batch, beams = self.scores.shape
@@ -162,7 +165,7 @@ class _TreeSearch:
             self.arena = [torch.cat(self.arena)]
         return self.arena[0][places]
 
-    def drop_finished(self) -> None:
+    def _drop_finished(self) -> None:
         """Writes the results of problems that are settled and takes them out of the batch."""
         settled = self.complete[:, 0] if self.num_return == 1 else self.complete.all(1)
         if not settled.any():
@@ -187,8 +190,11 @@ class _TreeSearch:
         self.result.scores[problems, :count] = scores
         self.result.finished[problems, :count] = finished
 
-    def output(self) -> SolveOutput:
-        """Results of all problems in their first order."""
+    def run(self) -> SolveOutput:
+        """Return the results of all problems in their first order."""
+        while len(self.problems) and self.length < self.max_length:
+            self._step()
+            self._drop_finished()
         if len(self.problems):
             self._write(torch.ones_like(self.problems, dtype=torch.bool))
         longest = max(self.length, 1)

@@ -75,11 +75,6 @@ class WeightSparsifier(Sparsifier):
     def measure(self, teacher, batches, student, temperature, per_example):
         return measure_weight_scores(teacher, batches, student, temperature=temperature)
 
-    def random(self, teacher, seed):
-        return random_weight_scores(teacher, seed)
-
-    def check(self, teacher, scores, sparsity):
-        check_weights(teacher, scores, sparsity)
-
-    def sparse(self, teacher, scores, sparsity):
-        return zero_weights(teacher, scores, sparsity)
+    random = staticmethod(random_weight_scores)
+    check = staticmethod(check_weights)
+    sparse = staticmethod(zero_weights)
