@@ -141,7 +141,7 @@ class MwpStudentConfig(PreTrainedConfig):
         super().__post_init__(**kwargs)
 
     def validate_architecture(self):
-        """Part of the `strict` validation: sizes are positive, and lists have one entry per layer."""
+        """Part of the `strict` validation: the fields are possible and do not contradict each other."""
         sizes = ("vocab_size", "hidden_size", "embedding_size", "num_hidden_layers", "head_dim", "type_vocab_size")
         for name in sizes:
             if getattr(self, name) is not None and getattr(self, name) < 1:
@@ -151,32 +151,27 @@ class MwpStudentConfig(PreTrainedConfig):
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"):
             if getattr(self, name) is not None and not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"`{name}` must be in [0, 1), got {getattr(self, name)}.")
-        if self.num_pos_tags < 0:
-            raise ValueError(f"`num_pos_tags` must not be negative, got {self.num_pos_tags}.")
-        if self.pos_labels is not None and len(self.pos_labels) != self.num_pos_tags:
-            raise ValueError(
-                f"`pos_labels` has {len(self.pos_labels)} labels for num_pos_tags={self.num_pos_tags}: leave "
-                "`num_pos_tags` away, or make them agree."
-            )
-        if self.pad_token_id is not None and not 0 <= self.pad_token_id < self.vocab_size:
-            raise ValueError(
-                f"pad_token_id={self.pad_token_id} is not in the vocabulary of {self.vocab_size} tokens: use the "
-                "tokenizer's pad_token_id, or `None`."
-            )
-
-    def validate_positions(self):
-        """Part of the `strict` validation: the position table has room for at least one token."""
-        if self.position_offset < 0:
-            raise ValueError(f"`position_offset` must not be negative, got {self.position_offset}.")
-        if self.max_position_embeddings <= self.position_offset:
-            raise ValueError(
-                f"max_position_embeddings={self.max_position_embeddings} leaves no position after "
-                f"position_offset={self.position_offset}: make it larger."
-            )
-        if self.position_offset and self.pad_token_id is None:
-            raise ValueError(
-                f"position_offset={self.position_offset} counts the tokens which are not padding: give `pad_token_id`."
-            )
+        tags, labels, pad = self.num_pos_tags, self.pos_labels, self.pad_token_id
+        first, rows = self.position_offset, self.max_position_embeddings
+        for is_wrong, message in (
+            (tags < 0, f"`num_pos_tags` must not be negative, got {tags}."),
+            (
+                labels is not None and len(labels) != tags,
+                f"`pos_labels` has {len(labels or ())} labels for num_pos_tags={tags}: leave `num_pos_tags` out.",
+            ),
+            (
+                pad is not None and not 0 <= pad < self.vocab_size,
+                f"pad_token_id={pad} is not in the vocabulary of {self.vocab_size} tokens: use the tokenizer's.",
+            ),
+            (first < 0, f"`position_offset` must not be negative, got {first}."),
+            (rows <= first, f"max_position_embeddings={rows} leaves no position after position_offset={first}."),
+            (
+                first and pad is None,
+                f"position_offset={first} counts tokens that are not padding: give `pad_token_id`.",
+            ),
+        ):
+            if is_wrong:
+                raise ValueError(message)
 
     def save_pretrained(self, save_directory, **kwargs):
         """
@@ -220,6 +215,3 @@ class MwpStudentConfig(PreTrainedConfig):
         if min(counts) < 0:
             raise ValueError(f"`{name}` must not be negative, got {value}.")
         return counts
-
-
-__all__ = ["MwpStudentConfig"]

@@ -20,29 +20,13 @@ SOURCES = {
 }
 
 SIZES = (
-    "vocab_size",
-    "hidden_size",
-    "embedding_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "head_dim",
-    "intermediate_size",
-    "max_position_embeddings",
-    "type_vocab_size",
-    "position_offset",
+    *("vocab_size", "hidden_size", "embedding_size", "num_hidden_layers", "num_attention_heads", "head_dim"),
+    *("intermediate_size", "max_position_embeddings", "type_vocab_size", "position_offset"),
 )
 
 COPIED = (
-    "hidden_act",
-    "hidden_dropout_prob",
-    "attention_probs_dropout_prob",
-    "classifier_dropout",
-    "initializer_range",
-    "layer_norm_eps",
-    "pad_token_id",
-    "bos_token_id",
-    "eos_token_id",
-    "tie_word_embeddings",
+    *("hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", "initializer_range"),
+    *("layer_norm_eps", "pad_token_id", "bos_token_id", "eos_token_id", "tie_word_embeddings"),
 )
 
 # What DistilBERT calls some of these.
@@ -90,38 +74,22 @@ CLASSIFIER_ACTIVATIONS = {"distilbert": "relu", "electra": "gelu"}
 
 def select_layers(layers, num_hidden_layers):
     """
-    Indices of the layers to take.
-
-    Args:
-        layers (`int` or `list[int]`, *optional*): All layers if `None`, the first ones if a number, or indices.
-        num_hidden_layers (`int`): Layers of the source.
-
-    Raises:
-        `ValueError`: if there is no such layer, or none is taken.
+    Indices of the layers to take: all if `layers` is `None`, the first ones if a number, or those of a list.
+    `ValueError` if there is no such layer, or none is taken.
     """
-    if layers is None:
-        return list(range(num_hidden_layers))
-    if isinstance(layers, int):
-        if not 1 <= layers <= num_hidden_layers:
-            raise ValueError(
-                f"layers={layers}: the encoder has {num_hidden_layers} layers, take 1 to {num_hidden_layers}."
-            )
-        return list(range(layers))
-    indices = list(layers)
+    layers = num_hidden_layers if layers is None else layers
+    indices = list(range(layers)) if isinstance(layers, int) else list(layers)
     wrong = [index for index in indices if not isinstance(index, int) or not 0 <= index < num_hidden_layers]
     if wrong or not indices:
         raise ValueError(
-            f"layers={indices}: give at least one index, each from 0 to {num_hidden_layers - 1} (the encoder has "
-            f"{num_hidden_layers} layers)."
+            f"layers={layers}: give a number from 1 to {num_hidden_layers}, or indices from 0 to "
+            f"{num_hidden_layers - 1}; the encoder has {num_hidden_layers} layers."
         )
     return indices
 
 
 def encoder_state_dict(source):
-    """
-    Weights of the encoder `source` in BERT's names. The tensors are not copied, but for token types where the source
-    has none: they are zeros.
-    """
+    """Weights of the encoder `source` in BERT's names, not copied; token types are zeros where the source has none."""
     states = source.state_dict()
     if source.config.model_type == "distilbert":
         for old, new in DISTILBERT.items():
@@ -196,13 +164,7 @@ def head_state_dict(model):
 
 
 def build_from_encoder(cls, encoder, layers=None, add_pooling_layer=None, **overrides):
-    """
-    Makes a student of class `cls` from `encoder`; `from_encoder` of the model classes calls this and documents it.
-
-    Raises:
-        `ValueError`: if the source is no encoder of a known type, a layer does not exist, a size is in `overrides`, or
-            gates have closed some of the source.
-    """
+    """Makes a student of class `cls` from `encoder`; `from_encoder` of the model classes documents it."""
     source = getattr(encoder, "base_model", None)
     config = getattr(source, "config", None)
     if getattr(config, "model_type", None) not in SOURCES or getattr(config, "is_decoder", False):

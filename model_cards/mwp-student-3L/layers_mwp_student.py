@@ -242,10 +242,7 @@ class MwpStudentPredictions(nn.Module):
 
     def forward(self, hidden_states, labels=None, positions=None):
         """Returns scores and loss; both only at the labelled tokens if `sparse` and there are labels."""
-        return score_words(self._score, hidden_states, labels, positions, self.sparse)
-
-    def _score(self, hidden_states):
-        return self.decoder(self.transform(hidden_states))
+        return score_words(lambda x: self.decoder(self.transform(x)), hidden_states, labels, positions, self.sparse)
 
 
 class MwpStudentHeads(nn.Module):

@@ -78,12 +78,10 @@ class MwpStudentPreTrainedModel(PreTrainedModel):
 
         Args:
             encoder (`PreTrainedModel`):
-                A `BertModel`, `RobertaModel`, `XLMRobertaModel`, `CamembertModel`, `ElectraModel`, `DistilBertModel`
-                or `MwpStudentModel`, or a model with a head on one of them. Attention heads and neurons already cut
-                from its linear layers stay cut.
+                A BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA, DistilBERT or student, with or without a head.
+                Attention heads and neurons already cut from its linear layers stay cut.
             layers (`int` or `list[int]`, *optional*):
-                The layers to take: all if `None`, the first ones if a number, those with the given indices, in their
-                order, if a list.
+                The layers to take: all if `None`, the first ones if a number, those with these indices if a list.
             add_pooling_layer (`bool`, *optional*):
                 Only for [`MwpStudentModel`]: whether it has a pooler; by default, if the source has one.
             kwargs:
@@ -95,7 +93,8 @@ class MwpStudentPreTrainedModel(PreTrainedModel):
             shape; otherwise they are new.
 
         Raises:
-            `ValueError`: if the source is no such encoder, a layer does not exist, or a size is among `kwargs`.
+            `ValueError`: if the source is no such encoder, a layer does not exist, a size is among `kwargs`, or gates
+                have closed some of the source.
 
         Example:
 
@@ -164,22 +163,19 @@ class MwpStudentModel(MwpStudentPreTrainedModel):
         config = self.config
         output_hidden_states = config.output_hidden_states if output_hidden_states is None else output_hidden_states
         output_attentions = config.output_attentions if output_attentions is None else output_attentions
-        if output_attentions and config._attn_implementation != "eager":
+        has_maps = config._attn_implementation == "eager"
+        if output_attentions and not has_maps:
             logger.warning_once('Attention maps need `model.set_attn_implementation("eager")`; `attentions` is empty.')
-            output_attentions = False
-            attentions_without_maps = ()
-        else:
-            attentions_without_maps = None
         embeddings = self.embed(input_ids, token_type_ids, position_ids, inputs_embeds)
         mask = create_bidirectional_mask(config=config, inputs_embeds=embeddings, attention_mask=attention_mask)
         last_hidden_state, hidden_states, attentions = self.encoder(
-            embeddings, mask, output_hidden_states, output_attentions, **kwargs
+            embeddings, mask, output_hidden_states, output_attentions and has_maps, **kwargs
         )
         return BaseModelOutputWithPooling(
             last_hidden_state=last_hidden_state,
             pooler_output=None if self.pooler is None else self.pooler(last_hidden_state),
             hidden_states=hidden_states,
-            attentions=attentions_without_maps if attentions is None else attentions,
+            attentions=() if output_attentions and not has_maps else attentions,
         )
 
 
@@ -188,11 +184,12 @@ class MwpStudentForMaskedLM(MwpStudentPreTrainedModel):
 
     _tied_weights_keys = {"cls.predictions.decoder.weight": "mwp_student.embeddings.word_embeddings.weight"}
     _keys_to_ignore_on_load_unexpected = [r"cls\.pos_tagger\.", r"(^|\.)pooler\."]
+    has_tagger = False
 
     def __init__(self, config):
         super().__init__(config)
         self.mwp_student = MwpStudentModel(config, add_pooling_layer=False)
-        self.cls = MwpStudentHeads(config)
+        self.cls = MwpStudentHeads(config, config.num_pos_tags if self.has_tagger else 0)
         self.post_init()
 
     def get_output_embeddings(self):
@@ -227,31 +224,22 @@ class MwpStudentForMaskedLM(MwpStudentPreTrainedModel):
         )
 
 
-class MwpStudentForPreTraining(MwpStudentPreTrainedModel):
+class MwpStudentForPreTraining(MwpStudentForMaskedLM):
     """
     The student encoder with the two heads of its pre-training, masked language modelling and part-of-speech tagging
     (Ming et al., AAAI 2025): `loss = mlm_loss + pos_loss_weight * pos_loss`.
     """
 
-    _tied_weights_keys = {"cls.predictions.decoder.weight": "mwp_student.embeddings.word_embeddings.weight"}
     _keys_to_ignore_on_load_unexpected = [r"(^|\.)pooler\."]
+    has_tagger = True
 
     def __init__(self, config):
-        super().__init__(config)
         if not config.num_pos_tags:
             raise ValueError(
                 "MwpStudentForPreTraining needs `num_pos_tags`, the number of part-of-speech tags; without tags use "
                 "MwpStudentForMaskedLM."
             )
-        self.mwp_student = MwpStudentModel(config, add_pooling_layer=False)
-        self.cls = MwpStudentHeads(config, config.num_pos_tags)
-        self.post_init()
-
-    def get_output_embeddings(self):
-        return self.cls.predictions.decoder
-
-    def set_output_embeddings(self, new_embeddings):
-        self.cls.predictions.decoder = new_embeddings
+        super().__init__(config)
 
     @can_return_tuple
     def forward(
@@ -332,13 +320,3 @@ class MwpStudentForSequenceClassification(MwpStudentPreTrainedModel):
             hidden_states=outputs.hidden_states,
             attentions=outputs.attentions,
         )
-
-
-__all__ = [
-    "MwpStudentForMaskedLM",
-    "MwpStudentForPreTraining",
-    "MwpStudentForPreTrainingOutput",
-    "MwpStudentForSequenceClassification",
-    "MwpStudentModel",
-    "MwpStudentPreTrainedModel",
-]

@@ -25,12 +25,8 @@ AUTO_MAP = {
 def save_student_code(folder):
     """
     Adds the student's code to a folder written by `save_pretrained`, and to its `config.json` the entries which point
-    to it: `AutoModel.from_pretrained(folder, trust_remote_code=True)` then works without hf_mwp, and so does every
-    other Auto class a student is registered with. `save_pretrained` does this for students that were pruned; call it
-    to publish another one.
-
-    With `MwpStudentConfig.register_for_auto_class()` and `MwpStudentModel.register_for_auto_class()` transformers
-    itself copies the code in every later `save_pretrained`, but that folder names only the class which was saved.
+    to it: `trust_remote_code=True` then works without hf_mwp for each Auto class that a student is registered with.
+    `save_pretrained` does this for students that were pruned; call it to publish another one.
 
     Args:
         folder (`str` or `os.PathLike`): Folder with the `config.json` of a student, encoder or task model.

@@ -51,7 +51,7 @@ def test_the_file_beside_the_model(model):
     reranker = PlausibilityReranker.from_pretrained(model)
     assert (reranker.language, reranker.num_beams) == ("zh", 6)
     assert (reranker.fitted_on["model"], reranker.fitted_on["num_problems"]) == ("model", 36)
-    assert reranker.fitted_on["part"] == "train"
+    assert reranker.fitted_on["split"] == "train"
     measured = reranker.measured["validation"]
     # All right answers stand at the second place of the beam.
     assert measured["num_problems"] == 8 and (measured["without"], measured["in_beam"]) == (0, 1)

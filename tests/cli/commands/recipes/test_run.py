@@ -77,7 +77,10 @@ def test_a_recipe_from_teacher_to_card(recipe_file, tmp_path, capsys):
 
     card = stages(recipe_file, folder)["card"].folder
     text = ModelCard.load(card / "README.md").text
-    assert "| teacher |" in text and "**student**: `hf-mwp distill`" in text
+    record = json.loads((card / "record.json").read_text(encoding="utf-8"))
+    assert "| teacher |" in text and ("student", "hf-mwp distill") in [
+        (x["name"], x["command"]) for x in record["stages"]
+    ]
     assert pipeline("math-word-problem", model=str(card), device="cpu")("小明有4个苹果，又买了2个")[0]["numbers"]
     assert str(tmp_path) not in text.replace(str(card), "")
 

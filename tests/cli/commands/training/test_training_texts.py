@@ -75,5 +75,5 @@ def test_they_go_from_command_to_command(trained, problems, tmp_path, capsys):
         texts = TrainingTexts.load(tmp_path / name)
         assert len(texts) == 37 and all(texts.seen(text)[0] for text in texts_of(problems / "train.jsonl")), name
         assert not any(text.endswith(("student", "teacher")) for text in texts.unknown)
-    shown = (tmp_path / "hub" / "README.md").read_text("utf-8")
-    assert "37 texts" in shown and "other.jsonl" in shown
+    record = json.loads((tmp_path / "hub" / "record.json").read_text("utf-8"))["training_texts"]
+    assert record["texts"] == 37 and any("other.jsonl" in source for source in record["sources"])
