@@ -66,10 +66,10 @@ def mix_solvers(options: MixArguments) -> tuple[Solver, MwpProcessor]:
     Raises:
         UsageError: a model cannot be loaded, or the solvers do not share tokens and symbols.
     """
-    from ..data.training_lineage import ancestry_of
+    from ..data.training_lineage import ancestry_of, note_training_texts
 
     solver, processor = _mixed(options) if options.solvers is None else _averaged(options.solvers)
-    solver.training_texts = ancestry_of(solver)
+    note_training_texts(solver, ancestry_of(solver))
     return solver, processor
 
 

@@ -92,6 +92,7 @@ class PreTrainingTrainer(BaseTrainer):
     """
 
     config_class = PreTrainingConfig
+    _numbers_rows = _notes_texts = True
     # Where the texts come from, for the record of what the model was trained on.
     text_sources = ("a corpus",)
 
@@ -136,7 +137,7 @@ class PreTrainingTrainer(BaseTrainer):
         }
         if data_collator is None:
             data_collator = PreTrainingCollator(processing_class, **masking)
-        self.evaluation_collator = PreTrainingCollator(processing_class, keep_original=True, **masking)
+        self._evaluation_collator = PreTrainingCollator(processing_class, keep_original=True, **masking)
         if self._tags:
             model.config.pos_loss_weight = args.pos_loss_weight
             self._tagging_loss = TaggingLoss(model.config, args.pos_class_weights)
@@ -215,20 +216,9 @@ class PreTrainingTrainer(BaseTrainer):
     # Evaluation
 
     @property
-    def _numbers_rows(self) -> bool:
-        return True
-
-    def get_eval_dataloader(self, eval_dataset=None):
-        """As in `Trainer`; texts may be raw."""
-        if eval_dataset is not None and not isinstance(eval_dataset, str):
-            eval_dataset = self._prepare_evaluation(eval_dataset)
-        with self._collating(self.evaluation_collator):
-            return super().get_eval_dataloader(eval_dataset)
-
-    def get_test_dataloader(self, test_dataset):
-        """As in `Trainer`; texts may be raw."""
-        with self._collating(self.evaluation_collator):
-            return super().get_test_dataloader(self._prepare_evaluation(test_dataset))
+    def evaluation_collator(self) -> PreTrainingCollator:
+        """Masks the same tokens in every evaluation, and keeps the texts without masks."""
+        return self._evaluation_collator
 
     def _prepare_evaluation(self, texts):
         folder = Path(self.args.output_dir) / "encoded"
@@ -260,13 +250,13 @@ class PreTrainingTrainer(BaseTrainer):
         weights = {"mlm_loss": self.args.mlm_loss_weight, "pos_loss": self.args.pos_loss_weight}
         return sum(weight * means[name] for name, weight in weights.items() if name in means)
 
-    def _figures_of(self, rows: Any) -> set[str]:
-        names = {"loss"}
-        if self.args.prediction_loss_only:
-            return names
-        if self._masks:
-            names |= {"mlm_loss", "mlm_accuracy", "mlm_loss_keywords", "mlm_loss_numbers"}
-        return names | ({"pos_loss", "pos_accuracy", "pos_f1", "pos_precision", "pos_recall"} if self._tags else set())
+    def _metric_names(self, rows: Any) -> set[str]:
+        names = ["loss"]
+        if self._masks and not self.args.prediction_loss_only:
+            names += ["mlm_loss", "mlm_accuracy", "mlm_loss_keywords", "mlm_loss_numbers"]
+        if self._tags and not self.args.prediction_loss_only:
+            names += ["pos_loss", "pos_accuracy", "pos_f1", "pos_precision", "pos_recall"]
+        return {*names}
 
     def evaluation_loop(
         self, dataloader, description, prediction_loss_only=None, ignore_keys=None, metric_key_prefix="eval"
