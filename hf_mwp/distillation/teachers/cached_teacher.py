@@ -100,6 +100,8 @@ class CachedTeacher:
             self.cache = self._open(digest_of(made_from))
             keys, order = self._scan(dataset)
             if len(self.cache.missing(keys)):
+                # The main process, whose progress is shown, takes the lock first.
+                time.sleep(0 if PartialState().is_local_main_process else 1)
                 with self.cache.locked():
                     rows = order[np.isin(order, self.cache.missing(keys))].tolist()
                     if rows:
