@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ...losses import DKDLoss, HiddenMSELoss, LogitDistillationLoss
-from ...models import Solver
+from ...models.model_kind import CLASSIFIER, kind_of
 from ..features import Features
 from ..label_positions import label_mask, label_offset
 from .objective import Objective
@@ -23,24 +23,22 @@ class PredictionObjective(Objective):
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         logits = student.get("logits")
         self.parts = {self.name: self.weight}
-        # A solver's own loss sums over the nodes of a tree and averages over problems: so must what is added to it.
-        self.is_solver = isinstance(student.model, Solver)
-        self.per_position = not self.is_solver and logits is not None and logits.dim() > 2
-        self.offset = self._find_offset(student, inputs) if self.per_position else 0
+        self.kind = kind_of(student.model, logits)
+        self.offset = self._find_offset(student, inputs) if self.kind.per_position else 0
 
     def _find_offset(self, student: Features, inputs: Mapping[str, Any]) -> int:
         return label_offset(student.model, inputs)
 
     def positions(self, inputs: Mapping[str, Any]) -> Tensor | None:
         """The positions `(batch, length)` that count where each has a prediction; `None` for all."""
-        if not (self.per_position or self.is_solver):
+        if self.kind is CLASSIFIER:
             return None
         if inputs.get("labels") is None:
             return inputs.get("attention_mask")
         return label_mask(inputs, (), None, self.offset)
 
     def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
-        if not self.per_position:
+        if not self.kind.per_position:
             return {self.name: next(len(each) for each in inputs.values() if isinstance(each, Tensor))}
         positions = self.positions(inputs)
         return {self.name: None if positions is None else positions.sum()}
@@ -130,7 +128,7 @@ class SoftLabels(PredictionObjective):
                 "set `soft_label_weight=0`."
             )
         if self.uses_probabilities:
-            self.loss = self._make_loss("batchmean" if self.is_solver else "mean")
+            self.loss = self._make_loss(self.kind.reduction)
 
     def _make_loss(self, reduction: str) -> nn.Module:
         return LogitDistillationLoss(self.temperature, self.scale_by_square, reduction)
@@ -179,10 +177,10 @@ class DKD(SoftLabels):
                 "Decoupled distillation needs one right class for each prediction: give labels, or take the teacher's "
                 'probabilities as they are (`SoftLabels`, `prediction_loss="kd"`).'
             )
-        if self.per_position:
+        if self.kind.per_position:
             return nn.functional.pad(labels[:, self.offset :], (0, self.offset), value=-100)
         groups = inputs.get("number_groups")
-        if not self.is_solver or groups is None:
+        if not self.kind.is_solver or groups is None:
             return labels
         symbols = logits.shape[-1] - groups.shape[1]
         own = torch.arange(symbols, device=logits.device).expand(len(labels), -1)
@@ -210,7 +208,7 @@ class TeacherValues(SoftLabels):
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         super().setup(student, teacher, inputs)
-        if self.is_solver:
+        if self.kind.is_solver:
             raise ValueError(
                 "The logits of a solver's forbidden symbols have no values to follow: take its probabilities "
                 '(`SoftLabels`, `prediction_loss="kd"`).'

@@ -13,8 +13,8 @@ from accelerate.utils import extract_model_from_parallel
 from torch import nn
 from transformers.utils import logging
 
-from ...models import Solver
 from ...models.fingerprints import describe, hash_model, hash_processing, row_key
+from ...models.model_kind import kind_of
 from ...store.finished_folder import digest_of
 from ...store.row_store import FORMAT
 from ..features import Features
@@ -174,8 +174,7 @@ class CachedTeacher:
             collator(features),
         )
         first = members_of(extract_model_from_parallel(self.model))[0]
-        symbols = first.vocabulary.num_symbols if isinstance(first, Solver) else None
-        make_layout = partial(OutputLayout.of, request=self.request, num_symbols=symbols)
+        make_layout = partial(OutputLayout.of, request=self.request, num_symbols=kind_of(first).num_symbols(first))
         layout, sizes = check_teacher(make_layout, self._ask, collate, checked)
         needed = sum(sizes) * len(rows) // len(sizes)
         check_space(self.cache, needed)

@@ -6,7 +6,7 @@ from typing import Any, Self
 import torch
 from torch import nn
 
-from ...models import Solver
+from ...models.model_kind import kind_of
 from ...usage_error import UsageError
 from ..compatibility import check_embeddings, check_frozen_teacher, check_reading, check_solvers, reads_other_tokens
 from ..features import Features, read_features
@@ -62,7 +62,7 @@ class LiveTeacher:
         for number, (teacher, processor) in enumerate(zip(members, self.processors, strict=True)):
             try:
                 check_frozen_teacher(student, teacher)
-                if isinstance(student, Solver):
+                if kind_of(student).is_solver:
                     check_solvers(student, teacher, self.own_processors.get(number))
                 elif processor is None:
                     check_embeddings(student, teacher)

@@ -28,46 +28,35 @@ class DistillationTrainer(SolverTrainer):
     Trains a student to follow a frozen teacher: in its predictions, its hidden states and its embeddings.
 
     Teacher and student may be any models with the same inputs whose outputs have `logits` and `hidden_states`:
-    solvers of math word problems, classifiers, masked language models, encoder-decoder models (of whose states the
-    encoder's are compared). With solvers, data and evaluation are as in [`SolverTrainer`].
+    solvers, classifiers, masked language models, encoder-decoder models (of which encoder states are compared). With
+    solvers, data and evaluation are as in [`SolverTrainer`].
 
-    The loss is the weighted sum of the parts of its objectives. Those of [`DistillationConfig`], which has their
-    formula, are logged as `loss_soft`, `loss_hard`, `loss_hidden_{student layer}` and `loss_embedding`, unweighted.
-    While evaluating, the loss is the student's own, which compares with that of other trainers and spares the
-    teacher's computation.
+    The loss is the weighted sum of the parts of its objectives, which are logged unweighted: by default those of
+    [`DistillationConfig`], `loss_soft`, `loss_hard`, `loss_hidden_{student layer}` and `loss_embedding`. In
+    evaluations the loss is the student's own.
 
-    Where the teacher has bottleneck networks, their narrow states are what the student's layers learn from
-    (`use_bottlenecks`). Where widths still differ, linear maps are trained with the student, see
-    [`FeatureProjections`]. They are saved in checkpoints in a file of their own and resumed from there; checkpoints
-    and `save_model` give a plain student.
-
-    Models, layers, widths, classes and that the loss is finite are checked with two examples before training begins.
-
-    With `cache_teacher_outputs` the teacher is run once over the training rows, not in every epoch, and what is
-    compared is kept on disk, see [`~distillation.TeacherCache`]; attention maps are not.
+    Where widths differ, linear maps are trained with the student ([`FeatureProjections`]); checkpoints have them in a
+    file of their own, and `save_model` gives a plain student. Models, layers, widths, classes and that the loss is
+    finite are checked with two examples before training begins.
 
     Args:
         model (`nn.Module`, *optional*): The student.
         teacher_model (`nn.Module` or sequence of them):
-            The teacher: put into evaluation mode, frozen, moved to the device, never changed. Several are averaged,
-            see [`~distillation.EnsembleTeacher`]; hidden states and attention are those of the first one.
-        args ([`DistillationConfig`], *optional*):
-            Arguments.
+            The teacher: frozen, moved to the device, never changed. Several are averaged, see
+            [`~distillation.EnsembleTeacher`]; hidden states and attention are those of the first one.
+        args ([`DistillationConfig`], *optional*): Arguments.
         data_collator, train_dataset, eval_dataset, processing_class, callbacks, kwargs:
             As in [`SolverTrainer`] for solvers, as in `Trainer` otherwise.
         teacher_processing_class ([`MwpProcessor`] or tokenizer, or sequence of them, *optional*):
             How the teacher reads texts; of several teachers that of all, or a list with that of each (`None`: as the
-            student). It is checked that it reads as the student does. Only that of a solver may have another
-            tokenizer: the teacher then gets an encoding of its own of the same problems, and nothing but its
-            predictions can be compared. Without it, models that are no solvers must embed equally many tokens.
+            student). Must tokenize text like the student's; solver teachers may differ (prediction losses only).
         objectives (`Sequence[Objective]`, *optional*):
-            What the student is asked for, see [`~distillation.objectives.Objective`]; several of a kind may stand side
-            by side under different names. The fields of `args` under "Prediction" and "Features" then do nothing, but
-            for `projection_learning_rate`. By default, what these fields say.
+            What the student is asked for, see [`~distillation.objectives.Objective`], in place of the losses that
+            `args` describe.
 
     Raises:
-        ValueError: models that do not fit: other symbols, vocabulary, classes, shared weights, a mapping beyond the
-        layers; outputs that are NaN or infinite.
+        ValueError: models that do not fit (symbols, vocabulary, classes, shared weights, layers), or outputs that are
+            NaN or infinite.
 
     References:
         A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), task-specific

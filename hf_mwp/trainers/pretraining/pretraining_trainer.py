@@ -38,35 +38,24 @@ COLUMNS = ("input_ids", "pos_labels", "mask_class", "mask_unit", "text_key", ROW
 class PreTrainingTrainer(BaseTrainer):
     """
     Pretrains a student by masked language modelling, whose masks favour mathematical keywords, numbers and quantities,
-    and by part-of-speech tagging of each token, both on the same masked texts: `mlm_loss_weight * mlm_loss +
-    pos_loss_weight * pos_loss`. Both parts are logged. See [`PreTrainingConfig`].
-
-    The vocabulary is scored at the masked tokens alone. Masks change from epoch to epoch and depend on nothing but the
-    seed, the epoch and the text, so a resumed training sees those it would have seen.
+    and by part-of-speech tagging of each token of the same masked texts; see [`PreTrainingConfig`]. Both losses are
+    logged. Masks depend on nothing but the seed, the epoch and the text, so a resumed training sees the same ones.
 
     An evaluation reports, besides `loss`, means over all tokens of the held-out texts: `mlm_loss`, `mlm_accuracy`,
     `mlm_loss_keywords` and `mlm_loss_numbers` under fixed masks; and on the texts without masks `pos_loss` (each label
-    with weight 1), `pos_accuracy` of the labels, and `pos_f1`, `pos_precision`, `pos_recall` over words, of which
-    boundaries and tag must be right. What it gives for each tag is written to `pos_tags_{prefix}.json` in
-    `output_dir`.
+    with weight 1), `pos_accuracy` of the labels, and `pos_f1`, `pos_precision`, `pos_recall` over words. Results of
+    each tag are written to `pos_tags_{prefix}.json` in `output_dir`.
 
     Args:
-        model ([`MwpStudentForPreTraining`]):
-            The student; with `pos_loss_weight=0` any masked language model.
-        args ([`PreTrainingConfig`], *optional*):
-            Arguments.
-        data_collator (`Callable`, *optional*):
-            A [`PreTrainingCollator`] for training in place of the one that `args` describe.
+        model ([`MwpStudentForPreTraining`]): The student; with `pos_loss_weight=0` any masked language model.
+        args ([`PreTrainingConfig`], *optional*): Arguments.
+        data_collator (`Callable`, *optional*): A [`PreTrainingCollator`] for training; by default the one of `args`.
         train_dataset, eval_dataset ([`TaggedCorpus`], `list` or `datasets.Dataset`, *optional*):
-            A tagged corpus, a list of texts or of (text, tagged words), or what [`encode_corpus`] returns. Bare texts
-            will do with `pos_loss_weight=0`; which words are quantities is known of tagged ones alone. Without
-            `eval_dataset` the share `validation_fraction` of the training texts is held out.
-        processing_class ([`MwpProcessor`]):
-            Masks numbers and tokenises; saved beside the model, so that solvers on it read texts in the same way.
-        progress (`Callable[[int, int | None], None]`, *optional*):
-            Called with the number of encoded texts and of all while they are encoded.
-        kwargs:
-            As in `Trainer` (`callbacks`, `optimizers`, ...).
+            A tagged corpus, a list of texts (with `pos_loss_weight=0`) or of (text, tagged words), or what
+            [`encode_corpus`] returns. Without `eval_dataset` the share `validation_fraction` is held out.
+        processing_class ([`MwpProcessor`]): Masks numbers and tokenises; saved beside the model.
+        progress (`Callable[[int, int | None], None]`, *optional*): Called with the number of encoded texts and of all.
+        kwargs: As in `Trainer` (`callbacks`, `optimizers`, ...).
 
     Raises:
         TypeError: no model, or no [`MwpProcessor`].
@@ -82,13 +71,8 @@ class PreTrainingTrainer(BaseTrainer):
         >>> config = MwpStudentConfig(
         ...     vocab_size=len(tokenizer), pos_labels=pos_label_list(corpus.tags), pos_tagger=corpus.tagger
         ... )
-        >>> trainer = PreTrainingTrainer(
-        ...     model=MwpStudentForPreTraining(config),
-        ...     args=PreTrainingConfig(output_dir="student"),
-        ...     train_dataset=corpus,
-        ...     processing_class=processor,
-        ... )
-        >>> trainer.train()
+        >>> args = PreTrainingConfig(output_dir="student")
+        >>> PreTrainingTrainer(MwpStudentForPreTraining(config), args, None, corpus, None, processor).train()
     """
 
     config_class = PreTrainingConfig

@@ -72,32 +72,26 @@ def recursive_distillation(
     """
     Prunes attention heads in generations: a copy of the teacher is pruned while it learns from the teacher
     ([`HeadPruningCallback`] in a [`DistillationTrainer`]), and is the teacher of the next one, which has fewer heads.
-
-    Each generation is a folder in `args.output_dir`, named by a fingerprint of what it depends on: teacher, data,
-    arguments. One that is there is not made again, and one that was interrupted goes on from its last checkpoint.
+    Each generation is a folder in `args.output_dir`, named by a fingerprint of what it depends on: completed ones are
+    reused, interrupted ones resume.
 
     Args:
         model (`PreTrainedModel`):
             The first teacher, trained for its task: a classifier, a masked language model or a solver on an encoder
-            that [`~models.architecture.find_encoder`] knows. It may have been pruned before. It stays as it is.
-        args ([`RecursiveDistillationConfig`]):
-            Ratios, schedule, loss, training.
+            that [`~models.architecture.find_encoder`] knows. It is not changed.
+        args ([`RecursiveDistillationConfig`]): Ratios, schedule, loss, training.
         train_dataset (`Dataset` of a known length), eval_dataset, processing_class, data_collator:
             As [`DistillationTrainer`] takes them.
-        objectives (`Sequence[Objective]`, *optional*):
-            Another loss than that of equations 6 and 7.
-        importance ([`HeadImportance`], *optional*):
-            Another score of heads than [`CombinedImportance`] with `args.alpha`.
-        on_trainer (`Callable`, *optional*):
-            Called with a generation's trainer and its number before it trains.
+        objectives (`Sequence[Objective]`, *optional*): Loss in place of that of equations 6 and 7.
+        importance ([`HeadImportance`], *optional*): Score of heads in place of [`CombinedImportance`].
+        on_trainer (`Callable`, *optional*): Called with a generation's trainer and its number before it trains.
         measure (`Callable`, *optional*):
             Called with a generation's trainer when it has trained; what it returns, as JSON has it, is kept.
         compute_metrics (`Callable`, *optional*): As in `Trainer`, for models that are no solvers.
 
     Returns:
-        `list[Generation]`: at least one, unless the first one is worse than `args.least_metric`; the last one is the
-        result. It is one of less than the highest ratio where it is small enough (`args.max_parameters`), or the next
-        was too bad (`args.least_metric`).
+        `list[Generation]`: the last one is the result; it has fewer than the highest ratio if it is small enough
+        (`args.max_parameters`), or the next was too bad (`args.least_metric`). Empty if already the first one was.
 
     Raises:
         ValueError: fewer heads can go than a ratio says, an unknown encoder, no evaluation split or metric although

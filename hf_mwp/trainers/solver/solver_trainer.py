@@ -11,7 +11,7 @@ from torch import nn
 from transformers.trainer_utils import EvalLoopOutput
 
 from ...data.batches.mwp_processor import MwpProcessor
-from ...models import Solver
+from ...models.model_kind import kind_of
 from ...solving.beams import solve_batch
 from ...solving.solver_prediction import figure_names, read_predictions, summarise
 from ...store.files import write_json_lines
@@ -34,25 +34,18 @@ COLUMNS = ("input_ids", "number_positions", "number_groups", "labels", ROW_INDEX
 class SolverTrainer(BaseTrainer):
     """
     Trains a solver of math word problems, for example an [`MwpSolver`], on equations, and evaluates it by its answers.
-
-    Everything of `Trainer` works as users know it: callbacks, resuming, `push_to_hub`, several processes through
-    `accelerate launch` or `torchrun`. See [`SolverTrainingConfig`] for learning rates, decoding and early stopping.
+    Callbacks, resuming, `push_to_hub` and several processes work as in `Trainer`.
 
     Args:
-        model ([`MwpSolver`]):
-            The solver.
-        args ([`SolverTrainingConfig`], *optional*):
-            Arguments.
-        data_collator (`Callable`, *optional*):
-            Collates encoded rows; the model's own ([`~Solver.make_collator`]) by default.
+        model ([`MwpSolver`]): The solver.
+        args ([`SolverTrainingConfig`], *optional*): Arguments.
+        data_collator (`Callable`, *optional*): Of encoded rows; [`~Solver.make_collator`] by default.
         train_dataset, eval_dataset (`datasets.Dataset` or `list[dict]`, *optional*):
             Rows of [`load_mwp_dataset`], raw or encoded by [`~MwpProcessor.prepare_dataset`]; `eval_dataset` may also
             be a `dict` of them. Training leaves out rows whose equation cannot be encoded, with a warning; evaluation
             keeps all rows, and an unsolved one counts as wrong.
-        processing_class ([`MwpProcessor`]):
-            Masks numbers, tokenises, encodes equations; saved beside the model.
-        kwargs:
-            As in `Trainer` (`callbacks`, `compute_metrics`, `optimizers`, ...).
+        processing_class ([`MwpProcessor`]): Masks numbers, tokenises, encodes equations; saved beside the model.
+        kwargs: As in `Trainer` (`callbacks`, `compute_metrics`, `optimizers`, ...).
 
     Raises:
         TypeError: a model that cannot solve, no [`MwpProcessor`], or data sets of another kind.
@@ -87,7 +80,7 @@ class SolverTrainer(BaseTrainer):
     ) -> None:
         args = self._checked(args)
         check_not_empty(train_dataset, eval_dataset)
-        self.is_solver = isinstance(processing_class, MwpProcessor) if model is None else isinstance(model, Solver)
+        self.is_solver = isinstance(processing_class, MwpProcessor) if model is None else kind_of(model).is_solver
         if model is not None and self.solvers_only and not self.is_solver:
             raise TypeError(
                 f"Expected a `Solver`, got `{type(model).__name__}`: put a decoder on it with "

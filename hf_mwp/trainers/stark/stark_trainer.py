@@ -46,41 +46,35 @@ OF_THE_LOOP = {each.name for each in fields(StarkConfig)} - {each.name for each 
 
 class StarkTrainer:
     """
-    Finds the sparse teacher that teaches a student best: a trial student learns from the whole teacher; the teacher's
+    Finds the sparse teacher that teaches a student best. A trial student learns from the whole teacher; the teacher's
     heads and neurons are scored by what they know and by what the trial student has learned of it; the lowest are
-    removed, at each of some sparsities; and from each sparse teacher a student learns that begins as the trial student
-    did (rewinding). The student with the best `metric_for_best_model` on `eval_dataset` is the result.
+    removed at each sparsity; and a student learns from each sparse teacher, from the same start (rewinding). The
+    student with the best `metric_for_best_model` on `eval_dataset` is the result.
 
     Trial student, scores and students are folders in `args.stages_dir`, each named by a fingerprint of what it depends
-    on. What is there is not made again, whatever sparsities, trade-off or scores another run asked for; a training
-    that was interrupted goes on from its last checkpoint. In several processes the first one scores.
+    on. Completed stages are reused by later runs, whatever their sparsities and scores; interrupted trainings resume.
 
     Args:
-        model (`PreTrainedModel`):
-            The student as it begins, of any class that the teacher can teach; it stays as it is.
+        model (`PreTrainedModel`): The student as it begins; it is not changed.
         teacher_model (`PreTrainedModel`):
             The teacher, trained for its task: a classifier, regressor or solver on an encoder that
-            [`~models.architecture.find_encoder`] knows. It stays as it is.
-        args ([`StarkConfig`], *optional*): Sparsities, scores, loss, training.
+            [`~models.architecture.find_encoder`] knows. It is not changed.
+        args ([`StarkConfig`], *optional*): Arguments.
         data_collator, train_dataset, eval_dataset, processing_class:
-            As [`DistillationTrainer`] takes them; `eval_dataset` must be given, as students are compared on it.
-        score_dataset (`Dataset`, *optional*):
-            Labelled rows that heads and neurons are scored on, in this order; `eval_dataset` by default.
+            As [`DistillationTrainer`] takes them; `eval_dataset` must be given.
+        score_dataset (`Dataset`, *optional*): Labelled rows that units are scored on; `eval_dataset` by default.
         scores ([`~pruning.UnitScores`], *optional*):
-            Other scores of the teacher's heads and neurons, which then are not measured: `UnitScores.random(teacher)`
-            is STARK-RAND.
-        objectives (`Sequence[Objective]`, *optional*):
-            Another loss of the students than that of [`StarkConfig`]; units are scored by the same as without.
+            Given scores of the teacher's heads and neurons; `UnitScores.random(teacher)` is STARK-RAND.
+        objectives (`Sequence[Objective]`, *optional*): Loss of the students in place of that of [`StarkConfig`].
         compute_metrics (`Callable`, *optional*): As in `Trainer`, for models that are no solvers.
         on_trainer (`Callable`, *optional*):
-            Called with the trainer of a student and the sparsity of its teacher, 0 for the trial student, before it
-            trains.
+            Called with the trainer of a student and the sparsity of its teacher (0: trial student) before it trains.
         on_scores (`Callable`, *optional*): Called with the batches that are scored; gives them back, and may count.
 
     Raises:
         UsageError: no rows to compare or to score on, scores of another teacher, a teacher with gates, a sparsity that
-            leaves an empty one, a folder of another run.
-        ValueError: an unknown encoder; what [`DistillationTrainer`] raises. All before any training.
+            leaves an empty one, a folder of another run. All before any training.
+        ValueError: an unknown encoder; what [`DistillationTrainer`] raises.
 
     References:
         Yang et al., "Sparse Teachers Can Be Dense with Knowledge" (EMNLP 2022), section 3.
