@@ -67,7 +67,7 @@ def mix_solvers(options: MixArguments) -> tuple[Solver, MwpProcessor]:
     """
     from transformers import AutoModel
 
-    from ..data.training_lineage import ancestry_of
+    from ..data.training_lineage import ancestry_of, note_training_texts
     from ..distillation import average_parameters, mix_parameters
 
     if options.solvers is not None:
@@ -87,5 +87,5 @@ def mix_solvers(options: MixArguments) -> tuple[Solver, MwpProcessor]:
         # Rows of tokens that came with the solver begin in the same way each time.
         processor.resize_embeddings(pretrained)
         solver = mix_parameters(pretrained, solver, options.pretrained_weight, inplace=True)
-    solver.training_texts = ancestry_of(solver)
+    note_training_texts(solver, ancestry_of(solver))
     return solver, processor

@@ -1,49 +1,65 @@
 """What models were trained on, from one to the next: starts, teachers, labellers."""
 
 import os
+from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from .downloads import download_options
 from .training_texts import TrainingTexts, short_name
 
 
-def training_texts_of(model: Any) -> TrainingTexts | None:
+@dataclass(frozen=True)
+class Lineage:
     """
-    What a model was trained on, itself and all that it comes from: as its trainer noted it (`model.training_texts`),
-    or as the folder or Hub repository that it was loaded from says. `None` if neither says anything.
+    What is known of a model's training, kept with the model and its copies; read and written by the functions here.
+
+    Args:
+        trained_on ([`TrainingTexts`], *optional*): Texts of the model itself and of all that it comes from.
+        inherited ([`TrainingTexts`], *optional*): Texts of the models that it was made of, before it is trained.
     """
-    noted = getattr(model, "training_texts", None)
-    name = getattr(model, "name_or_path", None)
-    if noted is not None or not name:
+
+    trained_on: TrainingTexts | None = None
+    inherited: TrainingTexts | None = None
+
+    @classmethod
+    def of(cls, model: Any) -> Self:
+        """The lineage noted in a model, or in the folder or Hub repository that it was loaded from."""
+        noted, name = getattr(model, "lineage", cls()), getattr(model, "name_or_path", None)
+        if noted == cls() and name:
+            return cls(TrainingTexts.load(name, **download_options(model)))
         return noted
-    noted = getattr(model, "ancestors", None)
-    return TrainingTexts.load(name, **download_options(model)) if noted is None else noted
+
+
+def training_texts_of(model: Any) -> TrainingTexts | None:
+    """Return what a model was trained on, itself and all that it comes from; `None` if that is not known."""
+    return Lineage.of(model).trained_on
 
 
 def ancestry_of(model: Any) -> TrainingTexts:
     """
-    What is known of a model that another one is made of: its [`training_texts_of`], or what it came from itself
-    (`model.ancestors`). A model that was loaded and says nothing is named as not known; one that was not loaded is
-    taken for random weights.
+    Return what is known of a model that another one is made of: its [`training_texts_of`], or what it inherited. A
+    model that was loaded without a record is named as not known; one that was not loaded has random weights.
     """
-    known = training_texts_of(model)
-    known = getattr(model, "ancestors", None) if known is None else known
-    if known is not None:
-        return known
-    name = getattr(model, "name_or_path", None)
+    lineage, name = Lineage.of(model), getattr(model, "name_or_path", None)
+    for known in (lineage.trained_on, lineage.inherited):
+        if known is not None:
+            return known
     return TrainingTexts(unknown=(short_name(name),) if name else ())
 
 
+def note_training_texts(model: Any, texts: TrainingTexts) -> None:
+    """Record in a model what it was trained on, itself and all that it comes from."""
+    model.lineage = Lineage(trained_on=texts)
+
+
 def inherit_training_texts(model: Any, *sources: Any) -> None:
-    """Notes that weights of `sources` went into `model`: its trainer adds what they were trained on."""
+    """Record that weights of `sources` went into `model`: its trainer adds what they were trained on."""
     united = reduce(or_, (ancestry_of(each) for each in (model, *sources)))
-    if getattr(model, "training_texts", None) is not None:
-        model.training_texts = united
-    else:
-        model.ancestors = united
+    trained = getattr(model, "lineage", Lineage()).trained_on is not None
+    model.lineage = Lineage(trained_on=united) if trained else Lineage(inherited=united)
 
 
 def write_training_texts(model: Any, folder: str | os.PathLike) -> None:

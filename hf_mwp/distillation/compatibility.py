@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from ..data.batches.mwp_processor import MwpProcessor
-from ..models import Solver
+from ..models.model_kind import kind_of
 from ..usage_error import UsageError
 from .features import Features
 from .objectives import Objective, PredictionObjective
@@ -44,12 +44,12 @@ def _num_embeddings(model: nn.Module) -> int | None:
         return None  # no model of texts
 
 
-def check_solvers(student: Solver, teacher: nn.Module, teacher_processing: MwpProcessor | None = None) -> None:
+def check_solvers(student: nn.Module, teacher: nn.Module, teacher_processing: MwpProcessor | None = None) -> None:
     """
     Raises `ValueError` unless two solvers choose from the same symbols and embed as many tokens; a teacher that reads
     by a processor of its own, as many as that has.
     """
-    if not isinstance(teacher, Solver):
+    if not kind_of(teacher).is_solver:
         raise ValueError(f"The student is a solver, but the teacher, a `{type(teacher).__name__}`, is none.")
     ours, theirs = student.vocabulary, teacher.vocabulary
     for name in ("operators", "constants"):

@@ -19,16 +19,14 @@ PROJECTED = "projected_states"
 
 class FeatureProjections:
     """
-    Maps features of a student to the width of its teacher's. While attached, the maps are the student's submodule
-    `distillation_projections`, and in training mode their results are in its outputs, beside the hidden states
-    ([`~FeatureProjections.read`] has them by name), so that optimisers, gradient clipping and
-    `DistributedDataParallel` see them like any other layer. They never get into `save_pretrained`, and detaching
-    leaves the student as it was.
+    Linear maps from the widths of a student to those of its teacher. While attached, they are the student's submodule
+    `distillation_projections`, and in training mode their results are in its outputs ([`~FeatureProjections.read`]):
+    optimisers, gradient clipping and `DistributedDataParallel` see them like any other layer. They are never
+    saved by `save_pretrained`.
 
-    Ming et al. write the map at the teacher's side for hidden states (`H_T W`) and at the student's for embeddings
-    (`E_S W_e`). Here both stand at the student's side, as in TinyBERT (https://huggingface.co/papers/1909.10351,
-    equations 8 and 9): a trained map of the target has a trivial minimum, everything zero. Like the paper's matrices
-    they have no bias; each pair of layers has its own.
+    Ming et al. write the map at the teacher's side for hidden states (`H_T W`), where a trained map has a trivial
+    minimum. Here it stands at the student's side, as in TinyBERT (https://huggingface.co/papers/1909.10351, equations
+    8 and 9), without bias, one for each pair of layers.
 
     Args:
         features (`dict[str, tuple[int, int, int]]`):

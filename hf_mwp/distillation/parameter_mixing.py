@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ..data.training_lineage import inherit_training_texts
-from ..models import Solver
+from ..models.model_kind import kind_of
 from ..options.checks import check_numbers
 
 
@@ -19,24 +19,21 @@ def mix_parameters(
     pretrained: Weights, distilled: Weights, pretrained_weight: float = 0.2, inplace: bool = False
 ) -> nn.Module | dict[str, Tensor]:
     """
-    `pretrained_weight * pretrained + (1 - pretrained_weight) * distilled` for each parameter, so that a distilled
-    model keeps what the pretrained one knew.
+    Return `pretrained_weight * pretrained + (1 - pretrained_weight) * distilled`, parameter by parameter, in fp32.
 
-    Two models of the same class are mixed whole. Otherwise their base models are: the encoder of a solver with a
-    pretrained encoder, with or without heads. Poolers that only one of them has are left as they are, as is all that
-    belongs to the distilled model alone (decoder, bottleneck networks, heads). Integers (buffers of positions,
-    counters) stay the distilled model's.
+    Two models of the same class are mixed whole, others by their base models, such as the encoder of a solver with a
+    pretrained encoder. What only the distilled model has (decoder, bottlenecks, heads), poolers that one of them lacks
+    and integers stay as they are.
 
     Args:
         pretrained (`nn.Module` or `Mapping[str, Tensor]`): The model before distillation, or its state dict.
         distilled (`nn.Module` or `Mapping[str, Tensor]`): The same model afterwards.
         pretrained_weight (`float`, *optional*, defaults to 0.2): Share of the pretrained weights, from 0 to 1.
-        inplace (`bool`, *optional*, defaults to `False`):
-            Change the distilled model, or the tensors of its state dict, instead of a copy.
+        inplace (`bool`, *optional*, defaults to `False`): Change `distilled` instead of a copy.
 
     Returns:
-        `nn.Module` or `dict[str, Tensor]`: the distilled model or a copy of it, in its dtypes, on its device; a state
-        dict if it is one. Computed in fp32.
+        `nn.Module` or `dict[str, Tensor]`: the distilled model or a copy of it, in its dtypes; a state dict if it is
+        one.
 
     Raises:
         ValueError: weights of other names or shapes, which are listed, or `pretrained_weight` beyond 0 to 1.
@@ -75,8 +72,8 @@ def mix_parameters(
 
 def average_parameters(models: Sequence[Weights]) -> nn.Module | dict[str, Tensor]:
     """
-    The mean of models that began alike and were trained apart, with other seeds or options, parameter by parameter: no
-    slower than one of them, and often better than each.
+    Return the mean of models that began alike and were trained apart (other seeds or options): no slower than one of
+    them, and often better than each.
 
     Args:
         models (`Sequence`): Models of one class, or their state dicts.
@@ -103,13 +100,10 @@ def average_parameters(models: Sequence[Weights]) -> nn.Module | dict[str, Tenso
 
 
 def check_mixing(pretrained: Weights, distilled: Weights) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """
-    The state dicts of what two models, as in [`mix_parameters`], have in common; those of modules share their memory.
-    Raises `ValueError` if their names or shapes differ.
-    """
+    """Return the state dicts of what two models have in common; `ValueError` if their names or shapes differ."""
     if isinstance(pretrained, nn.Module) and isinstance(distilled, nn.Module):
         if type(pretrained) is not type(distilled):
-            pretrained, distilled = _encoder(pretrained), _encoder(distilled)
+            pretrained, distilled = (kind_of(each).encoder(each) for each in (pretrained, distilled))
     old, new = _state(pretrained), _state(distilled)
 
     def missing(one: dict[str, Tensor], other: dict[str, Tensor]) -> list[str]:
@@ -136,11 +130,6 @@ def check_mixing(pretrained: Weights, distilled: Weights) -> tuple[dict[str, Ten
     if not any(name in old for name in new):
         raise ValueError("There are no weights to mix.")
     return old, new
-
-
-def _encoder(model: nn.Module) -> nn.Module:
-    """The encoder of a solver, the model without heads of others."""
-    return model.encoder if isinstance(model, Solver) else getattr(model, "base_model", model)
 
 
 def _state(weights: Weights) -> dict[str, Tensor]:

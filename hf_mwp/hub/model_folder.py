@@ -17,7 +17,7 @@ from ..building.classifier import is_classifier, load_classifier
 from ..building.solver import load_solver
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.batches.output_vocabulary import OutputVocabulary
-from ..data.training_lineage import training_texts_of, write_training_texts
+from ..data.training_lineage import note_training_texts, training_texts_of, write_training_texts
 from ..models import Solver
 from ..models.mwp_student import MwpStudentModel, save_student_code
 from ..options import CommandOption
@@ -93,7 +93,7 @@ def make_model_folder(
         reads = {"language": processor.language, "indexed_numbers": processor.indexed_numbers}
     if texts is not None:
         # Also of an encoder taken out of its solver.
-        model.training_texts = texts
+        note_training_texts(model, texts)
     evaluated = {"solver built on it" if encoder_only else "this model": evaluations, "teacher": teacher_evaluations}
     figures = [read_figures(each, name) for name, folders in evaluated.items() for each in folders]
     made_by = [read_stage(each, commands or {}) for each in stages]

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from ..distillation.teachers.cache.fingerprint import hash_model, hash_processing
 from ..expressions import Expression
 from ..metrics import answers_match
+from ..models.fingerprints import hash_model, hash_processing
 from ..problems import MathWordProblem
 from .beams import read_trees
 from .kept_records import kept_records

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..data.corpus.pretraining_texts import held_out_digests, loose_digest, masked_digest
 from ..data.reading.usability import find_answer_fault
-from ..distillation.teachers.cache.fingerprint import hash_model, hash_processing
 from ..metrics import score_prediction
+from ..models.fingerprints import hash_model, hash_processing
 from ..options.checks import check_at_least_one, check_share
 from ..problems import MathWordProblem, refusal
 from ..usage_error import UsageError

@@ -16,16 +16,35 @@ from transformers.integrations import get_available_reporting_integrations
 from transformers.utils import is_liger_kernel_available
 
 
-AT_LEAST_ONE = (
-    *("per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps"),
-    *("save_total_limit", "eval_accumulation_steps", "num_beams", "max_decode_length", "early_stopping_patience"),
+# Ranges of arguments, of `TrainingArguments` and of the configs here: what is said of them, the test, and their names.
+RANGES = (
+    (
+        "at least 1",
+        lambda value: value >= 1,
+        (
+            *("per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps"),
+            *("save_total_limit", "eval_accumulation_steps", "num_beams", "max_decode_length"),
+            *("early_stopping_patience", "cache_top_k", "max_parameters", "score_batch_size", "round_to"),
+        ),
+    ),
+    (
+        "finite and not negative",
+        lambda value: 0 <= value < math.inf,
+        (
+            *("learning_rate", "weight_decay", "max_grad_norm", "neftune_noise_alpha", "adam_epsilon", "data_seed"),
+            *("dataloader_num_workers", "eval_delay", "decoder_learning_rate", "decoder_weight_decay", "seed"),
+            *("early_stopping_threshold", "warmup_steps", "projection_learning_rate", "prediction_weight"),
+            *("embedding_weight", "mlm_loss_weight", "pos_loss_weight"),
+        ),
+    ),
+    ("greater than 0", lambda value: value > 0, ("temperature", "keyword_weight", "number_weight")),
+    ("from 0 to 1", lambda value: 0 <= value <= 1, ("soft_label_weight", "expressiveness_weight")),
+    (
+        "at least 0 and below 1",
+        lambda value: 0 <= value < 1,
+        ("adam_beta1", "adam_beta2", "label_smoothing_factor", "validation_fraction"),
+    ),
 )
-NOT_NEGATIVE = (
-    *("learning_rate", "weight_decay", "max_grad_norm", "neftune_noise_alpha", "adam_epsilon", "data_seed"),
-    *("dataloader_num_workers", "eval_delay", "decoder_learning_rate", "decoder_weight_decay"),
-    *("early_stopping_threshold", "warmup_steps", "seed"),
-)
-BELOW_ONE = ("adam_beta1", "adam_beta2", "label_smoothing_factor")
 # Kinds of values by the types that a field takes, with what they are called.
 KINDS = {
     (int,): (Integral, "a whole number"),
@@ -52,22 +71,17 @@ def check_packages(args: TrainingArguments) -> None:
         from transformers.integrations import is_deepspeed_available
 
         if not is_deepspeed_available():
-            raise ValueError("`deepspeed` needs the package deepspeed, which is not installed: pip install deepspeed.")
+            raise ValueError("`deepspeed` needs the package deepspeed: pip install deepspeed.")
     if args.use_liger_kernel and not is_liger_kernel_available():
         raise ValueError("`use_liger_kernel` needs the package liger-kernel: pip install liger-kernel.")
 
 
 def check_values(args: TrainingArguments) -> None:
     """Raises `ValueError` for values that the libraries would refuse only when training has begun, or not at all."""
-    for name in AT_LEAST_ONE:
-        if (value := getattr(args, name)) is not None and value < 1:
-            raise ValueError(f"`{name}` must be at least 1, got {value}.")
-    for name in NOT_NEGATIVE:
-        if (value := getattr(args, name)) is not None and not 0 <= value < math.inf:
-            raise ValueError(f"`{name}` must {'not be negative' if value < 0 else 'be finite'}, got {value}.")
-    for name in BELOW_ONE:
-        if not 0 <= (value := getattr(args, name)) < 1:
-            raise ValueError(f"`{name}` must be at least 0 and below 1, got {value}.")
+    for told, holds, names in RANGES:
+        for name in names:
+            if (value := getattr(args, name, None)) is not None and not holds(value):
+                raise ValueError(f"`{name}` must be {told}, got {value}.")
     if args.max_steps != -1 and args.max_steps < 1:
         raise ValueError(f"`max_steps` must be at least 1, or -1 for those of all epochs, got {args.max_steps}.")
     if args.max_steps < 1 and not 0 < args.num_train_epochs < math.inf:

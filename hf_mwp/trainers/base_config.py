@@ -15,37 +15,28 @@ ANSWER_MATCHES = ("annotated", "equation_value")
 
 
 def setting(default: Any, help: str, **metadata: Any) -> Any:
-    """A field of a config, with what `--help` says of it."""
-    return field(default=default, metadata={"help": help, **metadata})
+    """Declare a field of a config, with what `--help` says of it; a list is copied for each config."""
+    metadata = {"help": help, **metadata}
+    if isinstance(default, list):
+        return field(default_factory=default.copy, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 @dataclass
 class BaseConfig(TrainingArguments):
     r"""
-    What the configs of all trainers have in common: learning rates of a solver's two parts, how its evaluation
-    decodes, early stopping. Each field has its `help`; besides:
+    Arguments of all trainers: learning rates of a solver's two parts, decoding in evaluations, early stopping. Each
+    field is described by its `help`. `num_beams=1` is three to eight times faster than the papers' 5, and ranks
+    checkpoints nearly as well.
 
-    Args:
-        decoder_learning_rate (`float`, *optional*), decoder_weight_decay (`float`, *optional*):
-            `learning_rate` and `weight_decay` themselves are the encoder's. Biases and layer norms never decay.
-        num_beams (`int`, *optional*, defaults to 1):
-            The papers report beam 5; 1, greedy, is three to eight times faster and ranks checkpoints nearly as well.
-        max_decode_length (`int`, *optional*): By default the decoder's own `max_length`.
-        answer_match (`str`, *optional*, defaults to `"annotated"`): See [`metrics.answers_match`].
-        write_predictions (`bool`, *optional*, defaults to `False`):
-            To `predictions_{prefix}.jsonl`, with the reason of each failure; the next evaluation under the same prefix
-            replaces the file.
-        early_stopping_patience (`int`, *optional*), early_stopping_threshold (`float`, *optional*, defaults to 0.0):
-            Evaluations without a better `metric_for_best_model`, and how much better it must be to count.
-
-    These defaults differ from `TrainingArguments`: `train_sampling_strategy="group_by_length"` (texts of a batch have
-    like lengths: without it about half of the computation is padding; examples that are no sequences, such as images,
-    come in random order), `warmup_steps=0.1` (a share of the steps), `max_grad_norm=5.0` (the norm of a sum over tree
-    nodes is large), `per_device_eval_batch_size=64` (decoding costs little memory), `logging_steps=50`.
+    These defaults differ from `TrainingArguments`: `train_sampling_strategy="group_by_length"` (without it about half
+    of the computation is padding; examples that are no sequences come in random order), `warmup_steps=0.1` (a share of
+    the steps), `max_grad_norm=5.0` (the norm of a sum over tree nodes is large), `per_device_eval_batch_size=64`
+    (decoding costs little memory), `logging_steps=50`.
 
     Raises:
         TypeError: a value of the wrong kind.
-        ValueError: one that cannot be, options that exclude each other, or one that needs a package that is not there.
+        ValueError: a value out of range, options that exclude each other, or one that needs a missing package.
     """
 
     train_sampling_strategy: str = setting(
@@ -71,12 +62,12 @@ class BaseConfig(TrainingArguments):
     )
     answer_match: str = setting(
         "annotated",
-        "What counts as a right answer: the annotated answer (whole numbers equal, others up to a "
-        "relative 1e-4), or the value of the target equation with an absolute one.",
+        "What counts as a right answer: the annotated answer (whole numbers equal, others up to a relative 1e-4), or "
+        "the value of the target equation with an absolute one.",
         choices=list(ANSWER_MATCHES),
     )
     write_predictions: bool = setting(
-        False, "Write each evaluation's predictions to a JSONL file in the output folder."
+        False, "Write each evaluation's predictions, with reasons of failures, to predictions_PREFIX.jsonl."
     )
 
     early_stopping_patience: int | None = setting(

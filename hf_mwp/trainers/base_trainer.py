@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property, reduce
-from operator import or_
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,12 @@ from torch.utils.data import RandomSampler, SequentialSampler
 from transformers import Trainer
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, has_length
 
-from ..data.training_lineage import ancestry_of, texts_of_rows, write_training_texts
+from ..data.training_lineage import ancestry_of, note_training_texts, texts_of_rows, write_training_texts
 from ..data.training_texts import TrainingTexts
 from ..models.lora import has_lora, load_adapters, merged_weights, save_adapters
 from ..store.checkpoints import forget_state, full_disk_named, last_complete_checkpoint
 from .base_config import BaseConfig
 from .early_stopping import ResumableEarlyStopping
-from .labelled_rows import has_labels
 from .length_grouped_sampler import LengthGroupedSampler
 from .non_finite_losses import TOTAL, NonFiniteLosses
 
@@ -40,6 +38,8 @@ class BaseTrainer(Trainer):
     """
 
     config_class = BaseConfig
+    # Whether an evaluation numbers its rows, so that they may come in any order.
+    _numbers_rows = False
 
     def __init__(
         self,
@@ -50,8 +50,9 @@ class BaseTrainer(Trainer):
         **kwargs,
     ) -> None:
         args = self._checked(args)
-        if args.metric_for_best_model is None:
-            args.metric_for_best_model = self._default_metric(args)
+        chooses = args.load_best_model_at_end or args.early_stopping_patience is not None
+        if args.metric_for_best_model is None and (chooses or args.save_strategy == "best"):
+            args.metric_for_best_model = "loss"
         if args.greater_is_better is None and args.metric_for_best_model is not None:
             args.greater_is_better = not args.metric_for_best_model.endswith("loss")
         if args.early_stopping_patience is not None:
@@ -61,60 +62,37 @@ class BaseTrainer(Trainer):
         if args.eval_strategy != "no":
             self.check_metric()
         # Read now: a run may write over the folder that its model comes from.
-        self._ancestry = reduce(or_, map(ancestry_of, self._ancestors())) if self._notes_texts else None
+        self._ancestry = ancestry_of(self._own_model) if self._notes_texts else TrainingTexts()
         self._loss_parts: dict[str, torch.Tensor] = {}
         self._num_loss_parts = 0
         self._non_finite = NonFiniteLosses()
 
     @classmethod
     def _checked(cls, args: BaseConfig | None, kind: type[BaseConfig] = BaseConfig) -> BaseConfig:
-        """The arguments, by default those of an empty config; raises `TypeError` if they are no such arguments."""
-        args = cls.config_class(output_dir="trainer_output") if args is None else args
-        if not isinstance(args, kind):
+        """Return the arguments, by default those of an empty config; `TypeError` for another config."""
+        if args is not None and not isinstance(args, kind):
             name = cls.config_class.__name__
             raise TypeError(
-                f"`args` must be a `{name}`, got `{type(args).__name__}`: make a `{name}(output_dir=...)`, which "
-                f"takes all arguments of `TrainingArguments` and those of `{cls.__name__}`."
+                f"`args` must be a `{name}`, got `{type(args).__name__}`: make a `{name}(output_dir=...)`."
             )
-        return args
+        return cls.config_class(output_dir="trainer_output") if args is None else args
 
-    def check_metric(self, default: str | None = None) -> None:
-        """
-        Raises `ValueError` if `metric_for_best_model`, or the `default`, is none of the figures that an evaluation
-        gives.
-        """
-        metric = self.args.metric_for_best_model or default
-        if metric is None:
+    def check_metric(self) -> None:
+        """Raises `ValueError` if `metric_for_best_model` is known to be no metric of an evaluation."""
+        metric, rows = self.args.metric_for_best_model, self.eval_dataset
+        if metric is None or rows is None:
             return
-        known = self._evaluation_names()
-        if known is not None and metric.removeprefix("eval_") not in known:
-            found = f"but {', '.join(sorted(known))}" if known else "as rows of `eval_dataset` have no labels"
-            raise ValueError(f"`metric_for_best_model`: evaluations give no {metric!r}, {found}.")
+        parts = rows if isinstance(rows, dict) else {"": rows}
+        names = {name: self._metric_names(part) for name, part in parts.items()}
+        known = [f"{part}_{name}".strip("_") for part, each in names.items() for name in each or ()]
+        if None not in names.values() and metric.removeprefix("eval_") not in known:
+            raise ValueError(
+                f"`metric_for_best_model`: evaluations give no {metric!r}, but {', '.join(sorted(known))}."
+            )
 
-    def _evaluation_names(self) -> set[str] | None:
-        """The figures that an evaluation gives; `None` if only the evaluation knows."""
-        if self.eval_dataset is None:
-            return None
-        parts = self.eval_dataset if isinstance(self.eval_dataset, dict) else {"": self.eval_dataset}
-        if self.compute_metrics is not None:
-            # Without labels it is not called.
-            return None if any(map(self.has_labels, parts.values())) else set()
-        names = {prefix: self._figures_of(rows) for prefix, rows in parts.items()}
-        return {f"{prefix}_{name}" if prefix else name for prefix, each in names.items() for name in each}
-
-    def _figures_of(self, rows: Any) -> set[str]:
-        """The figures that an evaluation of these rows gives."""
-        return {"loss"} if self.has_labels(rows) else set()
-
-    def has_labels(self, rows: Any) -> bool:
-        """Whether rows have the labels of which a loss is computed, as far as that is known before they are read."""
-        names = [*self.label_names, "label", "label_ids"]
-        collate = self._get_collator_with_removed_columns(self.data_collator)
-        return has_labels(rows, names, collate, getattr(self.model.config, "num_labels", 1) > 1)
-
-    def _default_metric(self, args: BaseConfig) -> str | None:
-        needs_one = args.load_best_model_at_end or args.early_stopping_patience is not None
-        return "loss" if needs_one or args.save_strategy == "best" else None
+    def _metric_names(self, rows: Any) -> set[str] | None:
+        """Return the metrics of an evaluation of these rows, `None` if only the evaluation knows."""
+        return {"loss"} if self.compute_metrics is None else None
 
     def train(self, resume_from_checkpoint=None, trial=None, ignore_keys_for_eval=None):
         """As in `Trainer`; `resume_from_checkpoint=True` passes over a checkpoint that was not written to its end."""
@@ -126,7 +104,7 @@ class BaseTrainer(Trainer):
         try:
             return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
         finally:
-            self._note_training_texts()
+            self._note_trained_texts()
 
     def _save_checkpoint(self, model, trial):
         # What is written over, as by a run that was begun again at an older checkpoint, is not complete meanwhile.
@@ -200,10 +178,25 @@ class BaseTrainer(Trainer):
             return super()._get_eval_sampler(eval_dataset)
         return SequentialSampler(eval_dataset) if self.args.world_size <= 1 else None
 
+    def get_eval_dataloader(self, eval_dataset=None):
+        """As in `Trainer`; rows may be raw."""
+        if eval_dataset is not None and not isinstance(eval_dataset, str):
+            eval_dataset = self._prepare_evaluation(eval_dataset)
+        with self._collating(self.evaluation_collator):
+            return super().get_eval_dataloader(eval_dataset)
+
+    def get_test_dataloader(self, test_dataset):
+        """As in `Trainer`; rows may be raw."""
+        with self._collating(self.evaluation_collator):
+            return super().get_test_dataloader(self._prepare_evaluation(test_dataset))
+
     @property
-    def _numbers_rows(self) -> bool:
-        """Whether an evaluation numbers its rows, so that they may come in any order."""
-        return False
+    def evaluation_collator(self) -> Any:
+        """The collator of evaluation batches; `data_collator` is that of training batches."""
+        return self.data_collator
+
+    def _prepare_evaluation(self, rows: Any) -> Any:
+        return rows
 
     def _lengths(self, dataset: Any) -> Sequence[int] | None:
         """Length of each example; `None` where examples are no sequences, such as images."""
@@ -228,26 +221,19 @@ class BaseTrainer(Trainer):
     @property
     def _notes_texts(self) -> bool:
         """Whether the model's folder tells what it was trained on, see [`~data.TrainingTexts`]."""
-        return True
-
-    def _ancestors(self) -> list[nn.Module]:
-        """Models whose training texts are those of the trained model as well."""
-        return [] if self.model is None else [self._own_model]
+        return "text" in (getattr(self.train_dataset, "column_names", None) or ())
 
     @cached_property
     def _own_texts(self) -> TrainingTexts:
-        """What this training trains on: the column `text` of its rows, if it has one."""
-        columns = getattr(self.train_dataset, "column_names", None) or ()
-        return texts_of_rows(self.train_dataset) if "text" in columns else TrainingTexts()
+        return TrainingTexts() if self.train_dataset is None else texts_of_rows(self.train_dataset)
 
-    def _note_training_texts(self) -> None:
-        """Notes in the model what it has been trained on, once it has been trained."""
+    def _note_trained_texts(self) -> None:
         if self._notes_texts and self.state.global_step:
-            model = self._own_model
-            model.training_texts = ancestry_of(model) | self._ancestry | self._own_texts
+            texts = ancestry_of(self._own_model) | self._ancestry | self._own_texts
+            note_training_texts(self._own_model, texts)
 
     def _save(self, output_dir=None, state_dict=None) -> None:
-        self._note_training_texts()
+        self._note_trained_texts()
         if has_lora(self._own_model):
             state_dict = merged_weights(self._own_model)
         super()._save(output_dir, state_dict)

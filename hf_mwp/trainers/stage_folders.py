@@ -1,20 +1,102 @@
-"""What loops over models have in common: folders that tell what they depend on, filled by all processes together."""
+"""Trainings of a loop over models, each in a folder that is filled once."""
 
 from __future__ import annotations
 
 import copy
 import hashlib
+import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from transformers import PreTrainedModel
 
 from ..distillation.objectives import Objective
-from ..distillation.teachers.cache.fingerprint import describe_collator, hash_processing, row_key
+from ..models.fingerprints import describe, hash_processing, row_key
 from ..options.option import WITHOUT_EFFECT
+from ..store.checkpoints import remove_checkpoints
+from ..store.files import write_whole
 from ..store.finished_folder import FinishedFolder, digest_of
 from .base_config import BaseConfig
 from .distillation.default_objectives import show_attention
+from .distillation.distillation_config import DistillationConfig
+from .distillation.distillation_trainer import DistillationTrainer
+
+
+class TrainingStages:
+    """
+    Distillations of a loop. Each has a folder named by a fingerprint of what it depends on: finished ones are reused,
+    interrupted ones resume. All processes of a training go through them alike.
+
+    Args:
+        parent (`str` or `Path`): Folder of the stages' folders.
+        args ([`DistillationConfig`]): Arguments of the loop.
+        data (`Mapping[str, Any]`): `train_dataset`, `eval_dataset`, `data_collator`, `processing_class`.
+        objectives (`Sequence[Objective]`): Set up anew for each training.
+        free (`Collection[str]`): Arguments that a training does not depend on.
+        methods (`Iterable`, *optional*): Other objects that a training depends on.
+        options: Further arguments of [`DistillationTrainer`], such as `compute_metrics`.
+    """
+
+    def __init__(
+        self,
+        parent: str | Path,
+        args: DistillationConfig,
+        data: Mapping[str, Any],
+        objectives: Sequence[Objective],
+        free: Collection[str],
+        methods: Iterable[Any] = (),
+        **options,
+    ) -> None:
+        self.parent, self.args, self.objectives, self.options = parent, args, objectives, {**data, **options}
+        self.depends_on = describe_training(args, data, [*objectives, *methods], free)
+
+    def folder(self, name: str, *parts: Any) -> FinishedFolder:
+        """Return the folder of a stage that depends on the loop and on `parts`."""
+        return FinishedFolder.named(self.parent, name, digest_of([self.depends_on, *parts]))
+
+    def make_trainer(
+        self, student: PreTrainedModel, teacher: PreTrainedModel, args: DistillationConfig | None = None, **changes
+    ) -> DistillationTrainer:
+        """Return a trainer of models that it may change; `changes` replace arguments that all trainings share."""
+        show_attention(self.objectives, student, teacher)
+        args, objectives = copy.deepcopy(args or self.args), copy.deepcopy(list(self.objectives))
+        return DistillationTrainer(student, teacher, args, objectives=objectives, **(self.options | changes))
+
+    def train(
+        self,
+        folder: FinishedFolder,
+        student: PreTrainedModel,
+        teacher: PreTrainedModel,
+        on_trainer: Callable[[DistillationTrainer], None],
+        finish: Callable[[DistillationTrainer], Mapping[str, Any]],
+        **changes,
+    ) -> dict[str, Any]:
+        """Train a copy of a student unless its folder is done; return its metrics, with what `finish` adds."""
+        own = copy.deepcopy(self.args)
+        own.output_dir = str(folder.path)
+
+        def work() -> None:
+            # Accelerate changes the models that it prepares.
+            trainer = self.make_trainer(copy.deepcopy(student), copy.deepcopy(teacher), own, **changes)
+            on_trainer(trainer)
+            trainer.train(resume_from_checkpoint=folder.checkpoint)
+            trainer.save_model()
+            trainer.save_state()
+            args, evaluated = trainer.args, {} if trainer.eval_dataset is None else trainer.evaluate()
+            metric = (args.metric_for_best_model or "loss").removeprefix("eval_")
+            if evaluated and f"eval_{metric}" not in evaluated:
+                raise ValueError(
+                    f"`metric_for_best_model`: evaluations give no {metric!r}, but {', '.join(evaluated)}."
+                )
+            greater = not metric.endswith("loss") if args.greater_is_better is None else args.greater_is_better
+            metrics = {"metric": f"eval_{metric}", "greater_is_better": greater, "eval": evaluated, **finish(trainer)}
+            if trainer.is_world_process_zero():
+                write_whole(folder.path / "metrics.json", json.dumps(metrics, indent=2, ensure_ascii=False) + "\n")
+                remove_checkpoints(folder.path)
+
+        fill_together(folder, work, own)
+        return folder.metrics
 
 
 def describe_training(
@@ -23,25 +105,16 @@ def describe_training(
     methods: Iterable[Any],
     free: Collection[str] = (),
 ) -> str:
-    """
-    A fingerprint of what all trainings of a loop depend on: arguments, data, methods; not their models.
-
-    Args:
-        args ([`BaseConfig`]): The arguments of the loop.
-        data (`Mapping[str, Any]`): What trainers are given as `train_dataset`, `eval_dataset`, `data_collator` and
-            `processing_class`.
-        methods (`Iterable`): Objects that say how is trained, such as objectives.
-        free (`Collection[str]`, *optional*): Arguments that count for the loop alone.
-    """
+    """Return a fingerprint of arguments (but for `free` ones), data and methods of a training, not of its models."""
     ignored = WITHOUT_EFFECT | {*free}
     options = {name: value for name, value in args.to_dict().items() if name not in ignored}
-    rows = digest_of_rows({part: data[part] for part in ("train_dataset", "eval_dataset")})
-    collator, processing = describe_collator(data["data_collator"]), hash_processing(data["processing_class"])
-    return digest_of([options, rows, collator, processing, [describe_collator(each) for each in methods]])
+    rows = digest_of_rows({name: data[name] for name in ("train_dataset", "eval_dataset")})
+    collator, processing = describe(data["data_collator"]), hash_processing(data["processing_class"])
+    return digest_of([options, rows, collator, processing, [describe(each) for each in methods]])
 
 
 def digest_of_rows(parts: Mapping[str, Iterable[Any] | None]) -> str:
-    """A fingerprint of data sets by their names."""
+    """Return a fingerprint of data sets by their names."""
     digest = hashlib.blake2b(digest_size=16)
     for part, rows in parts.items():
         digest.update(part.encode())
@@ -51,10 +124,7 @@ def digest_of_rows(parts: Mapping[str, Iterable[Any] | None]) -> str:
 
 
 def fill_together(folder: FinishedFolder, work: Callable[[], None], args: BaseConfig) -> None:
-    """
-    Fills a folder in all processes of a training alike; the first one holds it. [`UsageError`] if it is filled with
-    something else.
-    """
+    """Fill a folder in all processes of a training; the first one holds it. [`UsageError`] if other work filled it."""
     folder.check_own()
     done, state = folder.is_done, args.distributed_state
     if state is not None:
@@ -67,10 +137,4 @@ def fill_together(folder: FinishedFolder, work: Callable[[], None], args: BaseCo
         state.wait_for_everyone()
 
 
-def own_objectives(objectives: Sequence[Objective], *models: PreTrainedModel) -> list[Objective]:
-    """Objectives for one training, which plans them; its models show what these read."""
-    show_attention(objectives, *models)
-    return copy.deepcopy(list(objectives))
-
-
-__all__ = ["describe_training", "digest_of_rows", "fill_together", "own_objectives"]
+__all__ = ["TrainingStages", "describe_training", "digest_of_rows", "fill_together"]

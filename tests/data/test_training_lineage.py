@@ -5,7 +5,13 @@ from datasets import Dataset
 
 from hf_mwp import MwpSolver, load_mwp_dataset
 from hf_mwp.data import TrainingTexts
-from hf_mwp.data.training_lineage import ancestry_of, inherit_training_texts, texts_of_rows, training_texts_of
+from hf_mwp.data.training_lineage import (
+    ancestry_of,
+    inherit_training_texts,
+    note_training_texts,
+    texts_of_rows,
+    training_texts_of,
+)
 from hf_mwp.distillation import cut_student, mix_parameters
 from tests.tiny import tiny_dataset, tiny_processor, tiny_rows, tiny_solver
 
@@ -18,7 +24,7 @@ def processor():
 def test_what_was_noted_is_saved_and_comes_back(processor, tmp_path):
     solver = tiny_solver(processor)
     assert training_texts_of(solver) is None and len(ancestry_of(solver)) == 0 and ancestry_of(solver).complete
-    solver.training_texts = TrainingTexts.from_texts(["求面积"], ["a.txt"])
+    note_training_texts(solver, TrainingTexts.from_texts(["求面积"], ["a.txt"]))
     solver.save_pretrained(tmp_path / "one")
     loaded = MwpSolver.from_pretrained(tmp_path / "one")
     assert training_texts_of(loaded).sources == ("a.txt",)
@@ -40,15 +46,15 @@ def test_what_is_made_of_models_inherits(processor, tmp_path):
     tiny_solver(processor).encoder.save_pretrained(tmp_path / "encoder")
     solver = MwpSolver.from_encoder_decoder_pretrained(str(tmp_path / "encoder"), processor)
     assert ancestry_of(solver).unknown == (f"{tmp_path.name}/encoder",) and training_texts_of(solver) is None
-    solver.training_texts = TrainingTexts.from_texts(["求面积"], ["a.txt"])
+    note_training_texts(solver, TrainingTexts.from_texts(["求面积"], ["a.txt"]))
     student = cut_student(solver, 1)
     assert ancestry_of(student).sources == ("a.txt",) and training_texts_of(student) is None
     other = copy.deepcopy(solver)
-    other.training_texts = TrainingTexts.from_texts(["求周长"], ["b.txt"])
+    note_training_texts(other, TrainingTexts.from_texts(["求周长"], ["b.txt"]))
     mixed = mix_parameters(other, solver)
-    assert mixed.training_texts.sources == ("a.txt", "b.txt") and solver.training_texts.sources == ("a.txt",)
+    assert training_texts_of(mixed).sources == ("a.txt", "b.txt") and training_texts_of(solver).sources == ("a.txt",)
     inherit_training_texts(solver, mixed)
-    assert solver.training_texts.seen("求周长") == (True, True)
+    assert training_texts_of(solver).seen("求周长") == (True, True)
 
 
 def test_rows_say_where_they_are_from(tmp_path):

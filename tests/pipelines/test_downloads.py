@@ -7,7 +7,7 @@ from transformers import pipeline
 
 from hf_mwp import MwpProcessor, MwpSolver
 from hf_mwp.data import TrainingTexts
-from hf_mwp.data.training_lineage import training_texts_of
+from hf_mwp.data.training_lineage import ancestry_of, note_training_texts, training_texts_of
 from hf_mwp.solving.plausibility import FEATURES, PlausibilityReranker
 from tests.tiny import tiny_processor, tiny_solver
 
@@ -28,7 +28,7 @@ def cache(tmp_path_factory):
         folder = repository / "snapshots" / commit
         processor = tiny_processor(max_length=size)
         solver = tiny_solver(processor)
-        solver.training_texts = TrainingTexts.from_texts(["有1个"], [revision])
+        note_training_texts(solver, TrainingTexts.from_texts(["有1个"], [revision]))
         solver.save_pretrained(folder)
         processor.save_pretrained(folder)
         weights = {feature.name: 0.0 for feature in FEATURES}
@@ -66,7 +66,7 @@ def test_what_an_encoder_was_trained_on_is_read_there_too(cache):
     (repository / "refs").mkdir()
     (repository / "refs" / "v1").write_text(commit)
     made = MwpSolver.from_encoder_decoder_pretrained("me/encoder", processor, revision="v1", cache_dir=cache)
-    assert made.ancestors.sources == ("v1",)
+    assert ancestry_of(made).sources == ("v1",)
 
 
 def test_what_is_named_by_itself_is_not_looked_for_at_the_models_revision(cache):

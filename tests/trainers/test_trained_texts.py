@@ -3,6 +3,7 @@
 import pytest
 
 from hf_mwp.data import TrainingTexts
+from hf_mwp.data.training_lineage import Lineage, note_training_texts, training_texts_of
 from hf_mwp.trainers import (
     ParameterMixingCallback,
     PreTrainingConfig,
@@ -21,14 +22,14 @@ def seen(texts, rows):
 @pytest.mark.parametrize("make_rows", [tiny_rows, tiny_dataset])
 def test_a_solver(processor, tmp_path, make_rows):
     model = tiny_solver(processor)
-    model.ancestors = TrainingTexts.from_texts(["求面积"], ["corpus.txt"])
+    model.lineage = Lineage(inherited=TrainingTexts.from_texts(["求面积"], ["corpus.txt"]))
     fields = {"use_cpu": True, "report_to": "none", "disable_tqdm": True, "max_steps": 2, "save_steps": 1}
     config = SolverTrainingConfig(output_dir=str(tmp_path), eval_strategy="no", **fields)
     trainer = SolverTrainer(model=model, args=config, train_dataset=make_rows(12), processing_class=processor)
     trainer.save_model(tmp_path / "before")
     assert TrainingTexts.load(tmp_path / "before") is None
     trainer.train()
-    assert seen(model.training_texts, tiny_rows(12)) == [True] * 12
+    assert seen(training_texts_of(model), tiny_rows(12)) == [True] * 12
     trainer.save_model()
     for folder in (tmp_path, tmp_path / "checkpoint-1"):
         texts = TrainingTexts.load(folder)
@@ -37,8 +38,8 @@ def test_a_solver(processor, tmp_path, make_rows):
 
 def test_a_student_with_its_teacher_and_what_is_mixed_in(solvers, processor, tmp_path):
     teacher, pretrained = tiny_solver(processor, layers=4, hidden_size=24), tiny_solver(processor)
-    teacher.training_texts = TrainingTexts.from_texts(["求面积"], ["teacher's"])
-    pretrained.training_texts = TrainingTexts.from_texts(["求周长"], ["mixed in"])
+    note_training_texts(teacher, TrainingTexts.from_texts(["求面积"], ["teacher's"]))
+    note_training_texts(pretrained, TrainingTexts.from_texts(["求周长"], ["mixed in"]))
     trainer = solvers(teacher=teacher, keywords={"callbacks": [ParameterMixingCallback(pretrained)]}, max_steps=1)
     trainer.train()
     trainer.save_model()

@@ -11,18 +11,17 @@ from ..features import Features
 
 class Objective:
     """
-    One thing that a student is asked for while it is distilled; [`DistillationTrainer`] adds up a list of them.
-
-    A derived class says in `options` which arguments both models need to show what it reads, decides in `setup`, from
-    two examples, what is compared with what, and gives its parts of the loss in `losses`. Of each part it says in
-    `num_items` over how many items it is a mean, so that the trainer can weigh batches: accumulated, and on several
-    processes, they give what one large batch would.
+    One thing that a student is asked for while it is distilled; [`DistillationTrainer`] adds up a list of them. A
+    derived class decides in `setup` what is compared with what, gives its parts of the loss in `losses`, and says in
+    `num_items` over how many items each part is a mean, so that accumulated batches give what a large one would.
 
     Args:
         name (`str`): Its parts are logged as `loss_{name}` or begin so. No two objectives have the same.
         weight (`float`, *optional*, defaults to 1.0): Of all its parts.
 
     Attributes:
+        options (`Mapping[str, bool]`): Arguments of both models that make them show what it reads.
+        cacheable (`bool`): Whether a teacher cache can keep what it reads.
         layers (`list[tuple[int, int]]`): Pairs (student layer, teacher layer) that are compared.
         parts (`dict[str, float]`): Names and weights of the parts.
         student_reads (`tuple[str, ...]`), teacher_reads (`tuple[str, ...]`):
@@ -33,7 +32,6 @@ class Objective:
 
     options: Mapping[str, bool] = {}
     cacheable = True
-    """Whether a teacher cache can keep what it reads."""
     temperature: float | None = None
     offset = 0
 

@@ -14,14 +14,13 @@ LAYER_CHOICES = ("first", "last", "uniform", "alternate")
 
 def choose_layers(num_layers: int, num_teacher_layers: int, choice: str = "first") -> list[int]:
     """
-    Indices, from 0, of the teacher's layers that a student of `num_layers` layers starts from.
+    Return the indices, from 0, of the teacher's layers that a student starts from.
 
     Args:
         num_layers (`int`), num_teacher_layers (`int`): Layers of student and teacher.
         choice (`str`, *optional*, defaults to `"first"`):
-            `"first"`: 0, 1, 2; lower layers carry most of what this task needs (Ming et al., Table 4). `"last"`: 9,
-            10, 11 of 12. `"uniform"`: 3, 7, 11, the layers that the uniform mapping compares with, where one number
-            divides the other. `"alternate"`: 0, 4, 8, evenly spread from the first layer on, as DistilBERT does.
+            Of 3 from 12: `"first"`: 0, 1, 2 (the best in Ming et al., table 4); `"last"`: 9, 10, 11; `"uniform"`: 3,
+            7, 11, which the uniform mapping compares with; `"alternate"`: 0, 4, 8, as in DistilBERT.
 
     Raises:
         ValueError: an unknown choice, or more layers than the teacher has.
@@ -46,18 +45,16 @@ def cut_student(
     **encoder_fields,
 ) -> MwpSolver:
     """
-    Makes a student of some of the teacher's encoder layers, their bottleneck networks with them, and of its decoder;
-    embeddings come along. All weights are copies, so the teacher can be frozen beside it.
+    Makes a student of some of the teacher's encoder layers (with embeddings and bottleneck networks) and its decoder.
+    All weights are copies.
 
     Args:
-        teacher ([`MwpSolver`]):
-            A trained solver with a BERT- or RoBERTa-like encoder.
+        teacher ([`MwpSolver`]): A trained solver with a BERT- or RoBERTa-like encoder.
         layers (`int` or `Sequence[int]`): How many layers to take, or which, from 0.
         choice (`str`, *optional*, defaults to `"first"`): Which, if `layers` is a number; see [`choose_layers`].
         new_decoder (`bool`, *optional*, defaults to `False`): Start the decoder from random weights instead.
         decoder_dropout (`float`, *optional*): Dropout of the student's decoder; the teacher's if `None`.
-        encoder_fields:
-            Fields of [`MwpStudentConfig`] to change, such as `hidden_dropout_prob`, but no sizes.
+        encoder_fields: Fields of [`MwpStudentConfig`] to change, such as `hidden_dropout_prob`, but no sizes.
 
     Returns:
         [`MwpSolver`] with an [`MwpStudentModel`] as encoder, on the teacher's device and in its dtype.

@@ -8,13 +8,12 @@ from torch import Tensor
 
 def residual_projection(states: Sequence[Tensor], width: int) -> Tensor:
     """
-    Projection of states onto their main directions that commutes with layer normalisation.
+    Projection `(m, width)` of states `(tokens, m)` of some layers onto their main directions, of rank `width - 1`,
+    that commutes with layer normalisation: as far as the directions hold the states, it makes no difference whether
+    the wide stream is normalised or the narrow one.
 
-    A layer norm drops the mean over the features and divides by their standard deviation. Here the directions have
-    entries that sum to zero, in both spaces, are rotated so that each narrow feature is a mixture of all of them, and
-    scaled so that features keep their size: then, as far as the directions hold the states, it makes no difference
-    whether the wide stream is normalised or the narrow one. From states `(tokens, m)` of some layers, each of which
-    counts the same, to a matrix `(m, width)` of the rank `width - 1`.
+    A layer norm drops the mean over the features and divides by their standard deviation. The directions therefore
+    have entries that sum to zero, are rotated so that each narrow feature mixes all of them, and keep features' size.
     """
     size = states[0].shape[1]
     moment = torch.zeros(size, size, dtype=torch.float64, device=states[0].device)
@@ -48,8 +47,7 @@ def fit_linear(inputs: Tensor, outputs: Tensor, ridge: float) -> tuple[Tensor, T
 def factorise(matrix: Tensor, left: Tensor | None, right: Tensor, rank: int) -> tuple[Tensor, Tensor]:
     """
     Factors `(A, B)` of `rank` rows for which `xᵀ Aᵀ B y` is closest to `xᵀ matrix y` over the `x` and `y` of given
-    second moments (`left=None`: all directions of `x` alike). Where the matrix has a smaller rank, the rows left over
-    are small but not zero, so that they can be trained.
+    second moments (`left=None`: all directions of `x` alike). Rows beyond the matrix' rank are small but not zero.
     """
     roots = [None if moment is None else _root(moment) for moment in (left, right)]
     weighted = matrix.double() @ roots[1][0]

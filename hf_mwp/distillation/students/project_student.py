@@ -26,40 +26,36 @@ def project_student(
     **encoder_fields,
 ) -> MwpStudentModel:
     """
-    Makes a narrower student of some layers of an encoder: its states are close to a projection of the encoder's.
+    Makes a narrower student of some layers of an encoder, whose states are close to a projection of the encoder's. It
+    is the start of a training.
 
     The residual stream is projected onto the main directions of the encoder's states, in a basis in which the layer
-    norm of the narrow stream is that of the wide one. Layer by layer, on the sample, each linear map of the student is
-    then fitted to what the encoder computes there, given what the student has computed so far: queries with keys and
-    values with outputs by the best factors of the head's width, the feed-forward network by its most active neurons.
-    There is no training; the result is the start of one. Calibrated on 750 problems, a student of width 312 from the
-    first three layers of a 12 x 384 encoder keeps 97 % of the variance of the projected states of other problems.
+    norm of the narrow stream is that of the wide one. Layer by layer, each linear map of the student is then fitted to
+    what the encoder computes on the sample, given what the student has computed so far: queries with keys and values
+    with outputs by the best factors of the head's width, the feed-forward network by its most active neurons.
 
     Args:
         encoder (`PreTrainedModel`):
-            A BERT- or RoBERTa-like encoder or an [`MwpStudentModel`], or a model with a head on one. The bottleneck
-            networks of a solver's encoder are part of what the student is fitted to.
+            A BERT- or RoBERTa-like encoder or an [`MwpStudentModel`], or a model with a head on one; bottleneck
+            networks of a solver's encoder are fitted as well.
         hidden_size (`int`, *optional*, defaults to 312): Width of the student, at most the encoder's.
         intermediate_size (`int`, defaults to 1200), num_attention_heads (`int`, defaults to 12):
             Feed-forward neurons and attention heads of each of the student's layers, at most the encoder's.
         layers (`int` or `Sequence[int]`, *optional*, defaults to 3):
             How many of the encoder's layers, from the first, or which, from 0.
         sample (`Iterable[Mapping[str, Tensor]]`, *optional*):
-            Encoded batches (`input_ids`, `attention_mask`) of texts like those to come; some hundred are enough.
-            Without them random tokens stand in: the start is then worse, but still far better than random weights.
-        max_tokens (`int`, *optional*, defaults to 30000):
-            No more batches are read after so many tokens, each of which takes some 20 KB while this runs.
-        ridge (`float`, *optional*, defaults to 1e-4):
-            Regularisation of the fits, relative to the mean variance of their inputs.
-        encoder_fields:
-            Fields of [`MwpStudentConfig`] to change, such as `hidden_dropout_prob`, but no sizes.
+            Encoded batches (`input_ids`, `attention_mask`) of typical texts; some hundred texts are enough. Random
+            tokens by default, which give a worse start.
+        max_tokens (`int`, *optional*, defaults to 30000): Tokens that are read; each takes some 20 KB.
+        ridge (`float`, *optional*, defaults to 1e-4): Regularisation, relative to the mean variance of inputs.
+        encoder_fields: Fields of [`MwpStudentConfig`] to change, such as `hidden_dropout_prob`, but no sizes.
 
     Returns:
         [`MwpStudentModel`] without pooler, with the encoder's vocabulary and positions, on its device, in its dtype.
 
     Raises:
         ValueError: sizes larger than the encoder's, layers that it does not have, an encoder of another kind, or a
-        sample without tokens.
+            sample without tokens.
 
     Example:
         >>> texts = tokenizer(problems, padding=True, truncation=True, return_tensors="pt")
@@ -199,10 +195,7 @@ class _Projection:
     def _fit_output(
         self, old: nn.Module, new: nn.Module, theirs: list[Tensor], ours: list[Tensor], after: nn.Module | None = None
     ) -> None:
-        """
-        Fits a sublayer's output layer and layer norm, then goes on to its output. Of a bottleneck `after` it only what
-        comes next learns: it is linear, and the states before it hold all that those behind it do.
-        """
+        """Fit a sublayer's output layer and layer norm, and go on to its output, behind the bottleneck `after` it."""
         summed = [old.dense(x) + state for x, state in zip(theirs, self.wide, strict=True)]
         self.wide = [old.LayerNorm(each) for each in summed]
         target = self._flat(summed) @ self.projection - self._flat(self.narrow)

@@ -1,4 +1,4 @@
-"""Where a teacher's answers come from: it is asked, or they are on disk. Neither source knows a trainer."""
+"""Sources of a teacher's outputs: it is run on every batch, or its outputs are on disk."""
 
 from .cached_teacher import CachedTeacher
 from .ensemble_teacher import EnsembleTeacher

@@ -19,20 +19,15 @@ class EnsembleTeacher(nn.Module):
     Models whose predictions are averaged, for the `teacher_model` of [`DistillationTrainer`], which makes one of a
     list of teachers. Hidden states and attention are those of the first model.
 
-    Its logits are the logarithm of the mean of the members' probabilities. A class that all members forbid stays
-    forbidden (the smallest finite number); one that only some of them forbid does not. A temperature softens this
-    mean, not the members before they are averaged: so one set of logits, the same in a cache, serves objectives at
-    any temperature, and at temperature 1 both are the same. Scores of a single class (regression) are averaged as
-    they are.
+    Its logits are the logarithm of the mean of the members' probabilities, so a temperature softens the mean, not the
+    members. A class stays forbidden (the smallest finite number) if all members forbid it. Scores of a single class
+    (regression) are averaged as they are.
 
     Args:
         members (`Sequence[nn.Module]`): One or more models with the same classes in the same order.
 
     Raises:
         UsageError: there is no member; in `forward`, one returns no logits, or logits of another shape.
-
-    Example:
-        >>> trainer = DistillationTrainer(model=student, teacher_model=EnsembleTeacher([first, second]), ...)
     """
 
     def __init__(self, members: Sequence[nn.Module]) -> None:
@@ -48,13 +43,12 @@ class EnsembleTeacher(nn.Module):
 
     def forward(self, teacher_inputs: Mapping[str, Mapping[str, Tensor]] | None = None, **inputs: Any) -> Any:
         """
-        The first member's output with the mean in place of its logits, and without its loss.
+        Return the first member's output with the mean in place of its logits, and without its loss.
 
         Args:
             teacher_inputs (`Mapping[str, Mapping[str, Tensor]]`, *optional*):
-                What members that read other tokens get in place of `inputs` of the same names, by the member's number
-                from `"0"` on, see [`TeacherInputsCollator`].
-            inputs: What all of them are called with; what makes a model show more than logits is for the first alone.
+                By number of a member from `"0"` on, what it reads in place of `inputs` of the same names.
+            inputs: Arguments of all members; `output_...` is for the first one alone.
         """
         outputs = []
         for number, member in enumerate(self.members):

@@ -1,24 +1,84 @@
-"""A teacher that is asked about every batch."""
+"""A teacher that is run on every batch."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
 
 import torch
 from torch import nn
 
+from ...models.model_kind import kind_of
+from ...usage_error import UsageError
+from ..compatibility import check_embeddings, check_frozen_teacher, check_reading, check_solvers, reads_other_tokens
 from ..features import Features, read_features
+from .ensemble_teacher import TEACHER_INPUTS, EnsembleTeacher, members_of
+from .teacher_inputs import TeacherInputsCollator
 from .teacher_request import TeacherRequest
 
 
 class LiveTeacher:
-    """A frozen model, perhaps wrapped for distributed training, that is run on every batch."""
+    """
+    A frozen teacher that is run on every batch. It is the simplest teacher source: every source has `model`,
+    `request`, [`~LiveTeacher.prepare`] and [`~LiveTeacher.outputs`].
 
-    def __init__(self, model: nn.Module, request: TeacherRequest) -> None:
-        self.model, self.request = model, request
+    Args:
+        model (`nn.Module`): The teacher, or an [`EnsembleTeacher`]; may be wrapped for distributed training.
+        processors (`Sequence`, *optional*): Processor of each member, `None` where it reads as the student does.
+        own_processors (`Mapping[int, MwpProcessor]`, *optional*): Those of members with other tokens, by number.
+    """
+
+    def __init__(
+        self, model: nn.Module, processors: Sequence[Any] = (None,), own_processors: Mapping[int, Any] | None = None
+    ) -> None:
+        self.model, self.processors, self.own_processors = model, processors, own_processors or {}
+        self.request = TeacherRequest(())
+
+    @classmethod
+    def of(cls, teachers: Any, processing: Any, teacher_processing: Any = None) -> Self:
+        """Make one teacher of a model or a list of models; arguments as in [`DistillationTrainer`]."""
+        teachers = list(teachers) if isinstance(teachers, list | tuple) else [teachers]
+        odd = [type(each).__name__ for each in teachers if not isinstance(each, nn.Module)]
+        if odd or not teachers:
+            raise TypeError(f"`teacher_model` must be a model, or a list of models, got `{', '.join(odd) or '[]'}`.")
+        members = [member for each in teachers for member in members_of(each)]
+        several = isinstance(teacher_processing, list | tuple)
+        processors = list(teacher_processing) if several else [teacher_processing] * len(members)
+        if len(processors) != len(members):
+            raise UsageError(
+                f"`teacher_processing_class` has {len(processors)} processors for {len(members)} teachers: give one "
+                "for all, or one for each."
+            )
+        own = {}
+        for number, each in enumerate(processors):
+            if each is not None:
+                check_reading(processing, each)
+                if reads_other_tokens(processing, each):
+                    own[number] = each
+        is_plain = len(members) == 1 and not own
+        return cls(teachers[0] if is_plain else EnsembleTeacher(members), processors, own)
+
+    def check_student(self, student: nn.Module) -> None:
+        """Raises `ValueError` if weights, symbols or tokens of student and teacher do not fit."""
+        members = members_of(self.model)
+        for number, (teacher, processor) in enumerate(zip(members, self.processors, strict=True)):
+            try:
+                check_frozen_teacher(student, teacher)
+                if kind_of(student).is_solver:
+                    check_solvers(student, teacher, self.own_processors.get(number))
+                elif processor is None:
+                    check_embeddings(student, teacher)
+            except ValueError as error:
+                if len(members) == 1:
+                    raise
+                raise UsageError(f"Teacher {number + 1} of {len(members)}: {error}") from error
+
+    def prepare(self, dataset: Any, collator: Callable[[list], Mapping[str, Any]]) -> Callable:
+        """Return the collator of batches for [`~LiveTeacher.outputs`], from the rows' own one."""
+        return TeacherInputsCollator(collator, self.own_processors) if self.own_processors else collator
 
     @torch.no_grad()
-    def outputs(self, inputs: Mapping[str, Any]) -> Features:
-        """What the teacher says to a batch; nothing if nothing is asked of it."""
+    def outputs(self, inputs: dict[str, Any]) -> Features:
+        """Return what is requested of the teacher for a batch; entries for the teacher alone are taken out of it."""
+        own = {TEACHER_INPUTS: inputs.pop(TEACHER_INPUTS)} if TEACHER_INPUTS in inputs else {}
         if not self.request.features:
             return Features({})
-        return read_features(self.model.eval(), inputs, self.request.options, self.request.features)
+        return read_features(self.model.eval(), {**inputs, **own}, self.request.options, self.request.features)

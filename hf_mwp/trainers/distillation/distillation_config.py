@@ -45,56 +45,27 @@ HIDDEN_LOSSES = {
 @dataclass
 class DistillationConfig(BaseConfig):
     r"""
-    Arguments of [`DistillationTrainer`]: all of `TrainingArguments`, those of [`BaseConfig`] for solvers, and the
-    weights of the loss
+    Arguments of [`DistillationTrainer`]: those of [`BaseConfig`], and the weights of the loss
 
     `prediction_weight * (soft_label_weight * soft + (1 - soft_label_weight) * hard)
     + embedding_weight * embedding + sum_n hidden_weights[n] * hidden_n`
 
-    as Ming et al. define it (A Compact Model for Mathematics Problem Representations Distilled from BERT, AAAI 2025).
+    of Ming et al. (A Compact Model for Mathematics Problem Representations Distilled from BERT, AAAI 2025), with the
+    paper's values. Each field is described by its `help`; losses by `prediction_loss` and `hidden_loss`:
 
-    Each field has its `help`; besides:
+    - `"kd"`: [`~objectives.SoftLabels`]. With `scale_by_square`, as Hinton et al. have it, gradients keep their size;
+      the paper's formula has no such factor, and at its temperature the soft part then is 16 times smaller.
+    - `"dkd"`: [`~objectives.DKD`], which needs labels. `"mse"`: [`~objectives.TeacherValues`], for regression.
+    - `"mse"`: [`~objectives.HiddenStates`], the best of Ming et al.'s table 6. `"attention"`, head by head, or
+      `"attention_mean"`: [`~objectives.AttentionMaps`], which need `attn_implementation="eager"`. `"fsp"`:
+      [`~objectives.FSP`]. `"nst"`: [`NSTLoss`]. `"pkd"`: [`~objectives.PKD`]. `"ckd"`:
+      [`~objectives.ContextRelations`]. `"minilm"`: [`~objectives.AttentionRelations`], where MiniLM compares the last
+      pair of layers alone (`layer_mapping="3:12"`). Several are joined by `+` and logged under their names.
 
-    Args:
-        temperature (`float`, *optional*, defaults to 4.0): The paper's value.
-        soft_label_weight (`float`, *optional*, defaults to 0.5):
-            The paper's lambda. 1 trains without labels, 0 without the teacher's probabilities.
-        scale_by_square (`bool`, *optional*, defaults to `True`):
-            As Hinton et al. have it, so that the soft part's gradients keep their size. The paper's formula has no
-            such factor; with its temperature of 4 the soft part then is 16 times smaller.
-        prediction_loss (`str`, *optional*, defaults to `"kd"`):
-            `"dkd"` needs labels ([`DKDLoss`]); `"mse"` knows no temperature and is for regression
-            ([`~objectives.TeacherValues`]).
-        prediction_weight (`float`, *optional*, defaults to 1.0): 0 trains on features alone.
-        hidden_loss (`str`, *optional*, defaults to `"mse"`):
-            `"mse"`, hidden states ([`HiddenMSELoss`]); `"attention"`, attention matrices head by head, or
-            `"attention_mean"`, their means over heads ([`AttentionMSELoss`]; both models need
-            `attn_implementation="eager"`); `"fsp"`, the flow from the pair of layers before, the embedding output
-            being the first ([`FSPLoss`]); `"nst"`, similarities between tokens ([`NSTLoss`]); `"pkd"`, the first
-            token's states of all mapped layers together ([`PKDLoss`]); `"ckd"`, how tokens and how the layers of a
-            token lie to each other ([`~objectives.ContextRelations`]); `"minilm"`, relations between queries, keys and
-            values ([`RelationLoss`]; MiniLM has the last pair alone, `layer_mapping="3:12"`). Several are joined by
-            `+` and logged under their names. Ming et al. compare the first four in table 6; hidden states are the
-            best.
-        layer_mapping (`str` or list of pairs, *optional*, defaults to `"uniform"`):
-            See [`~distillation.map_layers`]; in Python and YAML also `[[1, 4], [2, 8], [3, 12]]`.
-        hidden_weights (`list[float]`, *optional*): 1.0, 0.9, 1.0 are the paper's.
-        embedding_weight (`float`, *optional*, defaults to 1.0): Of the squared distance of the embedding outputs.
-        use_bottlenecks (`bool`, *optional*, defaults to `True`):
-            Where the teacher has any; without a linear map where the student is as wide as they are.
-        projection_learning_rate (`float`, *optional*, defaults to 1e-3): The maps start from random weights.
-        cache_teacher_outputs (`bool`, *optional*, defaults to `False`):
-            For rows and collators that do not change from epoch to epoch; what would make the cache wrong is refused.
-            The options below need it; only an explicit `False` turns it off beside them.
-        teacher_cache_dir (`str`, *optional*):
-            Each cache has a folder there, named by a fingerprint of teacher, processor, collation and layers. Runs may
-            share it.
-        cache_top_k (`int`, *optional*): For vocabularies: all other classes share the rest of the probability evenly.
+    A cache of the teacher's outputs ([`~distillation.TeacherCache`]) is for rows and collators that do not change from
+    epoch to epoch. Runs may share a `teacher_cache_dir`: each cache is named by a fingerprint of what it depends on.
 
-    These defaults differ from `TrainingArguments` besides those of [`BaseConfig`]: `learning_rate=1e-4` and
-    `decoder_learning_rate=1e-3` (of solvers; the paper distils for 120 epochs with 3e-5),
-    `per_device_train_batch_size=32`. `metric_for_best_model`, if not given, is `"answer_accuracy"` for solvers,
-    `"loss"` for other models.
+    `metric_for_best_model` is `"answer_accuracy"` for solvers, `"loss"` for other models, if not given.
 
     Raises:
         ValueError: as [`BaseConfig`]; an unknown loss, or a layer mapping that is none.
@@ -108,7 +79,7 @@ class DistillationConfig(BaseConfig):
 
     temperature: float = setting(4.0, "Softens the probabilities of teacher and student.")
     soft_label_weight: float = setting(
-        0.5, "Share of the teacher's probabilities in the prediction loss; the rest is the labels'."
+        0.5, "Share of the teacher's probabilities in the prediction loss; the rest is the labels' (lambda)."
     )
     scale_by_square: bool = setting(
         True, "Multiply the loss on the teacher's probabilities by the squared temperature."
@@ -151,21 +122,12 @@ class DistillationConfig(BaseConfig):
         if self.layer_mapping not in STRATEGIES:
             # What the models have is not known yet: of so many layers each pair that can be read is one.
             map_layers(self.layer_mapping, sys.maxsize, sys.maxsize)
-        if self.cache_top_k is not None and self.cache_top_k < 1:
-            raise ValueError(f"`cache_top_k` must be at least 1, got {self.cache_top_k}.")
         for name in ("teacher_cache_dir", "cache_top_k"):
             if self.cache_teacher_outputs is None and getattr(self, name) is not None:
                 raise ValueError(f"`{name}` is for a teacher cache: set `cache_teacher_outputs`, or leave it out.")
         self.cache_teacher_outputs = bool(self.cache_teacher_outputs)
         if self.hidden_loss == "none":
             self.hidden_loss = None
-        if not self.temperature > 0:
-            raise ValueError(f"`temperature` must be greater than 0, got {self.temperature}.")
-        if not 0 <= self.soft_label_weight <= 1:
-            raise ValueError(f"`soft_label_weight` must be between 0 and 1, got {self.soft_label_weight}.")
-        for name in ("prediction_weight", "embedding_weight", "projection_learning_rate"):
-            if getattr(self, name) is not None and getattr(self, name) < 0:
-                raise ValueError(f"`{name}` must not be negative, got {getattr(self, name)}.")
         if self.prediction_loss not in PREDICTION_LOSSES:
             raise ValueError(
                 f"`prediction_loss` must be one of {list(PREDICTION_LOSSES)}, got {self.prediction_loss!r}."
@@ -179,10 +141,7 @@ class DistillationConfig(BaseConfig):
         if self.hidden_weights is not None and not _is_list_of_weights(self.hidden_weights):
             raise ValueError(f"`hidden_weights` must be a list of numbers from 0 on, got {self.hidden_weights!r}.")
         if self.label_smoothing_factor:
-            raise ValueError(
-                "`label_smoothing_factor` is not used in distillation, whose soft labels come from the teacher: set "
-                "it to 0."
-            )
+            raise ValueError("`label_smoothing_factor` is not used in distillation: set it to 0.")
 
 
 def _is_list_of_weights(value: Any) -> bool:

@@ -10,23 +10,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from ...distillation.compatibility import (
-    check_embeddings,
-    check_frozen_teacher,
-    check_losses,
-    check_only_predictions,
-    check_outputs,
-    check_reading,
-    check_solvers,
-    reads_other_tokens,
-)
+from ...data.training_lineage import ancestry_of
+from ...distillation.compatibility import check_losses, check_only_predictions, check_outputs
 from ...distillation.feature_projections import FeatureProjections
 from ...distillation.features import Features, read_features
 from ...distillation.objectives import Objective
-from ...distillation.teachers import CachedTeacher, EnsembleTeacher, LiveTeacher, TeacherRequest
+from ...distillation.teachers import CachedTeacher, LiveTeacher, TeacherRequest
 from ...distillation.teachers.ensemble_teacher import TEACHER_INPUTS, members_of
-from ...distillation.teachers.teacher_inputs import TeacherInputsCollator, add_teacher_inputs
-from ...usage_error import UsageError
+from ...distillation.teachers.teacher_inputs import add_teacher_inputs
 from ..solver.solver_trainer import SolverTrainer
 from .default_objectives import default_objectives
 from .distillation_config import DistillationConfig
@@ -37,46 +28,35 @@ class DistillationTrainer(SolverTrainer):
     Trains a student to follow a frozen teacher: in its predictions, its hidden states and its embeddings.
 
     Teacher and student may be any models with the same inputs whose outputs have `logits` and `hidden_states`:
-    solvers of math word problems, classifiers, masked language models, encoder-decoder models (of whose states the
-    encoder's are compared). With solvers, data and evaluation are as in [`SolverTrainer`].
+    solvers, classifiers, masked language models, encoder-decoder models (of which encoder states are compared). With
+    solvers, data and evaluation are as in [`SolverTrainer`].
 
-    The loss is the weighted sum of the parts of its objectives. Those of [`DistillationConfig`], which has their
-    formula, are logged as `loss_soft`, `loss_hard`, `loss_hidden_{student layer}` and `loss_embedding`, unweighted.
-    While evaluating, the loss is the student's own, which compares with that of other trainers and spares the
-    teacher's computation.
+    The loss is the weighted sum of the parts of its objectives, which are logged unweighted: by default those of
+    [`DistillationConfig`], `loss_soft`, `loss_hard`, `loss_hidden_{student layer}` and `loss_embedding`. In
+    evaluations the loss is the student's own.
 
-    Where the teacher has bottleneck networks, their narrow states are what the student's layers learn from
-    (`use_bottlenecks`). Where widths still differ, linear maps are trained with the student, see
-    [`FeatureProjections`]. They are saved in checkpoints in a file of their own and resumed from there; checkpoints
-    and `save_model` give a plain student.
-
-    Models, layers, widths, classes and that the loss is finite are checked with two examples before training begins.
-
-    With `cache_teacher_outputs` the teacher is run once over the training rows, not in every epoch, and what is
-    compared is kept on disk, see [`~distillation.TeacherCache`]; attention maps are not.
+    Where widths differ, linear maps are trained with the student ([`FeatureProjections`]); checkpoints have them in a
+    file of their own, and `save_model` gives a plain student. Models, layers, widths, classes and that the loss is
+    finite are checked with two examples before training begins.
 
     Args:
         model (`nn.Module`, *optional*): The student.
         teacher_model (`nn.Module` or sequence of them):
-            The teacher: put into evaluation mode, frozen, moved to the device, never changed. Several are averaged,
-            see [`~distillation.EnsembleTeacher`]; hidden states and attention are those of the first one.
-        args ([`DistillationConfig`], *optional*):
-            Arguments.
+            The teacher: frozen, moved to the device, never changed. Several are averaged, see
+            [`~distillation.EnsembleTeacher`]; hidden states and attention are those of the first one.
+        args ([`DistillationConfig`], *optional*): Arguments.
         data_collator, train_dataset, eval_dataset, processing_class, callbacks, kwargs:
             As in [`SolverTrainer`] for solvers, as in `Trainer` otherwise.
         teacher_processing_class ([`MwpProcessor`] or tokenizer, or sequence of them, *optional*):
             How the teacher reads texts; of several teachers that of all, or a list with that of each (`None`: as the
-            student). It is checked that it reads as the student does. Only that of a solver may have another
-            tokenizer: the teacher then gets an encoding of its own of the same problems, and nothing but its
-            predictions can be compared. Without it, models that are no solvers must embed equally many tokens.
+            student). Must tokenize text like the student's; solver teachers may differ (prediction losses only).
         objectives (`Sequence[Objective]`, *optional*):
-            What the student is asked for, see [`~distillation.objectives.Objective`]; several of a kind may stand side
-            by side under different names. The fields of `args` under "Prediction" and "Features" then do nothing, but
-            for `projection_learning_rate`. By default, what these fields say.
+            What the student is asked for, see [`~distillation.objectives.Objective`], in place of the losses that
+            `args` describe.
 
     Raises:
-        ValueError: models that do not fit: other symbols, vocabulary, classes, shared weights, a mapping beyond the
-        layers; outputs that are NaN or infinite.
+        ValueError: models that do not fit (symbols, vocabulary, classes, shared weights, layers), or outputs that are
+            NaN or infinite.
 
     References:
         A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), task-specific
@@ -95,6 +75,7 @@ class DistillationTrainer(SolverTrainer):
     """
 
     config_class = DistillationConfig
+    solvers_only = False
 
     def __init__(
         self,
@@ -110,80 +91,41 @@ class DistillationTrainer(SolverTrainer):
         objectives: Sequence[Objective] | None = None,
         **kwargs,
     ) -> None:
-        teachers = list(teacher_model) if isinstance(teacher_model, list | tuple) else [teacher_model]
-        odd = [type(each).__name__ for each in teachers if not isinstance(each, nn.Module)]
-        if odd or not teachers:
-            raise TypeError(f"`teacher_model` must be a model, or a list of models, got `{', '.join(odd) or '[]'}`.")
         if kwargs.get("compute_loss_func") is not None:
             raise ValueError("`compute_loss_func` is not used in distillation: give `objectives`.")
-        args = self._checked(args)
+        args = self._checked(args, DistillationConfig)
         self._objectives_of_args = objectives is None
         self.objectives = default_objectives(args) if objectives is None else list(objectives)
         if not self.objectives:
             raise ValueError("Nothing to learn from: all weights of the loss are 0.")
-        self._read_teachers(teachers, processing_class, teacher_processing_class)
+        teacher = LiveTeacher.of(teacher_model, processing_class, teacher_processing_class)
+        if 0 in teacher.own_processors:
+            check_only_predictions(self.objectives, processing_class, teacher.own_processors[0])
+        if model is not None:
+            teacher.check_student(model)
         super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
         # The loss is a mean over a batch, whatever the student's `forward` could do with `num_items_in_batch`.
         self.model_accepts_loss_kwargs = False
-        if self._own_processors:
-            self.data_collator = TeacherInputsCollator(self.data_collator, self._own_processors)
+        self.teacher_source: LiveTeacher | CachedTeacher = teacher
         self.projections = FeatureProjections({})
-        self.teacher_model = self.accelerator.prepare_model(self.teacher_model, evaluation_mode=True)
+        if self._notes_texts:
+            for each in members_of(teacher.model):
+                self._ancestry |= ancestry_of(each)
+        teacher.model = self.accelerator.prepare_model(teacher.model, evaluation_mode=True)
         # Only the student counts as prepared: `Trainer` looks at that when it evaluates before training.
         self.accelerator.free_memory()
         self.teacher_model.requires_grad_(False).eval()
         if self.train_dataset is not None:
-            self._plan()
+            if teacher.own_processors:
+                self.train_dataset = add_teacher_inputs(self.train_dataset, teacher.own_processors)
+                self._set_signature_columns_if_needed()
+                self._signature_columns.append(TEACHER_INPUTS)
+            self._plan(teacher)
 
-    def _read_teachers(self, teachers: list[nn.Module], processing: Any, given: Any) -> None:
-        """Makes one teacher of all, and finds out which of them read other tokens than the student."""
-        members = [member for each in teachers for member in members_of(each)]
-        self._processors = list(given) if isinstance(given, list | tuple) else [given] * len(members)
-        if len(self._processors) != len(members):
-            raise UsageError(
-                f"`teacher_processing_class` has {len(self._processors)} processors for {len(members)} teachers: give "
-                "one for all, or one for each."
-            )
-        self._own_processors: dict[int, Any] = {}
-        for number, each in enumerate(self._processors):
-            if each is not None:
-                check_reading(processing, each)
-                if reads_other_tokens(processing, each):
-                    self._own_processors[number] = each
-        if 0 in self._own_processors:
-            check_only_predictions(self.objectives, processing, self._own_processors[0])
-        is_plain = len(members) == 1 and not self._own_processors
-        self.teacher_model = teachers[0] if is_plain else EnsembleTeacher(members)
-
-    def _check_models(self, model: nn.Module | None) -> None:
-        if model is None:
-            return
-        members = members_of(self.teacher_model)
-        for number, (teacher, processor) in enumerate(zip(members, self._processors, strict=True)):
-            try:
-                check_frozen_teacher(model, teacher)
-                if self.is_solver:
-                    check_solvers(model, teacher, self._own_processors.get(number))
-                elif processor is None:
-                    check_embeddings(model, teacher)
-            except ValueError as error:
-                if len(members) == 1:
-                    raise
-                raise UsageError(f"Teacher {number + 1} of {len(members)}: {error}") from error
-
-    def _ancestors(self) -> list[nn.Module]:
-        return [*super()._ancestors(), *members_of(self.teacher_model)]
-
-    def _prepare_datasets(self, train_dataset, eval_dataset, processor):
-        train_dataset, eval_dataset = super()._prepare_datasets(train_dataset, eval_dataset, processor)
-        if train_dataset is not None and self._own_processors:
-            train_dataset = add_teacher_inputs(train_dataset, self._own_processors)
-        return train_dataset, eval_dataset
-
-    def _set_signature_columns_if_needed(self) -> None:
-        super()._set_signature_columns_if_needed()
-        if self._own_processors and TEACHER_INPUTS not in self._signature_columns:
-            self._signature_columns.append(TEACHER_INPUTS)
+    @property
+    def teacher_model(self) -> nn.Module:
+        """The teacher; an [`~distillation.EnsembleTeacher`] of several."""
+        return self.teacher_source.model
 
     # Planning
 
@@ -198,9 +140,10 @@ class DistillationTrainer(SolverTrainer):
         return [weight for each in self.objectives if each.layers for weight in each.parts.values()]
 
     @torch.no_grad()
-    def _plan(self) -> None:
-        """Runs both models on two examples, and lets the objectives decide what is compared with what."""
-        if self.args.cache_teacher_outputs and not all(each.cacheable for each in self.objectives):
+    def _plan(self, teacher: LiveTeacher) -> None:
+        """Run both models on two examples, and let the objectives decide what is compared with what."""
+        args = self.args
+        if args.cache_teacher_outputs and not all(each.cacheable for each in self.objectives):
             raise ValueError(
                 "Attention matrices of the teacher are not cached: set `cache_teacher_outputs=False`, or compare "
                 "something else (`hidden_loss`)."
@@ -209,16 +152,16 @@ class DistillationTrainer(SolverTrainer):
         was_training = self.model.training
         self.model.eval()
         with torch.random.fork_rng(devices=[]):
-            given = next(self.batches_in_order(2))
+            given = next(self.batches_in_order(2, teacher))
             theirs = self.teacher_model(**given, **self._options)
             inputs = {name: value for name, value in given.items() if name != TEACHER_INPUTS}
             outputs = [self.model(**inputs, **self._options), theirs]
             check_outputs(*outputs)
             models = [self.accelerator.unwrap_model(model) for model in (self.model, self.teacher_model)]
             models[1] = members_of(models[1])[0]
-            student, teacher = (Features(o, model=model) for o, model in zip(outputs, models, strict=True))
+            ours, theirs = (Features(o, model=model) for o, model in zip(outputs, models, strict=True))
             for objective in self.objectives:
-                objective.setup(student, teacher, inputs)
+                objective.setup(ours, theirs, inputs)
         parts = [part for each in self.objectives for part in each.parts]
         if len({*parts}) < len(parts):
             raise ValueError(f"Parts of the loss have the names {parts}: give each objective its own (`name=`).")
@@ -226,20 +169,35 @@ class DistillationTrainer(SolverTrainer):
             {name: widths for each in self.objectives for name, widths in each.projections.items()}
         )
         self._reads = [name for each in self.objectives for name in each.student_reads]
-        request = TeacherRequest.of(self.objectives, self.args.cache_top_k)
-        self._live_teacher = self.teacher_source = LiveTeacher(self.teacher_model, request)
+        teacher.request = TeacherRequest.of(self.objectives, args.cache_top_k)
         with torch.random.fork_rng(devices=[]):
             # Again, with what is read by hooks, as planned.
-            teacher = self._live_teacher.outputs(given)
-            student = read_features(self.model, inputs, self._options, self._reads)
+            theirs = teacher.outputs(given)
+            ours = read_features(self.model, inputs, self._options, self._reads)
             self.projections.move_to(models[0])
-            student.projected = self.projections.project(student.output)
-            check_losses(self._losses(student, teacher, inputs), student, teacher)
+            ours.projected = self.projections.project(ours.output)
+            check_losses(self._losses(ours, theirs, inputs), ours, theirs)
         self.model.train(was_training)
+        self.teacher_source = teacher
+        if args.cache_teacher_outputs and teacher.request.features:
+            self.teacher_source = CachedTeacher(
+                teacher,
+                Path(args.teacher_cache_dir or Path(args.output_dir) / "teacher_cache"),
+                trim=self._get_collator_with_removed_columns(list),
+                to_device=self._prepare_inputs,
+                context=self.compute_loss_context_manager,
+                length=self._length,
+                batch_size=args.per_device_eval_batch_size,
+                processing=self.processing_class,
+                mixed_precision=self.accelerator.mixed_precision,
+                dtype=next(self.model.parameters()).dtype,
+                progress=self._report_teacher_cache,
+            )
 
-    def batches_in_order(self, size: int) -> Iterator[dict[str, Any]]:
+    def batches_in_order(self, size: int, teacher: LiveTeacher | None = None) -> Iterator[dict[str, Any]]:
         """Inputs of the models from the training rows, in their order, on the device; the same in each process."""
-        collate, rows = self._get_collator_with_removed_columns(self.data_collator), iter(self.train_dataset)
+        collator = self.data_collator if teacher is None else teacher.prepare(self.train_dataset, self.data_collator)
+        collate, rows = self._get_collator_with_removed_columns(collator), iter(self.train_dataset)
         while batch := list(islice(rows, size)):
             yield self._prepare_inputs(collate(batch))
 
@@ -247,11 +205,12 @@ class DistillationTrainer(SolverTrainer):
         """As in [`SolverTrainer`]; from here on the projections are part of the student."""
         if self.model_init is not None:
             self.projections.detach()
-            self._check_models(self.model)
+            teacher = getattr(self.teacher_source, "live", self.teacher_source)
+            teacher.check_student(self.model)
             if self._objectives_of_args:
                 # A search may have changed them.
                 self.objectives = default_objectives(self.args)
-            self._plan()
+            self._plan(teacher)
         self.projections.attach(self.accelerator.unwrap_model(self.model))
         optimizer = super().create_optimizer(model)
         # One that was given knows of the student alone.
@@ -297,29 +256,8 @@ class DistillationTrainer(SolverTrainer):
 
     def get_train_dataloader(self):
         """As in `Trainer`; with `cache_teacher_outputs`, batches bring the teacher's outputs along."""
-        if not (self.args.cache_teacher_outputs and self._live_teacher.request.features):
+        with self._collating(self.teacher_source.prepare(self.train_dataset, self.data_collator)):
             return super().get_train_dataloader()
-        self.teacher_source = self._cache_teacher()
-        with self._collating(self.teacher_source.collator):
-            return super().get_train_dataloader()
-
-    def _cache_teacher(self) -> CachedTeacher:
-        args = self.args
-        return CachedTeacher(
-            self._live_teacher,
-            self.train_dataset,
-            self.data_collator,
-            Path(args.teacher_cache_dir or Path(args.output_dir) / "teacher_cache"),
-            trim=self._get_collator_with_removed_columns(list),
-            prepare=self._prepare_inputs,
-            context=self.compute_loss_context_manager,
-            length=self._length,
-            batch_size=args.per_device_eval_batch_size,
-            processing=self.processing_class,
-            mixed_precision=self.accelerator.mixed_precision,
-            dtype=next(self.model.parameters()).dtype,
-            progress=self._report_teacher_cache,
-        )
 
     def _length(self, row: Any) -> int:
         """What is known of the length of a row, so that the cache is built from batches of like lengths."""
@@ -334,11 +272,6 @@ class DistillationTrainer(SolverTrainer):
             callback.on_teacher_cache(self.args, self.state, self.control, done=done, total=total)
         return bool(watching)
 
-    def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):
-        """As in [`SolverTrainer`]; the teacher is not asked."""
-        inputs.pop(TEACHER_INPUTS, None)
-        return super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
-
     def _losses(self, student: Features, teacher: Features, inputs: dict[str, Any]) -> dict[str, torch.Tensor]:
         """The parts of the loss by name, without their weights."""
         return {name: loss for each in self.objectives for name, loss in each.losses(student, teacher, inputs).items()}
@@ -348,7 +281,6 @@ class DistillationTrainer(SolverTrainer):
         if not model.training:
             return super().compute_loss(model, inputs, return_outputs=return_outputs)
         teacher = self.teacher_source.outputs(inputs)
-        inputs.pop(TEACHER_INPUTS, None)
         student = read_features(model, inputs, self._options, self._reads)
         student.projected = self.projections.read(student.output)
         weights = {name: weight for each in self.objectives for name, weight in each.parts.items()}

@@ -18,24 +18,19 @@ logger = logging.get_logger(__name__)
 
 class ParameterMixingCallback(TrainerCallback):
     """
-    Mixes the weights from before a training into the model when it ends, see [`mix_parameters`].
-
-    It does so once, after the last step and after the best checkpoint has been loaded (`load_best_model_at_end`), and
-    so never twice: checkpoints hold the weights as trained, a resumed training goes on with those and mixes at its own
-    end. `save_model` and `evaluate` after `train` see the mixed weights. All processes compute the same from the same
-    weights, so that nothing needs to be sent; sharded models (FSDP, DeepSpeed ZeRO 3) are refused, as their shapes
-    differ.
+    Mixes the weights from before a training into the model once, when training ends and the best checkpoint is loaded
+    (`load_best_model_at_end`), see [`mix_parameters`]. Checkpoints hold the weights as trained; `save_model` and
+    `evaluate` after `train` see the mixed ones. Sharded models (FSDP, DeepSpeed ZeRO 3) are refused.
 
     Args:
         pretrained (`nn.Module` or `str`):
-            The model from before, or the folder or Hub id of one: for a solver another solver or an encoder, such as
-            an [`MwpStudentForPreTraining`], its weights in safetensors.
+            The model from before, or its folder or Hub id: for a solver another solver or an encoder, such as an
+            [`MwpStudentForPreTraining`], its weights in safetensors.
         pretrained_weight (`float`, *optional*, defaults to 0.2): Share of its weights.
 
     Raises:
         OSError: there is no such folder or Hub id, or its weights are a pickle.
-        ValueError: when training begins, if the weights do not have the same names and shapes, or heads are to be cut
-            while it goes on.
+        ValueError: at the beginning of training: other names or shapes of weights, or heads that are cut on the way.
 
     References:
         A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), parameter mixing.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from torch import nn
 
 from ...data.batches.mwp_processor import MwpProcessor
-from ...models import Solver
+from ...models.model_kind import kind_of
 from .pretraining_config import PreTrainingConfig
 
 
 def check_pretraining(model: nn.Module | None, args: PreTrainingConfig, processor: MwpProcessor) -> None:
     """Raises `TypeError` or `ValueError` if a model cannot be pretrained as the arguments say."""
-    if model is None or isinstance(model, Solver):
+    if model is None or kind_of(model).is_solver:
         raise TypeError(
             "`model` must be a model to pretrain, such as `MwpStudentForPreTraining`, got "
             f"{type(model).__name__ if model is not None else None}."

@@ -23,36 +23,14 @@ SOLVER_FIELDS = (
 @dataclass
 class PreTrainingConfig(BaseConfig):
     r"""
-    Arguments of [`PreTrainingTrainer`]: all of `TrainingArguments`, and the weights of the loss
+    Arguments of [`PreTrainingTrainer`]: those of [`BaseConfig`], but for solvers' ones, and the weights of the loss
+    `mlm_loss_weight * mlm + pos_loss_weight * pos` of Ming et al. (A Compact Model for Mathematics Problem
+    Representations Distilled from BERT, AAAI 2025), in the paper's ratio of 1:5. Each field is
+    described by its `help`.
 
-    `mlm_loss_weight * mlm + pos_loss_weight * pos`
-
-    as Ming et al. define it (A Compact Model for Mathematics Problem Representations Distilled from BERT, AAAI 2025).
-    The fields of [`BaseConfig`] that speak of solvers must stay at their defaults.
-
-    Each field has its `help`; besides:
-
-    Args:
-        mlm_probability (`float`, *optional*, defaults to 0.15): BERT's; the paper does not say.
-        keyword_weight (`float`, *optional*, defaults to 3.0), number_weight (`float`, *optional*, defaults to 3.0):
-            "We pay more attention to the mask of mathematical keywords and numbers" is all that the paper says; 1
-            makes no difference.
-        mlm_loss_weight (`float`, *optional*, defaults to 1.0): 0 masks nothing and does not score the vocabulary.
-        pos_loss_weight (`float`, *optional*, defaults to 5.0):
-            "with a 1:5 ratio between the two". With 0 the same tokens are masked as with tagging.
-        pos_class_weights (`dict[str, float]`, *optional*):
-            The five classes are those that the paper names as important (see [`~problems.pos_classes.TAG_SETS`]). Not
-            with `pos_loss_weight=0`.
-        validation_fraction (`float`, *optional*, defaults to 0.02):
-            Which texts, and their masks, depends on `data_seed` (or `seed`) and the texts alone, so that figures of
-            runs on the same corpus compare.
-
-    The paper trains for 150 epochs with batches of 128, Adam, learning rate 1e-5 and weight decay 1e-5. Of these,
-    `num_train_epochs=150` would take days on a CPU and 1e-5 is made for weights that are pretrained already, so the
-    defaults are `num_train_epochs=6`, `learning_rate=5e-4` and `per_device_train_batch_size=32`, which leaves the
-    plateau of word frequencies within an epoch from random weights; `weight_decay=1e-5` is the paper's. To go on from
-    a pretrained encoder 1e-4 to 2e-4 is right. `max_grad_norm=1.0` is that of `TrainingArguments` again: the loss is a
-    mean. `metric_for_best_model` is `"loss"` if something needs one.
+    The paper says neither `mlm_probability` (BERT's here) nor how much more often keywords and numbers are masked. It
+    trains for 150 epochs with batches of 128, learning rate 1e-5 and weight decay 1e-5; the defaults leave the plateau
+    of word frequencies within an epoch from random weights. `max_grad_norm=1.0`, because the loss is a mean.
 
     Raises:
         ValueError: as [`BaseConfig`]; a field that only solvers have, nothing to learn, or an unknown part of speech.
@@ -69,12 +47,12 @@ class PreTrainingConfig(BaseConfig):
     number_weight: float = setting(3.0, "How much more often numbers and quantities are masked than other tokens.")
     mlm_loss_weight: float = setting(1.0, "Weight of masked language modelling; 0 leaves it away.")
     pos_loss_weight: float = setting(
-        5.0, "Weight of part-of-speech tagging; 0 leaves it away, and tags only say which words are quantities."
+        5.0, "Weight of part-of-speech tagging; with 0, tags only say which words are quantities."
     )
     pos_class_weights: dict | str | None = setting(
         None,
-        "Weights of classes of tags in the tagging loss, as JSON: noun, quantity, verb, punctuation, "
-        "pronoun; 1 where not given.",
+        "Weights of classes of tags in the tagging loss, as JSON: noun, quantity, verb, punctuation, pronoun; 1 where "
+        "not given.",
     )
     validation_fraction: float = setting(
         0.02, "Share of the texts held out for evaluation where none are given; 0 for none."
@@ -85,22 +63,14 @@ class PreTrainingConfig(BaseConfig):
         defaults = {each.name: each.default for each in fields(BaseConfig)}
         given = [name for name in SOLVER_FIELDS if getattr(self, name) != defaults[name]]
         if given:
-            raise ValueError(f"`{given[0]}` is for solvers; pretraining has no decoder: leave it away.")
+            raise ValueError(f"`{given[0]}` is for solvers: leave it out.")
         if not 0 < self.mlm_probability < 1:
             raise ValueError(
-                f"`mlm_probability` must be above 0 and below 1, got {self.mlm_probability}; `mlm_loss_weight=0` "
-                "leaves masked language modelling away."
+                f"`mlm_probability` must be above 0 and below 1, got {self.mlm_probability}; without masked language "
+                "modelling set `mlm_loss_weight=0`."
             )
-        for name in ("keyword_weight", "number_weight"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"`{name}` must be greater than 0, got {getattr(self, name)}.")
-        for name in ("mlm_loss_weight", "pos_loss_weight"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"`{name}` must not be negative, got {getattr(self, name)}.")
         if not self.mlm_loss_weight and not self.pos_loss_weight:
             raise ValueError("Nothing to learn: `mlm_loss_weight` and `pos_loss_weight` are both 0.")
-        if not 0 <= self.validation_fraction < 1:
-            raise ValueError(f"`validation_fraction` must be at least 0 and below 1, got {self.validation_fraction}.")
         if isinstance(self.pos_class_weights, str):
             try:
                 self.pos_class_weights = json.loads(self.pos_class_weights)
@@ -108,21 +78,13 @@ class PreTrainingConfig(BaseConfig):
                 raise ValueError(f"`pos_class_weights` is no JSON: {error}.") from None
         weights = self.pos_class_weights
         if weights is not None:
-            if not isinstance(weights, dict):
-                raise ValueError(f"`pos_class_weights` takes a mapping of classes to weights, not {weights!r}.")
+            numbers = weights.values() if isinstance(weights, dict) else [None]
+            if not all(isinstance(each, int | float) and not isinstance(each, bool) and each >= 0 for each in numbers):
+                raise ValueError(f"`pos_class_weights` must map classes to numbers from 0 on, got {weights!r}.")
             if not self.pos_loss_weight:
-                raise ValueError(
-                    "`pos_class_weights` belong to the tagging loss, which `pos_loss_weight=0` leaves away: leave "
-                    "them away too."
-                )
+                raise ValueError("`pos_class_weights` have no effect with `pos_loss_weight=0`: leave them out.")
             check_classes(weights)
-            for name, weight in weights.items():
-                if isinstance(weight, bool) or not isinstance(weight, (int, float)) or weight < 0:
-                    raise ValueError(
-                        f"`pos_class_weights`: {name} must be a number that is not negative, got {weight!r}."
-                    )
         if self.dataloader_persistent_workers and self.dataloader_num_workers:
             raise ValueError(
-                "`dataloader_persistent_workers` would keep the masks of the first epoch: set it to False, so that "
-                "each epoch has masks of its own."
+                "`dataloader_persistent_workers` would keep the masks of the first epoch: set it to False."
             )

@@ -38,35 +38,24 @@ COLUMNS = ("input_ids", "pos_labels", "mask_class", "mask_unit", "text_key", ROW
 class PreTrainingTrainer(BaseTrainer):
     """
     Pretrains a student by masked language modelling, whose masks favour mathematical keywords, numbers and quantities,
-    and by part-of-speech tagging of each token, both on the same masked texts: `mlm_loss_weight * mlm_loss +
-    pos_loss_weight * pos_loss`. Both parts are logged. See [`PreTrainingConfig`].
-
-    The vocabulary is scored at the masked tokens alone. Masks change from epoch to epoch and depend on nothing but the
-    seed, the epoch and the text, so a resumed training sees those it would have seen.
+    and by part-of-speech tagging of each token of the same masked texts; see [`PreTrainingConfig`]. Both losses are
+    logged. Masks depend on nothing but the seed, the epoch and the text, so a resumed training sees the same ones.
 
     An evaluation reports, besides `loss`, means over all tokens of the held-out texts: `mlm_loss`, `mlm_accuracy`,
     `mlm_loss_keywords` and `mlm_loss_numbers` under fixed masks; and on the texts without masks `pos_loss` (each label
-    with weight 1), `pos_accuracy` of the labels, and `pos_f1`, `pos_precision`, `pos_recall` over words, of which
-    boundaries and tag must be right. What it gives for each tag is written to `pos_tags_{prefix}.json` in
-    `output_dir`.
+    with weight 1), `pos_accuracy` of the labels, and `pos_f1`, `pos_precision`, `pos_recall` over words. Results of
+    each tag are written to `pos_tags_{prefix}.json` in `output_dir`.
 
     Args:
-        model ([`MwpStudentForPreTraining`]):
-            The student; with `pos_loss_weight=0` any masked language model.
-        args ([`PreTrainingConfig`], *optional*):
-            Arguments.
-        data_collator (`Callable`, *optional*):
-            A [`PreTrainingCollator`] for training in place of the one that `args` describe.
+        model ([`MwpStudentForPreTraining`]): The student; with `pos_loss_weight=0` any masked language model.
+        args ([`PreTrainingConfig`], *optional*): Arguments.
+        data_collator (`Callable`, *optional*): A [`PreTrainingCollator`] for training; by default the one of `args`.
         train_dataset, eval_dataset ([`TaggedCorpus`], `list` or `datasets.Dataset`, *optional*):
-            A tagged corpus, a list of texts or of (text, tagged words), or what [`encode_corpus`] returns. Bare texts
-            will do with `pos_loss_weight=0`; which words are quantities is known of tagged ones alone. Without
-            `eval_dataset` the share `validation_fraction` of the training texts is held out.
-        processing_class ([`MwpProcessor`]):
-            Masks numbers and tokenises; saved beside the model, so that solvers on it read texts in the same way.
-        progress (`Callable[[int, int | None], None]`, *optional*):
-            Called with the number of encoded texts and of all while they are encoded.
-        kwargs:
-            As in `Trainer` (`callbacks`, `optimizers`, ...).
+            A tagged corpus, a list of texts (with `pos_loss_weight=0`) or of (text, tagged words), or what
+            [`encode_corpus`] returns. Without `eval_dataset` the share `validation_fraction` is held out.
+        processing_class ([`MwpProcessor`]): Masks numbers and tokenises; saved beside the model.
+        progress (`Callable[[int, int | None], None]`, *optional*): Called with the number of encoded texts and of all.
+        kwargs: As in `Trainer` (`callbacks`, `optimizers`, ...).
 
     Raises:
         TypeError: no model, or no [`MwpProcessor`].
@@ -82,16 +71,12 @@ class PreTrainingTrainer(BaseTrainer):
         >>> config = MwpStudentConfig(
         ...     vocab_size=len(tokenizer), pos_labels=pos_label_list(corpus.tags), pos_tagger=corpus.tagger
         ... )
-        >>> trainer = PreTrainingTrainer(
-        ...     model=MwpStudentForPreTraining(config),
-        ...     args=PreTrainingConfig(output_dir="student"),
-        ...     train_dataset=corpus,
-        ...     processing_class=processor,
-        ... )
-        >>> trainer.train()
+        >>> args = PreTrainingConfig(output_dir="student")
+        >>> PreTrainingTrainer(MwpStudentForPreTraining(config), args, None, corpus, None, processor).train()
     """
 
     config_class = PreTrainingConfig
+    _numbers_rows = _notes_texts = True
     # Where the texts come from, for the record of what the model was trained on.
     text_sources = ("a corpus",)
 
@@ -136,7 +121,7 @@ class PreTrainingTrainer(BaseTrainer):
         }
         if data_collator is None:
             data_collator = PreTrainingCollator(processing_class, **masking)
-        self.evaluation_collator = PreTrainingCollator(processing_class, keep_original=True, **masking)
+        self._evaluation_collator = PreTrainingCollator(processing_class, keep_original=True, **masking)
         if self._tags:
             model.config.pos_loss_weight = args.pos_loss_weight
             self._tagging_loss = TaggingLoss(model.config, args.pos_class_weights)
@@ -215,20 +200,9 @@ class PreTrainingTrainer(BaseTrainer):
     # Evaluation
 
     @property
-    def _numbers_rows(self) -> bool:
-        return True
-
-    def get_eval_dataloader(self, eval_dataset=None):
-        """As in `Trainer`; texts may be raw."""
-        if eval_dataset is not None and not isinstance(eval_dataset, str):
-            eval_dataset = self._prepare_evaluation(eval_dataset)
-        with self._collating(self.evaluation_collator):
-            return super().get_eval_dataloader(eval_dataset)
-
-    def get_test_dataloader(self, test_dataset):
-        """As in `Trainer`; texts may be raw."""
-        with self._collating(self.evaluation_collator):
-            return super().get_test_dataloader(self._prepare_evaluation(test_dataset))
+    def evaluation_collator(self) -> PreTrainingCollator:
+        """Masks the same tokens in every evaluation, and keeps the texts without masks."""
+        return self._evaluation_collator
 
     def _prepare_evaluation(self, texts):
         folder = Path(self.args.output_dir) / "encoded"
@@ -260,13 +234,13 @@ class PreTrainingTrainer(BaseTrainer):
         weights = {"mlm_loss": self.args.mlm_loss_weight, "pos_loss": self.args.pos_loss_weight}
         return sum(weight * means[name] for name, weight in weights.items() if name in means)
 
-    def _figures_of(self, rows: Any) -> set[str]:
-        names = {"loss"}
-        if self.args.prediction_loss_only:
-            return names
-        if self._masks:
-            names |= {"mlm_loss", "mlm_accuracy", "mlm_loss_keywords", "mlm_loss_numbers"}
-        return names | ({"pos_loss", "pos_accuracy", "pos_f1", "pos_precision", "pos_recall"} if self._tags else set())
+    def _metric_names(self, rows: Any) -> set[str]:
+        names = ["loss"]
+        if self._masks and not self.args.prediction_loss_only:
+            names += ["mlm_loss", "mlm_accuracy", "mlm_loss_keywords", "mlm_loss_numbers"]
+        if self._tags and not self.args.prediction_loss_only:
+            names += ["pos_loss", "pos_accuracy", "pos_f1", "pos_precision", "pos_recall"]
+        return {*names}
 
     def evaluation_loop(
         self, dataloader, description, prediction_loss_only=None, ignore_keys=None, metric_key_prefix="eval"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,22 +11,19 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from ...distillation.objectives import EmbeddingOutputs, LayerObjective, Objective
-from ...distillation.teachers.cache.fingerprint import hash_model
 from ...metrics import count_parameters
 from ...models.architecture import layer_parts
+from ...models.fingerprints import hash_model
 from ...pruning import HeadImportance
 from ...pruning.cutting import pruned_class
 from ...pruning.head_choice import whole_heads
-from ...store.checkpoints import remove_checkpoints
-from ...store.files import write_whole
-from ...store.finished_folder import FinishedFolder, digest_of
 from ..distillation.default_objectives import default_objectives
 from ..distillation.distillation_trainer import DistillationTrainer
-from ..stage_folders import describe_training, fill_together, own_objectives
+from ..stage_folders import TrainingStages
 from .recursive_distillation_config import RecursiveDistillationConfig
 
 
-# What the loop does with generations that are there, which are the same whatever it is.
+# Arguments that a generation does not depend on.
 OF_THE_LOOP = ("ratios", "max_parameters", "least_metric")
 
 
@@ -77,32 +72,26 @@ def recursive_distillation(
     """
     Prunes attention heads in generations: a copy of the teacher is pruned while it learns from the teacher
     ([`HeadPruningCallback`] in a [`DistillationTrainer`]), and is the teacher of the next one, which has fewer heads.
-
-    Each generation is a folder in `args.output_dir`, named by a fingerprint of what it depends on: teacher, data,
-    arguments. One that is there is not made again, and one that was interrupted goes on from its last checkpoint.
+    Each generation is a folder in `args.output_dir`, named by a fingerprint of what it depends on: completed ones are
+    reused, interrupted ones resume.
 
     Args:
         model (`PreTrainedModel`):
             The first teacher, trained for its task: a classifier, a masked language model or a solver on an encoder
-            that [`~models.architecture.find_encoder`] knows. It may have been pruned before. It stays as it is.
-        args ([`RecursiveDistillationConfig`]):
-            Ratios, schedule, loss, training.
+            that [`~models.architecture.find_encoder`] knows. It is not changed.
+        args ([`RecursiveDistillationConfig`]): Ratios, schedule, loss, training.
         train_dataset (`Dataset` of a known length), eval_dataset, processing_class, data_collator:
             As [`DistillationTrainer`] takes them.
-        objectives (`Sequence[Objective]`, *optional*):
-            Another loss than that of equations 6 and 7.
-        importance ([`HeadImportance`], *optional*):
-            Another score of heads than [`CombinedImportance`] with `args.alpha`.
-        on_trainer (`Callable`, *optional*):
-            Called with a generation's trainer and its number before it trains.
+        objectives (`Sequence[Objective]`, *optional*): Loss in place of that of equations 6 and 7.
+        importance ([`HeadImportance`], *optional*): Score of heads in place of [`CombinedImportance`].
+        on_trainer (`Callable`, *optional*): Called with a generation's trainer and its number before it trains.
         measure (`Callable`, *optional*):
             Called with a generation's trainer when it has trained; what it returns, as JSON has it, is kept.
         compute_metrics (`Callable`, *optional*): As in `Trainer`, for models that are no solvers.
 
     Returns:
-        `list[Generation]`: at least one, unless the first one is worse than `args.least_metric`; the last one is the
-        result. It is one of less than the highest ratio where it is small enough (`args.max_parameters`), or the next
-        was too bad (`args.least_metric`).
+        `list[Generation]`: the last one is the result; it has fewer than the highest ratio if it is small enough
+        (`args.max_parameters`), or the next was too bad (`args.least_metric`). Empty if already the first one was.
 
     Raises:
         ValueError: fewer heads can go than a ratio says, an unknown encoder, no evaluation split or metric although
@@ -131,47 +120,33 @@ def recursive_distillation(
     }
     model_class = pruned_class(model)
     args.check_model(model)
-    depends_on = describe_training(args, data, [*(objectives or ()), importance], OF_THE_LOOP)
+    given = _default_objectives(args) if objectives is None else objectives
+    options = {"free": OF_THE_LOOP, "methods": [importance], "compute_metrics": compute_metrics}
+    stages = TrainingStages(args.output_dir, args, data, given, **options)
     total = sum(_heads(model))
-    teacher, generations = copy.deepcopy(model), []
+    teacher, generations = model, []
     for number, ratio in enumerate(args.ratios, start=1):
-        heads = sum(_heads(teacher))
         left = total - whole_heads(ratio, total)
-        digest = digest_of([depends_on, hash_model(teacher), left])
-        folder = FinishedFolder.named(args.output_dir, f"generation_{number}", digest)
-        own = copy.deepcopy(args)
-        own.output_dir = str(folder.path)
-        callback = args.make_callback(1 - left / heads, importance)
+        callback = args.make_callback(1 - left / sum(_heads(teacher)), importance)
 
-        def train(teacher=teacher, number=number, ratio=ratio, folder=folder, own=own, callback=callback) -> None:
-            trainer = DistillationTrainer(
-                student := copy.deepcopy(teacher),
-                teacher,
-                own,
-                objectives=_objectives(own, objectives, [student, teacher]),
-                callbacks=[callback],
-                compute_metrics=compute_metrics,
-                **data,
-            )
+        def begin(trainer: DistillationTrainer, number: int = number) -> None:
             if on_trainer is not None:
                 on_trainer(trainer, number)
-            trainer.train(resume_from_checkpoint=folder.checkpoint)
-            trainer.save_model()
-            evaluated = {} if eval_dataset is None else trainer.evaluate()
-            measured = {} if measure is None else dict(measure(trainer))
-            if trainer.is_world_process_zero():
-                wanted = {"metric": own.metric_for_best_model, "greater_is_better": own.greater_is_better}
-                metrics = {"ratio": ratio, **wanted, "eval": evaluated, "measured": measured, "events": callback.log}
-                write_whole(folder.path / "metrics.json", json.dumps(metrics, indent=2, ensure_ascii=False) + "\n")
-                remove_checkpoints(folder.path)
 
-        fill_together(folder, train, own)
+        def finish(trainer: DistillationTrainer, ratio=ratio, callback=callback) -> dict[str, Any]:
+            measured = {} if measure is None else dict(measure(trainer))
+            return {"ratio": ratio, "measured": measured, "events": callback.log}
+
+        folder = stages.folder(f"generation_{number}", hash_model(teacher), left)
+        metrics = stages.train(folder, teacher, teacher, begin, finish, callbacks=[callback])
         student = model_class.from_pretrained(folder.path)
         generation = Generation(
-            number, ratio, folder.path, _heads(student), count_parameters(student), folder.metrics, model_class
+            number, ratio, folder.path, _heads(student), count_parameters(student), metrics, model_class
         )
-        if args.least_metric is not None and _is_worse(generation.metrics, args.least_metric):
-            break
+        if args.least_metric is not None:
+            value = metrics["eval"][metrics["metric"]]
+            if value < args.least_metric if metrics["greater_is_better"] else value > args.least_metric:
+                break
         generations.append(generation)
         if args.max_parameters is not None and generation.parameters <= args.max_parameters:
             break
@@ -183,26 +158,12 @@ def _heads(model: nn.Module) -> tuple[int, ...]:
     return tuple(parts.num_heads for parts in layer_parts(model))
 
 
-def _objectives(
-    args: RecursiveDistillationConfig, given: Sequence[Objective] | None, models: Sequence[PreTrainedModel]
-) -> list[Objective]:
-    """The objectives of one generation, which are planned anew for each; models show what these read."""
-    if given is None:
-        given = default_objectives(args)
-        if args.hidden_weights is None:
-            for each in given:
-                if isinstance(each, LayerObjective) and not isinstance(each, EmbeddingOutputs):
-                    each.layer_weights = float(args.soft_label_weight)
-    return own_objectives(given, *models)
-
-
-def _is_worse(metrics: Mapping[str, Any], bound: float) -> bool:
-    metric = metrics["metric"] or "loss"
-    name = metric if metric.startswith("eval_") else f"eval_{metric}"
-    if name not in metrics["eval"]:
-        raise ValueError(f"`least_metric` is one of {name!r}, and the evaluation has {[*metrics['eval']]}.")
-    greater, value = metrics["greater_is_better"], metrics["eval"][name]
-    return value < bound if (not name.endswith("loss") if greater is None else greater) else value > bound
+def _default_objectives(args: RecursiveDistillationConfig) -> list[Objective]:
+    objectives = default_objectives(args)
+    for each in objectives:
+        if args.hidden_weights is None and isinstance(each, LayerObjective) and not isinstance(each, EmbeddingOutputs):
+            each.layer_weights = float(args.soft_label_weight)
+    return objectives
 
 
 __all__ = ["Generation", "recursive_distillation"]

@@ -10,20 +10,11 @@ from ..base_config import BaseConfig, setting
 @dataclass
 class SolverTrainingConfig(BaseConfig):
     r"""
-    Arguments of [`SolverTrainer`]: all of `TrainingArguments`, those of [`BaseConfig`] for solvers, and these
-    defaults:
+    Arguments of [`SolverTrainer`]: those of [`BaseConfig`], with other defaults.
 
-    Args:
-        learning_rate (`float`, *optional*, defaults to 1e-4):
-            Learning rate of the encoder. Ming et al. fine-tune with 1e-5 for 100 epochs; 1e-4 to 2e-4 reaches its best
-            on a small data set in about ten epochs. From random weights 4e-4 to 5e-4 is right.
-        decoder_learning_rate (`float`, *optional*, defaults to 1e-3):
-            Learning rate of the decoder, which always starts from random weights; Ming et al. use ten times that of
-            the encoder as well (1e-4).
-
-    The model's loss is the sum over the nodes of a tree, averaged over the problems of a batch, so learning rates go
-    with that. Dropout is a matter of the models: `hidden_dropout_prob`, `attention_probs_dropout_prob` of the encoder
-    and `dropout` of the decoder's config (0.1 for few epochs, up to 0.5 for 60 and more).
+    Ming et al. fine-tune with learning rates of 1e-5 for the encoder, 1e-4 for the decoder, for 100 epochs; 1e-4 to
+    2e-4 for the encoder reaches its best on a small data set in about ten epochs, 4e-4 to 5e-4 from random weights.
+    The loss is the sum over the nodes of a tree, averaged over problems, so learning rates go with that.
     """
 
     learning_rate: float = setting(1e-4, "Learning rate of the encoder.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,7 @@ from torch import nn
 from transformers.trainer_utils import EvalLoopOutput
 
 from ...data.batches.mwp_processor import MwpProcessor
-from ...data.training_lineage import texts_of_rows
-from ...data.training_texts import TrainingTexts
-from ...models import Solver
+from ...models.model_kind import kind_of
 from ...solving.beams import solve_batch
 from ...solving.solver_prediction import figure_names, read_predictions, summarise
 from ...store.files import write_json_lines
@@ -37,25 +34,18 @@ COLUMNS = ("input_ids", "number_positions", "number_groups", "labels", ROW_INDEX
 class SolverTrainer(BaseTrainer):
     """
     Trains a solver of math word problems, for example an [`MwpSolver`], on equations, and evaluates it by its answers.
-
-    Everything of `Trainer` works as users know it: callbacks, resuming, `push_to_hub`, several processes through
-    `accelerate launch` or `torchrun`. See [`SolverTrainingConfig`] for learning rates, decoding and early stopping.
+    Callbacks, resuming, `push_to_hub` and several processes work as in `Trainer`.
 
     Args:
-        model ([`MwpSolver`]):
-            The solver.
-        args ([`SolverTrainingConfig`], *optional*):
-            Arguments.
-        data_collator (`Callable`, *optional*):
-            Collates encoded rows; the model's own ([`~Solver.make_collator`]) by default.
+        model ([`MwpSolver`]): The solver.
+        args ([`SolverTrainingConfig`], *optional*): Arguments.
+        data_collator (`Callable`, *optional*): Of encoded rows; [`~Solver.make_collator`] by default.
         train_dataset, eval_dataset (`datasets.Dataset` or `list[dict]`, *optional*):
             Rows of [`load_mwp_dataset`], raw or encoded by [`~MwpProcessor.prepare_dataset`]; `eval_dataset` may also
             be a `dict` of them. Training leaves out rows whose equation cannot be encoded, with a warning; evaluation
             keeps all rows, and an unsolved one counts as wrong.
-        processing_class ([`MwpProcessor`]):
-            Masks numbers, tokenises, encodes equations; saved beside the model.
-        kwargs:
-            As in `Trainer` (`callbacks`, `compute_metrics`, `optimizers`, ...).
+        processing_class ([`MwpProcessor`]): Masks numbers, tokenises, encodes equations; saved beside the model.
+        kwargs: As in `Trainer` (`callbacks`, `compute_metrics`, `optimizers`, ...).
 
     Raises:
         TypeError: a model that cannot solve, no [`MwpProcessor`], or data sets of another kind.
@@ -76,6 +66,7 @@ class SolverTrainer(BaseTrainer):
     """
 
     config_class = SolverTrainingConfig
+    solvers_only = True
 
     def __init__(
         self,
@@ -89,45 +80,34 @@ class SolverTrainer(BaseTrainer):
     ) -> None:
         args = self._checked(args)
         check_not_empty(train_dataset, eval_dataset)
-        self.is_solver = isinstance(processing_class, MwpProcessor) if model is None else isinstance(model, Solver)
-        self._check_models(model)
-        self._evaluated: Any = None
+        self.is_solver = isinstance(processing_class, MwpProcessor) if model is None else kind_of(model).is_solver
+        if model is not None and self.solvers_only and not self.is_solver:
+            raise TypeError(
+                f"Expected a `Solver`, got `{type(model).__name__}`: put a decoder on it with "
+                "`MwpSolver.from_encoder_decoder_pretrained(encoder, processor)`."
+            )
+        self._numbers_rows, self._evaluated = self.is_solver, None
         if self.is_solver:
+            _check_solver_processor(processing_class)
             if args.batch_eval_metrics or not args.eval_do_concat_batches:
                 raise ValueError(
                     "Solvers are evaluated on all problems at once: leave `batch_eval_metrics` and "
                     "`eval_do_concat_batches` at their defaults."
                 )
-            train_dataset, eval_dataset = self._prepare_datasets(train_dataset, eval_dataset, processing_class)
-            data_collator = None if data_collator is None else EvaluationCollator(data_collator)
+            if train_dataset is not None:
+                train_dataset = prepare_training_rows(train_dataset, processing_class)
+                processing_class.check_language(languages_of(train_dataset), "The model", "`train_dataset`")
+            if isinstance(eval_dataset, dict):
+                eval_dataset = {n: prepare_evaluation_rows(part, processing_class) for n, part in eval_dataset.items()}
+            elif eval_dataset is not None:
+                eval_dataset = prepare_evaluation_rows(eval_dataset, processing_class)
+            if args.metric_for_best_model is None and not args.prediction_loss_only:
+                args.metric_for_best_model = "answer_accuracy"
         super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
         if self.is_solver:
             processing_class.check_model(self.model)
             if data_collator is None:
-                self.data_collator = EvaluationCollator(self.model.make_collator(processing_class))
-
-    def _check_models(self, model: nn.Module | None) -> None:
-        if model is not None and not self.is_solver:
-            raise TypeError(
-                f"`{type(model).__name__}` is no solver: put a decoder on it with "
-                "`MwpSolver.from_encoder_decoder_pretrained(encoder, processor)`."
-            )
-
-    def _prepare_datasets(self, train_dataset, eval_dataset, processor):
-        if not isinstance(processor, MwpProcessor):
-            raise TypeError(
-                f"A solver needs an `MwpProcessor` as `processing_class`, got `{type(processor).__name__}`: load it "
-                "with `MwpProcessor.from_pretrained(folder)` or make one with `MwpProcessor.build(tokenizer, "
-                "problems)`."
-            )
-        if train_dataset is not None:
-            train_dataset = prepare_training_rows(train_dataset, processor)
-            processor.check_language(languages_of(train_dataset), "The model", "`train_dataset`")
-        if isinstance(eval_dataset, dict):
-            eval_dataset = {name: prepare_evaluation_rows(rows, processor) for name, rows in eval_dataset.items()}
-        elif eval_dataset is not None:
-            eval_dataset = prepare_evaluation_rows(eval_dataset, processor)
-        return train_dataset, eval_dataset
+                self.data_collator = self.model.make_collator(processing_class)
 
     def _set_signature_columns_if_needed(self) -> None:
         if self._signature_columns is None and self.is_solver:
@@ -137,11 +117,7 @@ class SolverTrainer(BaseTrainer):
 
     @property
     def _notes_texts(self) -> bool:
-        return self.is_solver or "text" in (getattr(self.train_dataset, "column_names", None) or ())
-
-    @cached_property
-    def _own_texts(self) -> TrainingTexts:
-        return TrainingTexts() if self.train_dataset is None else texts_of_rows(self.train_dataset)
+        return self.is_solver or super()._notes_texts
 
     def _own_rates(self) -> list[tuple[nn.Module, float, float]]:
         if not self.is_solver:
@@ -154,40 +130,29 @@ class SolverTrainer(BaseTrainer):
     # Evaluation
 
     @property
-    def _numbers_rows(self) -> bool:
-        return self.is_solver
-
-    @property
     def _decodes(self) -> bool:
         return self.is_solver and not self.args.prediction_loss_only
 
-    def _default_metric(self, args: SolverTrainingConfig) -> str | None:
-        return "answer_accuracy" if self.is_solver and not args.prediction_loss_only else super()._default_metric(args)
-
-    def _figures_of(self, rows: Any) -> set[str]:
-        if not self._decodes:
-            return super()._figures_of(rows)
+    def _metric_names(self, rows: Any) -> set[str] | None:
+        if not self._decodes or self.compute_metrics is not None:
+            return super()._metric_names(rows)
         return {"loss"} | figure_names(list(rows), self.processing_class, self.args.answer_match)
 
-    def has_labels(self, rows: Any) -> bool:
-        """As in [`BaseTrainer`]; a solver is also judged by answers."""
-        return self.is_solver or super().has_labels(rows)
+    @property
+    def evaluation_collator(self) -> Any:
+        """See [`BaseTrainer`]."""
+        return EvaluationCollator(self.data_collator) if self.is_solver else self.data_collator
+
+    def _prepare_evaluation(self, rows: Any) -> Any:
+        if self.is_solver:
+            rows = self._evaluated = prepare_evaluation_rows(rows, self.processing_class)
+        return rows
 
     def get_eval_dataloader(self, eval_dataset=None):
-        """As in `Trainer`; a solver's rows may be raw."""
-        if self.is_solver:
-            if eval_dataset is not None and not isinstance(eval_dataset, str):
-                eval_dataset = prepare_evaluation_rows(eval_dataset, self.processing_class)
-            self._evaluated = self.eval_dataset if eval_dataset is None else eval_dataset
-            if isinstance(eval_dataset, str):
-                self._evaluated = self.eval_dataset[eval_dataset]
+        """As in `Trainer`; rows may be raw."""
+        if eval_dataset is None or isinstance(eval_dataset, str):
+            self._evaluated = self.eval_dataset if eval_dataset is None else self.eval_dataset[eval_dataset]
         return super().get_eval_dataloader(eval_dataset)
-
-    def get_test_dataloader(self, test_dataset):
-        """As in `Trainer`; a solver's rows may be raw."""
-        if self.is_solver:
-            test_dataset = self._evaluated = prepare_evaluation_rows(test_dataset, self.processing_class)
-        return super().get_test_dataloader(test_dataset)
 
     def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):
         """For solvers: the loss of the labelled problems of the batch, and the best tree of each problem."""
@@ -246,3 +211,11 @@ class SolverTrainer(BaseTrainer):
             path = Path(self.args.output_dir) / f"predictions_{metric_key_prefix}.jsonl"
             write_json_lines(path, (prediction.to_dict() for prediction in predictions))
         return output._replace(predictions=(sequences, scores), label_ids=rows, num_samples=len(predictions))
+
+
+def _check_solver_processor(processor: Any) -> None:
+    if not isinstance(processor, MwpProcessor):
+        raise TypeError(
+            f"A solver needs an `MwpProcessor` as `processing_class`, got `{type(processor).__name__}`: load it with "
+            "`MwpProcessor.from_pretrained(folder)` or make one with `MwpProcessor.build(tokenizer, problems)`."
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
@@ -18,35 +18,13 @@ from ..distillation.distillation_config import DistillationConfig
 class StarkConfig(DistillationConfig):
     r"""
     Arguments of [`StarkTrainer`]: those of [`DistillationConfig`], with which each student is trained, and of the
-    teachers that they learn from.
+    teachers that they learn from. Each field is described by its `help`; see also [`~pruning.measure_scores`],
+    [`~pruning.ScoreDensity.sparsity`] and [`~pruning.RemovedUnits.lowest`].
 
     The loss of a student is `(tau^2 * KL + CE) / 2`, as in the authors' program; the paper has neither the factor nor
-    the half (`scale_by_square=False`). A regression needs `prediction_loss="mse"`, and its loss is
-    `(MSE to the teacher + MSE to the label) / 2`.
+    the half (`scale_by_square=False`). A regression needs `prediction_loss="mse"`.
 
-    Each field has its `help`; besides:
-
-    Args:
-        sparsities (`list[float]`, *optional*, defaults to `[0.1, ..., 0.9]`):
-            Ascending. At 0 the student is the trial student, which then may be the best one.
-        expressiveness_weight (`float`, *optional*, defaults to 0.5): λ of section 3.2.
-        auto_sparsity (`bool`, *optional*, defaults to `False`): STARK-AUTO, see [`~pruning.ScoreDensity.sparsity`].
-        per_example (`bool`, *optional*, defaults to `False`): See [`~pruning.measure_scores`].
-        unstructured (`bool`, *optional*, defaults to `False`):
-            Unstructured pruning (table 6): the teacher stays as large. `auto_sparsity`, `per_example`, `mask`,
-            `round_to` are of heads and neurons.
-        round_to (`int`, *optional*): 8 in the authors' program, see [`~pruning.RemovedUnits.lowest`].
-        stages_dir (`str`, *optional*):
-            Trial student, scores and students have folders there, each named by a fingerprint of what it depends on.
-            Runs may share it: what another one has finished is not done again.
-        keep_caches (`bool`, *optional*, defaults to `False`):
-            Without it the teacher's outputs go when the student that learned from them is finished; from a
-            `teacher_cache_dir` those of the sparse teachers alone, as other runs have the whole one.
-
-    These defaults differ from [`DistillationConfig`], and are the paper's or its program's: `temperature=2.0`,
-    `hidden_loss=None`, `embedding_weight=0.0`, `learning_rate=3e-5` (of 1e-5, 2e-5 and 3e-5), `weight_decay=0.01`,
-    `num_train_epochs=10`, `early_stopping_patience=5`; `eval_strategy="epoch"` and `save_strategy="epoch"` with
-    `load_best_model_at_end=True` and `save_total_limit=1` (the program evaluates more often).
+    Defaults are the paper's or its program's, which evaluates more often and has `round_to=8`.
 
     Raises:
         ValueError: as [`DistillationConfig`]; `sparsities` that do not ascend, or options that exclude each other.
@@ -67,9 +45,9 @@ class StarkConfig(DistillationConfig):
     hidden_loss: str | None = setting(None, "What layers learn, as for distill; nothing if not given.")
     embedding_weight: float = setting(0.0, "Weight of the loss between embedding outputs; 0 for none.")
 
-    sparsities: list[float] = field(
-        default_factory=lambda: [number / 10 for number in range(1, 10)],
-        metadata={"help": "Shares of the heads and of the neurons that teachers do without."},
+    sparsities: list[float] = setting(
+        [number / 10 for number in range(1, 10)],
+        "Shares of the heads and neurons that are removed from teachers, ascending; 0 is the trial student.",
     )
     expressiveness_weight: float = setting(
         0.5, "Weight of a unit's expressiveness against its student-friendliness, from 0 to 1; lambda of the paper."
@@ -87,7 +65,11 @@ class StarkConfig(DistillationConfig):
     stages_dir: str | None = setting(
         None, "Folder of trial student, scores and students, which runs may share; stages in output_dir if not given."
     )
-    keep_caches: bool = setting(False, "Keep the outputs of teachers whose student is finished.")
+    keep_caches: bool = setting(
+        False,
+        "Keep cached outputs of teachers whose student is finished; those of the whole teacher in a "
+        "teacher_cache_dir always stay.",
+    )
 
     def __post_init__(self):
         super().__post_init__()
@@ -95,11 +77,6 @@ class StarkConfig(DistillationConfig):
             check_sparsity(sparsity)
         if not self.sparsities or any(first >= second for first, second in pairwise(self.sparsities)):
             raise UsageError(f"`sparsities` must be at least one, in ascending order, not {self.sparsities}.")
-        if not 0 <= self.expressiveness_weight <= 1:
-            raise UsageError(f"`expressiveness_weight` must be from 0 to 1, not {self.expressiveness_weight}.")
-        for name in ("score_batch_size", "round_to"):
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise UsageError(f"`{name}` must be at least 1, not {value}.")
         if self.push_to_hub:
             raise UsageError("`push_to_hub` would push every student: push the chosen one, which `model` is then.")
         of_units = [name for name in ("auto_sparsity", "per_example", "mask", "round_to") if getattr(self, name)]

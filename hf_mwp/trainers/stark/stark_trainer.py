@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,8 +18,8 @@ from transformers.trainer_utils import has_length
 from ...data.training_lineage import inherit_training_texts, write_training_texts
 from ...distillation.objectives import Objective
 from ...distillation.teachers import CachedTeacher
-from ...distillation.teachers.cache.fingerprint import describe_collator, hash_model, hash_processing
 from ...metrics import count_parameters
+from ...models.fingerprints import describe, hash_model, hash_processing
 from ...pruning.gates import HeadGates, NeuronGates
 from ...pruning.sparse_teacher import (
     KnowledgeableScores,
@@ -28,71 +28,53 @@ from ...pruning.sparse_teacher import (
 )
 from ...pruning.sparse_teacher.knowledgeable_scores import count_units
 from ...pruning.sparse_teacher.removed_units import check_no_gates
-from ...store.checkpoints import remove_checkpoints
-from ...store.files import remove_folder, write_whole
+from ...store.files import remove_folder
 from ...store.finished_folder import FinishedFolder, digest_of
 from ...usage_error import UsageError
 from ..distillation.default_objectives import default_objectives
+from ..distillation.distillation_config import DistillationConfig
 from ..distillation.distillation_trainer import DistillationTrainer
 from ..solver.solver_dataset import prepare_training_rows
-from ..stage_folders import describe_training, digest_of_rows, fill_together, own_objectives
+from ..stage_folders import TrainingStages, digest_of_rows, fill_together
 from .stark_config import StarkConfig
 from .stark_student import StarkStudent
 
 
-# What is done with stages that are there, which are the same whatever it is.
-OF_THE_LOOP = (
-    *(
-        "sparsities",
-        "expressiveness_weight",
-        "auto_sparsity",
-        "per_example",
-        "score_batch_size",
-        "unstructured",
-        "mask",
-        "round_to",
-    ),
-    *("stages_dir", "keep_caches"),
-)
+# Arguments that a student of a given teacher does not depend on.
+OF_THE_LOOP = {each.name for each in fields(StarkConfig)} - {each.name for each in fields(DistillationConfig)}
 
 
 class StarkTrainer:
     """
-    Finds the sparse teacher that teaches a student best: a trial student learns from the whole teacher; the teacher's
+    Finds the sparse teacher that teaches a student best. A trial student learns from the whole teacher; the teacher's
     heads and neurons are scored by what they know and by what the trial student has learned of it; the lowest are
-    removed, at each of some sparsities; and from each sparse teacher a student learns that begins as the trial student
-    did (rewinding). The student with the best `metric_for_best_model` on `eval_dataset` is the result.
+    removed at each sparsity; and a student learns from each sparse teacher, from the same start (rewinding). The
+    student with the best `metric_for_best_model` on `eval_dataset` is the result.
 
     Trial student, scores and students are folders in `args.stages_dir`, each named by a fingerprint of what it depends
-    on. What is there is not made again, whatever sparsities, trade-off or scores another run asked for; a training
-    that was interrupted goes on from its last checkpoint. In several processes the first one scores.
+    on. Completed stages are reused by later runs, whatever their sparsities and scores; interrupted trainings resume.
 
     Args:
-        model (`PreTrainedModel`):
-            The student as it begins, of any class that the teacher can teach; it stays as it is.
+        model (`PreTrainedModel`): The student as it begins; it is not changed.
         teacher_model (`PreTrainedModel`):
             The teacher, trained for its task: a classifier, regressor or solver on an encoder that
-            [`~models.architecture.find_encoder`] knows. It stays as it is.
-        args ([`StarkConfig`], *optional*): Sparsities, scores, loss, training.
+            [`~models.architecture.find_encoder`] knows. It is not changed.
+        args ([`StarkConfig`], *optional*): Arguments.
         data_collator, train_dataset, eval_dataset, processing_class:
-            As [`DistillationTrainer`] takes them; `eval_dataset` must be given, as students are compared on it.
-        score_dataset (`Dataset`, *optional*):
-            Labelled rows that heads and neurons are scored on, in this order; `eval_dataset` by default.
+            As [`DistillationTrainer`] takes them; `eval_dataset` must be given.
+        score_dataset (`Dataset`, *optional*): Labelled rows that units are scored on; `eval_dataset` by default.
         scores ([`~pruning.UnitScores`], *optional*):
-            Other scores of the teacher's heads and neurons, which then are not measured: `UnitScores.random(teacher)`
-            is STARK-RAND.
-        objectives (`Sequence[Objective]`, *optional*):
-            Another loss of the students than that of [`StarkConfig`]; units are scored by the same as without.
+            Given scores of the teacher's heads and neurons; `UnitScores.random(teacher)` is STARK-RAND.
+        objectives (`Sequence[Objective]`, *optional*): Loss of the students in place of that of [`StarkConfig`].
         compute_metrics (`Callable`, *optional*): As in `Trainer`, for models that are no solvers.
         on_trainer (`Callable`, *optional*):
-            Called with the trainer of a student and the sparsity of its teacher, 0 for the trial student, before it
-            trains.
+            Called with the trainer of a student and the sparsity of its teacher (0: trial student) before it trains.
         on_scores (`Callable`, *optional*): Called with the batches that are scored; gives them back, and may count.
 
     Raises:
         UsageError: no rows to compare or to score on, scores of another teacher, a teacher with gates, a sparsity that
-            leaves an empty one, a folder of another run.
-        ValueError: an unknown encoder; what [`DistillationTrainer`] raises. All before any training.
+            leaves an empty one, a folder of another run. All before any training.
+        ValueError: an unknown encoder; what [`DistillationTrainer`] raises.
 
     References:
         Yang et al., "Sparse Teachers Can Be Dense with Knowledge" (EMNLP 2022), section 3.
@@ -133,7 +115,7 @@ class StarkTrainer:
             raise TypeError(f"`args` must be a `StarkConfig`, got `{type(args).__name__}`.")
         self.model, self.teacher_model, self.scores = model, teacher_model, scores
         self.sparsifier = self.args.make_sparsifier()
-        self.processing_class, self.objectives = processing_class, objectives
+        self.processing_class = processing_class
         self.on_trainer, self.on_scores = on_trainer, on_scores
         self.score_dataset = eval_dataset if score_dataset is None else score_dataset
         self.stages_dir = Path(self.args.stages_dir or Path(self.args.output_dir) / "stages")
@@ -151,10 +133,13 @@ class StarkTrainer:
             "processing_class": processing_class,
             "data_collator": data_collator,
         }
-        self._trainer_options = {**self._data, "compute_metrics": compute_metrics}
         self._student = copy.deepcopy(model)
-        self._check()
-        self._depends_on = describe_training(self.args, self._data, objectives or (), OF_THE_LOOP)
+        self._check_data()
+        given = default_objectives(self.args) if objectives is None else objectives
+        self.stages = TrainingStages(
+            self.stages_dir, self.args, self._data, given, OF_THE_LOOP, compute_metrics=compute_metrics
+        )
+        self._check_models()
         self._student_folder(self.teacher_model, 0.0).check_own()
 
     def train(self) -> StarkStudent:
@@ -182,8 +167,7 @@ class StarkTrainer:
 
     def evaluate(self, eval_dataset: Any = None, metric_key_prefix: str = "eval") -> dict[str, float]:
         """Figures of `model`, the chosen student once it is trained, on `eval_dataset` or other rows."""
-        models = self.model, copy.deepcopy(self.teacher_model)
-        trainer = self._make_trainer(*models, copy.deepcopy(self.args), train_dataset=None)
+        trainer = self.stages.make_trainer(self.model, copy.deepcopy(self.teacher_model), train_dataset=None)
         return trainer.evaluate(eval_dataset, metric_key_prefix=metric_key_prefix)
 
     def save_model(self, output_dir: str | Path | None = None) -> None:
@@ -202,21 +186,21 @@ class StarkTrainer:
             raise UsageError("Heads and neurons are not scored yet: call `train`.")
         return ScoreDensity.of(self.scores.heads)
 
-    def _check(self) -> None:
-        """Raises what can be known before the first training."""
+    def _check_data(self) -> None:
         train, held_out = self._data["train_dataset"], self._data["eval_dataset"]
         if train is None:
             raise UsageError("Students learn from a `train_dataset`, and there is none.")
         if held_out is None or isinstance(held_out, dict):
             raise UsageError("Students are compared on one `eval_dataset`: give one, of rows that are not trained on.")
         for name, rows in (("eval_dataset", held_out), ("score_dataset", self.score_dataset)):
-            if isinstance(rows, str) or not has_length(rows):
+            if isinstance(rows, str) or not has_length(rows) or not len(rows):
                 raise UsageError(
                     f"`{name}` must be rows of a known length, as a `datasets.Dataset` or a list has them, got "
-                    f"`{type(rows).__name__}`."
+                    f"`{type(rows).__name__}`" + (" without rows." if has_length(rows) else ".")
                 )
-        if not len(self.score_dataset):
-            raise UsageError("Heads and neurons are scored on `score_dataset`, and it has no rows.")
+
+    def _check_models(self) -> None:
+        """Raise before the first training what its trainer and the sparsifier would raise."""
         check_no_gates(self.teacher_model)
         self.sparsifier.check(
             self.teacher_model, self.scores, 0.0 if self.args.auto_sparsity else self.args.sparsities[-1]
@@ -224,16 +208,15 @@ class StarkTrainer:
         args = copy.deepcopy(self.args)
         with TemporaryDirectory() as args.output_dir:
             # A trainer runs both models on two examples.
-            trainer = self._make_trainer(copy.deepcopy(self._student), copy.deepcopy(self.teacher_model), args)
-            trainer.check_metric("loss")
-        if self.scores is None:
-            self._check_scored(trainer)
-
-    def _check_scored(self, trainer: DistillationTrainer) -> None:
-        """Raises [`UsageError`] if the rows that heads and neurons are scored on have no labels."""
-        if not trainer.has_labels(self.score_dataset):
-            raise UsageError("Heads and neurons are scored on `score_dataset`, of which rows have no labels.")
-        if trainer.is_solver:
+            trainer = self.stages.make_trainer(copy.deepcopy(self._student), copy.deepcopy(self.teacher_model), args)
+            trainer.check_metric()
+        given = {"eval_dataset": self._data["eval_dataset"]}
+        given |= {"score_dataset": self.score_dataset} if self.scores is None else {}
+        for name, rows in given.items():
+            names = {*trainer.label_names, "label", "label_ids"}
+            if not trainer.is_solver and all(rows[0].get(each) is None for each in names):
+                raise UsageError(f"Rows of `{name}` have no labels, of which losses are computed.")
+        if self.scores is None and trainer.is_solver:
             try:
                 prepare_training_rows(self.score_dataset, self.processing_class)
             except ValueError as error:
@@ -243,38 +226,19 @@ class StarkTrainer:
 
     def _teach(self, teacher: PreTrainedModel, sparsity: float) -> StarkStudent:
         """The student of a teacher, which begins as all others do."""
-        heads, neurons = _units_left(teacher)
         folder = self._student_folder(teacher, sparsity)
-        args = copy.deepcopy(self.args)
-        args.output_dir = str(folder.path)
 
-        def train() -> None:
-            # Accelerate changes what it prepares, and of this teacher sparse ones are made.
-            trainer = self._make_trainer(copy.deepcopy(self._student), copy.deepcopy(teacher), args)
+        def begin(trainer: DistillationTrainer) -> None:
             if self.on_trainer is not None:
                 self.on_trainer(trainer, sparsity)
-            trainer.train(resume_from_checkpoint=folder.checkpoint)
-            trainer.save_model()
-            trainer.save_state()
-            evaluated = trainer.evaluate()
-            if trainer.is_world_process_zero():
-                metric = (trainer.args.metric_for_best_model or "loss").removeprefix("eval_")
-                if f"eval_{metric}" not in evaluated:
-                    raise UsageError(
-                        f"`metric_for_best_model`: evaluations give no {metric!r}, but {', '.join(evaluated)}."
-                    )
-                told = {"heads": heads, "neurons": neurons, "teacher_parameters": count_parameters(teacher)}
-                compared = {"metric": f"eval_{metric}", "greater_is_better": not metric.endswith("loss")}
-                if trainer.args.greater_is_better is not None:
-                    compared["greater_is_better"] = trainer.args.greater_is_better
-                content = json.dumps({**told, **compared, "eval": evaluated}, indent=2, ensure_ascii=False)
-                write_whole(folder.path / "metrics.json", content + "\n")
-                remove_checkpoints(folder.path)
-                if not args.keep_caches and (sparsity or args.teacher_cache_dir is None):
-                    _remove_cache(trainer)
 
-        fill_together(folder, train, args)
-        known = folder.metrics
+        def finish(trainer: DistillationTrainer) -> dict[str, Any]:
+            if not self.args.keep_caches and (sparsity or self.args.teacher_cache_dir is None):
+                _remove_cache(trainer)
+            heads, neurons = _units_left(teacher)
+            return {"heads": heads, "neurons": neurons, "teacher_parameters": count_parameters(teacher)}
+
+        known = self.stages.train(folder, self._student, teacher, begin, finish)
         return StarkStudent(
             sparsity=sparsity,
             heads=tuple(known["heads"]),
@@ -288,14 +252,13 @@ class StarkTrainer:
         )
 
     def _student_folder(self, teacher: PreTrainedModel, sparsity: float) -> FinishedFolder:
-        digest = digest_of([self._depends_on, hash_model(self._student), hash_model(teacher)])
-        return FinishedFolder.named(self.stages_dir, "sparse" if sparsity else "trial", digest)
+        return self.stages.folder("sparse" if sparsity else "trial", hash_model(self._student), hash_model(teacher))
 
     def _score(self, trial: StarkStudent) -> KnowledgeableScores:
         """Scores of the teacher's heads and neurons, expressiveness and student-friendliness apart."""
         args, student = self.args, trial.load()
         settings = [args.temperature, args.per_example, args.unstructured, args.score_batch_size, args.bf16]
-        reading = [describe_collator(self._data["data_collator"]), hash_processing(self.processing_class)]
+        reading = [describe(self._data["data_collator"]), hash_processing(self.processing_class)]
         models = [hash_model(self.teacher_model), hash_model(student)]
         digest = digest_of([settings, reading, models, digest_of_rows({"score_dataset": self.score_dataset})])
         folder = FinishedFolder.named(self.stages_dir, "scores", digest)
@@ -305,7 +268,7 @@ class StarkTrainer:
             own.eval_strategy, own.load_best_model_at_end, own.early_stopping_patience = "no", False, None
             own.output_dir, own.cache_teacher_outputs = str(folder.path), False
             given = {"train_dataset": self.score_dataset, "eval_dataset": None}
-            trainer = self._make_trainer(student, copy.deepcopy(self.teacher_model), own, **given)
+            trainer = self.stages.make_trainer(student, copy.deepcopy(self.teacher_model), own, **given)
             if trainer.is_world_process_zero():
                 batches = list(trainer.batches_in_order(args.score_batch_size))
                 batches = batches if self.on_scores is None else self.on_scores(batches)
@@ -325,13 +288,6 @@ class StarkTrainer:
         inherit_training_texts(sparse, self.teacher_model)
         return sparse
 
-    def _make_trainer(
-        self, student: PreTrainedModel, teacher: PreTrainedModel, args: StarkConfig, **data
-    ) -> DistillationTrainer:
-        given = default_objectives(args) if self.objectives is None else self.objectives
-        objectives = own_objectives(given, student, teacher)
-        return DistillationTrainer(student, teacher, args, objectives=objectives, **(self._trainer_options | data))
-
 
 def _merit(student: StarkStudent) -> float:
     """What is the higher the better; a figure that is no number is the worst."""
@@ -350,7 +306,7 @@ def _units_left(teacher: nn.Module) -> list[list[int]]:
 
 
 def _remove_cache(trainer: DistillationTrainer) -> None:
-    if isinstance(trainer.teacher_source, CachedTeacher):
+    if isinstance(trainer.teacher_source, CachedTeacher) and trainer.is_world_process_zero():
         folder = trainer.teacher_source.cache.folder
         remove_folder(folder)
         if not any(folder.parent.iterdir()):

@@ -23,13 +23,11 @@ def test_they_are_training_arguments(config_class, tmp_path):
 
 
 @pytest.mark.parametrize("config_class", CONFIGS)
-def test_every_field_has_help_and_stands_in_the_docstring(config_class):
+def test_every_field_has_help(config_class):
     inherited = {field.name for field in dataclasses.fields(TrainingArguments)}
-    documented = config_class.__doc__ + config_class.__mro__[1].__doc__
     for field in dataclasses.fields(config_class):
         if field.name not in inherited:
             assert field.metadata.get("help"), field.name
-            assert f"{field.name} (`" in documented, field.name
 
 
 @pytest.mark.parametrize("config_class", CONFIGS)

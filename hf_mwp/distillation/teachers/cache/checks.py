@@ -44,23 +44,24 @@ def check_evaluating(teacher: nn.Module) -> None:
         )
 
 
-def check_rows(first: Sequence[bytes], second: Sequence[bytes]) -> None:
-    """Raises `ValueError` unless the same rows, read twice, have the same keys."""
-    if list(first) != list(second):
+def check_repeatable(
+    first_keys: Sequence[bytes],
+    second_keys: Sequence[bytes],
+    first_batch: Mapping[str, Any],
+    second_batch: Mapping[str, Any],
+) -> None:
+    """Raises `ValueError` unless the same rows, read and collated twice, are the same."""
+    if list(first_keys) != list(second_keys):
         raise ValueError(
             "The data set gives other rows when it is read again (a random transform?): the teacher's outputs for "
             f"them cannot be cached. Apply the transform once, beforehand (`dataset.map`), or {OFF}."
         )
-
-
-def check_collation(first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
-    """Raises `ValueError` unless the same rows, collated twice, give the same batch."""
-    for name, value in first.items():
-        if isinstance(value, Tensor) and not torch.equal(value, second[name]):
+    for name, value in first_batch.items():
+        if isinstance(value, Tensor) and not torch.equal(value, second_batch[name]):
             raise ValueError(
-                f"The collator makes another {name!r} of the same rows each time: what the teacher says to one is not "
-                "its answer to the next. Mask tokens once, beforehand, and save the result in the rows (`dataset.map` "
-                f"with the masking collator), or {OFF}."
+                f"The collator makes another {name!r} of the same rows each time, so the teacher's outputs cannot be "
+                "cached. Mask tokens once, beforehand, and save the result in the rows (`dataset.map` with the "
+                f"masking collator), or {OFF}."
             )
 
 

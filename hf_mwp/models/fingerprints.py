@@ -1,4 +1,4 @@
-"""What makes a teacher's outputs what they are, as hashes."""
+"""Fingerprints of models, processors, rows, and of objects that work on them: collators, objectives, scores."""
 
 import functools
 import hashlib
@@ -12,13 +12,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from ....data.batches.mwp_processor import tokenizer_settings
-from ....store.finished_folder import digest_of
+from ..data.batches.mwp_processor import tokenizer_settings
+from ..store.finished_folder import digest_of
 
 
 # Fields of a config that say where a model came from and not what it computes.
 IRRELEVANT = {"_name_or_path", "transformers_version", "architectures", "dtype", "torch_dtype", "use_cache"}
-DEPTH = 4
+DEPTH = 4  # of objects within objects
 PLAIN = (bytes, complex, slice, range, torch.dtype, torch.device)  # told apart by their `repr`
 # What a function's module may hold that is described with it, besides what can be called. Other objects, such as
 # loggers, change without the function doing anything else.
@@ -63,13 +63,12 @@ def hash_processing(processing: Any) -> str | None:
     return digest_of(parts)
 
 
-def describe_collator(collator: Any) -> Any:
+def describe(value: Any) -> Any:
     """
-    What a collator does, as far as it shows. Of an object its class, methods and simple settings, and those of what it
-    holds. Of a function its code, constants, defaults and enclosed variables, and what it names of its module:
-    constants, and what it calls. All that is the same in another process.
+    Describe what an object does, the same in every process: a collator, an objective, a score. An object is its class,
+    methods and plain settings; a function its code, constants, defaults, enclosed variables and what it calls.
     """
-    return _describe(collator, DEPTH)
+    return _describe(value, DEPTH)
 
 
 def _describe(value: Any, depth: int) -> Any:

@@ -10,8 +10,8 @@ import torch
 from transformers import BertJapaneseTokenizer, BertTokenizer, DataCollatorForLanguageModeling, DataCollatorWithPadding
 
 from hf_mwp.data.batches.mwp_collator import MwpCollator
-from hf_mwp.distillation.teachers.cache.fingerprint import (
-    describe_collator,
+from hf_mwp.models.fingerprints import (
+    describe,
     hash_model,
     hash_processing,
     row_key,
@@ -67,20 +67,18 @@ def test_tokenizers_of_one_vocabulary_are_told_apart_by_what_they_do(tmp_path):
     for tokenizers in (fast, slow):
         first, other, same = map(hash_processing, tokenizers)
         assert first == same != other
-        first, other, same = (describe_collator(DataCollatorWithPadding(each)) for each in tokenizers)
+        first, other, same = (describe(DataCollatorWithPadding(each)) for each in tokenizers)
         assert first == same != other
 
 
 def test_collators_are_told_apart_by_what_they_do():
     tokenizer = tiny_tokenizer()
     padding = [DataCollatorWithPadding(tokenizer, pad_to_multiple_of=n) for n in (8, 16, 8)]
-    known = [digest_of({"collator": describe_collator(each)}) for each in padding]
+    known = [digest_of({"collator": describe(each)}) for each in padding]
     assert known[0] == known[2] != known[1]
     masking = [DataCollatorForLanguageModeling(tokenizer, mlm_probability=p) for p in (0.15, 0.2)]
-    assert describe_collator(masking[0]) != describe_collator(masking[1])
-    assert describe_collator(MwpCollator(tiny_processor())) != describe_collator(
-        MwpCollator(tiny_processor(indexed_numbers=True))
-    )
+    assert describe(masking[0]) != describe(masking[1])
+    assert describe(MwpCollator(tiny_processor())) != describe(MwpCollator(tiny_processor(indexed_numbers=True)))
 
     def one(rows, length=1):
         return rows
@@ -88,8 +86,8 @@ def test_collators_are_told_apart_by_what_they_do():
     def other(rows, length=1):
         return rows[:length]
 
-    assert describe_collator(one) != describe_collator(other)
-    assert describe_collator(partial(other, length=1)) != describe_collator(partial(other, length=2))
+    assert describe(one) != describe(other)
+    assert describe(partial(other, length=1)) != describe(partial(other, length=2))
 
 
 FUNCTIONS = """
@@ -150,7 +148,7 @@ def described(name, old=None, new=None):
     assert old is None or old in FUNCTIONS
     module = {"__name__": "collators"}
     exec(FUNCTIONS if old is None else FUNCTIONS.replace(old, new), module)
-    return digest_of({"collator": describe_collator(module[name])})
+    return digest_of({"collator": describe(module[name])})
 
 
 @pytest.mark.parametrize(
@@ -196,17 +194,17 @@ def test_what_does_not_matter_to_a_function_is_left_out():
         return calls and rows
 
     calls = [two]
-    before = describe_collator(two)
+    before = describe(two)
     for _ in range(100):  # the interpreter rewrites the code of what is called often
         two([])
-    assert describe_collator(two) == before
-    assert describe_collator(one)  # calls itself, and names something that is not there
+    assert describe(two) == before
+    assert describe(one)  # calls itself, and names something that is not there
     later = 0
 
 
 @pytest.mark.slow
 def test_functions_are_the_same_in_another_process():
-    code = "from tests.distillation.teachers.cache.test_fingerprint import described\n"
+    code = "from tests.models.test_fingerprints import described\n"
     code += "print([described(name) for name in ('collate', 'made', 'method', 'instance', 'tokenizing', 'wrapper')])"
     run = [
         subprocess.run(

@@ -1,0 +1,52 @@
+"""Kinds of models, as losses, caches and trainers tell them apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from .solver import Solver
+
+
+@dataclass(frozen=True)
+class ModelKind:
+    """
+    How the outputs of a model are read. A new kind is one more value here and one more line in [`kind_of`].
+
+    Args:
+        name (`str`): Its name in messages.
+        is_solver (`bool`, *optional*, defaults to `False`): Whether it finds expressions, and is judged by answers.
+        per_position (`bool`, *optional*, defaults to `False`): Whether losses are means over positions, not over rows.
+    """
+
+    name: str
+    is_solver: bool = False
+    per_position: bool = False
+
+    @property
+    def reduction(self) -> str:
+        """Reduction of a loss on logits beside the model's own loss, as in [`LogitDistillationLoss`]."""
+        # A solver's own loss sums over the nodes of a tree and averages over problems.
+        return "batchmean" if self.is_solver else "mean"
+
+    def num_symbols(self, model: Any) -> int | None:
+        """Return the number of columns of logits before those of a row's own numbers; `None` where there are none."""
+        return model.vocabulary.num_symbols if self.is_solver else None
+
+    def encoder(self, model: Any) -> nn.Module:
+        """Return the model without decoder and heads."""
+        return model.encoder if self.is_solver else getattr(model, "base_model", model)
+
+
+SOLVER = ModelKind("solver", is_solver=True)
+CLASSIFIER = ModelKind("classifier")
+TOKEN_MODEL = ModelKind("token model", per_position=True)
+
+
+def kind_of(model: Any, logits: Tensor | None = None) -> ModelKind:
+    """Return the kind of a model; classifiers of rows and of tokens are told apart by their `logits`."""
+    if isinstance(model, Solver):
+        return SOLVER
+    return TOKEN_MODEL if logits is not None and logits.dim() > 2 else CLASSIFIER
