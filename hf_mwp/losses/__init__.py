@@ -2,7 +2,8 @@
 
 from .attention_mse_loss import AttentionMSELoss
 from .cka_loss import CKALoss
-from .ckd_loss import CKDPairLoss, CKDTripleLoss
+from .ckd_pair_loss import CKDPairLoss
+from .ckd_triple_loss import CKDTripleLoss
 from .cosine_loss import CosineLoss
 from .dkd_loss import DKDLoss
 from .fsp_loss import FSPLoss

@@ -5,18 +5,20 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from .checks import check_choice, valid_tokens
+from .checks import valid_tokens
 
 
 class AttentionMSELoss(nn.Module):
     r"""
-    Squared difference of attention matrices over the pairs of a valid query and a valid key, summed over them and over
-    heads, divided by the number of such pairs and heads; computed in fp32.
+    Purpose: draws the student's attention matrices towards the teacher's: squared difference over the pairs of a
+    valid query and a valid key, summed over them and over heads, divided by the number of such pairs and heads;
+    computed in fp32.
 
     Args:
         heads (`str`, *optional*, defaults to `"each"`):
-            `"each"`: head by head, for equal numbers of heads (TextBrewer's `attention_mse`). `"sum"`: the sums over
-            heads, also for equal numbers (`attention_mse_sum`). `"mean"`: the means over heads, for any numbers.
+            `"each"`: head by head (TextBrewer's `attention_mse`); both models have the same number. `"sum"`: the sums
+            over heads are compared (`attention_mse_sum`); for the same number of heads too, since a sum grows with
+            them. `"mean"`: the means over heads are compared, for any numbers of heads.
 
     References:
         - TextBrewer: https://huggingface.co/papers/2002.12620 (`attention_mse`, `attention_mse_sum`)
@@ -24,11 +26,18 @@ class AttentionMSELoss(nn.Module):
         - A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), table 6, "attention
           matrix"
 
+    Requirements:
+        1. The models give attention matrices, which of the implementations in transformers only `"eager"` does. While
+           training they hold the dropout of attention, if there is any.
+        2. Layers are counted from 1: there is no attention in the embeddings.
+
     Inputs:
-        - student_attention (`torch.Tensor`): `(batch, heads, tokens, tokens)`, probabilities; only the `"eager"`
-          attention of transformers returns them.
+        - student_attention (`torch.Tensor`): `(batch, heads, tokens, tokens)`, probabilities.
         - teacher_attention (`torch.Tensor`): the same, but for the number of heads; receives no gradient.
         - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero where a token counts.
+
+    Relations:
+        - [`NSTLoss`] compares similarities of states, which are of the same shape, without any weights of attention.
 
     Example:
         >>> AttentionMSELoss()(student.attentions[0], teacher.attentions[3], mask=batch["attention_mask"])
@@ -38,7 +47,8 @@ class AttentionMSELoss(nn.Module):
 
     def __init__(self, heads: str = "each") -> None:
         super().__init__()
-        check_choice("heads", heads, ("each", "sum", "mean"))
+        if heads not in ("each", "sum", "mean"):
+            raise ValueError(f'`heads` must be "each", "sum" or "mean", got {heads!r}.')
         self.heads = heads
 
     def forward(
@@ -74,8 +84,19 @@ class AttentionMSELoss(nn.Module):
 
     @staticmethod
     def count(mask: torch.Tensor) -> torch.Tensor:
-        """Number of pairs of tokens of a batch that the loss averages over."""
+        """Over how many pairs of tokens a batch is averaged; batches of one step are weighted by it."""
         return mask.bool().sum(-1).square().sum()
 
     def extra_repr(self) -> str:
         return f"heads={self.heads!r}"
+
+    citation = """
+@inproceedings{yang2020textbrewer,
+    title = {{TextBrewer}: An Open-Source Knowledge Distillation Toolkit for Natural Language Processing},
+    author = {Ziqing Yang and Yiming Cui and Zhipeng Chen and Wanxiang Che and Ting Liu and Shijin Wang and
+        Guoping Hu},
+    booktitle = {Proceedings of the 58th Annual Meeting of the Association for Computational Linguistics: System
+        Demonstrations},
+    year = {2020}
+}
+""".strip()

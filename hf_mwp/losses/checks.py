@@ -1,20 +1,24 @@
-"""Checks of the inputs of losses."""
+"""What losses check of their inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
 
-def check_layers(student: Sequence[torch.Tensor], teacher: Sequence[torch.Tensor], count: int | None = None) -> None:
-    """Raises `ValueError` unless both are `count` states `(batch, tokens, width)` for the same tokens."""
-    if not student or len(student) != len(teacher) or count not in (None, len(student)):
-        needed = "" if count is None else f"; {count} of each are needed"
-        raise ValueError(
-            f"The student's states are of {len(student)} layers, the teacher's of {len(teacher)}{needed}."
-        )
+def check_pairs(student: Sequence[torch.Tensor], teacher: Sequence[torch.Tensor]) -> None:
+    """Raises `ValueError` unless both are two states `(batch, tokens, width)` for the same tokens."""
+    for who, states in (("student", student), ("teacher", teacher)):
+        if len(states) != 2:
+            raise ValueError(f"The {who}'s states of two layers are needed, got {len(states)}.")
+    check_layers(student, teacher)
+
+
+def check_layers(student: Sequence[torch.Tensor], teacher: Sequence[torch.Tensor]) -> None:
+    """Raises `ValueError` unless both are equally many states `(batch, tokens, width)` for the same tokens."""
+    if not student or len(student) != len(teacher):
+        raise ValueError(f"The student's states are of {len(student)} layers, the teacher's of {len(teacher)}.")
     shapes = {tuple(state.shape[:2]) if state.dim() == 3 else tuple(state.shape) for state in (*student, *teacher)}
     if len(shapes) > 1 or any(state.dim() != 3 for state in student):
         raise ValueError(
@@ -23,12 +27,21 @@ def check_layers(student: Sequence[torch.Tensor], teacher: Sequence[torch.Tensor
         )
 
 
-def check_shapes(name: str, student: torch.Tensor, teacher: torch.Tensor) -> None:
-    """Raises `ValueError` unless what is compared has the same shape."""
+def check_equal_width(student: torch.Tensor, teacher: torch.Tensor) -> None:
+    """Raises `ValueError` unless states of a pair of layers have the same shape."""
     if student.shape != teacher.shape:
         raise ValueError(
-            f"The student's {name} have the shape {tuple(student.shape)}, the teacher's {tuple(teacher.shape)}: they "
-            "must be equal; different widths need a projection first."
+            f"The student's hidden states have the shape {tuple(student.shape)}, the teacher's "
+            f"{tuple(teacher.shape)}. Different widths need a projection; apply it to the student's first."
+        )
+
+
+def check_logits(student: torch.Tensor, teacher: torch.Tensor) -> None:
+    """Raises `ValueError` unless logits have the same shape."""
+    if student.shape != teacher.shape:
+        raise ValueError(
+            f"The student's logits have the shape {tuple(student.shape)}, the teacher's {tuple(teacher.shape)}: they "
+            "must classify the same positions into the same classes."
         )
 
 
@@ -36,13 +49,8 @@ def check_softening(temperature: float, reduction: str) -> None:
     """Raises `ValueError` unless a loss on logits can be made with these arguments."""
     if not temperature > 0:
         raise ValueError(f"`temperature` must be greater than 0, got {temperature}.")
-    check_choice("reduction", reduction, ("mean", "batchmean"))
-
-
-def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
-    """Raises `ValueError` unless an argument is one of some choices."""
-    if value not in choices:
-        raise ValueError(f"`{name}` must be one of {list(choices)}, got {value!r}.")
+    if reduction not in ("mean", "batchmean"):
+        raise ValueError(f'`reduction` must be "mean" or "batchmean", got {reduction!r}.')
 
 
 def valid_tokens(mask: torch.Tensor | None, states: torch.Tensor) -> torch.Tensor:

@@ -131,6 +131,15 @@ class CKALoss(nn.Module):
     def extra_repr(self) -> str:
         return f"squared={self.squared}, unbiased={self.unbiased}"
 
+    citation = """
+@inproceedings{dasgupta2025improving,
+    title = {Improving Language Model Distillation through Hidden State Matching},
+    author = {Sayantan Dasgupta and Trevor Cohn},
+    booktitle = {International Conference on Learning Representations},
+    year = {2025}
+}
+""".strip()
+
 
 def _unbiased_product(first: torch.Tensor, second: torch.Tensor, number: torch.Tensor) -> torch.Tensor:
     """HSIC₁ of linear kernels, from centred rows: no matrix of all pairs of rows is needed."""

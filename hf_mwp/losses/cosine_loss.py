@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from .checks import check_shapes, valid_tokens
+from .checks import check_equal_width, valid_tokens
 
 
 class CosineLoss(nn.Module):
@@ -39,7 +39,7 @@ class CosineLoss(nn.Module):
         self, student_hidden: torch.Tensor, teacher_hidden: torch.Tensor, mask: torch.Tensor | None = None
     ) -> torch.Tensor:
         """Scalar loss, from 0 to 2; zero, with a zero gradient, if no token is valid."""
-        check_shapes("hidden states", student_hidden, teacher_hidden)
+        check_equal_width(student_hidden, teacher_hidden)
         mask = valid_tokens(mask, student_hidden)
         with torch.autocast(student_hidden.device.type, enabled=False):
             dtype = torch.promote_types(student_hidden.dtype, torch.float32)
@@ -50,3 +50,13 @@ class CosineLoss(nn.Module):
             )
             distance = 1 - nn.functional.cosine_similarity(ours, theirs, dim=-1)
             return torch.where(mask, distance, 0.0).sum() / mask.sum().clamp(min=1)
+
+    citation = """
+@misc{sanh2019distilbert,
+    title = {{DistilBERT}, a distilled version of {BERT}: smaller, faster, cheaper and lighter},
+    author = {Victor Sanh and Lysandre Debut and Julien Chaumond and Thomas Wolf},
+    year = {2019},
+    eprint = {1910.01108},
+    archivePrefix = {arXiv}
+}
+""".strip()

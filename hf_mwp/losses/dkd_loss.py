@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from .checks import check_shapes, check_softening, valid_tokens
+from .checks import check_logits, check_softening, valid_tokens
 
 
 FLOOR = -1e30  # of log-probabilities: forbidden classes stay finite, and so do gradients
@@ -13,23 +13,32 @@ FLOOR = -1e30  # of log-probabilities: forbidden classes stay finite, and so do 
 
 class DKDLoss(nn.Module):
     r"""
-    Distance of class probabilities in two parts: how much goes to the right class, `b = (p_y, 1 - p_y)`, and how the
-    rest is spread over the others, `q` (the probabilities without `p_y`, renormalised):
-    `T² · (alpha · KL(b_T || b_S) + beta · KL(q_T || q_S))`, computed in fp32. Forbidden classes are in neither.
-
-    [`LogitDistillationLoss`] is the case `alpha = 1`, `beta = 1 - p_y` of the teacher: the surer the teacher, the less
-    counts what it gives the other classes.
+    Purpose: makes the student's class probabilities follow the teacher's in two parts with weights of their own: how
+    much goes to the right class, `b = (p_y, 1 - p_y)`, and how the rest is spread over the others, `q` (the
+    probabilities without `p_y`, renormalised): `T² · (alpha · KL(b_T || b_S) + beta · KL(q_T || q_S))`, computed in
+    fp32.
 
     Args:
+        temperature (`float`, *optional*, defaults to 4.0): Softens all probabilities.
         alpha (`float`, *optional*, defaults to 1.0), beta (`float`, *optional*, defaults to 8.0):
             Weights of the two parts (the paper's).
-        temperature, scale_by_square, reduction: See [`LogitDistillationLoss`].
+        scale_by_square (`bool`, *optional*, defaults to `True`), reduction (`str`, *optional*, defaults to `"mean"`):
+            As in [`LogitDistillationLoss`].
 
     References: Decoupled Knowledge Distillation: https://huggingface.co/papers/2203.08679 (equation 7)
 
+    Requirements:
+        1. As in [`LogitDistillationLoss`]: the same classes in the same order; forbidden ones stay out of both parts.
+
     Inputs:
-        - student_logits, teacher_logits, mask: See [`LogitDistillationLoss`].
+        - student_logits (`torch.Tensor`): `(..., classes)`.
+        - teacher_logits (`torch.Tensor`): the same shape; receives no gradient.
         - targets (`torch.Tensor`): the right class, `(...)`, or which classes are right, `(..., classes)` boolean.
+        - mask (`torch.Tensor`, *optional*): the shape without the classes; true or non-zero where a position counts.
+
+    Relations:
+        - [`LogitDistillationLoss`] is the case `alpha = 1`, `beta = 1 - p_y` of the teacher: the surer the teacher,
+          the less counts what it thinks of the other classes.
 
     Example:
         >>> DKDLoss()(student(**batch).logits, teacher(**batch).logits, batch["labels"])
@@ -58,7 +67,7 @@ class DKDLoss(nn.Module):
         mask: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Scalar fp32 loss; zero, with a zero gradient, if nothing is valid."""
-        check_shapes("logits", student_logits, teacher_logits)
+        check_logits(student_logits, teacher_logits)
         if targets.shape == student_logits.shape[:-1]:
             targets = nn.functional.one_hot(targets.clamp(min=0), student_logits.shape[-1])
         if targets.shape != student_logits.shape:
@@ -80,6 +89,15 @@ class DKDLoss(nn.Module):
 
     def extra_repr(self) -> str:
         return f"temperature={self.temperature}, alpha={self.alpha}, beta={self.beta}, reduction={self.reduction!r}"
+
+    citation = """
+@inproceedings{zhao2022decoupled,
+    title = {Decoupled Knowledge Distillation},
+    author = {Borui Zhao and Quan Cui and Renjie Song and Yiyu Qiu and Jiajun Liang},
+    booktitle = {IEEE/CVF Conference on Computer Vision and Pattern Recognition},
+    year = {2022}
+}
+""".strip()
 
 
 def _split(log_probs: torch.Tensor, others: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

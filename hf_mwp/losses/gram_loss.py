@@ -58,3 +58,13 @@ class GramLoss(nn.Module):
 
     def extra_repr(self) -> str:
         return f"squared={self.squared}"
+
+    citation = """
+@misc{bhattarai2025knowledge,
+    title = {Knowledge distillation through geometry-aware representational alignment},
+    author = {Prajjwal Bhattarai and Mohammad Amjad and Dmytro Zhylko and Tuka Alhanai},
+    year = {2025},
+    eprint = {2509.25253},
+    archivePrefix = {arXiv}
+}
+""".strip()

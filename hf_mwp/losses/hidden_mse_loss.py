@@ -5,13 +5,14 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from .checks import check_shapes, valid_tokens
+from .checks import check_equal_width, valid_tokens
 
 
 class HiddenMSELoss(nn.Module):
     r"""
-    Squared difference of hidden states of any layer, the embedding output included, averaged over width and valid
-    tokens; computed in fp32.
+    Purpose: draws the student's hidden states towards the teacher's: squared difference, averaged over width and valid
+    tokens, computed in fp32. Layers of any depth are compared with it, the embedding output included (layer 0), which
+    the paper treats with the same formula; there is no class of its own for embeddings.
 
     References:
         - A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), the losses on hidden
@@ -19,23 +20,30 @@ class HiddenMSELoss(nn.Module):
         - TinyBERT: https://huggingface.co/papers/1909.10351 (equations 8 and 9)
         - TextBrewer: https://huggingface.co/papers/2002.12620 (`hidden_mse`)
 
+    Requirements:
+        1. Both tensors have the same width: where the models differ in it, the caller first applies a trained linear
+           map ([`DistillationTrainer`] does).
+
     Inputs:
         - student_hidden (`torch.Tensor`): `(batch, tokens, width)`.
         - teacher_hidden (`torch.Tensor`): the same shape; receives no gradient.
-        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero where a token counts.
+        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero where a token counts; usually the
+          attention mask.
+
+    Relations: [`LogitDistillationLoss`] compares the models' outputs and needs no layer mapping.
 
     Example:
         >>> HiddenMSELoss()(projection(student_states[1]), teacher_states[4], mask=batch["attention_mask"])
     """
 
     needs_equal_width = True
-    """Whether widths must be equal; a [`DistillationTrainer`] trains a linear map in front where they are not."""
+    """Whether student and teacher must have the same width; trainers put a projection in front if they do not."""
 
     def forward(
         self, student_hidden: torch.Tensor, teacher_hidden: torch.Tensor, mask: torch.Tensor | None = None
     ) -> torch.Tensor:
         """Scalar fp32 loss; zero, with a zero gradient, if no token is valid."""
-        check_shapes("hidden states", student_hidden, teacher_hidden)
+        check_equal_width(student_hidden, teacher_hidden)
         difference = student_hidden.float() - teacher_hidden.detach().float()
         mask = valid_tokens(mask, difference)
         # `where` and not a product: whatever stands at padded places, NaN included, must not reach the loss.

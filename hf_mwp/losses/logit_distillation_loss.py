@@ -7,7 +7,7 @@ import math
 import torch
 from torch import nn
 
-from .checks import check_choice, check_shapes, check_softening, valid_tokens
+from .checks import check_logits, check_softening, valid_tokens
 
 
 def _kl(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
@@ -44,19 +44,21 @@ DIRECTIONS = {
 
 class LogitDistillationLoss(nn.Module):
     r"""
-    Distance of class probabilities softened by a temperature `T`: `T² · KL(softmax(teacher / T) || softmax(student /
-    T))`, computed in fp32. The cross-entropy of Ming et al. differs from it by the teacher's entropy: the gradients
-    are the same, and identical logits give zero.
+    Purpose: makes the student's class probabilities follow the teacher's, both softened by a temperature `T`:
+    `T² · KL(softmax(teacher / T) || softmax(student / T))`, computed in fp32.
+
+    The paper writes a cross-entropy; the Kullback-Leibler divergence differs from it by the teacher's entropy, which
+    does not depend on the student: the gradients are the same, and identical logits give zero.
 
     Args:
         temperature (`float`, *optional*, defaults to 4.0):
             Larger values soften the probabilities. 4 is the value of Ming et al.
         scale_by_square (`bool`, *optional*, defaults to `True`):
-            Multiply by `T²`, as Hinton et al. do, which keeps the size of the gradients when `T` changes. `False` is
-            the formula of Ming et al. and of TextBrewer.
+            Multiply by `T²`, as Hinton et al. do, which keeps the size of the gradients when `T` changes and so the
+            balance with a loss on labels. `False` gives the formula of Ming et al. and of TextBrewer.
         reduction (`str`, *optional*, defaults to `"mean"`):
             `"mean"`: average over the valid positions. `"batchmean"`: sum over the valid positions, divided by the
-            number of examples, as [`MwpSolver`] reduces its cross-entropy.
+            number of examples; this is how [`MwpSolver`] reduces its cross-entropy, so the two can be weighted.
         direction (`str`, *optional*, defaults to `"forward"`):
             `"forward"`: `KL(teacher || student)`, which makes the student cover all that the teacher holds possible.
             `"reverse"`: `KL(student || teacher)`, which makes it keep to what the teacher holds likely. `"jsd"`: the
@@ -70,11 +72,17 @@ class LogitDistillationLoss(nn.Module):
           prediction loss
         - DistiLLM: https://huggingface.co/papers/2402.03898 (section 3.1, skew divergence)
 
+    Requirements:
+        1. Student and teacher have the same classes in the same order.
+        2. Classes which a model forbids (for example absent numbers) may hold `finfo.min` or `-inf`; both models must
+           forbid the same ones, and leave at least one class at each valid position.
+
     Inputs:
-        - student_logits (`torch.Tensor`): `(..., classes)`. Forbidden classes (absent numbers) may hold `finfo.min` or
-          `-inf`, the same in both models.
+        - student_logits (`torch.Tensor`): `(..., classes)`, for example `(B, C)` or `(B, T, V)`.
         - teacher_logits (`torch.Tensor`): the same shape; receives no gradient.
         - mask (`torch.Tensor`, *optional*): the shape without the classes; true or non-zero where a position counts.
+
+    Relations: [`HiddenMSELoss`] compares what the encoder computes inside instead of what the model finally says.
 
     Example:
         >>> LogitDistillationLoss()(student(**batch).logits, teacher(**batch).logits, batch["labels"] != -100)
@@ -90,7 +98,8 @@ class LogitDistillationLoss(nn.Module):
     ) -> None:
         super().__init__()
         check_softening(temperature, reduction)
-        check_choice("direction", direction, [*DIRECTIONS])
+        if direction not in DIRECTIONS:
+            raise ValueError(f"`direction` must be one of {', '.join(DIRECTIONS)}, got {direction!r}.")
         if not 0 <= skew_alpha < 1:
             raise ValueError(f"`skew_alpha` must be from 0 to below 1, got {skew_alpha}.")
         self.temperature, self.scale_by_square, self.reduction = temperature, scale_by_square, reduction
@@ -100,7 +109,7 @@ class LogitDistillationLoss(nn.Module):
         self, student_logits: torch.Tensor, teacher_logits: torch.Tensor, mask: torch.Tensor | None = None
     ) -> torch.Tensor:
         """Scalar fp32 loss; zero, with a zero gradient, if nothing is valid."""
-        check_shapes("logits", student_logits, teacher_logits)
+        check_logits(student_logits, teacher_logits)
         rows = valid_tokens(mask, student_logits)
         student, teacher = (
             # Padding is the same in both, whatever it holds (NaN included), and adds nothing.
@@ -117,3 +126,13 @@ class LogitDistillationLoss(nn.Module):
             f"temperature={self.temperature}, scale_by_square={self.scale_by_square}, reduction={self.reduction!r}, "
             f"direction={self.direction!r}"
         )
+
+    citation = """
+@misc{hinton2015distilling,
+    title = {Distilling the Knowledge in a Neural Network},
+    author = {Geoffrey Hinton and Oriol Vinyals and Jeff Dean},
+    year = {2015},
+    eprint = {1503.02531},
+    archivePrefix = {arXiv}
+}
+""".strip()

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from .checks import check_layers, valid_tokens
+from .checks import check_pairs, valid_tokens
 
 
 class NSTLoss(nn.Module):
     r"""
-    Squared difference of the similarities between tokens, the matrices `H₁ H₂ᵀ / width` `(tokens, tokens)`, averaged
-    over the pairs of valid tokens; computed in fp32. This is neuron selectivity transfer with the polynomial kernel.
+    Purpose: draws the similarities between tokens in the student towards the teacher's: squared difference of the
+    matrices `H₁ H₂ᵀ / width` `(tokens, tokens)`, averaged over the pairs of valid tokens; computed in fp32. This is
+    neuron selectivity transfer with the polynomial kernel, a maximum mean discrepancy.
 
     References:
         - Like What You Like: Knowledge Distill via Neuron Selectivity Transfer: https://huggingface.co/papers/1707.01219
@@ -22,13 +23,17 @@ class NSTLoss(nn.Module):
         - A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), table 6, "NST
           matrix"
 
+    Requirements: Widths may differ: no projection is needed.
+
     Inputs:
         - student_hidden (`torch.Tensor` or `Sequence[torch.Tensor]`): the states `(batch, tokens, width)` of a layer,
-          or of two layers of the same width.
+          or of two layers.
         - teacher_hidden (`torch.Tensor` or `Sequence[torch.Tensor]`): the same, of any width; receive no gradient.
         - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero where a token counts.
 
-    Relations: [`FSPLoss`] multiplies the same states feature by feature, not token by token.
+    Relations:
+        - [`FSPLoss`] multiplies the same states the other way: feature by feature, not token by token.
+        - [`AttentionMSELoss`] compares learned similarities, head by head.
 
     Example:
         >>> NSTLoss()(student_states[1], teacher_states[4], mask=batch["attention_mask"])
@@ -47,7 +52,7 @@ class NSTLoss(nn.Module):
             (states, states) if isinstance(states, torch.Tensor) else states
             for states in (student_hidden, teacher_hidden)
         )
-        check_layers(ours, theirs, count=2)
+        check_pairs(ours, theirs)
         for who, states in (("student", ours), ("teacher", theirs)):
             if states[0].shape != states[1].shape:
                 raise ValueError(
@@ -60,8 +65,18 @@ class NSTLoss(nn.Module):
 
     @staticmethod
     def count(mask: torch.Tensor) -> torch.Tensor:
-        """Number of pairs of tokens of a batch that the loss averages over."""
+        """Over how many pairs of tokens a batch is averaged; batches of one step are weighted by it."""
         return mask.bool().sum(-1).square().sum()
+
+    citation = """
+@misc{huang2017like,
+    title = {Like What You Like: Knowledge Distill via Neuron Selectivity Transfer},
+    author = {Zehao Huang and Naiyan Wang},
+    year = {2017},
+    eprint = {1707.01219},
+    archivePrefix = {arXiv}
+}
+""".strip()
 
 
 def _similarity(states: Sequence[torch.Tensor], mask: torch.Tensor) -> torch.Tensor:

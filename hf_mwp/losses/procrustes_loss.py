@@ -56,6 +56,16 @@ class ProcrustesLoss(nn.Module):
     def extra_repr(self) -> str:
         return f"squared={self.squared}"
 
+    citation = """
+@misc{bhattarai2025knowledge,
+    title = {Knowledge distillation through geometry-aware representational alignment},
+    author = {Prajjwal Bhattarai and Mohammad Amjad and Dmytro Zhylko and Tuka Alhanai},
+    year = {2025},
+    eprint = {2509.25253},
+    archivePrefix = {arXiv}
+}
+""".strip()
+
 
 def _nuclear_norm(ours: torch.Tensor, theirs: torch.Tensor) -> torch.Tensor:
     """

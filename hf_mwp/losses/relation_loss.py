@@ -12,9 +12,9 @@ from .checks import check_layers, valid_tokens
 
 class RelationLoss(nn.Module):
     r"""
-    Distance of relations between tokens. The vectors of all heads of a layer are put side by side and cut anew into
-    relation heads; in each `R = softmax(X Xᵀ / sqrt(width of a head))` over the valid tokens, and the loss is
-    `KL(R_teacher || R_student)`, averaged over heads and valid tokens; computed in fp32.
+    Purpose: draws relations between tokens in the student towards the teacher's. The vectors of all heads of a layer
+    are put side by side and cut anew into relation heads; in each `R = softmax(X Xᵀ / sqrt(width of a head))` over the
+    valid tokens, and the loss is `KL(R_teacher || R_student)`, averaged over heads and valid tokens; computed in fp32.
 
     Args:
         heads (`int`, *optional*, defaults to 1): Relation heads; widths of both models must be multiples of it.
@@ -24,10 +24,16 @@ class RelationLoss(nn.Module):
           the sum of queries', keys' and values' relations)
         - MiniLM: https://huggingface.co/papers/2002.10957 (value relations)
 
+    Requirements: Neither widths nor numbers of attention heads need be the same.
+
     Inputs:
         - student (`torch.Tensor`): `(batch, tokens, width)`, queries, keys or values of all heads of a layer.
         - teacher (`torch.Tensor`): the same but for the width; receives no gradient.
         - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero where a token counts.
+
+    Relations:
+        - [`AttentionMSELoss`] compares relations of queries with keys, head by head.
+        - [`NSTLoss`] compares products of hidden states without a softmax.
 
     Example:
         >>> RelationLoss(heads=12)(student_values, teacher_values, mask=batch["attention_mask"])
@@ -64,3 +70,12 @@ class RelationLoss(nn.Module):
 
     def extra_repr(self) -> str:
         return f"heads={self.heads}"
+
+    citation = """
+@inproceedings{wang2021minilmv2,
+    title = {{MiniLMv2}: Multi-Head Self-Attention Relation Distillation for Compressing Pretrained Transformers},
+    author = {Wenhui Wang and Hangbo Bao and Shaohan Huang and Li Dong and Furu Wei},
+    booktitle = {Findings of the Association for Computational Linguistics: ACL-IJCNLP 2021},
+    year = {2021}
+}
+""".strip()

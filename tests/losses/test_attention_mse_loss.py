@@ -53,5 +53,5 @@ def test_gradient_worked_out_by_hand():
 def test_wrong_use_is_named():
     with pytest.raises(ValueError, match=r"\(1, 0, 2, 2\)"):
         AttentionMSELoss()(torch.zeros(1, 0, 2, 2), TEACHER)
-    with pytest.raises(ValueError, match="`heads`.*'each', 'sum', 'mean'.*'all'"):
+    with pytest.raises(ValueError, match='`heads`.*"each", "sum" or "mean".*\'all\''):
         AttentionMSELoss("all")

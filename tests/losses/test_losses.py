@@ -22,6 +22,7 @@ class Case:
     student: tuple[int, ...]
     teacher: tuple[int, ...]
     slow: Callable
+    citation: str
     equal: float = 0.0  # How far from 0 it may be for equal models.
     labelled: bool = False
 
@@ -52,45 +53,48 @@ def padded(tensor):
 
 SOFT = 1e-6
 CASES = {
-    "attention": Case(losses.AttentionMSELoss(), (2,), (2,), naive.attention),
-    "attention, sums": Case(losses.AttentionMSELoss("sum"), (2,), (2,), naive.attention),
-    "attention, means": Case(losses.AttentionMSELoss("mean"), (2,), (3,), naive.attention),
-    "hidden": Case(losses.HiddenMSELoss(), (3,), (3,), naive.hidden_mse),
-    "FSP": Case(losses.FSPLoss(), (3, 2), (3, 2), naive.fsp),
-    "NST": Case(losses.NSTLoss(), (3,), (7,), naive.nst),
-    "NST of two layers": Case(losses.NSTLoss(), (3, 3), (7, 7), naive.nst),
-    "PKD": Case(losses.PKDLoss(), (3, 3), (3, 3), naive.pkd),
-    "CKA": Case(losses.CKALoss(), (4,), (7,), naive.cka, 1e-5),
-    "CKA, more features than tokens": Case(losses.CKALoss(), (20,), (12,), naive.cka, 1e-5),
-    "CKA, squared": Case(losses.CKALoss(squared=True), (7,), (4,), naive.cka, 1e-5),
-    "CKA, unbiased": Case(losses.CKALoss(True, unbiased=True), (4,), (7,), naive.cka, 1e-5),
-    "cosine": Case(losses.CosineLoss(), (3,), (3,), naive.cosine, SOFT),
-    "Gram": Case(losses.GramLoss(), (4,), (7,), naive.gram, SOFT),
-    "Gram, more features than tokens": Case(losses.GramLoss(), (20,), (12,), naive.gram, SOFT),
-    "Procrustes": Case(losses.ProcrustesLoss(), (4,), (7,), naive.procrustes, SOFT),
-    "Procrustes, more features": Case(losses.ProcrustesLoss(), (20,), (12,), naive.procrustes, SOFT),
-    "CKD, pairs": Case(losses.CKDPairLoss(), (4,), (3,), naive.ckd_pairs, SOFT),
+    "attention": Case(losses.AttentionMSELoss(), (2,), (2,), naive.attention, "TextBrewer"),
+    "attention, sums": Case(losses.AttentionMSELoss("sum"), (2,), (2,), naive.attention, "TextBrewer"),
+    "attention, means": Case(losses.AttentionMSELoss("mean"), (2,), (3,), naive.attention, "TextBrewer"),
+    "hidden": Case(losses.HiddenMSELoss(), (3,), (3,), naive.hidden_mse, "Ming"),
+    "FSP": Case(losses.FSPLoss(), (3, 2), (3, 2), naive.fsp, "Yim"),
+    "NST": Case(losses.NSTLoss(), (3,), (7,), naive.nst, "Huang"),
+    "NST of two layers": Case(losses.NSTLoss(), (3, 3), (7, 7), naive.nst, "Huang"),
+    "PKD": Case(losses.PKDLoss(), (3, 3), (3, 3), naive.pkd, "sun2019patient"),
+    "CKA": Case(losses.CKALoss(), (4,), (7,), naive.cka, "dasgupta2025", 1e-5),
+    "CKA, more features than tokens": Case(losses.CKALoss(), (20,), (12,), naive.cka, "dasgupta2025", 1e-5),
+    "CKA, squared": Case(losses.CKALoss(squared=True), (7,), (4,), naive.cka, "dasgupta2025", 1e-5),
+    "CKA, unbiased": Case(losses.CKALoss(True, unbiased=True), (4,), (7,), naive.cka, "dasgupta2025", 1e-5),
+    "cosine": Case(losses.CosineLoss(), (3,), (3,), naive.cosine, "sanh2019", SOFT),
+    "Gram": Case(losses.GramLoss(), (4,), (7,), naive.gram, "2509.25253", SOFT),
+    "Gram, more features than tokens": Case(losses.GramLoss(), (20,), (12,), naive.gram, "2509.25253", SOFT),
+    "Procrustes": Case(losses.ProcrustesLoss(), (4,), (7,), naive.procrustes, "2509.25253", SOFT),
+    "Procrustes, more features": Case(losses.ProcrustesLoss(), (20,), (12,), naive.procrustes, "2509.25253", SOFT),
+    "CKD, pairs": Case(losses.CKDPairLoss(), (4,), (3,), naive.ckd_pairs, "park2021distilling", SOFT),
     **{
-        f"CKD, triples, window {window}": Case(losses.CKDTripleLoss(window), (4,), (3,), naive.ckd_triples, SOFT)
+        f"CKD, triples, window {window}": Case(
+            losses.CKDTripleLoss(window), (4,), (3,), naive.ckd_triples, "park2021distilling", SOFT
+        )
         for window in (1, 2, 3, None)
     },
-    "relations": Case(losses.RelationLoss(2), (4,), (8,), naive.relations, SOFT),
-    "logits": Case(losses.LogitDistillationLoss(), (6,), (6,), naive.logits, SOFT),
+    "relations": Case(losses.RelationLoss(2), (4,), (8,), naive.relations, "wang2021minilmv2", SOFT),
+    "logits": Case(losses.LogitDistillationLoss(), (6,), (6,), naive.logits, "1503.02531", SOFT),
     "logits, batchmean": Case(
-        losses.LogitDistillationLoss(2.0, reduction="batchmean"), (6,), (6,), naive.logits, SOFT
+        losses.LogitDistillationLoss(2.0, reduction="batchmean"), (6,), (6,), naive.logits, "1503.02531", SOFT
     ),
     **{
         f"logits, {direction}": Case(
-            losses.LogitDistillationLoss(2.0, direction=direction), (6,), (6,), naive.logits, SOFT
+            losses.LogitDistillationLoss(2.0, direction=direction), (6,), (6,), naive.logits, "1503.02531", SOFT
         )
         for direction in ("reverse", "jsd", "skew")
     },
-    "DKD": Case(losses.DKDLoss(), (6,), (6,), naive.dkd, SOFT, labelled=True),
+    "DKD": Case(losses.DKDLoss(), (6,), (6,), naive.dkd, "zhao2022decoupled", SOFT, labelled=True),
     "DKD, batchmean": Case(
         losses.DKDLoss(1.0, 0.5, 3.0, reduction="batchmean"),
         (6,),
         (6,),
         naive.dkd,
+        "zhao2022decoupled",
         SOFT,
         labelled=True,
     ),
@@ -169,3 +173,7 @@ def test_shapes_that_do_not_fit_are_named(case, student, teacher):
         case(student, teacher, torch.ones(4, 7))
     with pytest.raises(ValueError, match=r"\(4, .*\b[45]\b.*\(4, .*\b[45]\b"):
         case(student, case.tensors("teacher", tokens=4))
+
+
+def test_it_is_cited(case):
+    assert case.citation in case.loss.citation

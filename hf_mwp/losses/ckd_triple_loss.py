@@ -1,4 +1,4 @@
-"""Distillation of how pairs and triples of representations lie to each other."""
+"""Distillation of how triples of representations lie to each other."""
 
 from __future__ import annotations
 
@@ -6,58 +6,32 @@ import torch
 from torch import nn
 
 from .checks import check_layers, valid_tokens
+from .ckd_pair_loss import CKDPairLoss
 
 
-class CKDPairLoss(nn.Module):
+class CKDTripleLoss(nn.Module):
     r"""
-    Squared difference of the cosines between two items' vectors, averaged over the pairs of different valid items;
-    computed in fp32. The items are tokens of a layer (word relation) or a token's layers (layer transforming
-    relation). Widths may differ.
+    Purpose: draws relations of triples in the student towards the teacher's: squared difference of the cosines of the
+    angle at one item between two others, averaged over the triples of different valid items; computed in fp32. The
+    items are tokens of a layer (word relation) or a token's layers (layer transforming relation).
 
-    References: Distilling Linguistic Context for Language Model Compression:
-        https://huggingface.co/papers/2109.08359 (contextual knowledge distillation, the pair-wise part with cosines)
+    Args:
+        window (`int`, *optional*):
+            The two others stand at most so many places from the item at which the angle is; anywhere if `None`. For
+            tokens give one: memory grows with its square.
+
+    References:
+        - Distilling Linguistic Context for Language Model Compression: https://huggingface.co/papers/2109.08359
+          (contextual knowledge distillation, the triple-wise part)
+
+    Requirements: Widths may differ: no projection is needed.
 
     Inputs:
         - student (`torch.Tensor`): `(batch, items, width)`.
         - teacher (`torch.Tensor`): the same but for the width; receives no gradient.
         - mask (`torch.Tensor`, *optional*): `(batch, items)`, true or non-zero where an item counts.
 
-    Example:
-        >>> CKDPairLoss()(student_states[1], teacher_states[4], mask=batch["attention_mask"])
-    """
-
-    needs_equal_width = False
-
-    def forward(self, student: torch.Tensor, teacher: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
-        """Scalar fp32 loss; zero, with a zero gradient, if there is no pair."""
-        check_layers([student], [teacher])
-        mask = valid_tokens(mask, student)
-        difference = _cosines(student, mask) - _cosines(teacher.detach(), mask)
-        # Each pair stands there twice; an item with itself adds nothing.
-        own = torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
-        return difference.masked_fill(own, 0.0).square().sum() / (2 * self.count(mask)).clamp(min=1)
-
-    @staticmethod
-    def count(mask: torch.Tensor) -> torch.Tensor:
-        """Number of pairs of a batch that the loss averages over."""
-        items = mask.bool().sum(-1)
-        return (items * (items - 1) // 2).sum()
-
-
-def _cosines(vectors: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    vectors = nn.functional.normalize(torch.where(mask.unsqueeze(-1), vectors.float(), 0.0), dim=-1)
-    return vectors @ vectors.transpose(1, 2)
-
-
-class CKDTripleLoss(nn.Module):
-    r"""
-    Squared difference of the cosines of the angle at one item between two others, averaged over the triples of
-    different valid items; otherwise as [`CKDPairLoss`], the other part of contextual knowledge distillation.
-
-    Args:
-        window (`int`, *optional*):
-            Largest distance of the two others from the item at which the angle is; any if `None`. For tokens give one:
-            memory grows with its square.
+    Relations: [`CKDPairLoss`] is its other part.
 
     Example:
         >>> CKDTripleLoss(window=2)(student_states[1], teacher_states[4], mask=batch["attention_mask"])
@@ -83,7 +57,7 @@ class CKDTripleLoss(nn.Module):
         return torch.where(counted, difference, 0.0).square().sum() / (2 * self.count(mask)).clamp(min=1)
 
     def count(self, mask: torch.Tensor) -> torch.Tensor:
-        """Number of triples of a batch that the loss averages over."""
+        """Over how many triples a batch is averaged; batches of one step are weighted by it."""
         near = self._neighbours(mask)[1].sum(-1)
         return (near * (near - 1) // 2).sum()
 
@@ -100,6 +74,8 @@ class CKDTripleLoss(nn.Module):
 
     def extra_repr(self) -> str:
         return f"window={self.window}"
+
+    citation = CKDPairLoss.citation
 
 
 def _angles(vectors: torch.Tensor, mask: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
