@@ -10,7 +10,7 @@ from typing import Any
 from ..options import CommandOption, affects_result
 from ..options.option_parser import OptionParser
 from ..options.parsing import parse
-from ..recipes.commands import STAGES, commands_with, options_of, trains, types_of
+from ..tasks.commands import STAGES, commands_with, options_of, trains, types_of
 
 
 def parse_command(

@@ -115,6 +115,11 @@ def given_options(options: Any) -> list[str]:
     return [each.name for each in fields(options) if getattr(options, each.name) != default_of(each)]
 
 
+def option_values(*options: Any) -> dict[str, Any]:
+    """Return the values of instances of option dataclasses, by name."""
+    return {name: getattr(each, name) for each in options for name in options_in(type(each))}
+
+
 class CommandOption(NamedTuple):
     """Default of a command's option, and whether the result of the command depends on it."""
 

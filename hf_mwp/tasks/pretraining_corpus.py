@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -17,6 +16,7 @@ from ..data.locating import locate_texts
 from ..options import option
 from ..options.checks import check_at_least_one
 from ..usage_error import UsageError
+from .reporter import SILENT, Reporter
 
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def make_pretraining_trainer(
     model_args: PretrainingArguments,
     config: PreTrainingConfig,
     folder: Path,
-    bar: Callable[[str], AbstractContextManager] = lambda name: nullcontext(),
+    reporter: Reporter = SILENT,
 ) -> tuple[PreTrainingTrainer, PretrainingCorpus]:
     """
     The trainer of a student on a corpus, which is read and tagged, and that corpus.
@@ -124,7 +124,7 @@ def make_pretraining_trainer(
         args ([`CorpusArguments`]), model_args ([`PretrainingArguments`]), config ([`PreTrainingConfig`]):
             The texts, the student, and how it is trained.
         folder (`Path`): The run's folder, for the tags if they have no other.
-        bar (`Callable`, *optional*): Makes, by a name, the context of a function that shows progress.
+        reporter ([`Reporter`], *optional*): Receives the progress.
 
     Raises:
         UsageError: no text is left, tags are learned without a tagger, or what [`PretrainingBuilder`] raises.
@@ -144,10 +144,10 @@ def make_pretraining_trainer(
     tagger = None if args.tagger == NO_TAGGER else load_tagger(args.tagger)
     builder = PretrainingBuilder(model_args, tagger.name if config.pos_loss_weight else None)
     with config.main_process_first(local=False, desc="tagging"):
-        corpus = read_corpus(args, model_args.language, tagger, folder, bar)
+        corpus = read_corpus(args, model_args.language, tagger, folder, reporter)
     set_seed(config.seed)
     tags = corpus.texts.tags if config.pos_loss_weight else None
-    with bar("encoding") as progress:
+    with reporter.counter("encoding") as progress:
         trainer = PreTrainingTrainer(
             model=builder.build(tags, corpus.sample(SAMPLE_SIZE)),
             args=config,
@@ -164,7 +164,7 @@ def read_corpus(
     language: str,
     tagger: PosTagger | None,
     folder: Path,
-    bar: Callable[[str], AbstractContextManager] = lambda name: nullcontext(),
+    reporter: Reporter = SILENT,
 ) -> PretrainingCorpus:
     """Reads the texts, and tags them if there is a tagger; see [`make_pretraining_trainer`]."""
     from ..data import read_texts, tag_corpus
@@ -177,7 +177,7 @@ def read_corpus(
     texts = islice(chain([first], texts), args.max_texts)
     if tagger is None:
         return PretrainingCorpus(list(texts), None, counts)
-    with bar(f"tagging with {tagger.name}") as progress:
+    with reporter.counter(f"tagging with {tagger.name}") as progress:
         tagged = tag_corpus(texts, tagger, args.tag_cache or folder / "tags", progress=progress)
     return PretrainingCorpus(tagged, tagger, counts)
 

@@ -14,12 +14,11 @@ from ..store.runs.run_folder import CONFIG, RunFolder, last_options, last_record
 from ..usage_error import UsageError
 from .data_options import DataArguments
 from .pretraining_corpus import CorpusArguments
+from .reporter import Reporter
 from .run_arguments import ResumeArguments, RunArguments
 
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ..trainers.base_config import BaseConfig
 
 # How long a run trains. A resumed run may be longer.
@@ -36,7 +35,7 @@ MAY_DIFFER = (
 
 
 def begin_run(
-    folder: RunFolder, config: BaseConfig, args: ResumeArguments, console: Console
+    folder: RunFolder, config: BaseConfig, args: ResumeArguments, reporter: Reporter
 ) -> tuple[str | None, dict[str, tuple]]:
     """
     The checkpoint to go on from, and what is otherwise than when it was made. Nothing is written.
@@ -66,7 +65,7 @@ def begin_run(
         )
     if length in changes:
         old, new = changes[length]
-        console.print(
+        reporter.print(
             f"Longer than before ({length}: {old} -> {new}): from {Path(checkpoint).name} on, the learning rate "
             "follows the schedule of a run of the new length; the steps before had that of the old one."
         )

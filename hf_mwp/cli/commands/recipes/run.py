@@ -11,9 +11,10 @@ from rich.table import Table
 
 from ....options.yaml_values import read_value, read_yaml
 from ....recipes import Recipe, Stage, StageResult, run_recipe
-from ....recipes.commands import STAGES
 from ....recipes.recipe import caution
 from ....store.runs.main_process import check_one_process
+from ....tasks.accuracy_cells import percent
+from ....tasks.commands import STAGES
 from ....usage_error import UsageError
 from ...terminal.console import make_console, make_table
 from .. import command_module
@@ -95,13 +96,35 @@ def plan_table(recipe: Recipe, stages: Sequence[Stage]) -> Table:
 def result_table(recipe: Recipe, results: Sequence[StageResult]) -> Table:
     """Time and headline figure of each stage."""
     rows = (
-        (r.stage.name, f"{r.seconds:.0f}{' (before)' if r.skipped else ''}", r.headline, r.stage.folder.name)
+        (r.stage.name, f"{r.seconds:.0f}{' (before)' if r.skipped else ''}", headline(r.metrics), r.stage.folder.name)
         for r in results
     )
     headings = ("stage", "seconds", "result", "folder")
     table = make_table(f"{recipe.title}, in {recipe.output_dir}", headings, rows, right=["seconds"])
     table.caption, table.caption_justify = caution(recipe.budget) or None, "left"
     return table
+
+
+def headline(metrics: Mapping[str, Any]) -> str:
+    """Return the most important figures of a stage's `metrics.json`."""
+    fates = metrics.get("fates", {})
+    shown = [f"{fates['labelled']:,} labelled"] if "labelled" in fates else []
+    for split, shares in metrics.get("reranking", {}).items():
+        shown.append(f"{split} {percent(shares['without'])} to {percent(shares['with'])} %")
+    for split in ("validation", "test"):
+        section = metrics.get(split, {})
+        if "reports" in section:
+            report = section["reports"]["all problems"]
+            # The first metric of other tasks is the one that counts most.
+            name = "answer_accuracy" if "num_beams" in section else next(iter(report))
+            beams = section.get("num_beams")
+            how = {None: name, 1: "greedy"}.get(beams, f"{beams} beams")
+            shown.append(f"{split} {percent(report.get(name))} % ({how})")
+        if "pos_f1" in section:
+            shown.append(f"POS F1 {percent(section['pos_f1'])} %")
+        if "mlm_loss" in section:
+            shown.append(f"MLM loss {section['mlm_loss']:.2f}")
+    return ", ".join(shown)
 
 
 def recipe_parser(command: str, description: str, usage: str | None = None) -> argparse.ArgumentParser:
