@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
+from ....options.parsing import config_path
 from ....options.yaml_values import read_value, read_yaml
 from ....recipes import Recipe, Stage, StageResult, run_recipe
 from ....recipes.recipe import caution
@@ -63,14 +63,10 @@ def run(argv: list[str], command: str = "run") -> int:
 
 
 def is_recipe(argv: Sequence[str]) -> bool:
-    """Whether the arguments name a configuration file with stages."""
-    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    early.add_argument("--config")
-    path = early.parse_known_args(list(argv))[0].config
-    if path is None or not Path(path).is_file():
-        return False
+    """Return whether the arguments name a configuration file with stages."""
+    path = config_path(argv)
     try:
-        content = read_yaml(path)
+        content = None if path is None else read_yaml(path)
     except UsageError:
         return False
     return isinstance(content, Mapping) and ("stages" in content or "base" in content)
