@@ -29,18 +29,11 @@ def parse(
     `--config` names. Flags win over the file, the file over defaults. `--help` prints the options and exits.
 
     Args:
-        command (`str`), description (`str`):
-            Name of the command, for messages, and its description for `--help`.
-        dataclass_types (`Sequence[type]` or `Callable`):
-            Dataclasses whose fields are the options, or a function that imports them.
-        argv (`Sequence[str]`):
-            Arguments after the name of the command.
-        positional (`str`, *optional*):
-            Name of a list of arguments without a flag.
-        common (`Sequence[type]`, *optional*):
-            Dataclasses that the short `--help` shows; see [`option`]. `--help all` shows every option.
-        owners (`Callable`, *optional*):
-            Function that returns the commands which have an option, for the hint on an unknown one.
+        command (`str`), description (`str`), argv (`Sequence[str]`): The command, its help, and its arguments.
+        dataclass_types (`Sequence[type]` or `Callable`): Dataclasses of the options, or a function that imports them.
+        positional (`str`, *optional*): Name of a list of arguments without a flag.
+        common (`Sequence[type]`, *optional*): Dataclasses that the short `--help` shows; see [`option`].
+        owners (`Callable`, *optional*): Returns the commands that have an option, for the hint on an unknown one.
 
     Returns:
         `tuple[list, dict]`: an instance of each dataclass, and the resolved values by field name, which `--config`

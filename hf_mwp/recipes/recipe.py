@@ -39,24 +39,23 @@ class Recipe:
 
     A file with `base: other.yaml` holds only what differs from that file, whose path is seen from its own.
 
-    `${name}` stands for a variable, or for the folder of a stage, which is then run before; OmegaConf fills it in
-    (after a backslash it stays). The folder of a stage is named after its fingerprint, so that what is there is used
-    again, by this recipe and by others in the same folder, and a changed option never meets an old result.
+    `${name}` stands for a variable, or for the folder of a stage, which then runs before; OmegaConf fills it in (after
+    a backslash it stays). The folder of a stage is named after its fingerprint: recipes in the same folder reuse it,
+    and a changed option never meets an old result.
 
     Args:
-        content (`dict`): What the file holds, as [`read_recipe`] gives it.
+        content (`dict`): Result of [`read_recipe`].
         output_dir (`str` or `Path`): Folder for the folders of the stages.
         budget (`str`, *optional*): One of the file's budgets; by default the one that it names.
-        changes (`Mapping[str, Any]` or a sequence of such, *optional*):
-            Values that win over the file: `{"seed": 1}` sets a variable, `{"teacher.max_steps": 5}` an option of a
-            stage, `{"teacher": {"max_steps": 5}}` several; `None` takes an option away. Of several the last one wins.
+        changes (`Mapping[str, Any]` or a sequence of such, *optional*): Values that win over the file: `{"seed": 1}`
+            sets a variable, `{"teacher.max_steps": 5}` an option of a stage, `{"teacher": {"max_steps": 5}}` several;
+            `None` takes an option away. The last one wins.
         source (`str`, *optional*): Name of the file, for messages.
         launch (`str`, *optional*): The program that starts stages which train, if they are not just called.
 
     Raises:
-        RecipeError: unknown keys, variables, stages or budgets, values of the wrong kind, stages or variables that
-            need each other, stages that name their folders or a file outside `output_dir`, a name that cannot be one
-            of a folder, or a base that was not read.
+        RecipeError: unknown names, values of the wrong kind, stages or variables that need each other, or stages that
+            write outside `output_dir`.
     """
 
     def __init__(
@@ -80,8 +79,8 @@ class Recipe:
         stages = self._mapping(content["stages"], "stages")
         for name in stages:
             if not STAGE_NAME.fullmatch(name):
-                fault = f"{name!r:.80} cannot name a stage: take up to 60 letters, digits, - and _."
-                raise RecipeError(f"{source}, stages: {fault}")
+                fault = "cannot name a stage: take up to 60 letters, digits, - and _."
+                raise RecipeError(f"{source}, stages: {name!r:.80} {fault}")
         self._options = {name: self._mapping(options, f"stages.{name}") for name, options in stages.items()}
         budgets = self._mapping(content.get("budgets") or {}, "budgets")
         self.budget = budget or content.get("budget")

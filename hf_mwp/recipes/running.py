@@ -33,21 +33,19 @@ def run_recipe(
     Run the stages of a recipe that are not complete; arguments not named here are those of [`Recipe`] and its `run`.
 
     Args:
-        path (`str` or `Path`): YAML file.
+        path (`str` or `Path`), base (`str` or `Path`, *optional*): See [`read_recipe`].
         output_dir (`str` or `Path`, *optional*): Folder of the stages; `runs/` and the file's name by default.
         commands (`Mapping[str, Callable]`, *optional*): By default each stage is a process of its own,
             `python -m hf_mwp COMMAND`.
         on_plan (`Callable`, *optional*): Called with the recipe and the wanted stages before they run.
         dry_run (`bool`, *optional*, defaults to `False`): Run nothing.
-        base (`str` or `Path`, *optional*): Recipe that replaces the file's `base`.
 
     Returns:
         `list[StageResult]`: a result for each stage, in their order; empty for a dry run.
 
     Raises:
-        RecipeError: see [`Recipe`].
-        UsageError: the output folder is a file, a stage has an unknown option, a wrong value or a missing input (found
-            before the first one runs), or a stage failed.
+        UsageError: the recipe is wrong ([`RecipeError`]), a stage has an unknown option, a wrong value or a missing
+            input (found before the first one runs), or a stage failed.
     """
     folder = Path("runs") / Path(path).stem if output_dir is None else Path(output_dir)
     check_output_folder(folder)

@@ -21,15 +21,7 @@ Commands = Mapping[str, Callable[[list[str]], int]]
 
 @dataclass(frozen=True)
 class StageResult:
-    """
-    Result of a stage.
-
-    Args:
-        stage ([`Stage`]): The stage.
-        seconds (`float`): Wall time of its finished start, and of those before it up to the checkpoint it resumed.
-        skipped (`bool`): Whether it was complete before.
-        metrics (`dict`): Content of its `metrics.json`; empty without one.
-    """
+    """Result of a stage: its wall time, whether it was complete before, and the content of its `metrics.json`."""
 
     stage: Stage
     seconds: float
@@ -71,11 +63,6 @@ class Stage:
     def is_done(self) -> bool:
         """Whether the folder holds the finished stage."""
         return self.finished.is_done
-
-    @property
-    def metrics(self) -> dict[str, Any]:
-        """Content of `metrics.json` in the folder; empty without one."""
-        return self.finished.metrics
 
     def check(self) -> None:
         """Check options and inputs before any stage runs; `UsageError` names the stage and the option."""

@@ -101,7 +101,7 @@ class Evaluation:
     @property
     def heading(self) -> str:
         """Split and recorded options in words."""
-        options = [f"{name.replace('_', ' ')} {self.options[name]}" for name in self.task.recorded]
+        options = [f"{name.replace('_', ' ')} {self.options[name]!r}" for name in self.task.recorded]
         return ", ".join([f"{self.split} split ({self.task.scheme})", *options])
 
     def records(self) -> Iterator[dict[str, Any]]:
@@ -110,29 +110,12 @@ class Evaluation:
             yield prediction.to_dict() | self.overlap.flags(text)
 
 
-@dataclass(frozen=True)
-class EvaluationResult:
-    """
-    Result of [`evaluate`].
-
-    Args:
-        evaluation ([`Evaluation`]): The predictions.
-        figures (`Mapping[str, Any]`): [`Evaluation.figures`] with [`~Task.details`] and, with a re-ranker,
-            `reports_without_reranking`.
-        path (`Path`): File of the predictions.
-    """
-
-    evaluation: Evaluation
-    figures: Mapping[str, Any]
-    path: Path
-
-
 def evaluate(
     args: EvaluateArguments,
     data_args: MeasuredTaskArguments,
     values: Mapping[str, Any] | None = None,
     reporter: Reporter = SILENT,
-) -> EvaluationResult:
+) -> tuple[Evaluation, dict[str, Any], Path]:
     """
     Measure a model on a split of a task, and write each prediction with the reason of its failure: `hf-mwp evaluate`.
 
@@ -142,6 +125,10 @@ def evaluate(
             default.
         reporter ([`Reporter`], *optional*): Receives messages and progress.
 
+    Returns:
+        `tuple`: the predictions, their [`Evaluation.figures`] with [`~Task.details`] and, if re-ranked,
+        `reports_without_reranking`, and the file of the predictions.
+
     Raises:
         UsageError: the model does not suit the data, or the predictions cannot be written without loss.
 
@@ -149,15 +136,13 @@ def evaluate(
 
     ```python
     >>> data = MeasuredTaskArguments(dataset="math23k")
-    >>> result = evaluate(EvaluateArguments(model="model_cards/mwp-student-3L-gts-math23k", num_beams=5), data)
-    >>> result.figures["reports"]["all problems"]["answer_accuracy"]
+    >>> _, figures, _ = evaluate(EvaluateArguments(model="model_cards/mwp-student-3L-gts-math23k"), data)
+    >>> figures["reports"]["all problems"]["answer_accuracy"]
     ```
     """
     device = find_device(args.device)
     path = _predictions_path(args, data_args)
-    check_predictions_file(path, _dataset_path(data_args), args.overwrite)
-    if args.predictions is not None:
-        _make_folder(path.parent)
+    _check_path(path, args, data_args)
     values = values or option_values(args, data_args)
     place = args.output_dir
     with nullcontext() if place is None else RunFolder(place, "evaluate", values, begin=False) as folder:
@@ -193,7 +178,7 @@ def evaluate(
                 title = f"{task.name}, {args.split} split"
                 draw_reliability(figures["calibration"], folder.path / "reliability.png", title)
             folder.finish({"model": args.model, "dataset": task.name, args.split: evaluation.record | figures})
-    return EvaluationResult(evaluation, figures, path)
+    return evaluation, figures, path
 
 
 def evaluate_split(task: Task, model: PreTrainedModel, processor: Any, split: str, **options) -> Evaluation:
@@ -236,35 +221,6 @@ def evaluate_splits(
     }
 
 
-def check_predictions_file(path: Path, dataset: Path | None = None, overwrite: bool = False) -> None:
-    """
-    Raises `UsageError` if a file of predictions cannot be written without loss: if the path is the `dataset`, no
-    regular file or, unless `overwrite` allows it, a file with something other than [`Evaluation.records`].
-    """
-    if not path.exists():
-        return
-    remedy = "Name another file"
-    if dataset is not None and path.samefile(dataset):
-        raise UsageError(f"`predictions`: {path} is the data set. {remedy}.")
-    if not path.is_file():
-        raise UsageError(f"`predictions`: {path} is no regular file. {remedy}.")
-    if not overwrite and not _has_predictions(path):
-        raise UsageError(
-            f"`predictions`: {path} holds something other than predictions. {remedy}, or replace it with --overwrite."
-        )
-
-
-def _has_predictions(path: Path) -> bool:
-    """Whether the first line is a prediction, or the file is empty."""
-    try:
-        with path.open(encoding="utf-8") as file:
-            line = file.readline(LONGEST_RECORD)
-        record = json.loads(line) if line else None
-    except (OSError, ValueError, RecursionError):
-        return False
-    return not line or (isinstance(record, dict) and any(name.startswith("masked_text_in_") for name in record))
-
-
 def _predictions_path(args: EvaluateArguments, data_args: MeasuredTaskArguments) -> Path:
     """The path that was given, or a file in the run's folder or in `runs`."""
     if args.predictions is not None:
@@ -283,20 +239,32 @@ def _predictions_path(args: EvaluateArguments, data_args: MeasuredTaskArguments)
     return Path("runs") / f"predictions_{model}_{dataset}{fold}_{args.split}-{digest[:8]}.jsonl"
 
 
-def _dataset_path(data_args: MeasuredTaskArguments) -> Path | None:
-    """The file or folder of the data set; `None` if there is none, which is reported when it is read."""
+def _check_path(path: Path, args: EvaluateArguments, data_args: MeasuredTaskArguments) -> None:
+    """Make the folder of the predictions; `UsageError` if the file cannot be written, or not without loss."""
     from ..data.datasets.sources import locate_dataset
 
-    if data_args.dataset is None:
-        return None
+    if args.predictions is not None:
+        check_output_folder(path.parent, for_model=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"`predictions`: {path.parent} cannot be made: {error.strerror}.") from error
+    if not path.exists():
+        return
     with suppress(DataError):
-        return locate_dataset(data_args.dataset, data_args.data_dir)
+        # Predictions have texts and answers, and so can be a data set.
+        if data_args.dataset and path.samefile(locate_dataset(data_args.dataset, data_args.data_dir)):
+            raise UsageError(f"`predictions`: {path} is the data set. Name another file.")
+    if not path.is_file() or not (args.overwrite or _has_predictions(path)):
+        raise UsageError(f"`predictions`: {path} holds no predictions. Name another file, or pass --overwrite.")
 
 
-def _make_folder(folder: Path) -> None:
-    """Make the folder of the predictions before work starts."""
-    check_output_folder(folder, for_model=True)
+def _has_predictions(path: Path) -> bool:
+    """Whether the first line is a prediction, or the file is empty."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"`predictions`: {folder} cannot be made ({error.strerror}), name another place.") from error
+        with path.open(encoding="utf-8") as file:
+            line = file.readline(LONGEST_RECORD)
+        record = json.loads(line) if line else {"masked_text_in_": None}
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(record, dict) and any(name.startswith("masked_text_in_") for name in record)

@@ -97,15 +97,14 @@ class GlueTask(Task):
     def splits(self) -> Mapping[str, Dataset]:
         from ..data import load_glue
 
-        options = self.options
-        limits = {"train": options.max_train_samples}
-        limits["validation"] = limits["test"] = options.max_eval_samples
-        held_out = 0.0 if options.select_on_dev else options.validation_fraction
-        splits = load_glue(self.name, options.data_dir, held_out)
+        options, found = self.options, {}
+        splits = load_glue(self.name, options.data_dir, 0.0 if options.select_on_dev else options.validation_fraction)
         if options.select_on_dev:
             splits["validation"] = splits["test"]
-        limits = {split: len(rows) if limits[split] is None else limits[split] for split, rows in splits.items()}
-        return {split: rows.select(range(min(limits[split], len(rows)))) for split, rows in splits.items()}
+        for split, rows in splits.items():
+            limit = options.max_train_samples if split == "train" else options.max_eval_samples
+            found[split] = rows.select(range(min(limit or len(rows), len(rows))))
+        return found
 
     def build_model(self, options: SolverArguments) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         return build_classifier(self.classes, options)
@@ -178,17 +177,13 @@ class GlueTask(Task):
         return [found[index] for index in range(len(rows))]
 
     def report(self, predictions: Sequence[GluePrediction]) -> dict[str, float]:
-        """
-        The task's figures, its first one before the others, and `num_examples`; of MNLI's matched and mismatched rows
-        also apart, such as `accuracy_matched`.
-        """
+        """Figures and `num_examples`; of MNLI's matched and mismatched rows also apart, such as `accuracy_matched`."""
         found = self._figures_of(predictions)
         for split in GLUE_SOURCES[self.name].dev:
             rows = [each for each in predictions if each.row["id"].startswith(f"{split}-")]
             if len(rows) < len(predictions):
-                found |= {
-                    f"{name}{split.removeprefix('dev')}": value for name, value in self._figures_of(rows).items()
-                }
+                part = split.removeprefix("dev")
+                found |= {f"{name}{part}": value for name, value in self._figures_of(rows).items()}
         return found | {"num_examples": len(predictions)}
 
     def _figures_of(self, predictions: Sequence[GluePrediction]) -> dict[str, float]:
@@ -205,12 +200,9 @@ class GlueTask(Task):
         return counted | {f"{name} %": percent(value) for name, value in report.items() if name != "num_examples"}
 
     def failures(self, predictions: Sequence[GluePrediction]) -> dict[str, tuple[int, str]]:
-        wrong = Counter((each.row["label"], each.value) for each in predictions if each.is_right is False)
-        names = {pair: [self.classes[number] for number in pair] for pair in wrong}
-        return {
-            f"{names[pair][1]} for {names[pair][0]}": (count, f"{names[pair][0]} was taken for {names[pair][1]}")
-            for pair, count in wrong.most_common()
-        }
+        wrong = [(each.row["label"], each.value) for each in predictions if each.is_right is False]
+        counts = Counter((self.classes[label], self.classes[value]) for label, value in wrong).most_common()
+        return {f"{taken} for {label}": (count, f"{label} was taken for {taken}") for (label, taken), count in counts}
 
     def details(self, predictions: Sequence[GluePrediction]) -> dict[str, Any]:
         """Return the mean variance of the probabilities that each row's classes have."""

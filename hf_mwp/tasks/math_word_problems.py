@@ -38,11 +38,10 @@ class MathWordProblems(Task):
     recorded = ("num_beams", "answer_match")
 
     def __init__(self, options: DataArguments) -> None:
-        self.options, self.parse_number_words = options, options.parse_number_words
+        self.options = options
 
     @cached_property
     def _loaded(self) -> tuple[Mapping[str, Dataset], LoadReport]:
-        """The parts, and what was read, skipped and noticed."""
         from ..data import load_mwp_dataset
 
         options = {each.name: getattr(self.options, each.name) for each in fields(DataArguments)}
@@ -51,23 +50,16 @@ class MathWordProblems(Task):
         name = options.pop("dataset")
         for kind in ("extra_train", "extra_exclude"):
             options[kind] = tuple(options[kind] or ())
-
-        def choose() -> tuple[Mapping[str, Dataset], LoadReport]:
-            splits, report = once(
-                (name, *options.items()), lambda: load_mwp_dataset(name, return_report=True, **options)
-            )
-            chosen = {}
-            for split, rows in splits.items():
-                limit = limits.get(split)
-                if limit is not None:
-                    # Added problems stand at the end; a few problems are to be some of all.
-                    added = any(options[each] for each in ("extra_train", "augment_reverse", "augment_distractors"))
-                    rows = rows.shuffle(seed=0) if split == "train" and added else rows
-                    rows = rows.select(range(min(limit, len(rows))))
-                chosen[split] = rows
-            return chosen, report
-
-        return once((name, *options.items(), *limits.items()), choose)
+        key = (name, *options.items())
+        splits, report = once(key, lambda: load_mwp_dataset(name, return_report=True, **options))
+        # Added problems come last; a few problems are to be a sample of all.
+        added = any(options[each] for each in ("extra_train", "augment_reverse", "augment_distractors"))
+        chosen = dict(splits)
+        for split, limit in limits.items():
+            if split in splits and limit is not None:
+                rows = splits[split].shuffle(seed=0) if split == "train" and added else splits[split]
+                chosen[split] = rows.select(range(min(limit, len(rows))))
+        return chosen, report
 
     @cached_property
     def splits(self) -> Mapping[str, Dataset]:
@@ -75,7 +67,6 @@ class MathWordProblems(Task):
 
     @property
     def load_report(self) -> LoadReport:
-        """What was read, skipped and noticed."""
         return self._loaded[1]
 
     @property
@@ -86,13 +77,8 @@ class MathWordProblems(Task):
     def scheme(self) -> str:
         return self.load_report.scheme
 
-    @property
-    def language(self) -> str:
-        """Language of the problems."""
-        return next((rows[0]["language"] for rows in self.splits.values() if len(rows)), "zh")
-
     def build_model(self, options: SolverArguments) -> tuple[MwpSolver, MwpProcessor]:
-        return build_solver(self.rows("train"), options, self.parse_number_words)
+        return build_solver(self.rows("train"), options, self.options.parse_number_words)
 
     def load_model(self, name: str, split: str = "train") -> tuple[MwpSolver, MwpProcessor]:
         solver, processor = load_solver(name)
@@ -125,7 +111,6 @@ class MathWordProblems(Task):
         return {"calibration": measure_calibration(predictions)}
 
     def predict(self, model, processor, rows, **options) -> list[SolverPrediction]:
-        """As [`solve_problems`]."""
         from ..solving.solve_problems import solve_problems
 
         return solve_problems(model, processor, rows, **options)
@@ -146,8 +131,9 @@ class MathWordProblems(Task):
         return {reason: (count, FAILURE_REASONS[reason]) for reason, count in counts.items()}
 
     def card(self) -> dict[str, Any]:
+        language = next((rows[0]["language"] for rows in self.splits.values() if len(rows)), "zh")
         tags = ["hf_mwp", "math-word-problems"]
-        return {"pipeline_tag": None, "datasets": [self.name], "language": self.language, "tags": tags}
+        return {"pipeline_tag": None, "datasets": [self.name], "language": language, "tags": tags}
 
 
 _kept: dict[tuple, Any] | None = None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..building.encoder import load_encoder
 from ..building.model_sources import load_config, loading, locate_solver, solver_class
 from ..options import option, option_values
-from ..options.checks import check_at_least_one
+from ..options.checks import check_at_least_one, check_given
 from ..store.files import write_whole
 from ..store.runs.main_process import is_main_process
 from ..store.runs.run_folder import RunFolder, check_output_folder
@@ -67,8 +67,7 @@ class PruneArguments:
 
     def __post_init__(self):
         check_at_least_one(self, "test_num_beams")
-        if self.model is None:
-            raise ValueError("a `model` must be given: the folder or Hub id of a trained solver.")
+        check_given(self, "model")
 
 
 @dataclass
@@ -88,8 +87,7 @@ class HeadsArguments:
 
     def __post_init__(self):
         check_at_least_one(self, "num_batches", "batch_size")
-        if self.model is None:
-            raise ValueError("a `model` must be given: a folder or Hub id.")
+        check_given(self, "model")
 
 
 def make_importance(name: str, alpha: float = 0.5, seed: int = 0) -> HeadImportance:

@@ -42,8 +42,6 @@ def rerank(
     Returns:
         `tuple[Path, PlausibilityReranker]`: the file, and the re-ranker with its accuracies.
 
-    Raises:
-        UsageError: there is no local folder to write to, it has a re-ranker, or model and data do not match.
     """
     check_one_process("rerank", launches=False)
     device = find_device(args.device)

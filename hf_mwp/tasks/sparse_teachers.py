@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..building.model_sources import locate_solver
 from ..building.student import StudentArguments
 from ..options import option, option_values
-from ..options.checks import check_at_least_one
+from ..options.checks import check_at_least_one, check_given
 from ..store.runs.main_process import is_main_process
 from ..store.runs.run_folder import RunFolder, check_output_folder
 from ..usage_error import UsageError
@@ -62,8 +62,7 @@ class StarkArguments:
 
     def __post_init__(self):
         check_at_least_one(self, "test_num_beams")
-        if self.teacher is None:
-            raise ValueError("a `teacher` must be given: the folder or Hub id of a trained solver or classifier.")
+        check_given(self, "teacher")
 
 
 def find_sparse_teacher(

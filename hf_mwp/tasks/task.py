@@ -108,8 +108,8 @@ class Task(ABC):
 
     def predict_options(self, args: Any, num_beams: int | None = None, processor: Any = None) -> dict[str, Any]:
         """
-        Return the options of `predict` that a trainer's config or the options of `hf-mwp evaluate` hold; only the
-        latter come with a `processor`. `num_beams` overrides theirs.
+        Return the options of `predict` in a trainer's config, where `num_beams` overrides its own, or in
+        [`EvaluateArguments`], which come with a `processor`.
         """
         return {}
 

@@ -162,15 +162,7 @@ def pretrain(
     def make_trainer(folder: RunFolder) -> tuple[BaseTrainer, dict[str, Any]]:
         if not config.validation_fraction:
             _turn_off_evaluation(config, "No text is held out", reporter)
-        trainer, corpus = make_pretraining_trainer(corpus_args, model_args, config, folder.path, reporter)
-        held_out = 0 if trainer.eval_dataset is None else len(trainer.eval_dataset)
-        used = len(trainer.train_dataset)
-        record = {"corpus": corpus_args.corpus, "exclude": corpus_args.exclude, **corpus.record()}
-        record |= {"used": used, "held_out": held_out}
-        if config.pos_loss_weight:
-            record["pos_labels"] = len(trainer.model.config.pos_labels)
-        reporter.print(f"{used} texts to learn from, {held_out} held out; {corpus.description}")
-        return trainer, record
+        return make_pretraining_trainer(corpus_args, model_args, config, folder.path, reporter)
 
     def measure(trainer: BaseTrainer) -> dict[str, Any]:
         if trainer.eval_dataset is None:

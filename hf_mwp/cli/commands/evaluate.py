@@ -23,19 +23,19 @@ def run(argv: list[str]) -> int:
         argv,
     )
     console = make_console(stderr=args.json)
-    result = evaluate(args, data_args, values, console)
+    evaluation, figures, path = evaluate(args, data_args, values, console)
     if args.json:
-        print(json.dumps({"model": args.model, "split": args.split} | result.figures, ensure_ascii=False))
+        print(json.dumps({"model": args.model, "split": args.split} | figures, ensure_ascii=False))
     else:
-        reports = result.figures["reports"]
-        if without := result.figures.get("reports_without_reranking"):
+        reports = figures["reports"]
+        if without := figures.get("reports_without_reranking"):
             pairs = (("without", without), ("with", reports))
             reports = {f"{name}, {how} re-ranking": each[name] for name in reports for how, each in pairs}
         name = f"{args.model} on {data_args.task or data_args.dataset}"
-        print_evaluation(console, result.evaluation, name, reports)
-        if result.figures["calibration"] is not None:
-            console.print(calibration_table(result.figures["calibration"]))
-    console.print(f"Predictions: {result.path}")
+        print_evaluation(console, evaluation, name, reports)
+        if figures["calibration"] is not None:
+            console.print(calibration_table(figures["calibration"]))
+    console.print(f"Predictions: {path}")
     return 0
 
 

@@ -21,13 +21,25 @@ from .. import command_module
 
 
 def run(argv: list[str], command: str = "run") -> int:
-    """Runs the stages that are not there yet, and prints what each of them gave; see `hf-mwp run --help`."""
+    """Run the stages that are not complete, and print what each of them gave; see `hf-mwp run --help`."""
     if argv and not argv[0].startswith("-"):
         argv = ["--config", *argv]
-    usage = f"hf-mwp {command} {'RECIPE' if command == 'run' else '--config RECIPE'} [options]"
-    parser = recipe_parser(command, "Runs the stages of a recipe that are not there yet, each once.", usage)
+    parser = argparse.ArgumentParser(
+        prog=f"hf-mwp {command}",
+        usage=f"hf-mwp {command} {'RECIPE' if command == 'run' else '--config RECIPE'} [options]",
+        allow_abbrev=False,
+        description="Run the stages of a recipe that are not complete, each once. --variable VALUE sets a variable of "
+        "the recipe, --stage.option VALUE an option of one of its stages. VALUE is read as YAML; null takes an option "
+        "away.",
+    )
     parser.add_argument("--config", metavar="FILE", help="the recipe; of `hf-mwp run` the first word")
     parser.add_argument("--targets", nargs="+", help="stages that are wanted; those of the recipe if not given")
+    parser.add_argument("--budget", help="one of the budgets of the recipe: quick, cpu, gpu, paper")
+    parser.add_argument("--base", metavar="FILE", help="a recipe to build on instead of the one that the file names")
+    parser.add_argument("--output_dir", "--output-dir", help="folder of the stages; runs/<name of the recipe>")
+    launch = "start stages that train with this program: 'torchrun --nproc_per_node 2', 'accelerate launch'"
+    parser.add_argument("--launch", metavar="PROGRAM", help=launch)
+    parser.add_argument("--dry_run", "--dry-run", action="store_true", help="only show what would be run")
     args, rest = parser.parse_known_args(argv)
     changes = read_changes(command, rest)
     if args.config is None:
@@ -44,19 +56,8 @@ def run(argv: list[str], command: str = "run") -> int:
         state = "done before, skipped" if stage.is_done else f"hf-mwp {stage.command}"
         console.rule(f"stage {number} of {count}: {stage.name} ({state})", align="left", style="dim")
 
-    results = run_recipe(
-        args.config,
-        args.output_dir,
-        budget=args.budget,
-        changes=changes,
-        targets=args.targets,
-        launch=args.launch,
-        commands=stage_commands(),
-        on_plan=tell_plan,
-        on_stage=tell_stage,
-        dry_run=args.dry_run,
-        base=args.base,
-    )
+    options = vars(args) | {"changes": changes, "commands": stage_commands()}
+    results = run_recipe(options.pop("config"), on_plan=tell_plan, on_stage=tell_stage, **options)
     if not args.dry_run:
         console.print(result_table(shown[0], results))
     return 0
@@ -121,27 +122,6 @@ def headline(metrics: Mapping[str, Any]) -> str:
         if "mlm_loss" in section:
             shown.append(f"MLM loss {section['mlm_loss']:.2f}")
     return ", ".join(shown)
-
-
-def recipe_parser(command: str, description: str, usage: str | None = None) -> argparse.ArgumentParser:
-    """A parser with what commands that run recipes have in common."""
-    parser = argparse.ArgumentParser(
-        prog=f"hf-mwp {command}",
-        usage=usage,
-        allow_abbrev=False,
-        description=f"{description} --variable VALUE sets a variable of the recipe, --stage.option VALUE an option of "
-        "one of its stages. VALUE is read as YAML; null takes an option away.",
-    )
-    parser.add_argument("--budget", help="one of the budgets of the recipe: quick, cpu, gpu, paper")
-    parser.add_argument("--base", metavar="FILE", help="a recipe to build on instead of the one that the file names")
-    parser.add_argument("--output_dir", "--output-dir", help="folder of the stages; runs/<name of the recipe>")
-    parser.add_argument(
-        "--launch",
-        metavar="PROGRAM",
-        help="start stages that train with this program: 'torchrun --nproc_per_node 2', 'accelerate launch'",
-    )
-    parser.add_argument("--dry_run", "--dry-run", action="store_true", help="only show what would be run")
-    return parser
 
 
 def read_changes(command: str, arguments: Sequence[str]) -> dict[str, Any]:
