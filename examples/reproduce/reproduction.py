@@ -254,7 +254,7 @@ class Reproduction:
             recipe = self._recipe_of(column, arm.name, run.seed)
             stage, own = recipe.stages[self._stage_of(column, recipe)], column.resolved(recipe.variables)
             if stage.is_done:
-                metrics = {**stage.metrics, "stage_seconds": stage.finished.record["seconds"]}
+                metrics = {**stage.finished.metrics, "stage_seconds": stage.finished.record["seconds"]}
                 for name, found in own.read(metrics).items():
                     getattr(run, name)[column.name] = found
         for stage in self.stages(arm.name, run.seed):

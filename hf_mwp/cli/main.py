@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import difflib
 import os
 import sys
@@ -27,23 +26,26 @@ COMMANDS = {
     "card": "write the folder that the Hub gets: weights, processor, and a card made of the runs' records",
 }
 ALIASES = {"distil": "distill"}
+LISTING = "\n".join(f"  {name:12} {text}" for name, text in COMMANDS.items())
+HELP = f"""usage: hf-mwp <command> [options]
+
+Compact solvers of math word problems: train, distil, evaluate, solve.
+
+commands:
+{LISTING}
+
+`hf-mwp <command> --help` names every option of a command."""
 
 
 def main(argv: list[str] | None = None) -> int:
     """
-    Runs a subcommand.
-
-    Args:
-        argv (`list[str]`, *optional*):
-            Arguments; those of the process by default.
-
-    Returns:
-        `int`: exit status. 0: done; 1: the command failed with a named error; 2: wrong arguments; 130: interrupted.
-        With `HF_MWP_TRACEBACK=1` in the environment, errors show where they come from.
+    Run a subcommand with these arguments, or those of the process, and return the exit status. 0: done; 1: the command
+    failed with a named error; 2: wrong arguments; 130: interrupted. With `HF_MWP_TRACEBACK=1` in the environment,
+    errors show where they come from.
     """
     argv = list(sys.argv[1:] if argv is None else argv)
     if not argv or argv[0] in ("-h", "--help", "help"):
-        _parser().print_help()
+        print(HELP)
         return 0 if argv else 2
     if argv[0] == "--version":
         from .. import __version__
@@ -68,28 +70,15 @@ def main(argv: list[str] | None = None) -> int:
         # The reader of a pipe (`| head`) went away; standard output is closed so that Python does not complain again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (OSError, ValueError) as error:
-        if os.environ.get("HF_MWP_TRACEBACK"):
-            raise
-        return _fail(str(error) or type(error).__name__, 1)
     except Exception as error:
         from huggingface_hub.errors import StrictDataclassError
 
         # Fields of a model's config that are wrong or contradict each other.
-        if os.environ.get("HF_MWP_TRACEBACK") or not isinstance(error, StrictDataclassError):
+        cause = (error.__cause__ or error) if isinstance(error, StrictDataclassError) else error
+        known = isinstance(error, (OSError, ValueError, StrictDataclassError))
+        if os.environ.get("HF_MWP_TRACEBACK") or not known:
             raise
-        return _fail(str(error.__cause__ or error), 1)
-
-
-def _parser() -> argparse.ArgumentParser:
-    listing = "\n".join(f"  {name:12} {text}" for name, text in COMMANDS.items())
-    return argparse.ArgumentParser(
-        prog="hf-mwp",
-        usage="hf-mwp <command> [options]",
-        description="Compact solvers of math word problems: train, distil, evaluate, solve.",
-        epilog=f"commands:\n{listing}\n\n`hf-mwp <command> --help` names every option of a command.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+        return _fail(str(cause) or type(cause).__name__, 1)
 
 
 def _fail(message: str, status: int) -> int:

@@ -7,10 +7,8 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from ..options import CommandOption, affects_result
-from ..options.option_parser import OptionParser
 from ..options.parsing import parse
-from ..recipes.commands import STAGES, commands_with, options_of, trains, types_of
+from ..tasks.commands import commands_with, trains, types_of
 
 
 def parse_command(
@@ -33,13 +31,3 @@ def parse_command(
     parsed = parse(command, description, types, argv, positional, common, commands_with)
     import_module("hf_mwp.pipelines")
     return parsed
-
-
-def all_options() -> dict[str, dict[str, CommandOption]]:
-    """Return the options of all commands that can be stages, with the defaults that a run records."""
-    return {command: _options_of(command) for command in STAGES}
-
-
-def _options_of(command: str) -> dict[str, CommandOption]:
-    defaults = vars(OptionParser(command, "", types_of(command)).parse_args([]))
-    return {name: CommandOption(defaults[name], affects_result(each)) for name, each in options_of(command).items()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -20,11 +19,12 @@ from ..data.batches.output_vocabulary import OutputVocabulary
 from ..data.training_lineage import note_training_texts, training_texts_of, write_training_texts
 from ..models import Solver
 from ..models.mwp_student import MwpStudentModel, save_student_code
-from ..options import CommandOption
 from ..pipelines.math_word_problem_pipeline import MathWordProblemPipeline
 from ..solving.default_search import DefaultSearch
 from ..solving.plausibility import PlausibilityError, PlausibilityReranker
+from ..store.runs.run_folder import RunFolder, check_output_folder
 from ..usage_error import UsageError
+from .card_arguments import CardArguments
 from .encoder_pooling import with_pooling_layer
 from .model_card import RECORD, build_model_card, model_record
 from .run_records import read_figures, read_stage
@@ -35,50 +35,27 @@ from .usage import EXAMPLES
 MAX_SHARD_SIZE = "22MB"
 
 
-def make_model_folder(
-    source: str | PathLike,
-    folder: str | PathLike,
-    encoder_only: bool = False,
-    model_id: str | None = None,
-    stages: Sequence[str | PathLike] = (),
-    evaluations: Sequence[str | PathLike] = (),
-    teacher_evaluations: Sequence[str | PathLike] = (),
-    reranker: str | PathLike | None = None,
-    license: str | None = None,
-    summary: str = "",
-    notes: str = "",
-    commands: Mapping[str, Mapping[str, CommandOption]] | None = None,
-) -> None:
+def make_model_folder(args: CardArguments) -> None:
     """
-    Makes the folder of a trained solver, of its encoder alone, or of a classifier of texts: weights in half precision,
+    Make the folder of a trained solver, of its encoder alone, or of a classifier of texts: weights in half precision,
     configuration, processor, and a card made of the records of the runs.
 
     Args:
-        source (`str` or `PathLike`): Folder or Hub id of the solver or classifier.
-        folder (`str` or `PathLike`): Where to.
-        encoder_only (`bool`, *optional*, defaults to `False`): Write its encoder, a student, with its code, a pooling
-            layer ([`with_pooling_layer`]) and a processor that masks numbers as it learned them.
-        model_id (`str`, *optional*): Name by which the card loads the model; the folder by default.
-        stages (`Sequence[str]`, *optional*): Folders of the runs that made the model, in their order.
-        evaluations (`Sequence[str]`, *optional*), teacher_evaluations (`Sequence[str]`, *optional*): Folders of
-            `hf-mwp evaluate` for this model, or for the solver that was built on this encoder; the same for its
-            teacher.
-        reranker (`str` or `PathLike`, *optional*): Folder or Hub id of the re-ranker to write beside the solver; the
-            one beside it by default.
-        license (`str`, *optional*), summary (`str`, *optional*), notes (`str`, *optional*): See [`build_model_card`].
-        commands (`Mapping`, *optional*): The options of each command, see [`~hub.run_records.read_stage`]; without
-            them the card also shows options that were not set.
+        args ([`CardArguments`]): Options of `hf-mwp card`.
 
     Raises:
-        UsageError: no such solver, an encoder that cannot stand alone, a re-ranker that does not suit, or a folder
-            without the records of a run.
+        UsageError: no such solver, an encoder that cannot stand alone, a re-ranker that does not suit, a folder
+            without the records of a run, or one that holds a model.
 
     Example:
 
     ```python
-    >>> make_model_folder("runs/student", "me/mwp-student", evaluations=["runs/evaluate"], license="apache-2.0")
+    >>> make_model_folder(CardArguments("runs/student", "me/mwp-student", evaluations=["runs/evaluate"]))
     ```
     """
+    source, folder, reranker, encoder_only = args.model, args.output_dir, args.reranker, args.part == "encoder"
+    check_output_folder(folder, for_model=True)
+    notes = _read_notes(args.notes)
     if encoder_only and reranker is not None:
         raise UsageError("Answers are re-ranked by solvers, not by an encoder alone: leave `reranker` out.")
     model, processor = load_classifier(str(source)) if is_classifier(source) else load_solver(source)
@@ -94,28 +71,40 @@ def make_model_folder(
     if texts is not None:
         # Also of an encoder taken out of its solver.
         note_training_texts(model, texts)
-    evaluated = {"solver built on it" if encoder_only else "this model": evaluations, "teacher": teacher_evaluations}
-    figures = [read_figures(each, name) for name, folders in evaluated.items() for each in folders]
-    made_by = [read_stage(each, commands or {}) for each in stages]
+    evaluated = {"solver built on it" if encoder_only else "this model": args.evaluations}
+    evaluated |= {"teacher": args.teacher_evaluations}
+    figures = [read_figures(each, name) for name, folders in evaluated.items() for each in folders or ()]
+    made_by = [read_stage(each) for each in args.stages or ()]
     card = build_model_card(
         model,
-        model_id=model_id or str(folder),
+        model_id=args.model_id or str(folder),
         figures=figures,
         stages=made_by,
         **reads,
-        license=license,
-        summary=summary,
+        license=args.license,
+        summary=args.summary,
         notes=notes,
         output=_output_of(model, processor, weights),
     )
-    write_model_folder(model, folder, card, processor)
     record = json.dumps(model_record(figures, made_by, texts), indent=1, ensure_ascii=False)
-    (Path(folder) / RECORD).write_text(record + "\n", encoding="utf-8")
-    if encoder_only:
-        save_student_code(folder)
-    elif weights is not None:
-        weights.save_pretrained(folder)
-        DefaultSearch.from_pretrained(source).save_pretrained(folder)
+    with RunFolder(folder, for_model=True) as run:
+        run.check_unused(args.overwrite)
+        write_model_folder(model, folder, card, processor)
+        (Path(folder) / RECORD).write_text(record + "\n", encoding="utf-8")
+        if encoder_only:
+            save_student_code(folder)
+        elif weights is not None:
+            weights.save_pretrained(folder)
+            DefaultSearch.from_pretrained(source).save_pretrained(folder)
+
+
+def _read_notes(notes: str) -> str:
+    """The text, or that of the file which it names; `UsageError` if it can only be a file and there is none."""
+    if not notes.endswith(".md") or (len(notes.split()) > 1 and not Path(notes).is_file()):
+        return notes
+    if not Path(notes).is_file():
+        raise UsageError(f"--notes: there is no file {notes}.")
+    return Path(notes).read_text(encoding="utf-8")
 
 
 def _reranker_of(

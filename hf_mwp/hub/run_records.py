@@ -9,9 +9,11 @@ from typing import Any
 
 import yaml
 
-from ..options import CommandOption
+from ..options import affects_result
 from ..options.option import WITHOUT_EFFECT
+from ..options.option_parser import OptionParser
 from ..store.files import without_folder
+from ..tasks.commands import STAGES, options_of, types_of
 from ..usage_error import UsageError
 from .model_card import ModelFigures, TrainingStage
 
@@ -39,10 +41,10 @@ def read_figures(folder: str | Path, model: str) -> ModelFigures:
     )
 
 
-def read_stage(folder: str | Path, commands: Mapping[str, Mapping[str, CommandOption]]) -> TrainingStage:
+def read_stage(folder: str | Path) -> TrainingStage:
     """
-    What a run's folder tells about it, without the places of local files; `UsageError` if it is none, or a record in
-    it is damaged. `commands` are the options of each command of `hf-mwp`, by its name and theirs.
+    Read what a run's folder tells about it, without the places of local files; `UsageError` if it is none, or a record
+    in it is damaged.
     """
     path = Path(folder)
     stage = _read_mapping(path / "stage.json", missing={})
@@ -53,16 +55,17 @@ def read_stage(folder: str | Path, commands: Mapping[str, Mapping[str, CommandOp
         raise UsageError(f"{folder} is no run: it has neither stage.yaml nor run_config.yaml.")
     given = _read_mapping(file)
     command = stage.get("command") or record.get("command") or "hf-mwp"
-    options = commands.get(command.removeprefix("hf-mwp "), {})
+    name = command.removeprefix("hf-mwp ")
+    defaults = vars(OptionParser(name, "", types_of(name)).parse_args([]))
     if not is_stage:
         # A run's own record holds all options, also those that were not set.
-        given = {name: value for name, value in given.items() if name not in options or value != options[name].default}
-    free = {name for each in commands.values() for name, option in each.items() if not option.affects_result}
-    hidden = WITHOUT_EFFECT | PLACES | free
-    shown = {name: without_place(value) for name, value in given.items() if name not in hidden}
-    if "task" not in shown and {"dataset", "num_train_epochs"} <= options.keys():
+        given = {key: value for key, value in given.items() if key not in defaults or value != defaults[key]}
+    options = [each for command in STAGES for each in options_of(command).values()]
+    hidden = WITHOUT_EFFECT | PLACES | {each.name for each in options if not affects_result(each)}
+    shown = {key: without_place(value) for key, value in given.items() if key not in hidden}
+    if "task" not in shown and {"dataset", "num_train_epochs"} <= defaults.keys():
         # The training data is shown even where it is the default.
-        shown.setdefault("dataset", options["dataset"].default)
+        shown.setdefault("dataset", defaults["dataset"])
     if "seconds" in stage:
         # The run's own record has those of its last start alone.
         record = {**record, "wall_seconds": stage["seconds"]}

@@ -1,6 +1,6 @@
 """Options of commands: dataclass fields, read from YAML files and flags."""
 
-from .option import CommandOption, affects_result, default_of, given_options, option, options_in
+from .option import affects_result, default_of, given_options, option, option_values, options_in
 
 
-__all__ = ["CommandOption", "affects_result", "default_of", "given_options", "option", "options_in"]
+__all__ = ["affects_result", "default_of", "given_options", "option", "option_values", "options_in"]

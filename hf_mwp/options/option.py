@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, field, fields
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 
 # Fields of `transformers.TrainingArguments` and of the trainers' configs that do not change a result. They are named
@@ -36,6 +36,8 @@ WITHOUT_EFFECT = frozenset(
     }
 )
 
+# Keys of a field's metadata that argparse does not take.
+OWN_KEYS = ("common", "affects_result", "locate", "one_or_more", "writes")
 Locate = Callable[[str, Mapping[str, Any]], Path | None]
 
 
@@ -54,24 +56,16 @@ def option(
     Declare a dataclass field that is an option of a command.
 
     Args:
-        default (`Any`):
-            Default value; a list or dict is copied for each instance.
-        help (`str`):
-            Text of `--help`.
-        common (`bool`, *optional*, defaults to `False`):
-            Whether the short `--help` lists the option.
-        affects_result (`bool`, *optional*, defaults to `True`):
-            Whether the result of the command depends on the option. A finished stage of a recipe is reused, and an
-            interrupted run may resume, when only other options differ.
-        locate (`Callable`, *optional*):
-            Function of a value (of each item of a list) and of all options by name. It returns the file or folder that
-            the value names, or `None` for a Hub id, and raises `ValueError` if there is none.
-        one_or_more (`bool`, *optional*, defaults to `False`):
-            Whether a flag with a single value gives the value itself and not a list of one.
-        writes (`bool`, *optional*, defaults to `False`):
-            Whether the option names a file that the command writes.
-        choices (`Sequence[str]`, *optional*):
-            Accepted values.
+        default (`Any`): Default value; a list or dict is copied for each instance.
+        help (`str`): Text of `--help`.
+        common (`bool`, *optional*, defaults to `False`): Whether the short `--help` lists the option.
+        affects_result (`bool`, *optional*, defaults to `True`): Whether the result depends on the option. A finished
+            stage of a recipe is reused, and an interrupted run may resume, when only other options differ.
+        locate (`Callable`, *optional*): Function of a value (of each item of a list) and of all options by name. It
+            returns the file or folder that the value names, or `None` for a Hub id; `ValueError` if there is none.
+        one_or_more (`bool`, *optional*, defaults to `False`): Whether a single value is not made a list.
+        writes (`bool`, *optional*, defaults to `False`): Whether the option names a file that the command writes.
+        choices (`Sequence[str]`, *optional*): Accepted values.
 
     Example:
 
@@ -81,23 +75,13 @@ def option(
         model: str | None = option(None, "Folder or Hub id of a solver.", common=True, locate=locate_solver)
     ```
     """
-    metadata = {
-        "help": help,
-        "common": common,
-        "affects_result": affects_result,
-        "locate": locate,
-        "one_or_more": one_or_more,
-        "writes": writes,
-    }
+    own = dict(zip(OWN_KEYS, (common, affects_result, locate, one_or_more, writes), strict=True))
+    metadata = {"help": help, **own}
     if choices is not None:
         metadata["choices"] = list(choices)
     if isinstance(default, list | dict):
         return field(default_factory=partial(copy.copy, default), metadata=metadata)
     return field(default=default, metadata=metadata)
-
-
-# Keys of a field's metadata that argparse does not take.
-OWN_KEYS = ("common", "affects_result", "locate", "one_or_more", "writes")
 
 
 def affects_result(option: Field) -> bool:
@@ -115,11 +99,9 @@ def given_options(options: Any) -> list[str]:
     return [each.name for each in fields(options) if getattr(options, each.name) != default_of(each)]
 
 
-class CommandOption(NamedTuple):
-    """Default of a command's option, and whether the result of the command depends on it."""
-
-    default: Any
-    affects_result: bool
+def option_values(*options: Any) -> dict[str, Any]:
+    """Return the values of instances of option dataclasses, by name."""
+    return {name: getattr(each, name) for each in options for name in options_in(type(each))}
 
 
 def options_in(*dataclass_types: type) -> dict[str, Field]:

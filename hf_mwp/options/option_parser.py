@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import difflib
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
 
@@ -15,13 +16,14 @@ from .option import OWN_KEYS, default_of
 
 TRUE = ("true", "yes", "t", "y", "1")
 FALSE = ("false", "no", "f", "n", "0")
+Owners = Callable[[str], Sequence[str]]
 
 
 class OptionParser(argparse.ArgumentParser):
     """
-    An argument parser with a flag for each field of dataclasses: what `transformers.HfArgumentParser` makes of them,
-    whose import takes longer than to show a help. With `common`, only the fields declared `common=True`, or all fields
-    of a dataclass that has none.
+    An argument parser with a flag for each field of dataclasses, like `transformers.HfArgumentParser`, whose import
+    takes longer than to show a help. With `common`, only the fields declared `common=True`, or all fields of a
+    dataclass that has none.
     """
 
     def __init__(
@@ -41,21 +43,50 @@ class OptionParser(argparse.ArgumentParser):
             add_help=False,
         )
         self.command, self.dataclass_types = command, list(dataclass_types)
-        for dataclass_type in self.dataclass_types:
-            self._add_options(dataclass_type, common)
+        for each in self.dataclass_types:
+            title = getattr(each, "_argument_group_name", None)
+            group = self if title is None else self.add_argument_group(title)
+            hints, fields = get_type_hints(each), [field for field in dataclasses.fields(each) if field.init]
+            marked = [field for field in fields if field.metadata.get("common")]
+            for field in marked if common and marked else fields:
+                _add_option(group, field, hints[field.name])
 
     def error(self, message: str) -> NoReturn:
-        """Raises `UsageError` instead of printing all options."""
+        """Raise `UsageError` instead of printing all options."""
         raise UsageError(f"{self.command}: {message}.")
 
-    def _add_options(self, dataclass_type: type, common: bool) -> None:
-        title = getattr(dataclass_type, "_argument_group_name", None)
-        group = self if title is None else self.add_argument_group(title)
-        hints = get_type_hints(dataclass_type)
-        fields = [field for field in dataclasses.fields(dataclass_type) if field.init]
-        marked = [field for field in fields if field.metadata.get("common")]
-        for field in marked if common and marked else fields:
-            _add_option(group, field, hints[field.name])
+    def convert(self, content: Any, source: str, owners: Owners = lambda name: ()) -> dict[str, Any]:
+        """Return options given as a mapping, as their flags would give them; `UsageError` names source and key."""
+        if not isinstance(content, Mapping | None):
+            kind = type(content).__name__
+            raise UsageError(f"{source} must hold a mapping of options (`key: value` lines), not a {kind}.")
+        actions = {action.dest: action for action in reversed(self._actions) if action.dest != "config"}
+        values = {}
+        for key, value in (content or {}).items():
+            name = str(key).replace("-", "_")
+            if name not in actions:
+                raise UsageError(f"{source}: unknown key {key!r}.{hint(name, self, owners)}")
+            try:
+                values[name] = self._value_of(actions[name], value)
+            except argparse.ArgumentError as error:
+                raise UsageError(f"{source}: key {key!r}: {error.message}") from error
+        return values
+
+    def _value_of(self, action: argparse.Action, value: Any) -> Any:
+        if value is None:
+            if not action.optional and action.default is not None:
+                raise argparse.ArgumentError(action, "must have a value")
+            return None
+        if action.nargs != "+" and isinstance(value, list | dict):
+            if action.type is not str:
+                raise argparse.ArgumentError(action, f"takes one value, not a {type(value).__name__}")
+            return value
+        values = [self._get_value(action, str(item)) for item in (value if isinstance(value, list) else [value])]
+        for each in values:
+            self._check_value(action, each)
+        if action.nargs != "+":
+            return values[0]
+        return OneOrMore.joined(values) if isinstance(action, OneOrMore) else values
 
 
 class OneOrMore(argparse.Action):
@@ -66,15 +97,29 @@ class OneOrMore(argparse.Action):
 
     @staticmethod
     def joined(values: list) -> Any:
-        """One value as it is, several as a list."""
+        """Return one value as it is, several as a list."""
         return values[0] if len(values) == 1 else values
 
 
 def to_bool(text: str) -> bool:
-    """What a yes-or-no option is given."""
+    """Read the value of a yes-or-no option."""
     if text.lower() in TRUE + FALSE:
         return text.lower() in TRUE
     raise argparse.ArgumentTypeError(f"takes true or false, not {text!r}")
+
+
+def hint(name: str, parser: OptionParser, owners: Owners, prefix: str = "") -> str:
+    """
+    Return a sentence, preceded by a space, on what an unknown option may mean: an option of this command with a
+    similar name, or the commands that have the option.
+    """
+    known = [option.removeprefix("--") for action in parser._actions for option in action.option_strings]
+    name = name.removeprefix("--").replace("-", "_")
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+    surely = difflib.get_close_matches(name, close, n=1, cutoff=0.8)
+    if others := () if surely else owners(name):
+        return f" It is an option of {' and '.join(f'`hf-mwp {other}`' for other in others)}."
+    return f" Did you mean {prefix + close[0]!r}?" if close else " `--help all` lists all options."
 
 
 def _add_option(group: argparse._ActionsContainer, field: dataclasses.Field, hint: Any) -> None:
@@ -94,15 +139,10 @@ def _add_option(group: argparse._ActionsContainer, field: dataclasses.Field, hin
         options |= {"type": get_args(kind)[0], "nargs": "+", "default": default}
         if field.metadata.get("one_or_more"):
             options["action"] = OneOrMore
-    group.add_argument(f"--{field.name}", **options)
+    group.add_argument(f"--{field.name}", **options).optional = type(None) in get_args(hint)
     if kind is bool and default is True:
-        group.add_argument(
-            f"--no_{field.name}",
-            action="store_false",
-            dest=field.name,
-            default=True,
-            help=f"The same as --{field.name} false.",
-        )
+        off = {"action": "store_false", "dest": field.name, "default": True}
+        group.add_argument(f"--no_{field.name}", **off, help=f"The same as --{field.name} false.")
 
 
 def _kind(hint: Any) -> Any:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from torch.utils.data import DataLoader
 from transformers import Pipeline
-from transformers.pipelines.pt_utils import PipelineDataset, PipelineIterator
+from transformers.pipelines.pt_utils import PipelineIterator
 
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.downloads import download_options
@@ -166,16 +165,9 @@ class MathWordProblemPipeline(Pipeline):
         return self._rerankers[place]
 
     def get_iterator(self, inputs, num_workers, batch_size, preprocess_params, forward_params, postprocess_params):
-        if isinstance(inputs, list) or (hasattr(inputs, "__len__") and hasattr(inputs, "__getitem__")):
-            problems = PipelineDataset(_Numbered(inputs), self._preprocess_numbered, preprocess_params)
-        else:
-            problems = PipelineIterator(enumerate(inputs), self._preprocess_numbered, preprocess_params)
-            num_workers = min(num_workers, 1)
-        batches = DataLoader(problems, num_workers=num_workers, batch_size=batch_size, collate_fn=list)
-        return self._results(batches, forward_params, postprocess_params)
-
-    def _results(self, batches: Iterable[list], forward_params: dict, postprocess_params: dict) -> Iterator:
-        for batch in batches:
+        # An iterator can be read by one worker only.
+        problems = PipelineIterator(enumerate(inputs), self._preprocess_numbered, preprocess_params)
+        for batch in DataLoader(problems, num_workers=min(num_workers, 1), batch_size=batch_size, collate_fn=list):
             for outputs in self.forward(batch, **forward_params):
                 yield self.postprocess(outputs, **postprocess_params)
 
@@ -241,19 +233,6 @@ class MathWordProblemPipeline(Pipeline):
 
         records = answer_records(prediction, top_k or 1, confidence_threshold)
         return records[0] if top_k is None else records
-
-
-class _Numbered(Sequence):
-    """Items of a sequence with their indices."""
-
-    def __init__(self, items: Sequence) -> None:
-        self.items = items
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __getitem__(self, index: int) -> tuple[int, Any]:
-        return index, self.items[index]
 
 
 def _load_processor(model: Solver, source: str | PathLike | None) -> MwpProcessor:

@@ -8,18 +8,16 @@ from typing import Any, Self
 
 from ..options import affects_result
 from ..store.finished_folder import FinishedFolder
-from .commands import options_of
-from .expansion import expanded_length
+from ..tasks.commands import options_of
 from .recipe_file import KEYS, RecipeError, read_recipe, unknown_name
-from .stage import Stage, StageResult
+from .stage import Commands, Stage, StageResult
 from .stage_inputs import fingerprint
 
 
-# What a stage stands as in a text until its folder is known.
+# Stands for a stage in a text until its folder is known.
 MARK = re.compile("\0(.+?)\0")
 # Folders and options on the command line (`--stage.option`) begin with a stage's name: at most 240 bytes in UTF-8.
 STAGE_NAME = re.compile(r"\w[\w-]{0,59}")
-LONGEST = 1_000_000  # characters of an option
 
 
 class Recipe:
@@ -41,24 +39,23 @@ class Recipe:
 
     A file with `base: other.yaml` holds only what differs from that file, whose path is seen from its own.
 
-    `${name}` stands for a variable, or for the folder of a stage, which is then run before; OmegaConf fills it in
-    (after a backslash it stays). The folder of a stage is named after its fingerprint, so that what is there is used
-    again, by this recipe and by others in the same folder, and a changed option never meets an old result.
+    `${name}` stands for a variable, or for the folder of a stage, which then runs before; OmegaConf fills it in (after
+    a backslash it stays). The folder of a stage is named after its fingerprint: recipes in the same folder reuse it,
+    and a changed option never meets an old result.
 
     Args:
-        content (`dict`): What the file holds, as [`read_recipe`] gives it.
+        content (`dict`): Result of [`read_recipe`].
         output_dir (`str` or `Path`): Folder for the folders of the stages.
         budget (`str`, *optional*): One of the file's budgets; by default the one that it names.
-        changes (`Mapping[str, Any]` or a sequence of such, *optional*):
-            Values that win over the file: `{"seed": 1}` sets a variable, `{"teacher.max_steps": 5}` an option of a
-            stage, `{"teacher": {"max_steps": 5}}` several; `None` takes an option away. Of several the last one wins.
+        changes (`Mapping[str, Any]` or a sequence of such, *optional*): Values that win over the file: `{"seed": 1}`
+            sets a variable, `{"teacher.max_steps": 5}` an option of a stage, `{"teacher": {"max_steps": 5}}` several;
+            `None` takes an option away. The last one wins.
         source (`str`, *optional*): Name of the file, for messages.
         launch (`str`, *optional*): The program that starts stages which train, if they are not just called.
 
     Raises:
-        RecipeError: unknown keys, variables, stages or budgets, values of the wrong kind, stages or variables that
-            need each other, stages that name their folders or a file outside `output_dir`, a name that cannot be one
-            of a folder, or a base that was not read.
+        RecipeError: unknown names, values of the wrong kind, stages or variables that need each other, or stages that
+            write outside `output_dir`.
     """
 
     def __init__(
@@ -71,10 +68,10 @@ class Recipe:
         launch: str | None = None,
     ) -> None:
         self.source, self.output_dir, self.launch = source, Path(output_dir), launch
-        if isinstance(content, Mapping) and content.get("base") is not None:
-            raise RecipeError(f"{source} has a `base`, {content['base']}, which is not read yet: see `read_recipe`.")
         if not isinstance(content, Mapping) or not isinstance(content.get("stages"), Mapping):
             raise RecipeError(f"{source} has no mapping `stages`, so it is no recipe.")
+        if content.get("base") is not None:
+            raise RecipeError(f"{source} has a `base`, {content['base']}, which is not read yet: see `read_recipe`.")
         for key in content:
             self._check(key, KEYS, "key")
         self.title = str(content.get("recipe", source))
@@ -82,8 +79,8 @@ class Recipe:
         stages = self._mapping(content["stages"], "stages")
         for name in stages:
             if not STAGE_NAME.fullmatch(name):
-                fault = f"{name!r:.80} cannot name a stage: take up to 60 letters, digits, - and _."
-                raise RecipeError(f"{source}, stages: {fault}")
+                fault = "cannot name a stage: take up to 60 letters, digits, - and _."
+                raise RecipeError(f"{source}, stages: {name!r:.80} {fault}")
         self._options = {name: self._mapping(options, f"stages.{name}") for name, options in stages.items()}
         budgets = self._mapping(content.get("budgets") or {}, "budgets")
         self.budget = budget or content.get("budget")
@@ -94,11 +91,9 @@ class Recipe:
             self._change(self._mapping(budgets[self.budget] or {}, place), f"{place}.")
         for each in [changes or {}] if isinstance(changes, Mapping | None) else changes:
             self._change(each)
-        targets = content.get("targets") or list(self._options)
-        if not isinstance(targets, (list, tuple)) or not all(isinstance(target, str) for target in targets):
-            example = next(iter(self._options), "stage")
-            raise RecipeError(f"{source}, targets: needs a list of names ([{example}]), not {targets!r}.")
-        self.targets = list(targets)
+        self.targets = content.get("targets") or list(self._options)
+        if not isinstance(self.targets, list) or not all(isinstance(target, str) for target in self.targets):
+            raise RecipeError(f"{source}, targets: needs a list of names of stages, not {self.targets!r}.")
         self.stages: dict[str, Stage] = {}
         options = self._filled()
         for name in options:
@@ -106,11 +101,11 @@ class Recipe:
 
     @classmethod
     def from_file(cls, path: str | Path, output_dir: str | Path, base: str | Path | None = None, **kwargs) -> Self:
-        """Reads a recipe, see [`read_recipe`]; `kwargs` are those of the class."""
+        """Read a recipe, see [`read_recipe`]; `kwargs` are those of the class."""
         return cls(read_recipe(path, base), output_dir, source=str(path), **kwargs)
 
     def wanted(self, targets: Iterable[str] | None = None) -> list[Stage]:
-        """The stages that the targets (by default those of the file) need, in the order in which they are run."""
+        """Return the stages that the targets (by default those of the file) need, in the order in which they run."""
         needed: dict[str, Stage] = {}
 
         def add(name: str) -> None:
@@ -125,23 +120,21 @@ class Recipe:
 
     def run(
         self,
-        commands: Mapping[str, Callable[[list[str]], int]],
+        commands: Commands,
         targets: Iterable[str] | None = None,
-        on_stage: Callable[[Stage, int, int], None] | None = None,
+        on_stage: Callable[[Stage, int, int], None] = lambda *_: None,
     ) -> list[StageResult]:
         """
-        Runs what the targets need and what is not there yet.
+        Run the stages that the targets need and that are not complete.
 
         Args:
             commands (`Mapping[str, Callable]`): By name, functions that take arguments as the command line gives them.
             targets (`Iterable[str]`, *optional*): Names of stages; those of the file by default.
             on_stage (`Callable`, *optional*): Called before each stage with it, its number from 1, and their count.
         """
-        stages = self.wanted(targets)
-        results = []
+        stages, results = self.wanted(targets), []
         for number, stage in enumerate(stages, start=1):
-            if on_stage is not None:
-                on_stage(stage, number, len(stages))
+            on_stage(stage, number, len(stages))
             results.append(stage.run(commands))
         return results
 
@@ -161,9 +154,9 @@ class Recipe:
                 self.variables[key] = value
 
     def _filled(self) -> dict[str, dict[str, Any]]:
-        """The options of all stages with the values of variables, and with marks for folders."""
+        """Return the options of all stages with the values of variables, and with marks for folders."""
         from omegaconf import OmegaConf
-        from omegaconf.errors import InterpolationKeyError, InterpolationResolutionError, OmegaConfBaseException
+        from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
 
         marks = {name: f"\0{name}\0" for name in self._options}
         try:
@@ -172,8 +165,6 @@ class Recipe:
             raise RecipeError(f"{self.source}, variables: {error}") from None
 
         def fill(value: Any) -> Any:
-            if expanded_length(value, self.variables) > LONGEST:
-                raise InterpolationResolutionError(f"it becomes longer than {LONGEST:,} characters")
             config = OmegaConf.create({"value": value}, parent=root)
             return OmegaConf.to_container(config, resolve=True)["value"]
 
@@ -199,7 +190,7 @@ class Recipe:
         }
 
     def _add_stage(self, name: str, every: Mapping[str, Mapping[str, Any]], parents: tuple[str, ...]) -> Stage:
-        """Adds a stage after those that it builds on."""
+        """Add a stage after those that it builds on."""
         if name in self.stages:
             return self.stages[name]
         if name in parents:
@@ -213,36 +204,31 @@ class Recipe:
             raise RecipeError(f"{self.source}, stage {name}: key 'output_dir': {fault}")
         needs: dict[str, Stage] = {}
 
-        def with_folders(value: Any) -> Any:
+        def with_folders(value: Any, needs: dict[str, Stage]) -> Any:
             if isinstance(value, Mapping):
-                return {key: with_folders(item) for key, item in value.items()}
+                return {key: with_folders(item, needs) for key, item in value.items()}
             if isinstance(value, (list, tuple)):
-                return [with_folders(item) for item in value]
-            return MARK.sub(input_folder, value) if isinstance(value, str) else value
+                return [with_folders(item, needs) for item in value]
+            if not isinstance(value, str):
+                return value
+            needs |= {each: self._add_stage(each, every, (*parents, name)) for each in MARK.findall(value)}
+            return MARK.sub(lambda mark: str(self.stages[mark[1]].folder), value)
 
-        def input_folder(mark: re.Match) -> str:
-            needs[mark[1]] = self._add_stage(mark[1], every, (*parents, name))
-            return str(needs[mark[1]].folder)
-
-        # A cache may lie in the folder of a stage that is not needed otherwise.
         known = options_of(command)
-        free = [key for key in options if key in known and not affects_result(known[key])]
-        options |= {key: with_folders(options[key]) for key in free}
-        needs.clear()
-        options = {key: with_folders(value) for key, value in options.items()}
-        for key in options.keys() & known.keys():
-            if known[key].metadata.get("writes"):
-                self._check_written(options[key], f"stage {name}: key {key!r}")
+        for key, value in options.items():
+            option = known.get(key)
+            # A cache may lie in the folder of a stage that is not needed otherwise.
+            options[key] = with_folders(value, needs if option is None or affects_result(option) else {})
+            if option is not None and option.metadata.get("writes"):
+                path = Path(str(options[key]))
+                if not path.resolve().is_relative_to(self.output_dir.resolve()):
+                    fault = f"{path} is outside the output folder {self.output_dir}: leave the key out, or change it."
+                    raise RecipeError(f"{self.source}, stage {name}: key {key!r}: {fault}")
         inputs = {str(stage.folder): stage.fingerprint for stage in needs.values()}
         digest = fingerprint(command, options, inputs, self.launch)
         folder = FinishedFolder.named(self.output_dir, name, digest).path
         self.stages[name] = Stage(name, command, options, tuple(needs.values()), digest, folder)
         return self.stages[name]
-
-    def _check_written(self, path: Any, place: str) -> None:
-        if path is not None and not Path(str(path)).resolve().is_relative_to(self.output_dir.resolve()):
-            fault = f"{path} is outside the output folder {self.output_dir}: leave the key out, or name a file in it."
-            raise RecipeError(f"{self.source}, {place}: {fault}")
 
     def _mapping(self, value: Any, place: str) -> dict[str, Any]:
         if not isinstance(value, Mapping):
@@ -259,5 +245,5 @@ class Recipe:
 
 
 def caution(budget: str | None) -> str:
-    """What a reader of figures has to know of their budget; empty if nothing."""
+    """Return what readers of metrics must know of their budget; empty if nothing."""
     return "budget quick: only to see it run, these figures say nothing" if budget == "quick" else ""

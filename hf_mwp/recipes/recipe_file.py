@@ -19,7 +19,7 @@ class RecipeError(UsageError):
 
 
 def unknown_name(name: object, known: Iterable[object], kind: str) -> str | None:
-    """What to say of a name that is not among the known ones, with a close match; `None` of one that is."""
+    """Return a message for a name that is not among the known ones, with a close match; `None` if it is."""
     names = [str(each) for each in known]
     if str(name) in names:
         return None
@@ -28,34 +28,30 @@ def unknown_name(name: object, known: Iterable[object], kind: str) -> str | None
     return f"unknown {kind} {str(name)!r}. {hint}"
 
 
-def read_recipe(path: str | Path, base: str | Path | None = None) -> Any:
+def read_recipe(path: str | Path, base: str | Path | None = None, _above: tuple[Path, ...] = ()) -> Any:
     """
-    What a recipe's file holds, merged into its base if it has one; another `base` may take the place of that one.
+    Read a recipe's file, merged into its base if it has one; another `base` may replace that one.
 
     Raises:
         RecipeError: there is no such file, it is no YAML, or its base is no recipe or leads back to it.
     """
-    return _read_merged(Path(path), (), base)
-
-
-def _read_merged(path: Path, above: tuple[Path, ...], other_base: str | Path | None = None) -> Any:
+    path = Path(path)
     try:
         content = read_yaml(path)
     except UsageError as error:
         raise RecipeError(str(error)) from error
     if not isinstance(content, Mapping) or content.get("base") is None:
-        if other_base is not None:
-            raise RecipeError(f"{path} has no `base`, whose place {other_base} could take.")
+        if base is not None:
+            raise RecipeError(f"{path} has no `base` that {base} could replace.")
         return content
-    if other_base is not None:
-        content = {**content, "base": Path(other_base).resolve()}
-    if path.resolve() in above:
-        raise RecipeError(f"{above[0]}: its `base` leads back to {path}.")
-    base = _read_merged(path.parent / str(content["base"]), (*above, path.resolve()))
-    if not isinstance(base, Mapping) or not base.keys() & set(KEYS):
+    if path.resolve() in _above:
+        raise RecipeError(f"{_above[0]}: its `base` leads back to {path}.")
+    place = path.parent / str(content["base"]) if base is None else Path(base).resolve()
+    below = read_recipe(place, None, (*_above, path.resolve()))
+    if not isinstance(below, Mapping) or not below.keys() & set(KEYS):
         raise RecipeError(f"{path}: its `base` {content['base']} is no recipe.")
     own = {key: value for key, value in content.items() if key != "base"}
-    return {**base, **{key: _merged(base.get(key), value, MERGED.get(key, 0)) for key, value in own.items()}}
+    return {**below, **{key: _merged(below.get(key), value, MERGED.get(key, 0)) for key, value in own.items()}}
 
 
 def _merged(base: Any, value: Any, depth: int) -> Any:

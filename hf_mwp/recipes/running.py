@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from ..store.runs.run_folder import check_output_folder
+from ..tasks.commands import STAGES, trains
 from ..tasks.math_word_problems import keep_loaded
 from ..usage_error import UsageError
-from .commands import STAGES, trains
 from .recipe import Recipe
-from .stage import Stage, StageResult
+from .stage import Commands, Stage, StageResult
 
 
 def run_recipe(
@@ -23,31 +23,29 @@ def run_recipe(
     changes: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     targets: Sequence[str] | None = None,
     launch: str | None = None,
-    commands: Mapping[str, Callable[[list[str]], int]] | None = None,
-    on_plan: Callable[[Recipe, list[Stage]], None] | None = None,
-    on_stage: Callable[[Stage, int, int], None] | None = None,
+    commands: Commands | None = None,
+    on_plan: Callable[[Recipe, list[Stage]], None] = lambda *_: None,
+    on_stage: Callable[[Stage, int, int], None] = lambda *_: None,
     dry_run: bool = False,
     base: str | Path | None = None,
 ) -> list[StageResult]:
     """
-    Runs what is not there yet of a recipe; what is not named here is as [`Recipe`] and [`Recipe.run`] take it.
+    Run the stages of a recipe that are not complete; arguments not named here are those of [`Recipe`] and its `run`.
 
     Args:
-        path (`str` or `Path`): The YAML file.
+        path (`str` or `Path`), base (`str` or `Path`, *optional*): See [`read_recipe`].
         output_dir (`str` or `Path`, *optional*): Folder of the stages; `runs/` and the file's name by default.
         commands (`Mapping[str, Callable]`, *optional*): By default each stage is a process of its own,
             `python -m hf_mwp COMMAND`.
-        on_plan (`Callable`, *optional*): Called with the recipe and the stages that are wanted, before they are run.
+        on_plan (`Callable`, *optional*): Called with the recipe and the wanted stages before they run.
         dry_run (`bool`, *optional*, defaults to `False`): Run nothing.
-        base (`str` or `Path`, *optional*): A recipe that takes the place of the file's `base`.
 
     Returns:
-        `list[StageResult]`: what became of each stage, in their order; empty of a dry run.
+        `list[StageResult]`: a result for each stage, in their order; empty for a dry run.
 
     Raises:
-        RecipeError: see [`Recipe`].
-        UsageError: the output folder is a file, a stage has an unknown option, a wrong value or a missing input (found
-            before the first one runs), or a stage failed.
+        UsageError: the recipe is wrong ([`RecipeError`]), a stage has an unknown option, a wrong value or a missing
+            input (found before the first one runs), or a stage failed.
     """
     folder = Path("runs") / Path(path).stem if output_dir is None else Path(output_dir)
     check_output_folder(folder)
@@ -55,8 +53,7 @@ def run_recipe(
     stages = recipe.wanted(targets)
     for stage in stages:
         stage.check()
-    if on_plan is not None:
-        on_plan(recipe, stages)
+    on_plan(recipe, stages)
     if dry_run:
         return []
     if commands is None:
@@ -65,17 +62,14 @@ def run_recipe(
         return recipe.run(with_launcher(commands, launch), targets, on_stage)
 
 
-def with_launcher(
-    commands: Mapping[str, Callable[[list[str]], int]], launch: str | None
-) -> dict[str, Callable[[list[str]], int]]:
-    """The commands, of which those that train are started by a program such as `torchrun --nproc_per_node 2`."""
-    if launch is None:
-        return dict(commands)
-    return {**commands, **{name: partial(start_command, shlex.split(launch), name) for name in STAGES if trains(name)}}
+def with_launcher(commands: Commands, launch: str | None) -> Commands:
+    """Return the commands; those that train are started by a program such as `torchrun --nproc_per_node 2`."""
+    launched = [] if launch is None else [name for name in STAGES if trains(name)]
+    return {**commands, **{name: partial(start_command, shlex.split(launch), name) for name in launched}}
 
 
 def start_command(launcher: Sequence[str], command: str, argv: Sequence[str]) -> int:
-    """Runs a command of `hf-mwp` in a process of its own; `UsageError` if it cannot be started, or fails."""
+    """Run a command of `hf-mwp` in a process of its own; `UsageError` if it cannot be started, or fails."""
     words = [*launcher, "-m", "hf_mwp", command, *argv]
     try:
         status = subprocess.run(words, check=False).returncode

@@ -14,8 +14,8 @@ from ..options.checks import as_list
 from ..options.parsing import read_options
 from ..store.files import content_digest
 from ..store.finished_folder import digest_of
+from ..tasks.commands import STAGES, commands_with, options_of, trains, types_of
 from ..usage_error import UsageError
-from .commands import STAGES, commands_with, options_of, trains, types_of
 
 
 # Version of what the commands make of their options; a change of it makes every stage a new one.
@@ -25,10 +25,7 @@ VERSION = 3
 def check_stage(name: str, command: str, options: Mapping[str, Any], made: Iterable[str]) -> None:
     """
     Parse the options of a stage as its command does, and look for the models, data sets and files that they name.
-
-    Args:
-        name (`str`), command (`str`), options (`Mapping[str, Any]`): The stage.
-        made (`Iterable[str]`): Folders that other stages fill; what lies there is not looked for.
+    `made` are folders that other stages fill; what lies there is not looked for.
 
     Raises:
         UsageError: an option is unknown, has a wrong value, or names what is not there. The message names stage and
@@ -39,20 +36,17 @@ def check_stage(name: str, command: str, options: Mapping[str, Any], made: Itera
     _, values = read_options(f"stage {name}", types_of(command), options, commands_with)
     inputs = _Inputs(command, values, made)
     for option, value in values.items():
-        for item in as_list(value):
-            try:
+        try:
+            for item in as_list(value):
                 inputs.locate(option, item)
-            except ValueError as error:
-                fault = f"{str(error).removesuffix('.')}."
-                raise UsageError(f"stage {name}: key {option!r}: {fault}") from None
+        except ValueError as error:
+            raise UsageError(f"stage {name}: key {option!r}: {str(error).removesuffix('.')}.") from None
 
 
 def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str], launch: str | None = None) -> str:
     """
     Return a digest of everything that the result of a stage depends on: its command, its options and the contents of
-    its inputs.
-
-    An input is an option that names another stage, an existing file or folder, or a data set. Options declared with
+    its inputs, options that name another stage, an existing file or folder, or a data set. Options declared with
     `affects_result=False` are left out.
 
     Args:
@@ -64,8 +58,8 @@ def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str
     known = options_of(command)
     # A data set that is read by default counts as if it were named.
     defaults = {name: default_of(each) for name, each in known.items() if each.metadata.get("locate") is not None}
-    named = {name: value for name, value in defaults.items() if isinstance(value, str) and value in LOADERS}
-    values = named | dict(options)
+    values = {name: value for name, value in defaults.items() if isinstance(value, str) and value in LOADERS}
+    values |= options
     inputs = _Inputs(command, values, made)
 
     def described(name: str, value: Any) -> Any:
@@ -97,9 +91,7 @@ def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str
     if "data_dir" in values and not inputs.found_in_data_dir:
         content["data_dir"] = described("data_dir", values["data_dir"])
     parts = {"command": command, "options": content, "version": [__version__, VERSION]}
-    if launch is not None and trains(command):
-        parts["launch"] = launch
-    return digest_of(parts)
+    return digest_of(parts | ({"launch": launch} if launch is not None and trains(command) else {}))
 
 
 class _Inputs:
@@ -128,9 +120,7 @@ class _Inputs:
 
 def _number(value: Any) -> Any:
     """Return numbers that are written in several ways, `"2e-4"` and `0.0002`, as one."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return value
     try:
-        return float(value)
-    except (ValueError, OverflowError):
+        return value if value is None or isinstance(value, bool) else float(value)
+    except (ValueError, OverflowError, TypeError):
         return value

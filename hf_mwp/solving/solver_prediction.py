@@ -54,6 +54,16 @@ class SolverPrediction:
         return score_prediction(self.problem, self.expression, answer_match=self.answer_match)
 
     @property
+    def is_right(self) -> bool | None:
+        """Whether the answer is right; `None` if the problem has none."""
+        return self.score.answer_correct
+
+    @property
+    def kind(self) -> str | None:
+        """Kind of the problem, if its data set tells kinds apart."""
+        return self.problem.kind
+
+    @property
     def error(self) -> str | None:
         """Why there is no tree, in a sentence; `None` if there is one."""
         if self.beam.trees:
@@ -109,6 +119,7 @@ class SolverPrediction:
             "complexity": score.level,
             "reason": score.reason,
             "detail": score.detail,
+            **self.ranking_to_dict(),
         }
 
     def ranking_to_dict(self) -> dict[str, Any]:

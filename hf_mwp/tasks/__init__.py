@@ -1,1 +1,24 @@
-"""What is learned: its data, models and figures."""
+"""Tasks, and the commands of `hf-mwp` as functions: each takes the dataclasses of the command's options."""
+
+from ..lazy_names import lazy_names
+
+
+_MODULES = {
+    "GlueTask": "glue",
+    "MathWordProblems": "math_word_problems",
+    "Reporter": "reporter",
+    "RunResult": "training",
+    "Task": "task",
+    "distill": "training",
+    "evaluate": "evaluation",
+    "evaluate_split": "evaluation",
+    "find_sparse_teacher": "sparse_teachers",
+    "pretrain": "training",
+    "prune": "pruning",
+    "pseudo_label": "pseudo_labels",
+    "rerank": "reranking",
+    "score_heads": "pruning",
+    "train": "training",
+}
+__all__ = sorted(_MODULES)
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -28,48 +28,42 @@ class DataArguments:
         None, "Named public split or fold scheme; the data set's usual one if not given."
     )
     fold: int | None = option(None, "Fold to hold out, for data sets with folds.", common=True)
-    on_error: str = option(
-        "raise", "What a damaged record does: stop, or be skipped and counted.", choices=("raise", "skip")
-    )
+    on_error: str = option("raise", "Stop at a damaged record, or skip and count it.", choices=("raise", "skip"))
     drop_overlap: str | None = option(
         None,
-        "Where to leave out overlapping problems, whose masked text is in the training and the test split; if not "
-        "given they are kept in both, and figures are given with and without them.",
+        "Split to remove problems from whose masked text is in both the training and the test split; if not given, "
+        "metrics are reported with and without them.",
         choices=("test", "train"),
     )
     parse_number_words: bool | None = option(None, "Whether number words are numbers; in English only if not given.")
     validation_fraction: float = option(
         0.1,
-        "Share of the training split held out for validation where the data set has no such part; 0 trains on all of "
-        "it, without evaluation on the way.",
+        "Share of the training split held out if the data set has no validation split; 0: no validation.",
     )
     extra_train: list[str] | None = option(
         None,
-        "More problems to train on: files, names of data sets (their training split), or names and parts "
-        "(ape210k:validation, mawps:all); those whose masked text is in the data set are left out.",
+        "More training problems: files, data sets (their training split), or data sets and splits "
+        "(ape210k:validation, mawps:all), without those whose masked text is in the data set.",
         common=True,
         locate=locate_extra,
     )
     extra_exclude: list[str] | None = option(
         None,
-        "Whose texts, whatever their numbers, are not to be among the added: files, data sets (validation and test "
-        "part), or names and parts; what the model is to be evaluated on besides.",
+        "Files, data sets (validation and test split), or data sets and splits whose masked texts are left out of "
+        "extra_train.",
         locate=locate_extra_texts,
     )
     augment_reverse: bool = option(
         False,
-        "Add to the training problems, also the added ones, those that they become when the answer is told and one of "
-        "their numbers asked for (reverse-operation augmentation).",
+        "Add reverse-operation problems to the training problems: the answer is given, one number is unknown.",
     )
     augment_distractors: bool = option(
         False,
-        "Add to the training problems, also the added ones, each of them once more with one to five numbers that its "
-        "question does not need, in clauses of other problems (Chinese).",
+        "Add a copy of each training problem with one to five irrelevant numbers, in clauses of others (Chinese).",
     )
     reverse_held_out: bool = option(
         False,
-        "Take what the validation and test problems become in that way in their place: whether a solver has "
-        "understood them.",
+        "Replace validation and test problems by their reverse-operation problems.",
     )
     max_train_samples: int | None = option(None, "Train on so many problems only, for a quick try.")
     max_eval_samples: int | None = option(None, "Evaluate on so many problems only.")
@@ -90,14 +84,13 @@ class TaskArguments(DataArguments):
 
     task: str | None = option(
         None,
-        "A task of GLUE to learn in place of math word problems, with its files in data_dir or else from the Hub.",
+        "A task of GLUE instead of math word problems, with its files in data_dir or else from the Hub.",
         common=True,
         choices=tuple(GLUE_SOURCES),
     )
     select_on_dev: bool = option(
         False,
-        "With task: train on the whole training split, and validate and test on GLUE's development split, as most "
-        "papers do; what is chosen by it is then reported on it.",
+        "With task: train on the whole training split, and both validate and test on the development split.",
     )
 
     def __post_init__(self):

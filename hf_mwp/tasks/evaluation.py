@@ -1,20 +1,33 @@
-"""A model measured on a part of a task."""
+"""A model measured on a split of a task."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..data.data_error import DataError
+from ..options import option_values
+from ..solving.search_options import EvaluateArguments, find_device
+from ..store.files import write_json_lines
+from ..store.finished_folder import digest_of
+from ..store.runs.main_process import is_main_process
+from ..store.runs.run_folder import RunFolder, check_output_folder
 from ..usage_error import UsageError
+from .data_options import MeasuredTaskArguments
+from .make_task import data_record, make_task, tell_data
+from .pictures import draw_reliability
+from .reporter import SILENT, Reporter
 from .task import Task
 
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, Trainer
+    from transformers import PreTrainedModel
 
     from ..metrics import TrainingOverlap
 
@@ -25,14 +38,14 @@ LONGEST_RECORD = 1 << 20
 @dataclass(frozen=True)
 class Evaluation:
     """
-    How a model did on a part of a task.
+    Predictions of a model for a split of a task.
 
     Args:
         task ([`Task`]), split (`str`): What it was measured on.
         texts (`Sequence[str]`): Texts of the rows.
-        predictions (`Sequence`): What the model made of them.
-        overlap ([`~metrics.TrainingOverlap`]): Which of them it was trained on.
-        options (`Mapping[str, Any]`): How was predicted.
+        predictions (`Sequence`): Results of [`~Task.predict`].
+        overlap ([`~metrics.TrainingOverlap`]): Which texts the model was trained on.
+        options (`Mapping[str, Any]`): Options of [`~Task.predict`].
     """
 
     task: Task
@@ -44,31 +57,35 @@ class Evaluation:
 
     @cached_property
     def reports(self) -> dict[str, dict[str, float]]:
-        """Figures of all rows, by what the model was trained on ([`~metrics.TrainingOverlap.groups`]), and by kind."""
+        """Metrics of all rows, by what the model was trained on ([`~metrics.TrainingOverlap.groups`]), and by kind."""
         return self.reports_of(self.predictions)
 
     def reports_of(self, predictions: Sequence[Any]) -> dict[str, dict[str, float]]:
-        """The same of other predictions for the same rows."""
-        groups = self.overlap.groups(self.texts) | self.task.kinds(predictions)
+        """Return the metrics of other predictions for the same rows."""
+        kinds: dict[str, list[int]] = {}
+        for row, prediction in enumerate(predictions):
+            if kind := getattr(prediction, "kind", None):
+                kinds.setdefault(kind, []).append(row)
+        groups = self.overlap.groups(self.texts) | dict(sorted(kinds.items()))
         return {name: self.task.report([predictions[row] for row in rows]) for name, rows in groups.items()}
 
     @cached_property
     def figures(self) -> dict[str, Any]:
-        """What `metrics.json` says of the part."""
+        """Metrics of the split as `metrics.json` has them."""
         options = {name: self.options[name] for name in self.task.recorded}
         texts = self.overlap.record(self.texts)
         return {"scheme": self.task.scheme, **options, "reports": self.reports, "training_texts": texts}
 
     @property
     def outcomes(self) -> str:
-        """What became of each row, 1 if it is right and 0 if not; empty for a task that has more than these."""
-        right = [self.task.is_right(prediction) for prediction in self.predictions]
+        """1 for each right row and 0 for each wrong one; empty if a row is neither."""
+        right = [getattr(prediction, "is_right", None) for prediction in self.predictions]
         return "" if None in right else "".join("01"[each] for each in right)
 
     @property
     def examples(self) -> dict[str, str]:
         """`predictions` and `labels` of the rows, numbers in a line with six digits; empty for a task without any."""
-        numbers = [self.task.numbers(prediction) for prediction in self.predictions]
+        numbers = [getattr(prediction, "numbers", None) for prediction in self.predictions]
         if not numbers or None in numbers:
             return {}
         return {
@@ -78,37 +95,168 @@ class Evaluation:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The figures with what became of each row, from which models are compared row by row."""
+        """The metrics and the outcome of each row, from which models are compared row by row."""
         return self.figures | {"outcomes": self.outcomes, "examples": self.examples}
 
     @property
     def heading(self) -> str:
-        """Part, split and options in words."""
-        described = self.task.describe(self.options)
-        return f"{self.split} part ({self.task.scheme}){described and f', {described}'}"
+        """Split and recorded options in words."""
+        options = [f"{name.replace('_', ' ')} {self.options[name]!r}" for name in self.task.recorded]
+        return ", ".join([f"{self.split} split ({self.task.scheme})", *options])
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Each prediction, with whether the model was trained on its text."""
         for text, prediction in zip(self.texts, self.predictions, strict=True):
-            yield self.task.to_dict(prediction, self.overlap.flags(text))
+            yield prediction.to_dict() | self.overlap.flags(text)
 
 
-def check_predictions_file(path: Path, dataset: Path | None = None, overwrite: bool = False) -> None:
+def evaluate(
+    args: EvaluateArguments,
+    data_args: MeasuredTaskArguments,
+    values: Mapping[str, Any] | None = None,
+    reporter: Reporter = SILENT,
+) -> tuple[Evaluation, dict[str, Any], Path]:
     """
-    Raises `UsageError` if a file of predictions cannot be written without loss: if the path is the `dataset`, no
-    regular file or, unless `overwrite` allows it, a file with something other than [`Evaluation.records`].
+    Measure a model on a split of a task, and write each prediction with the reason of its failure: `hf-mwp evaluate`.
+
+    Args:
+        args ([`EvaluateArguments`]), data_args ([`MeasuredTaskArguments`]): Options of the command.
+        values (`Mapping[str, Any]`, *optional*): Options as the run's record shows them; those of the arguments by
+            default.
+        reporter ([`Reporter`], *optional*): Receives messages and progress.
+
+    Returns:
+        `tuple`: the predictions, their [`Evaluation.figures`] with [`~Task.details`] and, if re-ranked,
+        `reports_without_reranking`, and the file of the predictions.
+
+    Raises:
+        UsageError: the model does not suit the data, or the predictions cannot be written without loss.
+
+    Example:
+
+    ```python
+    >>> data = MeasuredTaskArguments(dataset="math23k")
+    >>> _, figures, _ = evaluate(EvaluateArguments(model="model_cards/mwp-student-3L-gts-math23k"), data)
+    >>> figures["reports"]["all problems"]["answer_accuracy"]
+    ```
     """
+    device = find_device(args.device)
+    path = _predictions_path(args, data_args)
+    _check_path(path, args, data_args)
+    values = values or option_values(args, data_args)
+    place = args.output_dir
+    with nullcontext() if place is None else RunFolder(place, "evaluate", values, begin=False) as folder:
+        if folder is not None:
+            folder.check_record()
+            folder.begin()
+        if args.split == "test":
+            # All that may have been trained on counts when test problems are compared with training problems.
+            data_args.validation_fraction = 0.0
+        elif args.split == "train":
+            data_args.max_train_samples = data_args.max_eval_samples or data_args.max_train_samples
+        task = make_task(data_args)
+        model, processor = task.load_model(args.model, args.split)
+        if args.random_sparsity:
+            from ..pruning.sparse_teacher import zero_random_weights
+
+            model = zero_random_weights(model, args.random_sparsity, args.seed)
+        options = task.predict_options(args, processor=processor)
+        if args.half_precision:
+            dtype = model.dtype
+            model.half().to(dtype)
+        tell_data(task, reporter)
+        options |= {"batch_size": args.batch_size, "progress": reporter.progress()}
+        evaluation = evaluate_split(task, model.to(device), processor, args.split, **options)
+        figures = evaluation.figures | {"calibration": None} | task.details(evaluation.predictions)
+        if options.get("reranker") is not None:
+            without = evaluation.reports_of([each.without_reranking() for each in evaluation.predictions])
+            figures |= {"reranked": True, "reports_without_reranking": without}
+        write_json_lines(path, evaluation.records())
+        if folder is not None:
+            folder.write_json("data.json", data_record(task))
+            if figures["calibration"] is not None:
+                title = f"{task.name}, {args.split} split"
+                draw_reliability(figures["calibration"], folder.path / "reliability.png", title)
+            folder.finish({"model": args.model, "dataset": task.name, args.split: evaluation.record | figures})
+    return evaluation, figures, path
+
+
+def evaluate_split(task: Task, model: PreTrainedModel, processor: Any, split: str, **options) -> Evaluation:
+    """
+    Measure a model on a split; `options` are those of [`~Task.predict`].
+
+    Raises:
+        UsageError: the split does not exist or has no rows.
+    """
+    from ..metrics import TrainingOverlap
+
+    rows = list(task.rows(split))
+    predictions = task.predict(model, processor, rows, **options)
+    # Without a record of the model, texts are compared with the training split.
+    train = None if split == "train" else task.split("train")
+    overlap = TrainingOverlap.of(model, None if train is None else task.texts(train))
+    return Evaluation(task, split, task.texts(rows), predictions, overlap, options)
+
+
+def evaluate_splits(
+    task: Task, model: PreTrainedModel, processor: Any, config: Any, args: Any, reporter: Reporter = SILENT
+) -> dict[str, Evaluation]:
+    """
+    Measure a trained model on the validation split and, with `args.test`, on the test split, if these have rows, with
+    the search options of a trainer's config; nothing but on the main process.
+    """
+    beams = {"validation": None} | ({"test": args.test_num_beams} if args.test else {})
+    splits = [split for split in beams if is_main_process() and task.split(split) is not None]
+    return {
+        split: evaluate_split(
+            task,
+            model,
+            processor,
+            split,
+            batch_size=config.per_device_eval_batch_size,
+            progress=reporter.progress(),
+            **task.predict_options(config, beams[split]),
+        )
+        for split in splits
+    }
+
+
+def _predictions_path(args: EvaluateArguments, data_args: MeasuredTaskArguments) -> Path:
+    """The path that was given, or a file in the run's folder or in `runs`."""
+    if args.predictions is not None:
+        return Path(args.predictions)
+    source = Path(data_args.dataset or data_args.task)
+    dataset = source.stem
+    fold = "" if data_args.fold is None else f"_fold{data_args.fold}"
+    if args.output_dir is not None:
+        return Path(args.output_dir) / f"predictions_{dataset}_{args.split}.jsonl"
+    if source.is_file():
+        # Files of several data sets are often called alike.
+        dataset = f"{source.resolve().parent.name}_{dataset}"
+    names = (args.model, source, data_args.data_dir, data_args.split_scheme)
+    digest = digest_of([str(Path(name).resolve()) if os.path.exists(name) else str(name) for name in names if name])
+    model = Path(args.model).resolve().name
+    return Path("runs") / f"predictions_{model}_{dataset}{fold}_{args.split}-{digest[:8]}.jsonl"
+
+
+def _check_path(path: Path, args: EvaluateArguments, data_args: MeasuredTaskArguments) -> None:
+    """Make the folder of the predictions; `UsageError` if the file cannot be written, or not without loss."""
+    from ..data.datasets.sources import locate_dataset
+
+    if args.predictions is not None:
+        check_output_folder(path.parent, for_model=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"`predictions`: {path.parent} cannot be made: {error.strerror}.") from error
     if not path.exists():
         return
-    remedy = "Name another file"
-    if dataset is not None and path.samefile(dataset):
-        raise UsageError(f"`predictions`: {path} is the data set. {remedy}.")
-    if not path.is_file():
-        raise UsageError(f"`predictions`: {path} is no regular file. {remedy}.")
-    if not overwrite and not _has_predictions(path):
-        raise UsageError(
-            f"`predictions`: {path} holds something other than predictions. {remedy}, or replace it with --overwrite."
-        )
+    with suppress(DataError):
+        # Predictions have texts and answers, and so can be a data set.
+        if data_args.dataset and path.samefile(locate_dataset(data_args.dataset, data_args.data_dir)):
+            raise UsageError(f"`predictions`: {path} is the data set. Name another file.")
+    if not path.is_file() or not (args.overwrite or _has_predictions(path)):
+        raise UsageError(f"`predictions`: {path} holds no predictions. Name another file, or pass --overwrite.")
 
 
 def _has_predictions(path: Path) -> bool:
@@ -116,47 +264,7 @@ def _has_predictions(path: Path) -> bool:
     try:
         with path.open(encoding="utf-8") as file:
             line = file.readline(LONGEST_RECORD)
-        record = json.loads(line) if line else None
+        record = json.loads(line) if line else {"masked_text_in_": None}
     except (OSError, ValueError, RecursionError):
         return False
-    return not line or (isinstance(record, dict) and any(name.startswith("masked_text_in_") for name in record))
-
-
-def evaluate_split(task: Task, model: PreTrainedModel, processor: Any, split: str, **options) -> Evaluation:
-    """
-    Measures a model on a part, or raises `UsageError` if there is none; `options` are those of [`~Task.predict`].
-
-    Example:
-
-    ```python
-    >>> task = MathWordProblems(DataArguments(dataset="math23k"))
-    >>> model, processor = task.load_model("model_cards/mwp-student-3L-gts-math23k")
-    >>> evaluate_part(task, model, processor, "test", num_beams=5).reports["all problems"]["answer_accuracy"]
-    ```
-    """
-    rows = list(task.split_to_read(split))
-    predictions = task.predict(model, processor, rows, **options)
-    return Evaluation(task, split, task.texts(rows), predictions, task.overlap(model, split), options)
-
-
-def evaluate_trained(task: Task, trainer: Trainer, split: str, num_beams: int | None = None, **options) -> Evaluation:
-    """The same for the model of a trainer, with the options of its arguments."""
-    options |= {"batch_size": trainer.args.per_device_eval_batch_size, **task.options_of(trainer.args, num_beams)}
-    return evaluate_split(task, trainer.model, trainer.processing_class, split, **options)
-
-
-def splits_at_end(task: Task, test: bool, test_num_beams: int | None) -> dict[str, int | None]:
-    """What a command measures at its end, with the beams: validation and, if `test`, test split, if they have rows."""
-    splits = {"validation": None} | ({"test": test_num_beams} if test else {})
-    return {split: beams for split, beams in splits.items() if task.split(split) is not None}
-
-
-def records_of(
-    task: Task, model: PreTrainedModel, processor: Any, args: Any, splits: Mapping[str, int | None], **options
-) -> dict[str, dict[str, Any]]:
-    """[`Evaluation.record`] of a model on parts, with their beams and the options of a trainer's arguments."""
-    options |= {"batch_size": args.per_device_eval_batch_size}
-    return {
-        split: evaluate_split(task, model, processor, split, **options, **task.options_of(args, beams)).record
-        for split, beams in splits.items()
-    }
+    return isinstance(record, dict) and any(name.startswith("masked_text_in_") for name in record)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 FIRST = {"mrpc": "f1", "qqp": "f1", "cola": "matthews"}
 # What a card's code reads.
 EXAMPLE = ("Tom has four apples.", "Tom has fruit.")
-
-
 # Options of `hf-mwp evaluate` for solvers alone.
 SEARCHING = ("num_beams", "max_decode_length", "rerank", "reranker", "answer_match")
 
@@ -53,9 +52,19 @@ class GluePrediction:
     variance: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return a JSON-ready record."""
         scores = {} if self.probability is None else {"score": self.probability}
         return {**self.row, "prediction": self.value, **scores}
+
+    @property
+    def is_right(self) -> bool | None:
+        """Whether the class is right; `None` for a regression."""
+        return None if self.probability is None else self.value == self.row["label"]
+
+    @property
+    def numbers(self) -> tuple[float, float]:
+        """Prediction and label."""
+        return self.value, self.row["label"]
 
 
 class GlueTask(Task):
@@ -75,40 +84,44 @@ class GlueTask(Task):
         self.options, self.name = options, options.task
         self.classes = GLUE_SOURCES[self.name].classes
         self.metric = FIRST.get(self.name, "accuracy") if self.classes else "spearman"
+        self.figures = list(dict.fromkeys((self.metric, *(["accuracy"] if self.classes else ()))))
+        # A regression has no probabilities: its teacher's values are followed.
+        own = {} if self.classes else {"prediction_loss": "mse"}
+        self.defaults = {"metric_for_best_model": self.metric, **own}
         share = f"{options.validation_fraction:.0%} of GLUE's training split held out as validation, "
         self.scheme = (share if options.validation_fraction else "") + "GLUE's development split as test"
         if options.select_on_dev:
             self.scheme = "GLUE's development split as validation and as test"
 
-    def read_splits(self) -> Mapping[str, Dataset]:
+    @cached_property
+    def splits(self) -> Mapping[str, Dataset]:
         from ..data import load_glue
 
-        options = self.options
-        limits = {"train": options.max_train_samples}
-        limits["validation"] = limits["test"] = options.max_eval_samples
-        held_out = 0.0 if options.select_on_dev else options.validation_fraction
-        splits = load_glue(self.name, options.data_dir, held_out)
+        options, found = self.options, {}
+        splits = load_glue(self.name, options.data_dir, 0.0 if options.select_on_dev else options.validation_fraction)
         if options.select_on_dev:
             splits["validation"] = splits["test"]
-        limits = {split: len(rows) if limits[split] is None else limits[split] for split, rows in splits.items()}
-        return {split: rows.select(range(min(limits[split], len(rows)))) for split, rows in splits.items()}
+        for split, rows in splits.items():
+            limit = options.max_train_samples if split == "train" else options.max_eval_samples
+            found[split] = rows.select(range(min(limit or len(rows), len(rows))))
+        return found
 
     def build_model(self, options: SolverArguments) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         return build_classifier(self.classes, options)
 
-    def load_model(self, name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    def load_model(self, name: str, split: str = "train") -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         return load_classifier(name, self.classes)
 
     def make_student(self, teacher, processor, options: StudentArguments) -> tuple[PreTrainedModel, Any]:
         def batches() -> Iterator[Mapping[str, Any]]:
-            rows, collate = iter(self.train), self.collator(teacher, processor)
+            rows, collate = iter(self.rows("train")), self.collator(teacher, processor)
             rows = [{**self._encode(row, processor), "labels": row["label"]} for row in islice(rows, SAMPLE_SIZE)]
             for start in range(0, len(rows), SAMPLE_BATCH):
                 yield collate(rows[start : start + SAMPLE_BATCH])
 
         return make_student_classifier(teacher, processor, batches, options), processor
 
-    def collator(self, model, processor) -> Callable[[list], dict[str, Any]]:
+    def collator(self, model, processor):
         from transformers import DataCollatorWithPadding
 
         return DataCollatorWithPadding(processor)
@@ -133,30 +146,12 @@ class GlueTask(Task):
         values = output.predictions.argmax(-1) if self.classes else output.predictions.reshape(-1)
         return self._figures(values.tolist(), output.label_ids.tolist())
 
-    @property
-    def figures(self) -> list[str]:
-        """Names of the task's figures, its first one before the others."""
-        return [*dict.fromkeys((self.metric, *(["accuracy"] if self.classes else ())))]
-
-    def adapt(self, config):
-        """As in [`Task`]; `UsageError` if models are to be compared by a figure that the task does not have."""
-        super().adapt(config)
-        known, chosen = ["loss", *self.figures], config.metric_for_best_model
-        if chosen is not None and chosen.removeprefix("eval_") not in known:
-            raise UsageError(f"`metric_for_best_model`: {self.name} has no {chosen!r}, but {', '.join(known)}.")
-
-    @property
-    def defaults(self) -> Mapping[str, Any]:
-        """Of a regression the teacher's values are followed: it has no probabilities."""
-        own = {} if self.classes else {"prediction_loss": "mse"}
-        return {"metric_for_best_model": self.metric, **own}
-
-    def search_options(self, args, processor) -> dict[str, Any]:
-        """The same; `UsageError` for options of a search, which a classifier has none of."""
-        unused = [name for name in given_options(args) if name in SEARCHING]
+    def predict_options(self, args, num_beams=None, processor=None):
+        """`UsageError` for options of a search, which a classifier does not have."""
+        unused = [] if processor is None else [name for name in given_options(args) if name in SEARCHING]
         if unused:
             raise UsageError(f"`{unused[0]}` is for math word problems and does nothing with `task`: leave it out.")
-        return super().search_options(args, processor)
+        return {}
 
     def predict(self, model, processor, rows, batch_size=64, progress=None) -> list[GluePrediction]:
         import torch
@@ -182,21 +177,17 @@ class GlueTask(Task):
         return [found[index] for index in range(len(rows))]
 
     def report(self, predictions: Sequence[GluePrediction]) -> dict[str, float]:
-        """
-        The task's figures, its first one before the others, and `num_examples`; of MNLI's matched and mismatched rows
-        also apart, such as `accuracy_matched`.
-        """
+        """Figures and `num_examples`; of MNLI's matched and mismatched rows also apart, such as `accuracy_matched`."""
         found = self._figures_of(predictions)
         for split in GLUE_SOURCES[self.name].dev:
             rows = [each for each in predictions if each.row["id"].startswith(f"{split}-")]
             if len(rows) < len(predictions):
-                found |= {
-                    f"{name}{split.removeprefix('dev')}": value for name, value in self._figures_of(rows).items()
-                }
+                part = split.removeprefix("dev")
+                found |= {f"{name}{part}": value for name, value in self._figures_of(rows).items()}
         return found | {"num_examples": len(predictions)}
 
     def _figures_of(self, predictions: Sequence[GluePrediction]) -> dict[str, float]:
-        numbers = [self.numbers(each) for each in predictions]
+        numbers = [each.numbers for each in predictions]
         return self._figures(*zip(*numbers, strict=True)) if numbers else {}
 
     def _figures(self, values: Sequence[float], labels: Sequence[float]) -> dict[str, float]:
@@ -209,22 +200,14 @@ class GlueTask(Task):
         return counted | {f"{name} %": percent(value) for name, value in report.items() if name != "num_examples"}
 
     def failures(self, predictions: Sequence[GluePrediction]) -> dict[str, tuple[int, str]]:
-        wrong = Counter((each.row["label"], each.value) for each in predictions if self.is_right(each) is False)
-        names = {pair: [self.classes[number] for number in pair] for pair in wrong}
-        return {
-            f"{names[pair][1]} for {names[pair][0]}": (count, f"{names[pair][0]} was taken for {names[pair][1]}")
-            for pair, count in wrong.most_common()
-        }
+        wrong = [(each.row["label"], each.value) for each in predictions if each.is_right is False]
+        counts = Counter((self.classes[label], self.classes[value]) for label, value in wrong).most_common()
+        return {f"{taken} for {label}": (count, f"{label} was taken for {taken}") for (label, taken), count in counts}
 
-    def is_right(self, prediction: GluePrediction) -> bool | None:
-        return prediction.value == prediction.row["label"] if self.classes else None
-
-    def confidence(self, predictions: Sequence[GluePrediction]) -> float | None:
+    def details(self, predictions: Sequence[GluePrediction]) -> dict[str, Any]:
+        """Return the mean variance of the probabilities that each row's classes have."""
         known = [each.variance for each in predictions if each.variance is not None]
-        return sum(known) / len(known) if known else None
-
-    def numbers(self, prediction: GluePrediction) -> tuple[float, float]:
-        return prediction.value, prediction.row["label"]
+        return {"confidence": sum(known) / len(known)} if known else {}
 
     def texts(self, rows):
         return ["\n".join(filter(None, (row["sentence1"], row["sentence2"]))) for row in rows]

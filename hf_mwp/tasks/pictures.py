@@ -70,3 +70,43 @@ def draw_reliability(report: Mapping[str, Any], path: str | Path, title: str = "
     counts.set(xlabel="probability of the equation", ylabel="problems")
     figure.suptitle(title)
     figure.savefig(path, dpi=120)
+
+
+def draw_models(
+    models: Sequence[Mapping[str, Any]],
+    places: Sequence[float],
+    metric: str,
+    path: str | Path,
+    title: str,
+    xlabel: str,
+    labels: Sequence[str] = (),
+    chosen: float | None = None,
+) -> None:
+    """
+    Draws a metric of models on the validation and the test split to a PNG file.
+
+    Args:
+        models (`Sequence[Mapping]`): Models as `metrics.json` has them.
+        places (`Sequence[float]`): Their places on the horizontal axis.
+        metric (`str`), path (`str` or `Path`), title (`str`), xlabel (`str`): Metric, file and texts.
+        labels (`Sequence[str]`, *optional*): Text beside each point.
+        chosen (`float`, *optional*): A place to mark; the level of the first model is drawn, too.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    panel = figure.subplots()
+    for number, split in enumerate(split for split in ("validation", "test") if split in models[0]):
+        values = [100 * model[split]["reports"]["all problems"].get(metric, float("nan")) for model in models]
+        panel.plot(places, values, "o-", color=f"C{number}", label=split)
+        for label, *place in zip(labels, places, values, strict=True) if labels else ():
+            panel.annotate(label, place, textcoords="offset points", xytext=(5, 5), fontsize="small")
+        if chosen is not None:
+            panel.axhline(values[0], color=f"C{number}", linewidth=0.8, linestyle="--")
+    if chosen is not None:
+        panel.axvline(chosen, color="grey", linewidth=0.8, linestyle=":", label="chosen")
+    panel.set(xlabel=xlabel, ylabel=f"{metric.replace('_', ' ')}, %", title=title)
+    panel.grid(alpha=0.3)
+    if panel.get_legend_handles_labels()[0]:
+        panel.legend()
+    figure.savefig(path, dpi=120, metadata={"Software": None})

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -17,6 +16,7 @@ from ..data.locating import locate_texts
 from ..options import option
 from ..options.checks import check_at_least_one
 from ..usage_error import UsageError
+from .reporter import SILENT, Reporter
 
 
 if TYPE_CHECKING:
@@ -75,56 +75,21 @@ class CorpusArguments:
         check_at_least_one(self, "max_texts")
 
 
-@dataclass(frozen=True)
-class PretrainingCorpus:
-    """
-    Texts to learn from.
-
-    Args:
-        texts (`Sequence`): The texts, or a [`~data.TaggedCorpus`].
-        tagger ([`~problems.PosTagger`], *optional*): What tagged them.
-        counts (`Counter`): What [`~data.read_texts`] counted.
-    """
-
-    texts: Sequence[Any]
-    tagger: PosTagger | None
-    counts: Counter
-
-    def sample(self, count: int) -> Iterator[str]:
-        """So many of the texts, evenly spread."""
-        count = min(count, len(self.texts))
-        for number in range(count):
-            entry = self.texts[number * len(self.texts) // count]
-            yield entry if isinstance(entry, str) else entry[0]
-
-    def record(self) -> dict[str, Any]:
-        """What was read and what tagged it, for a run's record."""
-        known: dict[str, Any] = {"texts": dict(self.counts)}
-        if self.tagger is not None:
-            known |= {"tagger": self.tagger.name, "tagger_fingerprint": self.tagger.fingerprint}
-        return known
-
-    @property
-    def description(self) -> str:
-        """What was read, in words."""
-        return describe_counts(self.counts)
-
-
 def make_pretraining_trainer(
     args: CorpusArguments,
     model_args: PretrainingArguments,
     config: PreTrainingConfig,
     folder: Path,
-    bar: Callable[[str], AbstractContextManager] = lambda name: nullcontext(),
-) -> tuple[PreTrainingTrainer, PretrainingCorpus]:
+    reporter: Reporter = SILENT,
+) -> tuple[PreTrainingTrainer, dict[str, Any]]:
     """
-    The trainer of a student on a corpus, which is read and tagged, and that corpus.
+    Read and tag a corpus, and return the trainer of a student on it, and what was read for the run's `data.json`.
 
     Args:
         args ([`CorpusArguments`]), model_args ([`PretrainingArguments`]), config ([`PreTrainingConfig`]):
             The texts, the student, and how it is trained.
         folder (`Path`): The run's folder, for the tags if they have no other.
-        bar (`Callable`, *optional*): Makes, by a name, the context of a function that shows progress.
+        reporter ([`Reporter`], *optional*): Receives messages and progress.
 
     Raises:
         UsageError: no text is left, tags are learned without a tagger, or what [`PretrainingBuilder`] raises.
@@ -135,38 +100,43 @@ def make_pretraining_trainer(
     from ..problems.tagging.pos_tagger import load_tagger
     from ..trainers import PreTrainingTrainer
 
-    if args.tagger == NO_TAGGER and config.pos_loss_weight:
-        raise UsageError(
-            "pretrain: tagging needs a tagger: take --tagger jieba, or leave tagging away with --pos_loss_weight 0."
-        )
-    if model_args.new_pos_head and not config.pos_loss_weight:
+    learns_tags = bool(config.pos_loss_weight)
+    if args.tagger == NO_TAGGER and learns_tags:
+        raise UsageError("pretrain: tagging needs a tagger: take --tagger jieba, or pass --pos_loss_weight 0.")
+    if model_args.new_pos_head and not learns_tags:
         raise UsageError("pretrain: --pos_loss_weight 0 leaves tagging away: leave --new_pos_head away too.")
     tagger = None if args.tagger == NO_TAGGER else load_tagger(args.tagger)
-    builder = PretrainingBuilder(model_args, tagger.name if config.pos_loss_weight else None)
+    builder = PretrainingBuilder(model_args, tagger.name if learns_tags else None)
     with config.main_process_first(local=False, desc="tagging"):
-        corpus = read_corpus(args, model_args.language, tagger, folder, bar)
+        texts, counts = read_corpus(args, model_args.language, tagger, folder, reporter)
     set_seed(config.seed)
-    tags = corpus.texts.tags if config.pos_loss_weight else None
-    with bar("encoding") as progress:
+    number = min(SAMPLE_SIZE, len(texts))
+    spread = (texts[index * len(texts) // number] for index in range(number))
+    sample = (entry if isinstance(entry, str) else entry[0] for entry in spread)
+    with reporter.counter("encoding") as progress:
         trainer = PreTrainingTrainer(
-            model=builder.build(tags, corpus.sample(SAMPLE_SIZE)),
+            model=builder.build(texts.tags if learns_tags else None, sample),
             args=config,
-            train_dataset=corpus.texts,
+            train_dataset=texts,
             processing_class=builder.processor,
             progress=progress,
         )
     trainer.text_sources = tuple(map(short_name, args.corpus))
-    return trainer, corpus
+    used, held_out = len(trainer.train_dataset), len(trainer.eval_dataset or ())
+    reporter.print(f"{used} texts to learn from, {held_out} held out; {describe_counts(counts)}")
+    record: dict[str, Any] = {"corpus": args.corpus, "exclude": args.exclude, "texts": dict(counts)}
+    if tagger is not None:
+        record |= {"tagger": tagger.name, "tagger_fingerprint": tagger.fingerprint}
+    labels = {"pos_labels": len(trainer.model.config.pos_labels)} if learns_tags else {}
+    return trainer, record | {"used": used, "held_out": held_out} | labels
 
 
 def read_corpus(
-    args: CorpusArguments,
-    language: str,
-    tagger: PosTagger | None,
-    folder: Path,
-    bar: Callable[[str], AbstractContextManager] = lambda name: nullcontext(),
-) -> PretrainingCorpus:
-    """Reads the texts, and tags them if there is a tagger; see [`make_pretraining_trainer`]."""
+    args: CorpusArguments, language: str, tagger: PosTagger | None, folder: Path, reporter: Reporter = SILENT
+) -> tuple[Sequence[Any], Counter]:
+    """
+    Read the texts, tagged in a [`~data.TaggedCorpus`] if there is a tagger, with the counts of [`~data.read_texts`].
+    """
     from ..data import read_texts, tag_corpus
 
     counts: Counter = Counter()
@@ -176,13 +146,12 @@ def read_corpus(
         raise UsageError(f"pretrain: the corpus is empty: {', '.join(args.corpus)}: {describe_counts(counts)}.")
     texts = islice(chain([first], texts), args.max_texts)
     if tagger is None:
-        return PretrainingCorpus(list(texts), None, counts)
-    with bar(f"tagging with {tagger.name}") as progress:
-        tagged = tag_corpus(texts, tagger, args.tag_cache or folder / "tags", progress=progress)
-    return PretrainingCorpus(tagged, tagger, counts)
+        return list(texts), counts
+    with reporter.counter(f"tagging with {tagger.name}") as progress:
+        return tag_corpus(texts, tagger, args.tag_cache or folder / "tags", progress=progress), counts
 
 
 def describe_counts(counts: Counter) -> str:
-    """What [`~data.read_texts`] counted, in words."""
+    """Return the counts of [`~data.read_texts`] in words."""
     read, double, excluded = (counts[name] for name in ("read", "duplicate", "excluded"))
     return f"read {read} texts, of which {double} doubles and {excluded} of excluded sets"

@@ -14,12 +14,11 @@ from ..store.runs.run_folder import CONFIG, RunFolder, last_options, last_record
 from ..usage_error import UsageError
 from .data_options import DataArguments
 from .pretraining_corpus import CorpusArguments
+from .reporter import Reporter
 from .run_arguments import ResumeArguments, RunArguments
 
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ..trainers.base_config import BaseConfig
 
 # How long a run trains. A resumed run may be longer.
@@ -36,14 +35,14 @@ MAY_DIFFER = (
 
 
 def begin_run(
-    folder: RunFolder, config: BaseConfig, args: ResumeArguments, console: Console
+    folder: RunFolder, config: BaseConfig, args: ResumeArguments, reporter: Reporter
 ) -> tuple[str | None, dict[str, tuple]]:
     """
-    The checkpoint to go on from, and what is otherwise than when it was made. Nothing is written.
+    Return the checkpoint to resume from, and the options that have changed since. Nothing is written.
 
     Raises:
-        UsageError: there is no checkpoint although the run is to be resumed; there are some, or a finished model,
-            although it is not; or it is to go on with options on which its weights depend.
+        UsageError: there is no checkpoint although the run is to be resumed, there is earlier work although it is not,
+            or an option has changed on which the weights depend.
     """
     checkpoint = _checkpoint(folder, config, args)
     if checkpoint is None:
@@ -54,11 +53,9 @@ def begin_run(
     processes = last_record(run).get("machine", {}).get("world_size")
     if processes is not None and processes != (now := int(os.environ.get("WORLD_SIZE", "1"))):
         changes["processes"] = (processes, now)
-    refused = {name: values for name, values in changes.items() if name not in MAY_DIFFER}
     length = _longer(before, changes)
-    if length is not None:
-        refused = {name: values for name, values in refused.items() if name not in LENGTHS}
-    if refused:
+    allowed = MAY_DIFFER | (set() if length is None else set(LENGTHS))
+    if refused := {name: values for name, values in changes.items() if name not in allowed}:
         told = ", ".join(f"{name}: {old!r} -> {new!r}" for name, (old, new) in refused.items())
         raise UsageError(
             f"{run} was made with other options ({told}), which --resume cannot change: go on with the old ones "
@@ -66,7 +63,7 @@ def begin_run(
         )
     if length in changes:
         old, new = changes[length]
-        console.print(
+        reporter.print(
             f"Longer than before ({length}: {old} -> {new}): from {Path(checkpoint).name} on, the learning rate "
             "follows the schedule of a run of the new length; the steps before had that of the old one."
         )
@@ -74,7 +71,7 @@ def begin_run(
 
 
 def begin_record(folder: RunFolder, checkpoint: str | None, changes: Mapping[str, tuple]) -> None:
-    """Begins the record of a training with what [`begin_run`] gives; removes checkpoints it does not go on from."""
+    """Begin the record of a training with the results of [`begin_run`]; remove checkpoints it does not resume from."""
     from ..store.checkpoints import remove_checkpoints
 
     if folder.writes and (checkpoint is None or Path(checkpoint).parent.resolve() != folder.path.resolve()):
@@ -106,8 +103,8 @@ def _checkpoint(folder: RunFolder, config: BaseConfig, args: ResumeArguments) ->
 
 def changed_options(before: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """
-    Options that two runs have otherwise, by name, before and now. A file or folder that has moved is the same one; an
-    option that only one of them knows does not count.
+    Return the values of options that differ between two runs, by name. A file or folder that has moved is the same; an
+    option that only one of them has does not count.
     """
     places = tuple(str(options.get("output_dir") or "") for options in (before, values))
     return {
@@ -124,7 +121,7 @@ def _same(old: Any, new: Any, places: tuple[str, str]) -> bool:
         return len(old) == len(new) and all(_same(*pair, places) for pair in zip(old, new, strict=True))
     if not (isinstance(old, str) and isinstance(new, str) and new and os.path.exists(new)):
         return False
-    # Of a folder of runs that was moved as a whole, each run finds the others where they were.
+    # In a folder of runs that was moved as a whole, each run finds the others where they were.
     if os.path.relpath(old, places[0] or ".") == os.path.relpath(new, places[1] or "."):
         return True
     if os.path.exists(old):

@@ -8,24 +8,23 @@ from ..options.checks import check_at_least_one
 
 @dataclass
 class ResumeArguments:
-    """How a run treats its output folder; the fields' help says what each is."""
+    """How a run treats its output folder."""
 
     _argument_group_name = "run"
 
     resume: bool = option(
         False,
-        "Go on from the last checkpoint in the output folder, with its options; with more epochs the schedule of the "
-        "learning rate is from there on that of a run of the new length.",
+        "Resume from the last checkpoint in the output folder, with its options; a longer run has its own schedule.",
         affects_result=False,
     )
     overwrite: bool = option(
-        False, "Start anew in a folder that has checkpoints or the model of an earlier run.", affects_result=False
+        False, "Replace checkpoints or the model of an earlier run in the folder.", affects_result=False
     )
 
 
 @dataclass
 class RunArguments(ResumeArguments):
-    """How a run treats its output folder, and what it does at the end; the fields' help says what each is."""
+    """How a run treats its output folder, and what it measures at the end."""
 
     test: bool = option(True, "Solve the test split at the end.")
     test_num_beams: int | None = option(None, "Beams for the test split; num_beams if not given.")

@@ -8,7 +8,7 @@ import yaml
 
 from hf_mwp.cli.commands.recipes.run import stage_commands
 from hf_mwp.recipes import RecipeError
-from hf_mwp.recipes.commands import options_of
+from hf_mwp.tasks.commands import options_of
 from hf_mwp.usage_error import UsageError
 from reproduce.report_error import ReportError
 from reproduce.reproduction import Reproduction

@@ -132,7 +132,7 @@ def test_a_classifiers_card_is_what_its_task_says(solver, tmp_path):
     report = {"accuracy": 0.66, "num_problems": 277, "num_pairs": 277}
     figures = ModelFigures("this model", "rte", "validation", 1, "", {"all": report})
     model = MwpStudentForSequenceClassification(solver.encoder.config)
-    card = build_model_card(model, "me/rte", [figures], [read_stage(folder, {})], license="mit")
+    card = build_model_card(model, "me/rte", [figures], [read_stage(folder)], license="mit")
     assert "| accuracy % |\n" in card.text
     assert re.search(r"^\| .*rte, validation.*\| 277 \| 66\.0 \|$", card.text, re.MULTILINE)
     assert "answer_match" not in card.text

@@ -5,11 +5,10 @@ import json
 import pytest
 import yaml
 
-from hf_mwp.cli.options import all_options
 from hf_mwp.hub.run_records import read_stage, without_place
 from hf_mwp.options.parsing import parse
-from hf_mwp.recipes.commands import types_of
 from hf_mwp.store.runs.run_folder import RunFolder
+from hf_mwp.tasks.commands import types_of
 from hf_mwp.usage_error import UsageError
 
 
@@ -35,9 +34,9 @@ def test_the_data_set_of_a_stage_is_named_also_where_it_is_the_default(tmp_path)
     for command, dataset in (("train", "math23k"), ("distill", "math23k"), ("mix", None)):
         (tmp_path / "stage.yaml").write_text("seed: 1\n")
         (tmp_path / "stage.json").write_text(json.dumps({"command": f"hf-mwp {command}"}))
-        assert read_stage(tmp_path, all_options()).options.get("dataset") == dataset
+        assert read_stage(tmp_path).options.get("dataset") == dataset
     (tmp_path / "stage.yaml").write_text("dataset: svamp\n")
-    assert read_stage(tmp_path, all_options()).options == {"dataset": "svamp"}
+    assert read_stage(tmp_path).options == {"dataset": "svamp"}
 
 
 @pytest.mark.parametrize(
@@ -54,22 +53,22 @@ def test_options_of_a_run_are_shown_as_far_as_they_were_set(tmp_path, command, g
     (tmp_path / "given.yaml").write_text(yaml.safe_dump(given | {"output_dir": str(tmp_path)}))
     _, values = parse(command, "", types_of(command), ["--config", str(tmp_path / "given.yaml")])
     RunFolder(tmp_path, command, values).finish({})
-    assert read_stage(tmp_path, all_options()).options == given | more
+    assert read_stage(tmp_path).options == given | more
 
 
 def test_the_time_of_a_stage_is_that_of_all_its_starts(tmp_path):
     (tmp_path / "stage.yaml").write_text("seed: 1")
     (tmp_path / "run.json").write_text(json.dumps({"command": "hf-mwp train", "wall_seconds": 7.0}))
-    assert read_stage(tmp_path, all_options()).record["wall_seconds"] == 7.0
+    assert read_stage(tmp_path).record["wall_seconds"] == 7.0
     (tmp_path / "stage.json").write_text(json.dumps({"stage": "teacher", "seconds": 61.5}))
-    assert read_stage(tmp_path, all_options()).record["wall_seconds"] == 61.5
+    assert read_stage(tmp_path).record["wall_seconds"] == 61.5
 
 
 def test_how_a_run_was_started_is_not_how_the_model_was_made(tmp_path):
     (tmp_path / "run_config.yaml").write_text("{resume: true, overwrite: true, seed: 42, of_before: 3}")
-    assert read_stage(tmp_path, all_options()).options == {"seed": 42, "of_before": 3}
+    assert read_stage(tmp_path).options == {"seed": 42, "of_before": 3}
     (tmp_path / "run.json").write_text(json.dumps({"command": "hf-mwp pretrain"}))
-    assert read_stage(tmp_path, all_options()).options == {"of_before": 3}
+    assert read_stage(tmp_path).options == {"of_before": 3}
 
 
 @pytest.mark.parametrize(
@@ -88,11 +87,11 @@ def test_a_damaged_record_is_named(tmp_path, name, content, message):
         (tmp_path / "stage.yaml").unlink()
     (tmp_path / name).write_text(content)
     with pytest.raises(UsageError, match=message):
-        read_stage(tmp_path, all_options())
+        read_stage(tmp_path)
 
 
 def test_secrets_are_hidden_also_where_the_commands_are_not_known(tmp_path):
     (tmp_path / "run_config.yaml").write_text(
         "{hub_token: secret, teacher_cache_dir: somewhere, pretrained_weight: 0.2}"
     )
-    assert read_stage(tmp_path, {}).options == {"pretrained_weight": 0.2}
+    assert read_stage(tmp_path).options == {"pretrained_weight": 0.2}

@@ -3,9 +3,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from hf_mwp.options.option_parser import OptionParser
-from hf_mwp.options.parsing import hint
-from hf_mwp.recipes.commands import commands_with
+from hf_mwp.options.option_parser import OptionParser, hint
+from hf_mwp.tasks.commands import commands_with
 
 
 @dataclass

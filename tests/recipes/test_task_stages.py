@@ -4,7 +4,6 @@ import shutil
 
 import pytest
 
-from hf_mwp.recipes.stage import Stage, StageResult
 from hf_mwp.recipes.stage_inputs import check_stage, fingerprint
 from hf_mwp.usage_error import UsageError
 
@@ -34,11 +33,3 @@ def test_its_teacher_is_no_solver_and_its_data_no_problems(encoder):
     options |= {"task": None, "data_dir": None}
     with pytest.raises(UsageError, match="stage student: .*'teacher': .*'bert'.*solver"):
         check_stage("student", "distill", options, [])
-
-
-def test_its_headline_is_its_first_figure(tmp_path):
-    report = {"matthews": 0.321, "accuracy": 0.7, "num_examples": 9}
-    metrics = {"test": {"reports": {"all problems": report}}}
-    assert (
-        StageResult(Stage("a", "train", {}, folder=tmp_path), 1.0, False, metrics).headline == "test 32.1 % (matthews)"
-    )

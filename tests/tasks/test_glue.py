@@ -15,6 +15,7 @@ from hf_mwp.models import MwpStudentForSequenceClassification
 from hf_mwp.tasks.data_options import TaskArguments
 from hf_mwp.tasks.evaluation import evaluate_split
 from hf_mwp.tasks.glue import GluePrediction, GlueTask
+from hf_mwp.tasks.make_task import adapt_config
 from hf_mwp.trainers import DistillationConfig, SolverTrainingConfig
 from hf_mwp.usage_error import UsageError
 from tests.tiny import TEMPLATES, tiny_classifier, tiny_tokenizer
@@ -181,7 +182,7 @@ def test_a_sparse_teacher_is_found(glue, trained, tmp_path, capsys):
 def test_the_development_part_for_all(glue):
     task = GlueTask(TaskArguments(task="rte", data_dir=str(glue), select_on_dev=True))
     assert {part: len(rows) for part, rows in task.splits.items()} == {"train": 48, "validation": 12, "test": 12}
-    assert re.fullmatch(".*development.*validation.*test", task.record()["scheme"])
+    assert re.fullmatch(".*development.*validation.*test", task.scheme)
     with pytest.raises(ValueError, match="`validation_fraction`.*`select_on_dev`"):
         TaskArguments(task="rte", select_on_dev=True, validation_fraction=0.2)
     with pytest.raises(ValueError, match="`select_on_dev`.*`task`"):
@@ -248,10 +249,10 @@ def test_matched_and_mismatched_rows_have_figures_of_their_own(glue):
 
 def test_defaults_are_the_tasks_unless_something_else_is_said(glue, tmp_path):
     config = SolverTrainingConfig(str(tmp_path))
-    task_of(glue).adapt(config)
+    adapt_config(task_of(glue), config)
     assert config.metric_for_best_model == "accuracy"
     config = DistillationConfig(str(tmp_path), metric_for_best_model="loss")
-    task_of(glue, "stsb").adapt(config)
+    adapt_config(task_of(glue, "stsb"), config)
     assert (config.metric_for_best_model, config.prediction_loss) == ("loss", "mse")
 
 

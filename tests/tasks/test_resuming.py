@@ -1,9 +1,9 @@
 import json
 
 import pytest
-from rich.console import Console
 from transformers import TrainingArguments
 
+from hf_mwp.cli.terminal.console import CommandConsole
 from hf_mwp.options.option import WITHOUT_EFFECT
 from hf_mwp.store.runs.run_folder import RunFolder
 from hf_mwp.tasks.resuming import LENGTHS, MAY_DIFFER, begin_record, begin_run, changed_options
@@ -30,7 +30,7 @@ def begun(tmp_path):
 
 
 def begin(folder, checkpoint=None, resume=True, overwrite=False, to=None, **options):
-    console = Console(width=200, record=True, quiet=False)
+    console = CommandConsole(width=200, record=True, quiet=False)
     values = OLD | {"output_dir": str(to or folder)} | options
     with RunFolder(to or folder, "train", values, begin=False) as run:
         given = begin_run(run, Config(checkpoint), ResumeArguments(resume, overwrite), console)

@@ -2,22 +2,32 @@
 
 import io
 import json
+from dataclasses import dataclass
+from functools import cached_property
 
 import pytest
 import torch
 from datasets import Dataset
-from rich.console import Console
 from transformers import DataCollatorWithPadding
 
-from hf_mwp.cli.commands.training.training_run import TaskTraining
-from hf_mwp.cli.terminal.console import print_evaluation
+from hf_mwp.cli.terminal.console import CommandConsole, print_evaluation
 from hf_mwp.tasks.evaluation import evaluate_split
+from hf_mwp.tasks.make_task import data_record
 from hf_mwp.tasks.run_arguments import RunArguments
 from hf_mwp.tasks.task import Task
+from hf_mwp.tasks.training import train_on_task
 from hf_mwp.trainers.base_config import BaseConfig
 from hf_mwp.trainers.base_trainer import BaseTrainer
 from hf_mwp.usage_error import UsageError
 from tests.tiny import tiny_classifier, tiny_rows, tiny_tokenizer
+
+
+@dataclass(frozen=True)
+class Prediction:
+    right: bool
+
+    def to_dict(self):
+        return {"right": self.right}
 
 
 class Totals(Task):
@@ -26,7 +36,8 @@ class Totals(Task):
     name, scheme = "totals", "three seeds"
     recorded = ("threshold",)
 
-    def read_splits(self):
+    @cached_property
+    def splits(self):
         parts = {}
         for part, count, seed in (("train", 48, 1), ("validation", 6, 2), ("test", 12, 3)):
             texts = [row["text"] for row in tiny_rows(count, seed)]
@@ -37,7 +48,7 @@ class Totals(Task):
         tokenizer = tiny_tokenizer()
         return tiny_classifier(vocab_size=len(tokenizer), num_labels=2, max_position_embeddings=64), tokenizer
 
-    def load_model(self, name):
+    def load_model(self, name, split="train"):
         raise UsageError(f"There is no folder {name}.")
 
     def prepare(self, rows, processor):
@@ -46,7 +57,7 @@ class Totals(Task):
     def collator(self, model, processor):
         return DataCollatorWithPadding(processor)
 
-    def options_of(self, config, num_beams=None):
+    def predict_options(self, args, num_beams=None, processor=None):
         return {"threshold": 0.5}
 
     def predict(self, model, processor, rows, batch_size=4, progress=None, threshold=0.5):
@@ -58,19 +69,16 @@ class Totals(Task):
             with torch.no_grad():
                 shares = model(**inputs).logits.softmax(-1)[:, 1].tolist()
             found += [
-                {"right": (share > threshold) == bool(row["label"])} for share, row in zip(shares, batch, strict=True)
+                Prediction((share > threshold) == bool(row["label"])) for share, row in zip(shares, batch, strict=True)
             ]
         return found
 
     def report(self, predictions):
-        right = sum(prediction["right"] for prediction in predictions)
+        right = sum(prediction.right for prediction in predictions)
         return {"num_texts": len(predictions)} | ({"accuracy": right / len(predictions)} if predictions else {})
 
-    def to_dict(self, prediction, known):
-        return prediction | known
-
     def failures(self, predictions):
-        wrong = sum(not prediction["right"] for prediction in predictions)
+        wrong = sum(not prediction.right for prediction in predictions)
         return {"wrong": (wrong, "the other class")} if wrong else {}
 
     def card(self):
@@ -79,7 +87,7 @@ class Totals(Task):
 
 @pytest.fixture
 def console():
-    return Console(width=120, record=True, file=io.StringIO())
+    return CommandConsole(width=120, record=True, file=io.StringIO())
 
 
 def test_it_trains_and_is_measured(tmp_path, console):
@@ -88,12 +96,12 @@ def test_it_trains_and_is_measured(tmp_path, console):
     rates = {"learning_rate": 3e-3, "num_train_epochs": 20, "per_device_train_batch_size": 4}
     config = BaseConfig(output_dir=str(tmp_path), disable_tqdm=True, save_strategy="no", eval_strategy="no", **rates)
 
-    def make(task):
+    def make():
         return BaseTrainer(args=config, **task.trainer_arguments(model, tokenizer))
 
-    run = TaskTraining(task, make, command="train", name="classifier", values={}, config=config, args=RunArguments())
-    run.console = console
-    assert run.run() == 0
+    result = train_on_task(task, make, "train", "classifier", RunArguments(), config, {}, console)
+    for evaluation in result.evaluations.values():
+        print_evaluation(console, evaluation, "classifier")
     figures = json.loads((tmp_path / "metrics.json").read_text())
     assert list(figures["test"]) == ["scheme", "threshold", "reports", "training_texts", "outcomes", "examples"]
     # Two words tell the classes apart.
@@ -120,7 +128,7 @@ def test_its_predictions_are_told_apart_by_what_was_trained_on(console):
 
 def test_its_record_and_its_parts():
     task = Totals()
-    assert task.record() == {
+    assert data_record(task) == {
         "dataset": "totals",
         "scheme": "three seeds",
         "used": {"train": 48, "validation": 6, "test": 12},
@@ -128,17 +136,17 @@ def test_its_record_and_its_parts():
     }
     del task.splits["train"]
     with pytest.raises(UsageError, match="totals .*train.*validation, test"):
-        task.train  # noqa: B018
+        task.rows("train")
     with pytest.raises(UsageError, match=r"totals .*'train'.*validation, test.*--split"):
         evaluate_split(task, None, None, "train")
     task.splits["validation"] = task.splits["validation"].select([])
-    assert task.validation is None and len(task.test) == 12
+    assert task.split("validation") is None and len(task.split("test")) == 12
     with pytest.raises(UsageError, match=r"totals .*train.* test\b"):
-        task.train  # noqa: B018
+        task.rows("train")
     with pytest.raises(UsageError, match=r"totals .*'validation'.* test.*--split"):
-        task.split_to_read("validation")
+        task.rows("validation")
     task.splits["train"] = task.splits["test"] = task.splits["validation"]
     with pytest.raises(UsageError, match=r"totals .*train.*other data"):
-        task.train  # noqa: B018
+        task.rows("train")
     with pytest.raises(UsageError, match=r"totals .*'dev'.*other data"):
-        task.split_to_read("dev")
+        task.rows("dev")

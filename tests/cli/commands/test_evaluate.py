@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from rich.console import Console
 
 from hf_mwp import MwpSolver
 from hf_mwp.building.solver import load_solver
 from hf_mwp.cli.main import main
+from hf_mwp.cli.terminal.console import CommandConsole
 from hf_mwp.metrics import FAILURE_REASONS, calibration_report
 from hf_mwp.solving.search_options import find_device
 from hf_mwp.tasks.data_options import DataArguments
+from hf_mwp.tasks.make_task import tell_data
 from hf_mwp.tasks.math_word_problems import MathWordProblems, keep_loaded
 from hf_mwp.usage_error import UsageError
 
@@ -282,11 +283,11 @@ def test_weights_can_be_rounded_as_they_are_published(solver_folder, problems, t
 
 
 def test_the_same_data_are_told_of_once(problems):
-    console = Console(width=100, record=True, file=io.StringIO())
+    console = CommandConsole(width=100, record=True, file=io.StringIO())
     with keep_loaded():
         for options in ({}, {"max_train_samples": 3}, {"drop_overlap": "test"}):
-            MathWordProblems(DataArguments(dataset=str(problems), **options)).tell(console)
-    MathWordProblems(DataArguments(dataset=str(problems))).tell(console)
+            tell_data(MathWordProblems(DataArguments(dataset=str(problems), **options)), console)
+    tell_data(MathWordProblems(DataArguments(dataset=str(problems))), console)
     told = console.export_text().splitlines()
     assert [line.partition(",")[0] for line in told if "split" in line] == [problems.name] * 3
 

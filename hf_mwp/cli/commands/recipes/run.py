@@ -4,29 +4,42 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
+from ....options.parsing import config_path
 from ....options.yaml_values import read_value, read_yaml
 from ....recipes import Recipe, Stage, StageResult, run_recipe
-from ....recipes.commands import STAGES
 from ....recipes.recipe import caution
 from ....store.runs.main_process import check_one_process
+from ....tasks.accuracy_cells import percent
+from ....tasks.commands import STAGES
 from ....usage_error import UsageError
 from ...terminal.console import make_console, make_table
 from .. import command_module
 
 
 def run(argv: list[str], command: str = "run") -> int:
-    """Runs the stages that are not there yet, and prints what each of them gave; see `hf-mwp run --help`."""
+    """Run the stages that are not complete, and print what each of them gave; see `hf-mwp run --help`."""
     if argv and not argv[0].startswith("-"):
         argv = ["--config", *argv]
-    usage = f"hf-mwp {command} {'RECIPE' if command == 'run' else '--config RECIPE'} [options]"
-    parser = recipe_parser(command, "Runs the stages of a recipe that are not there yet, each once.", usage)
+    parser = argparse.ArgumentParser(
+        prog=f"hf-mwp {command}",
+        usage=f"hf-mwp {command} {'RECIPE' if command == 'run' else '--config RECIPE'} [options]",
+        allow_abbrev=False,
+        description="Run the stages of a recipe that are not complete, each once. --variable VALUE sets a variable of "
+        "the recipe, --stage.option VALUE an option of one of its stages. VALUE is read as YAML; null takes an option "
+        "away.",
+    )
     parser.add_argument("--config", metavar="FILE", help="the recipe; of `hf-mwp run` the first word")
     parser.add_argument("--targets", nargs="+", help="stages that are wanted; those of the recipe if not given")
+    parser.add_argument("--budget", help="one of the budgets of the recipe: quick, cpu, gpu, paper")
+    parser.add_argument("--base", metavar="FILE", help="a recipe to build on instead of the one that the file names")
+    parser.add_argument("--output_dir", "--output-dir", help="folder of the stages; runs/<name of the recipe>")
+    launch = "start stages that train with this program: 'torchrun --nproc_per_node 2', 'accelerate launch'"
+    parser.add_argument("--launch", metavar="PROGRAM", help=launch)
+    parser.add_argument("--dry_run", "--dry-run", action="store_true", help="only show what would be run")
     args, rest = parser.parse_known_args(argv)
     changes = read_changes(command, rest)
     if args.config is None:
@@ -43,33 +56,18 @@ def run(argv: list[str], command: str = "run") -> int:
         state = "done before, skipped" if stage.is_done else f"hf-mwp {stage.command}"
         console.rule(f"stage {number} of {count}: {stage.name} ({state})", align="left", style="dim")
 
-    results = run_recipe(
-        args.config,
-        args.output_dir,
-        budget=args.budget,
-        changes=changes,
-        targets=args.targets,
-        launch=args.launch,
-        commands=stage_commands(),
-        on_plan=tell_plan,
-        on_stage=tell_stage,
-        dry_run=args.dry_run,
-        base=args.base,
-    )
+    options = vars(args) | {"changes": changes, "commands": stage_commands()}
+    results = run_recipe(options.pop("config"), on_plan=tell_plan, on_stage=tell_stage, **options)
     if not args.dry_run:
         console.print(result_table(shown[0], results))
     return 0
 
 
 def is_recipe(argv: Sequence[str]) -> bool:
-    """Whether the arguments name a configuration file with stages."""
-    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    early.add_argument("--config")
-    path = early.parse_known_args(list(argv))[0].config
-    if path is None or not Path(path).is_file():
-        return False
+    """Return whether the arguments name a configuration file with stages."""
+    path = config_path(argv)
     try:
-        content = read_yaml(path)
+        content = None if path is None else read_yaml(path)
     except UsageError:
         return False
     return isinstance(content, Mapping) and ("stages" in content or "base" in content)
@@ -95,7 +93,7 @@ def plan_table(recipe: Recipe, stages: Sequence[Stage]) -> Table:
 def result_table(recipe: Recipe, results: Sequence[StageResult]) -> Table:
     """Time and headline figure of each stage."""
     rows = (
-        (r.stage.name, f"{r.seconds:.0f}{' (before)' if r.skipped else ''}", r.headline, r.stage.folder.name)
+        (r.stage.name, f"{r.seconds:.0f}{' (before)' if r.skipped else ''}", headline(r.metrics), r.stage.folder.name)
         for r in results
     )
     headings = ("stage", "seconds", "result", "folder")
@@ -104,25 +102,26 @@ def result_table(recipe: Recipe, results: Sequence[StageResult]) -> Table:
     return table
 
 
-def recipe_parser(command: str, description: str, usage: str | None = None) -> argparse.ArgumentParser:
-    """A parser with what commands that run recipes have in common."""
-    parser = argparse.ArgumentParser(
-        prog=f"hf-mwp {command}",
-        usage=usage,
-        allow_abbrev=False,
-        description=f"{description} --variable VALUE sets a variable of the recipe, --stage.option VALUE an option of "
-        "one of its stages. VALUE is read as YAML; null takes an option away.",
-    )
-    parser.add_argument("--budget", help="one of the budgets of the recipe: quick, cpu, gpu, paper")
-    parser.add_argument("--base", metavar="FILE", help="a recipe to build on instead of the one that the file names")
-    parser.add_argument("--output_dir", "--output-dir", help="folder of the stages; runs/<name of the recipe>")
-    parser.add_argument(
-        "--launch",
-        metavar="PROGRAM",
-        help="start stages that train with this program: 'torchrun --nproc_per_node 2', 'accelerate launch'",
-    )
-    parser.add_argument("--dry_run", "--dry-run", action="store_true", help="only show what would be run")
-    return parser
+def headline(metrics: Mapping[str, Any]) -> str:
+    """Return the most important figures of a stage's `metrics.json`."""
+    fates = metrics.get("fates", {})
+    shown = [f"{fates['labelled']:,} labelled"] if "labelled" in fates else []
+    for split, shares in metrics.get("reranking", {}).items():
+        shown.append(f"{split} {percent(shares['without'])} to {percent(shares['with'])} %")
+    for split in ("validation", "test"):
+        section = metrics.get(split, {})
+        if "reports" in section:
+            report = section["reports"]["all problems"]
+            # The first metric of other tasks is the one that counts most.
+            name = "answer_accuracy" if "num_beams" in section else next(iter(report))
+            beams = section.get("num_beams")
+            how = {None: name, 1: "greedy"}.get(beams, f"{beams} beams")
+            shown.append(f"{split} {percent(report.get(name))} % ({how})")
+        if "pos_f1" in section:
+            shown.append(f"POS F1 {percent(section['pos_f1'])} %")
+        if "mlm_loss" in section:
+            shown.append(f"MLM loss {section['mlm_loss']:.2f}")
+    return ", ".join(shown)
 
 
 def read_changes(command: str, arguments: Sequence[str]) -> dict[str, Any]:

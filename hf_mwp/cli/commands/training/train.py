@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ....tasks.make_task import make_task
-from ....tasks.task import Task
+from ....store.runs.run_folder import describe_contents
+from ....tasks.training import RunResult, train
 from ...options import parse_command
-from .training_run import TaskTraining
-
-
-if TYPE_CHECKING:
-    from ....trainers.base_trainer import BaseTrainer
+from ...terminal.console import CommandConsole, make_console, print_evaluation
 
 
 def run(argv: list[str]) -> int:
-    """Trains a solver; see `hf-mwp train --help`. Also runs under `torchrun` and `accelerate launch`."""
-    (data_args, solver_args, run_args, config), values = parse_command(
+    """Train a solver; see `hf-mwp train --help`. Also runs under `torchrun` and `accelerate launch`."""
+    options, values = parse_command(
         "train",
         "Fine-tune a solver of math word problems: an encoder, pretrained or from random weights, and a tree decoder. "
         "With --task a classifier of texts, for a task of GLUE.",
         argv,
     )
+    console = make_console()
+    result = train(*options, values=values, reporter=console)
+    print_result(console, result, result.task.kind)
+    return 0
 
-    def make(task: Task) -> BaseTrainer:
-        return task.make_trainer(config, *task.build_model(solver_args))
 
-    task = make_task(data_args)
-    return TaskTraining(task, make, command="train", name=task.kind, values=values, config=config, args=run_args).run()
+def print_result(console: CommandConsole, result: RunResult, name: str) -> None:
+    """Print the metrics of a trained model, and what is in its folder."""
+    for split, evaluation in result.evaluations.items():
+        print_evaluation(console, evaluation, name, reasons=split == "test")
+    console.print(describe_contents(result.folder, "model", "processor"))

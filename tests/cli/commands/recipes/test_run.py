@@ -12,7 +12,7 @@ from huggingface_hub import ModelCard
 from transformers import Trainer, pipeline
 
 from hf_mwp import load_mwp_dataset
-from hf_mwp.cli.commands.recipes.run import read_changes
+from hf_mwp.cli.commands.recipes.run import headline, read_changes
 from hf_mwp.cli.main import main
 from hf_mwp.recipes import Recipe
 from tests.trainers.processes import launch
@@ -374,3 +374,8 @@ def test_card_needs_evaluations_and_runs(solver_folder, tmp_path, capsys):
     assert re.search(f"{tmp_path} .*run", capsys.readouterr().err)
     assert main([*argv, "--part", "encoder"]) == 0
     assert (tmp_path / "card" / "modeling_mwp_student.py").is_file()
+
+
+def test_the_headline_of_a_classifier_is_its_first_metric():
+    report = {"matthews": 0.321, "accuracy": 0.7, "num_examples": 9}
+    assert headline({"test": {"reports": {"all problems": report}}}) == "test 32.1 % (matthews)"

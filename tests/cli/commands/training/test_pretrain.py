@@ -12,7 +12,7 @@ from hf_mwp.cli.main import main
 from hf_mwp.data import MwpProcessor
 from hf_mwp.models import MwpSolver, MwpStudentForMaskedLM
 from hf_mwp.options.parsing import parse
-from hf_mwp.recipes.commands import types_of
+from hf_mwp.tasks.commands import types_of
 from hf_mwp.tasks.pretraining_corpus import CorpusArguments, make_pretraining_trainer, read_corpus
 from tests.pretraining import tiny_texts
 from tests.tiny import tiny_tokenizer
@@ -193,7 +193,7 @@ def test_excluded_texts(corpus, tmp_path):
     held_out.write_text("小明有7个苹果，吃了8个，还有几个？\n", encoding="utf-8")
     argv = ["--corpus", str(corpus), "--exclude", str(held_out), "--encoder=a", "--output_dir", str(tmp_path)]
     (corpus_args, *_), _ = parse("pretrain", "", types_of("pretrain"), argv)
-    assert read_corpus(corpus_args, "zh", None, tmp_path).record()["texts"]["excluded"] == 2
+    assert read_corpus(corpus_args, "zh", None, tmp_path)[1]["excluded"] == 2
 
 
 def test_data_sets_lie_where_one_says(tmp_path):
@@ -203,7 +203,7 @@ def test_data_sets_lie_where_one_says(tmp_path):
         lines = (json.dumps(row) + "\n" for row in of_part)
         (tmp_path / "ape210k" / f"{part}.jsonl").write_text("".join(lines))
     args = CorpusArguments(corpus=["ape210k"], exclude=["ape210k:test"], data_dir=str(tmp_path))
-    assert read_corpus(args, "zh", None, tmp_path).texts == ["有4个梨", "有4个杏"]
+    assert read_corpus(args, "zh", None, tmp_path)[0] == ["有4个梨", "有4个杏"]
 
 
 def test_labels_of_another_tagger_are_refused_before_the_work(pretrained, corpus, tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""Commands that may be stages of recipes, and the dataclasses of their options."""
+"""Dataclasses of the options of each command that may be a stage of a recipe."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ STAGES: Mapping[str, tuple[str, ...]] = {
     ),
     "prune": (
         "tasks.data_options.TaskArguments",
-        "tasks.pruning_arguments.PruneArguments",
+        "tasks.pruning.PruneArguments",
         "trainers.RecursiveDistillationConfig",
     ),
     "stark": (
         "tasks.data_options.TaskArguments",
-        "tasks.stark_arguments.StarkArguments",
+        "tasks.sparse_teachers.StarkArguments",
         "building.student.StudentArguments",
         "trainers.StarkConfig",
     ),
@@ -52,14 +52,11 @@ STAGES: Mapping[str, tuple[str, ...]] = {
 
 def types_of(command: str, trainer: bool = True) -> list[type]:
     """
-    Return the dataclasses whose fields are the options of a command, none if it cannot be a stage.
-
-    Args:
-        command (`str`): Name of the command.
-        trainer (`bool`, *optional*, defaults to `True`): Whether to include the config of its trainer.
+    Return the dataclasses whose fields are the options of a command, none if it cannot be a stage; with
+    `trainer=False` without the config of its trainer.
     """
-    names = (name.rpartition(".") for name in STAGES.get(command, ()) if trainer or not _is_trainer(name))
-    return [getattr(import_module(f"..{module}", __package__), name) for module, _, name in names]
+    names = [name for name in STAGES.get(command, ()) if trainer or not name.startswith("trainers.")]
+    return [getattr(import_module(f"..{name.rpartition('.')[0]}", __package__), name.split(".")[-1]) for name in names]
 
 
 @cache
@@ -75,8 +72,4 @@ def commands_with(option: str) -> list[str]:
 
 def trains(command: str) -> bool:
     """Return whether a command trains, and may run in several processes."""
-    return any(map(_is_trainer, STAGES.get(command, ())))
-
-
-def _is_trainer(name: str) -> bool:
-    return name.startswith("trainers.")
+    return any(name.startswith("trainers.") for name in STAGES.get(command, ()))

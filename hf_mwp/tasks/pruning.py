@@ -1,0 +1,257 @@
+"""Attention heads scored, and pruned while generations of students are distilled."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..building.encoder import load_encoder
+from ..building.model_sources import load_config, loading, locate_solver, solver_class
+from ..options import option, option_values
+from ..options.checks import check_at_least_one, check_given
+from ..store.files import write_whole
+from ..store.runs.main_process import is_main_process
+from ..store.runs.run_folder import RunFolder, check_output_folder
+from ..usage_error import UsageError
+from .data_options import MeasuredTaskArguments, TaskArguments
+from .evaluation import evaluate_splits
+from .make_task import data_record, make_task, tell_data
+from .pictures import draw_models
+from .reporter import SILENT, Reporter
+from .task import Task
+from .training import RunResult
+
+
+if TYPE_CHECKING:
+    from torch import nn
+    from transformers import PreTrainedModel
+
+    from ..pruning import HeadImportance
+    from ..trainers import DistillationTrainer, Generation, RecursiveDistillationConfig
+
+ACCURACY_LATENCY = "accuracy_latency.png"
+# What ranks attention heads; the command line makes classes of them.
+IMPORTANCES = ("combined", "norm", "entropy", "peak", "gradient", "random")
+IMPORTANCE_HELP = (
+    "What ranks heads: combined (norm and entropy, by alpha), norm of their weights, entropy or peak of their "
+    "attention, gradient of the loss by their gate, or random."
+)
+
+
+@dataclass
+class PruneArguments:
+    """What is pruned, and where it goes."""
+
+    _argument_group_name = "pruning"
+
+    model: str | None = option(
+        None,
+        "Folder or Hub id of a trained solver (must be given).",
+        common=True,
+        locate=locate_solver,
+    )
+    importance: str = option("combined", IMPORTANCE_HELP, common=True, choices=IMPORTANCES)
+    generations_dir: str | None = option(
+        None,
+        "Folder of the generations, which runs may share; generations in output_dir if not given.",
+        affects_result=False,
+    )
+    test: bool = option(True, "Solve the test split with each generation.")
+    test_num_beams: int | None = option(None, "Beams for the test split; num_beams if not given.")
+    overwrite: bool = option(
+        False, "Replace the model in the folder; generations that are there are gone on from.", affects_result=False
+    )
+
+    def __post_init__(self):
+        check_at_least_one(self, "test_num_beams")
+        check_given(self, "model")
+
+
+@dataclass
+class HeadsArguments:
+    """Options of `hf-mwp heads` beside those of the data."""
+
+    model: str | None = option(
+        None, "Folder or Hub id of a solver, or of any encoder with its tokenizer (must be given).", common=True
+    )
+    importance: str = option("combined", IMPORTANCE_HELP, common=True, choices=IMPORTANCES)
+    alpha: float = option(0.5, "Weight of the heads' norm against their entropy, of importance combined.")
+    split: str = option("train", "Part of the data set on whose texts heads are scored.")
+    num_batches: int = option(8, "Batches of them.")
+    batch_size: int = option(32, "Texts in a batch.")
+    output_dir: str | None = option(None, "Folder for heads.json and heads.png; runs/heads_MODEL if not given.")
+    seed: int = option(0, "Seed of importance random.")
+
+    def __post_init__(self):
+        check_at_least_one(self, "num_batches", "batch_size")
+        check_given(self, "model")
+
+
+def make_importance(name: str, alpha: float = 0.5, seed: int = 0) -> HeadImportance:
+    """
+    Return a score of attention heads by its name.
+
+    Args:
+        name (`str`): One of `IMPORTANCES`.
+        alpha (`float`, *optional*, defaults to 0.5): Weight of the norm in the combined score.
+        seed (`int`, *optional*, defaults to 0): Seed of the random score.
+    """
+    from .. import pruning
+
+    made = {
+        "combined": lambda: pruning.CombinedImportance(alpha),
+        "norm": pruning.WeightNorm,
+        "entropy": pruning.AttentionEntropy,
+        "peak": pruning.AttentionPeak,
+        "gradient": pruning.GateGradient,
+        "random": lambda: pruning.RandomImportance(seed),
+    }
+    return made[name]()
+
+
+def prune(
+    data_args: TaskArguments,
+    args: PruneArguments,
+    config: RecursiveDistillationConfig,
+    values: Mapping[str, Any] | None = None,
+    reporter: Reporter = SILENT,
+) -> RunResult:
+    """
+    Prune attention heads of a trained model in generations ([`recursive_distillation`]), and measure each of them:
+    `hf-mwp prune`. Finished generations are reused, an interrupted one resumes.
+
+    Args:
+        data_args ([`TaskArguments`]), args ([`PruneArguments`]), config ([`RecursiveDistillationConfig`]):
+            Options of the command.
+        values (`Mapping[str, Any]`, *optional*), reporter ([`Reporter`], *optional*): See [`~tasks.training.train`].
+
+    Returns:
+        [`RunResult`]: metrics are `models`, the given one and each generation, with reports, costs and savings (shares
+        of the costs of the first), and reports and savings of the last one.
+
+    Raises:
+        UsageError: the folder holds another run, or no generation reaches `least_metric`.
+    """
+    from ..pruning import draw_importance, scores_of
+    from ..trainers import recursive_distillation
+
+    values = values or option_values(data_args, args, config)
+    with RunFolder(config.output_dir, "prune", values, begin=False, for_model=True) as folder:
+        folder.check_record()
+        folder.check_unused(args.overwrite)
+        if args.generations_dir is not None:
+            check_output_folder(args.generations_dir)
+        task = make_task(data_args, config)
+        model, processor = task.load_model(args.model)
+        config.check_model(model)
+        tell_data(task, reporter)
+        folder.begin()
+        folder.write_json("data.json", data_record(task))
+        config.output_dir = args.generations_dir or str(folder.path / "generations")
+        config.disable_tqdm = True
+
+        def on_trainer(trainer: DistillationTrainer, number: int) -> None:
+            reporter.follow(trainer, f"generation {number}, {config.ratios[number - 1]:.0%} of the heads pruned")
+
+        def measure(model: PreTrainedModel) -> dict[str, Any]:
+            evaluations = evaluate_splits(task, model, processor, config, args, reporter)
+            return {split: evaluation.record for split, evaluation in evaluations.items()}
+
+        generations = recursive_distillation(
+            args=config,
+            **task.trainer_arguments(model, processor),
+            importance=make_importance(args.importance, config.alpha, config.seed),
+            on_trainer=on_trainer,
+            measure=lambda trainer: measure(trainer.model),
+        )
+        if not generations:
+            raise UsageError(
+                f"The first generation is worse than --least_metric {config.least_metric:g}: prune fewer heads at "
+                "first (--ratios), train it longer, or lower the bound."
+            )
+        metrics: dict[str, Any] = {}
+        if is_main_process():
+            generations[-1].load().save_pretrained(folder.path)
+            processor.save_pretrained(folder.path)
+            metrics = _metrics_of(model, measure(model), generations)
+            times = [100 * each["seconds"] / metrics["models"][0]["seconds"] for each in metrics["models"]]
+            draw_models(
+                metrics["models"],
+                times,
+                task.metric,
+                folder.path / ACCURACY_LATENCY,
+                f"{Path(args.model).name} on {task.name}",
+                "time of the encoder, % of the first model's",
+                labels=[f"{each['ratio']:.0%}" for each in metrics["models"]],
+            )
+            for generation in generations:
+                scores, number = scores_of(generation.metrics["events"][-1]["scores"]), generation.number
+                heading = f"{args.importance} of heads, generation {number}"
+                draw_importance(scores, folder.path / f"heads_{number}.png", heading)
+            folder.finish(metrics)
+    return RunResult(folder.path, metrics, task)
+
+
+def _metrics_of(model: PreTrainedModel, dense: Mapping[str, Any], generations: Sequence[Generation]) -> dict[str, Any]:
+    from ..metrics import compare_costs
+    from ..models.architecture import find_encoder, layer_parts
+
+    students = [each.load().to(model.device).eval() for each in generations]
+    encoders = {str(number): find_encoder(each) for number, each in enumerate([model.eval(), *students])}
+    first, *others = compare_costs(encoders).values()
+    heads = [each.num_heads for each in layer_parts(model)]
+    models = [{"ratio": 0.0, "heads": heads, **first, "saved": _savings(first, first), **dense}]
+    for generation, cost in zip(generations, others, strict=True):
+        known = {"ratio": generation.ratio, "heads": list(generation.heads), "folder": generation.folder.name}
+        models.append(known | cost | {"saved": _savings(first, cost)} | dict(generation.metrics["measured"]))
+    return {"models": models, "saved": models[-1]["saved"], **generations[-1].metrics["measured"]}
+
+
+def _savings(first: Mapping[str, float], cost: Mapping[str, float]) -> dict[str, float]:
+    """Shares of the first model's costs that are saved; `speed` is the relative gain in texts per second."""
+    saved = {name: 1 - cost[name] / first[name] for name in first if name != "seconds"}
+    return saved | {"speed": first["seconds"] / cost["seconds"] - 1}
+
+
+def score_heads(args: HeadsArguments, data_args: MeasuredTaskArguments) -> tuple[Path, list[list[float | None]]]:
+    """
+    Score the attention heads of a model, and write `heads.json` and `heads.png`: `hf-mwp heads`.
+
+    Returns:
+        `tuple[Path, list]`: the folder, and the scores by layer and head, `None` for heads that are pruned.
+    """
+    from ..pruning import draw_importance, rows_of
+
+    importance = make_importance(args.importance, args.alpha, args.seed)
+    folder = Path(args.output_dir or Path("runs") / f"heads_{Path(args.model).resolve().name}")
+    check_output_folder(folder)
+    task = make_task(data_args)
+    rows = task.rows(args.split)
+    rows = list(rows.select(range(min(len(rows), args.num_batches * args.batch_size))))
+    groups = [rows[at : at + args.batch_size] for at in range(0, len(rows), args.batch_size)]
+    scores = importance.scores(*_load_with_batches(task, args.model, args.split, groups))
+    folder.mkdir(parents=True, exist_ok=True)
+    known = {"model": args.model, "importance": args.importance, "dataset": task.name, "texts": len(rows)}
+    layers = rows_of(scores)
+    write_whole(folder / "heads.json", json.dumps(known | {"scores": layers}, indent=2) + "\n")
+    draw_importance(scores, folder / "heads.png", title=f"{args.importance} of the heads of {Path(args.model).name}")
+    return folder, layers
+
+
+def _load_with_batches(task: Task, name: str, split: str, groups: list) -> tuple[nn.Module, list[Mapping[str, Any]]]:
+    """A solver with batches of its collator; of another model its encoder, with batches of texts."""
+    from ..data.batches.processor_file import load_tokenizer
+    from ..trainers.solver.solver_dataset import prepare_training_rows
+
+    if solver_class(load_config(name).model_type) is not None:
+        model, processor = task.load_model(name, split)
+        collator = task.collator(model, processor)
+        return model, [collator([*prepare_training_rows(group, processor)]) for group in groups]
+    model = load_encoder(name, dropout=None)
+    with loading(f"The tokenizer {name}"):
+        tokenizer = load_tokenizer(name)
+    read = {"padding": True, "truncation": True, "return_tensors": "pt"}
+    return model, [tokenizer(task.texts(group), **read) for group in groups]

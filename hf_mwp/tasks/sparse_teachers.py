@@ -1,0 +1,191 @@
+"""The sparse teacher that teaches a student best (STARK)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..building.model_sources import locate_solver
+from ..building.student import StudentArguments
+from ..options import option, option_values
+from ..options.checks import check_at_least_one, check_given
+from ..store.runs.main_process import is_main_process
+from ..store.runs.run_folder import RunFolder, check_output_folder
+from ..usage_error import UsageError
+from .data_options import TaskArguments
+from .evaluation import evaluate_splits
+from .make_task import data_record, make_task, tell_data
+from .pictures import draw_models
+from .reporter import SILENT, Reporter
+from .training import RunResult
+
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from ..trainers import DistillationTrainer, StarkConfig
+
+SPARSITIES, DENSITIES, CUMULATIVE = PICTURES = "sparsities.png", "densities.png", "cumulative_densities.png"
+# What ranks the units of a teacher; the command line makes objects of them.
+SCORES = ("knowledgeable", "random")
+
+
+@dataclass
+class StarkArguments:
+    """Whom students learn from, how its heads and neurons are ranked, and what is measured."""
+
+    _argument_group_name = "sparse teachers"
+
+    teacher: str | None = option(
+        None,
+        "Folder or Hub id of a trained solver, or with task a classifier (must be given).",
+        common=True,
+        locate=locate_solver,
+    )
+    scores: str = option(
+        "knowledgeable",
+        "What ranks the teacher's heads and neurons: knowledgeable (gradients, see expressiveness_weight), or random "
+        "(STARK-RAND, by seed).",
+        common=True,
+        choices=SCORES,
+    )
+    score_split: str = option(
+        "validation", "Part that heads and neurons are scored on.", choices=("validation", "test", "train")
+    )
+    test: bool = option(True, "Measure teacher and students on the test split at the end.")
+    test_num_beams: int | None = option(None, "Beams for the test split; num_beams if not given.")
+    overwrite: bool = option(
+        False, "Replace the model in the folder; stages that are there are gone on from.", affects_result=False
+    )
+
+    def __post_init__(self):
+        check_at_least_one(self, "test_num_beams")
+        check_given(self, "teacher")
+
+
+def find_sparse_teacher(
+    data_args: TaskArguments,
+    args: StarkArguments,
+    student_args: StudentArguments,
+    config: StarkConfig,
+    values: Mapping[str, Any] | None = None,
+    reporter: Reporter = SILENT,
+) -> RunResult:
+    """
+    Find the sparse teacher that teaches a student best ([`StarkTrainer`]), and measure every student: `hf-mwp stark`.
+    Finished students are reused, an interrupted one resumes.
+
+    Args:
+        data_args ([`TaskArguments`]), args ([`StarkArguments`]), student_args ([`StudentArguments`]), config ([`StarkConfig`]):
+            Options of the command.
+        values (`Mapping[str, Any]`, *optional*), reporter ([`Reporter`], *optional*): See [`~tasks.training.train`].
+
+    Returns:
+        [`RunResult`]: metrics are `models` (the trial student and those of the sparse teachers, with their teachers and
+        reports), `trial` and `chosen` among them, reports of the `teacher`, and `gain_over_trial` of the chosen one.
+
+    Raises:
+        UsageError: the folder holds another run, or model, data and options do not suit each other.
+    """  # noqa: E501 (a signature)
+    from transformers import set_seed
+
+    from ..trainers import StarkTrainer
+
+    if config.auto_sparsity and args.scores == "random":
+        raise UsageError("stark: --auto_sparsity needs the density of knowledgeable scores, not --scores random.")
+    values = values or option_values(data_args, args, student_args, config)
+    with RunFolder(config.output_dir, "stark", values, begin=False, for_model=True) as folder:
+        folder.check_record()
+        folder.check_unused(args.overwrite)
+        for place in filter(None, (config.stages_dir, config.teacher_cache_dir)):
+            check_output_folder(place)
+        task = make_task(data_args, config)
+        # A student from random weights is the same when the run resumes.
+        set_seed(config.seed)
+        teacher, processor = task.load_model(args.teacher)
+        tell_data(task, reporter)
+        student, own = task.make_student(teacher, processor, student_args)
+        if own is not processor:
+            raise UsageError(
+                f"stark: {student_args.student} must have the tokenizer of its teacher to be scored with."
+            )
+        for split, flag in (("validation", "--validation_fraction"), (args.score_split, "--score_split")):
+            if task.split(split) is None:
+                raise UsageError(f"stark: {task.name} has no {split} split to choose sparse teachers on: see {flag}.")
+        config.disable_tqdm = True
+        is_random = args.scores == "random"
+        trainer = StarkTrainer(
+            teacher_model=teacher,
+            args=config,
+            score_dataset=task.prepare(task.split(args.score_split), processor),
+            scores=config.make_sparsifier().random(teacher, config.seed) if is_random else None,
+            **task.trainer_arguments(student, processor),
+        )
+        folder.begin()
+        folder.write_json("data.json", data_record(task))
+
+        def on_trainer(trainer: DistillationTrainer, sparsity: float) -> None:
+            reporter.follow(trainer, f"student, sparsity {sparsity:.0%}" if sparsity else "trial student")
+
+        trainer.on_trainer, trainer.on_scores = on_trainer, reporter.progress("Scoring")
+        trainer.train()
+        trainer.save_model(folder.path)
+        metrics: dict[str, Any] = {}
+        if is_main_process():
+
+            def measure(model: PreTrainedModel) -> dict[str, Any]:
+                evaluations = evaluate_splits(task, model.to(config.device), processor, config, args, reporter)
+                return {split: evaluation.record for split, evaluation in evaluations.items()}
+
+            students = {each.sparsity: each for each in (trainer.trial, *trainer.students)}
+            models = {
+                sparsity: {
+                    "sparsity": sparsity,
+                    "heads": list(each.heads),
+                    "neurons": list(each.neurons),
+                    "teacher_parameters": each.teacher_parameters,
+                    "folder": each.folder.name,
+                    each.metric: each.value,
+                }
+                | measure(each.load())
+                for sparsity, each in students.items()
+            }
+            chosen, trial = models[trainer.chosen.sparsity], models[0.0]
+            reports = {split: chosen[split] for split in ("validation", "test") if split in chosen}
+            metrics = {
+                "models": list(models.values()),
+                "chosen": chosen,
+                "chosen_sparsity": trainer.chosen.sparsity,
+                "chosen_by": trainer.chosen.metric,
+                "trial": trial,
+                "teacher": measure(trainer.teacher_model),
+                "gain_over_trial": {
+                    split: metric_of(chosen, split, task.metric) - metric_of(trial, split, task.metric)
+                    for split in reports
+                },
+                **({} if trainer.knowledgeable is None else {"scored": dict(trainer.knowledgeable.about)}),
+                **reports,
+                "scores": args.scores,
+                "score_split": args.score_split,
+            }
+            title = f"{Path(args.teacher).name} on {task.name}"
+            shares = [100 * each["sparsity"] for each in metrics["models"]]
+            path, label = folder.path / SPARSITIES, "of the teacher gone, %"
+            chosen_share = 100 * trainer.chosen.sparsity
+            draw_models(metrics["models"], shares, task.metric, path, title, label, chosen=chosen_share)
+            if trainer.knowledgeable is not None and not config.unstructured:
+                from ..pruning import ScoreDensity, draw_densities
+
+                scores = {"heads": trainer.scores.heads, "neurons": trainer.scores.neurons}
+                densities = {name: ScoreDensity.of(each) for name, each in scores.items()}
+                draw_densities(densities, folder.path / DENSITIES, title=f"Scores, {title}")
+                draw_densities(densities, folder.path / CUMULATIVE, cumulative=True, title=f"Scores, {title}")
+            folder.finish(metrics)
+    return RunResult(folder.path, metrics, task)
+
+
+def metric_of(model: Mapping[str, Any], split: str, metric: str) -> float:
+    """Return a metric of a model in `metrics.json` on all rows of a split; not a number if it has none."""
+    return model[split]["reports"]["all problems"].get(metric, float("nan"))
