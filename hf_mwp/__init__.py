@@ -66,7 +66,7 @@ __all__ = [*_LAZY, *_PACKAGES]
 
 
 def _is_command() -> bool:
-    """Whether the program that runs is `hf-mwp` or `python -m hf_mwp`."""
+    """Return whether the running program is `hf-mwp` or `python -m hf_mwp`."""
     if sys.argv[:1] == ["-m"]:
         # Python is looking for the module that it was told to run.
         words = sys.orig_argv

@@ -1,4 +1,4 @@
-"""What a user asked for and cannot be done."""
+"""Error for a request of the user that cannot be carried out."""
 
 
 class UsageError(ValueError):

@@ -25,7 +25,7 @@ from hf_mwp.distillation.objectives import (
     SoftLabels,
     TeacherValues,
 )
-from hf_mwp.losses import NSTLoss
+from hf_mwp.losses import CKALoss, CosineLoss, GramLoss, NSTLoss, ProcrustesLoss
 from hf_mwp.models import (
     MwpStudentConfig,
     MwpStudentForMaskedLM,
@@ -160,6 +160,11 @@ OBJECTIVES = [
     HardLabels,
     HiddenStates,
     lambda: HiddenStates(NSTLoss(), name="similarities"),
+    lambda: HiddenStates(CKALoss(), name="cka"),
+    lambda: HiddenStates(CKALoss(unbiased=True), name="unbiased"),
+    lambda: HiddenStates(CosineLoss(), name="cosine"),
+    lambda: HiddenStates(GramLoss(), name="gram"),
+    lambda: HiddenStates(ProcrustesLoss(), name="procrustes"),
     EmbeddingOutputs,
     AttentionMaps,
     AttentionRelations,

@@ -1,4 +1,4 @@
-"""Whether the memory of a distillation with cached outputs grows with the data set.
+"""Memory of a distillation with cached outputs against the size of the data set.
 
 For each size a fresh process draws that many problems of 40 to 60 characters from Math23k with replacement, each made
 another one by a character more, builds the cache of a 3 x 384 teacher with random weights, and takes steps with it.

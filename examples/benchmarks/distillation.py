@@ -1,4 +1,4 @@
-"""What the teacher cache saves: an epoch of distillation with it, without it, and of plain fine-tuning.
+"""Time of an epoch of distillation with and without the teacher cache, and of fine-tuning.
 
 Problems of Math23k, the 3 x 312 student, a teacher of 12 layers and width 384 or 768 (BERT-base), in fp32. Teachers
 have random weights unless one is given: what they say does not change the time. All figures are of one run of one

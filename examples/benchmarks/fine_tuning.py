@@ -1,4 +1,4 @@
-"""What a training step of a teacher costs: of all weights or of low-rank adapters (LoRA), in fp32 and in bf16.
+"""Cost of a training step of a teacher: all weights or low-rank adapters (LoRA), in fp32 and bf16.
 
 Problems of Math23k, encoders of BERT's shape with random weights, which do not change the time. Each way trains on the
 same batches, in rounds that take turns, so that what else the machine does falls on all alike. Figures are CPU seconds

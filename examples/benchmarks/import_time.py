@@ -1,4 +1,4 @@
-"""How long `import hf_mwp` takes beside the libraries it stands on.
+"""Time of `import hf_mwp` beside the libraries it needs.
 
 Each round starts a fresh interpreter and takes all figures from it, so that what the machine does meanwhile falls on
 all of them; the smallest of the rounds is reported.

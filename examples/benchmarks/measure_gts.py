@@ -1,4 +1,4 @@
-"""What `gts.py` measures, in one process and with one number of threads."""
+"""Measurements of `gts.py` in one process with a fixed number of threads."""
 
 import argparse
 import random

@@ -1,4 +1,4 @@
-"""What heads and neurons that are gated or cut cost and save: latency, size, and the price of pruning while training.
+"""Costs and savings of gated and sliced heads and neurons: latency, size, price of pruning during training.
 
 Classifiers of random weights in two shapes, MiniLM's (6 x 384) and BERT-base's (12 x 768); which heads go does not
 change the time. Cut models are students, whose code is not BERT's: the dense one is measured as a student, too. The
@@ -134,7 +134,7 @@ def least(functions: dict[str, Callable], rounds: int, repeats: int) -> dict[str
 
 
 def measure_shape(sizes: dict, workloads: list[tuple[int, int]], rounds: int) -> dict:
-    """Of one shape: sizes of each model, seconds and operations of each workload, and the price of pruning."""
+    """Measure a shape: model sizes, seconds and operations of each workload, price of pruning."""
     import torch
 
     from hf_mwp.metrics.efficiency import count_flops, count_parameters, peak_memory

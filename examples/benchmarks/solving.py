@@ -1,5 +1,5 @@
-"""What a problem costs: greedy search, five beams, and twenty with re-ranking, one at a time and in batches, by the
-published solver and by one whose encoder has a teacher's size.
+"""Cost of solving a problem: greedy search, five beams, and twenty with re-ranking, one at a time and in batches, by
+the published solver and by one whose encoder has a teacher's size.
 
 All of them solve the same test problems of Math23k in the same run; rounds take turns, so that what else the machine
 does falls on all alike. Figures are CPU seconds of the process, of problem text to answer, with the share of

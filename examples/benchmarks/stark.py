@@ -1,4 +1,4 @@
-"""What STARK's stages cost: scoring beside an epoch of distillation, and sparse teachers cut beside masked ones.
+"""Cost of STARK's stages: scoring against an epoch of distillation, sliced against masked teachers.
 
 Classifiers of random weights, a teacher in MiniLM's shape (6 x 384) and a student of its first two layers; which heads
 and neurons go does not change the time. An epoch of distillation without cache is a pass of the teacher and a training
@@ -149,7 +149,9 @@ def measure_search(args: argparse.Namespace) -> dict:
 
 
 def promised_by_caches(found: dict, search: dict) -> dict[str, float]:
-    """What caches save at most by the costs of single batches: a teacher runs once, not in every epoch."""
+    """
+    Return the largest saving of a cache, from the costs of single batches: a teacher runs once, not in every epoch.
+    """
     seconds, epochs = found["seconds"], search["epochs"]
     cut = [seconds[f"cut, {sparsity:.0%}"] for sparsity in SPARSITIES[: search["sparsities"]]]
     step = seconds["student step"]

@@ -86,7 +86,10 @@ def load_classifier(
 
 
 def is_classifier(name: str | PathLike) -> bool:
-    """Whether a folder or Hub repository has a classifier or regressor of texts; not if it has nothing to be read."""
+    """
+    Return whether a folder or Hub repository has a classifier or regressor of texts; not if it has nothing to be
+    read.
+    """
     try:
         return _classifies(load_config(str(name)))
     except UsageError:

@@ -101,7 +101,7 @@ class EncoderArguments:
         return load_encoder(self.encoder, self.dropout, with_heads, self.attn_implementation)
 
     def numbers_have_tokens(self) -> bool:
-        """Whether numbers have a token each: as said, or else as the processor beside the encoder has it."""
+        """Return whether numbers have a token each: as said, or else as the processor beside the encoder has it."""
         if self.indexed_numbers is not None or self.encoder is None:
             return bool(self.indexed_numbers)
         from ..data.batches.mwp_processor import MwpProcessor

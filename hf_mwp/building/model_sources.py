@@ -1,4 +1,4 @@
-"""Where models and tokenizers lie that are named, with errors that say what to do."""
+"""Locations of models and tokenizers given by name."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def resolve_encoder(name: str | None) -> str | None:
 
 
 def is_path(name: str) -> bool:
-    """Whether a name is written as that of a local folder, and not as a Hub id, which has one slash at most."""
+    """Return whether a name is written as that of a local folder, and not as a Hub id, which has one slash at most."""
     return name.startswith((".", "/", "~")) or name.count("/") > 1 or bool(Path(name).suffix)
 
 
@@ -138,7 +138,7 @@ def locate_tokenizer(name: str, options: Mapping[str, Any] | None = None) -> Pat
 
 
 def has_tokenizer(folder: str | Path) -> bool:
-    """Whether a folder has the files of a tokenizer."""
+    """Return whether a folder has the files of a tokenizer."""
     return any((Path(folder) / name).exists() for name in TOKENIZERS)
 
 

@@ -71,7 +71,7 @@ class TeacherArguments:
 
 @dataclass
 class StudentArguments:
-    """Where the student comes from. Options that say nothing about a student of its kind are refused."""
+    """Options of how a student is made. Options that say nothing about a student of its kind are refused."""
 
     _argument_group_name = "student"
 

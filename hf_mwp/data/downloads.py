@@ -1,4 +1,4 @@
-"""How a model was downloaded: what lies beside it is to come from the same revision, with the same token."""
+"""Download options of a model, reused for the files beside it."""
 
 from collections.abc import Mapping
 from contextlib import suppress

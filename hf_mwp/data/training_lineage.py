@@ -1,4 +1,4 @@
-"""What models were trained on, from one to the next: starts, teachers, labellers."""
+"""Training texts of models and of the models they come from: starts, teachers, labellers."""
 
 import os
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from .training_texts import TrainingTexts, short_name
 @dataclass(frozen=True)
 class Lineage:
     """
-    What is known of a model's training, kept with the model and its copies; read and written by the functions here.
+    Training texts and ancestors of a model, kept with it and its copies; read and written by the functions here.
 
     Args:
         trained_on ([`TrainingTexts`], *optional*): Texts of the model itself and of all that it comes from.
@@ -101,7 +101,7 @@ def _origin(row: dict) -> str:
 
 
 def _labeller(source: str) -> TrainingTexts:
-    """What is known of the model that labelled the problems of a file."""
+    """Return what is known of the model that labelled the problems of a file."""
     path = Path(source)
     if not path.exists():
         return TrainingTexts()

@@ -22,9 +22,9 @@ NOTHING = np.empty(0, dtype=np.uint32)
 @dataclass(frozen=True, eq=False)
 class TrainingTexts:
     """
-    What a model was trained on, as digests of [`~problems.text_keys.TextKeys`]: enough to tell whether it has seen a
-    text, or one that differs in its numbers alone, too little to get a text back. It travels in a model's folder as
-    `training_texts.safetensors`, 8 bytes a text at most: 21,000 problems take 165 KB.
+    Digests of the texts that a model was trained on, from [`~problems.text_keys.TextKeys`]: enough to tell whether it
+    has seen a text, or one that differs in its numbers alone, too little to get a text back. It travels in a model's
+    folder as `training_texts.safetensors`, 8 bytes a text at most: 21,000 problems take 165 KB.
 
     Digests have 32 bits, so a text that was not among `n` trained on is taken for one of them with a chance of
     `n / 2**32`: 1 in 50,000 for 84,000 texts. The other error does not occur.
@@ -81,7 +81,7 @@ class TrainingTexts:
 
     @property
     def complete(self) -> bool:
-        """Whether it is known what all models that this one comes from were trained on."""
+        """Return whether it is known what all models that this one comes from were trained on."""
         return not self.unknown
 
     def __len__(self) -> int:
@@ -96,13 +96,13 @@ class TrainingTexts:
         )
 
     def seen(self, text: str) -> tuple[bool, bool]:
-        """Whether `text` was trained on, whatever its spaces, punctuation and numerals; and whether it was with any
-        numbers, which is so if the former is."""
+        """Return whether `text` was trained on, whatever its spaces, punctuation and numerals; and whether it was
+        with any numbers, which is so if the former is."""
         exact, masked = TextKeys.of(text)
         return exact != "" and _has(self.exact, digest(exact)), masked != "" and _has(self.masked, digest(masked))
 
     def to_dict(self) -> dict[str, Any]:
-        """What a run's record says of it."""
+        """Return what a run's record says of it."""
         return {
             "rule": VERSION,
             "texts": len(self.exact),
@@ -127,8 +127,8 @@ class TrainingTexts:
     @classmethod
     def load(cls, name_or_path: str | PathLike, **kwargs) -> Self | None:
         """
-        What the folder or Hub repository of a model says, `None` if it says nothing; `kwargs` (`revision`, `token`,
-        ...) go to the download.
+        Return what the folder or Hub repository of a model says, `None` if it says nothing; `kwargs` (`revision`,
+        `token`, ...) go to the download.
 
         Raises:
             DataError: the file is damaged, or of another version of the rule by which texts are compared.

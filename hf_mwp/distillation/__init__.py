@@ -1,4 +1,4 @@
-"""What carries a teacher's knowledge over to a student."""
+"""Knowledge distillation: objectives, teachers, layer mapping, students and parameter mixing."""
 
 from .feature_projections import FeatureProjections
 from .layer_mapping import map_layers

@@ -66,7 +66,7 @@ def check_solvers(student: nn.Module, teacher: nn.Module, teacher_processing: Mw
 
 
 def reads_other_tokens(processing: Any, teacher_processing: Any) -> bool:
-    """Whether two processors of math word problems make different tokens of a text."""
+    """Return whether two processors tokenize a text differently."""
     processors = [each for each in (processing, teacher_processing) if isinstance(each, MwpProcessor)]
     if len(processors) < 2:
         return False

@@ -1,4 +1,4 @@
-"""What a model says to a batch, by name."""
+"""Outputs of a model for a batch, by name."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -50,7 +50,7 @@ LISTS = {
 
 class Features:
     """
-    What an objective may read of a model: `features["hidden_4"]` is the output of its fourth layer (0: the embedding
+    Outputs of a model that objectives read: `features["hidden_4"]` is the output of its fourth layer (0: the embedding
     output), `"bottleneck_0"` the first narrow state, `"attention_4"` the fourth layer's attention matrices,
     `"query_4"`, `"key_4"` and `"value_4"` what it attends with, all other names what the output calls so.
 

@@ -25,7 +25,7 @@ def label_mask(inputs: Mapping[str, Any], shape: Sequence[int], device: Any, off
 
 def label_offset(model: nn.Module, inputs: Mapping[str, Any]) -> int:
     """
-    How many positions before a label stand the logits that a model's own loss compares with it: 1 for the causal
+    Return the offset from a label back to the logits that a model's own loss compares with it: 1 for the causal
     language models that shift labels inside, 0 for all other models.
 
     Names and types of models do not tell (`BartForCausalLM` does not shift), so the loss itself is asked: all labels

@@ -20,7 +20,7 @@ class SurvivingHeads:
 
     @property
     def is_pruned(self) -> bool:
-        """Whether any is missing."""
+        """Return whether any head is missing."""
         return len(self.places) < self.total
 
 
@@ -58,12 +58,12 @@ def counterparts(
 
 
 def keep_maps(maps: Tensor, heads: SurvivingHeads | None) -> Tensor:
-    """Of attention matrices `(batch, heads, queries, keys)` those of some heads."""
+    """Select heads of attention matrices `(batch, heads, queries, keys)`."""
     return maps if heads is None else _keep(maps, heads, 1, 1)
 
 
 def keep_vectors(vectors: Tensor, heads: SurvivingHeads | None) -> Tensor:
-    """Of the vectors `(batch, tokens, width)` of all heads, side by side, those of some heads."""
+    """Select heads of the concatenated vectors `(batch, tokens, width)` of all heads."""
     return vectors if heads is None else _keep(vectors, heads, heads.head_dim, -1)
 
 

@@ -172,12 +172,12 @@ class Expression:
 
     @property
     def is_leaf(self) -> bool:
-        """Whether this is a literal or slot."""
+        """Return whether this is a literal or slot."""
         return self.left is None
 
     @property
     def is_slot(self) -> bool:
-        """Whether this is a number slot."""
+        """Return whether this is a number slot."""
         return self.left is None and is_slot(self.token)
 
     @property

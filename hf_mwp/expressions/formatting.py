@@ -9,7 +9,7 @@ _MARK = "\0"
 
 
 def offset_in_infix(tokens: Sequence[str], index: int) -> int:
-    """Where token number `index` of the postfix `tokens` stands in their infix text."""
+    """Return where token number `index` of the postfix `tokens` stands in their infix text."""
     return infix_from_postfix(tokens, index).index(_MARK)
 
 
@@ -42,8 +42,8 @@ def _operand(parent: str, operand: tuple[str, str], is_right: bool, literals: se
 
 def nesting_level(tokens: Sequence[str]) -> int:
     """
-    How many brackets enclose the most deeply nested part of a tree in postfix order, counting only brackets that the
-    value depends on: `a+(b-c)` and `a*(b/c)` need none, `a-(b+c)` and `(a+b)*c` one, `(a-(b-c))*d` two.
+    Return the depth of brackets around the most deeply nested part of a tree in postfix order, counting only brackets
+    that the value depends on: `a+(b-c)` and `a*(b/c)` need none, `a-(b+c)` and `(a+b)*c` one, `(a-(b-c))*d` two.
     """
     stack: list[tuple[int, str]] = []
     for token in tokens:

@@ -16,7 +16,7 @@ BRACKETS = {"(": ")", "[": "]", "{": "}"}
 
 
 def needs_brackets(parent: str, child: str, is_right: bool) -> bool:
-    """Whether an operand that is itself an operation must be bracketed to be read back as the same tree."""
+    """Return whether an operand that is itself an operation must be bracketed to be read back as the same tree."""
     if PRECEDENCE[child] != PRECEDENCE[parent]:
         return PRECEDENCE[child] < PRECEDENCE[parent]
     return is_right != (parent in RIGHT_ASSOCIATIVE)

@@ -31,7 +31,8 @@ _CLOSING = frozenset(BRACKETS.values())
 
 def split_equation(text: str) -> tuple[int, int]:
     """
-    Where the arithmetic stands in an equation that is solved for its unknown: a half-open range of character offsets.
+    Return where the arithmetic stands in an equation that is solved for its unknown: a half-open range of character
+    offsets.
 
     `x=4+2`, `X = 4+2` and `4+2=x` (any name for the unknown) give the range of `4+2`, a text without `=` all of it.
     `7+2=9` and `200/28=7 r4`, as ASDiv writes its formulas, give the left side, and `9=3+6` the right one: the stated
@@ -257,7 +258,7 @@ class _Scan:
 
 
 def is_slot(token: str) -> bool:
-    """Whether `token` names a number slot, `N0`, `N1`, ..."""
+    """Return whether `token` names a number slot, `N0`, `N1`, ..."""
     return SLOT_PATTERN.fullmatch(token) is not None
 
 

@@ -30,7 +30,7 @@ def with_pooling_layer(encoder: MwpStudentModel) -> MwpStudentModel:
 
 
 def has_identity_pooling(encoder: MwpStudentModel) -> bool:
-    """Whether an encoder's pooling layer is that of [`with_pooling_layer`]."""
+    """Return whether an encoder's pooling layer is that of [`with_pooling_layer`]."""
     if encoder.pooler is None:
         return False
     dense = encoder.pooler.dense

@@ -62,7 +62,7 @@ class TrainingStage:
 @dataclass(frozen=True)
 class ModelFigures:
     """
-    How a solver did on a part of a data set.
+    Measured accuracy of a model on a split of a data set.
 
     Args:
         model (`str`): Whose figures: `"this model"`, `"teacher"`, `"solver built on it"`.

@@ -1,4 +1,4 @@
-"""What the folders of runs and evaluations tell a model card."""
+"""Reading of run and evaluation folders for model cards."""
 
 from __future__ import annotations
 

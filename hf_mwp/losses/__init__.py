@@ -1,4 +1,4 @@
-"""What a student is trained with besides its labels: one loss per file, tensors in, scalar out."""
+"""Distillation losses: one per file, tensors in, scalar out."""
 
 from .attention_mse_loss import AttentionMSELoss
 from .cka_loss import CKALoss

@@ -1,8 +1,9 @@
-"""What losses check of their inputs."""
+"""Checks of the losses' inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
@@ -63,3 +64,9 @@ def valid_tokens(mask: torch.Tensor | None, states: torch.Tensor) -> torch.Tenso
             f"{tuple(states.shape[:-1])}."
         )
     return mask.bool()
+
+
+def without_autocast(tensor: torch.Tensor) -> AbstractContextManager:
+    """Return a context in which products on the tensor's device keep the precision of their inputs."""
+    kind = tensor.device.type
+    return torch.autocast(kind, enabled=False) if torch.amp.is_autocast_available(kind) else nullcontext()

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from .centred_rows import centred_rows, safe_sqrt, squared_product_norm
+from .checks import without_autocast
 
 
 EPSILON = 1e-8  # as in the authors' program
@@ -80,7 +81,7 @@ class CKALoss(nn.Module):
         self, student_hidden: torch.Tensor, teacher_hidden: torch.Tensor, mask: torch.Tensor | None = None
     ) -> torch.Tensor:
         """Scalar loss, from 0 to 1; zero, with a zero gradient, if no token is valid."""
-        with torch.autocast(student_hidden.device.type, enabled=False):
+        with without_autocast(student_hidden):
             ours, theirs, number = centred_rows(student_hidden, teacher_hidden, mask)
             pairs = (ours, theirs), (ours, ours), (theirs, theirs)
             if self.unbiased:
@@ -100,7 +101,7 @@ class CKALoss(nn.Module):
         """
         if self.unbiased:
             raise ValueError("Unbiased CKA cannot be pooled over batches: set `unbiased=False`.")
-        with torch.autocast(student_hidden.device.type, enabled=False):
+        with without_autocast(student_hidden):
             ours, theirs, number = centred_rows(student_hidden, teacher_hidden, mask)
             number = number.double()
             # Means are added back in fp64, where they cancel again without loss.

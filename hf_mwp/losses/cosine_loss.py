@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from .checks import check_equal_width, valid_tokens
+from .checks import check_equal_width, valid_tokens, without_autocast
 
 
 class CosineLoss(nn.Module):
@@ -41,7 +41,7 @@ class CosineLoss(nn.Module):
         """Scalar loss, from 0 to 2; zero, with a zero gradient, if no token is valid."""
         check_equal_width(student_hidden, teacher_hidden)
         mask = valid_tokens(mask, student_hidden)
-        with torch.autocast(student_hidden.device.type, enabled=False):
+        with without_autocast(student_hidden):
             dtype = torch.promote_types(student_hidden.dtype, torch.float32)
             # What stands at padded places, NaN included, must not reach the loss.
             ours, theirs = (

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from .centred_rows import centred_rows, safe_sqrt, unit_norm
+from .checks import without_autocast
 
 
 class ProcrustesLoss(nn.Module):
@@ -47,7 +48,7 @@ class ProcrustesLoss(nn.Module):
         self, student_hidden: torch.Tensor, teacher_hidden: torch.Tensor, mask: torch.Tensor | None = None
     ) -> torch.Tensor:
         """Scalar loss; zero, with a zero gradient, if no token is valid."""
-        with torch.autocast(student_hidden.device.type, enabled=False):
+        with without_autocast(student_hidden):
             ours, theirs, number = centred_rows(student_hidden, teacher_hidden, mask)
             ours, theirs = unit_norm(ours), unit_norm(theirs)
             loss = torch.where(number > 0, 2 - 2 * _nuclear_norm(ours, theirs), 0.0)

@@ -1,4 +1,4 @@
-"""What a model is worth: accuracy of answers and equations, why it fails, GLUE's figures, and what it costs to run.
+"""Metrics: accuracy of answers and equations, reasons of failure, GLUE, and costs of running a model.
 
 What a name needs is loaded when it is used: the `evaluate.Metric` classes alone need `evaluate` and `datasets`.
 """

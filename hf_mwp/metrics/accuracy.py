@@ -17,7 +17,7 @@ LEVELS = ("low", "medium", "high")
 @dataclass(frozen=True)
 class PredictionScore:
     """
-    How one prediction did.
+    Score of a prediction.
 
     Attributes:
         answer_correct (`bool` or `None`): Whether the value is right; `None` where the problem has nothing to judge
@@ -152,7 +152,7 @@ def context_report(contexts: Sequence[str], scores: Sequence[PredictionScore]) -
 
 
 def reason_counts(scores: Iterable[PredictionScore]) -> dict[str, int]:
-    """How often each reason of failure occurs, the most frequent first."""
+    """Return how often each reason of failure occurs, the most frequent first."""
     return dict(Counter(score.reason for score in scores if score.reason != "correct").most_common())
 
 

@@ -65,7 +65,7 @@ class AnswerAccuracy(evaluate.Metric):
 
 
 def describe_metric(description: str, inputs: str) -> evaluate.MetricInfo:
-    """What `evaluate` wants to know of a metric whose predictions and references are strings."""
+    """Return the `MetricInfo` of a metric whose predictions and references are strings."""
     features = datasets.Features({"predictions": datasets.Value("string"), "references": datasets.Value("string")})
     return evaluate.MetricInfo(description=description, citation="", inputs_description=inputs, features=features)
 

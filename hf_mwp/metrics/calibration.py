@@ -1,4 +1,4 @@
-"""How far the probabilities that a solver gives to its equations say which answers are right."""
+"""Calibration of the probabilities that a solver gives to its equations."""
 
 from collections.abc import Sequence
 from typing import Any

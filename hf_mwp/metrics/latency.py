@@ -1,4 +1,4 @@
-"""How long a call takes, and how calls compare within one run."""
+"""Latency of calls, compared within one run."""
 
 import statistics
 import time

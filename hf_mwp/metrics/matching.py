@@ -19,7 +19,7 @@ def answers_match(
     tolerance: float = 1e-4,
 ) -> bool:
     """
-    Whether a predicted value is the right answer.
+    Return whether a predicted value is the right answer.
 
     Two rules are in use. They differ in the value compared with and in the tolerance:
 
@@ -79,7 +79,7 @@ def answers_match(
 
 def equations_match(prediction: Expression, target: Expression, canonical: bool = False) -> bool:
     """
-    Whether two expressions are the same equation.
+    Return whether two expressions are the same equation.
 
     Args:
         prediction ([`Expression`]), target ([`Expression`]): The trees to compare, both with the numbers put in

@@ -1,4 +1,4 @@
-"""What models cost beside each other."""
+"""Comparison of the costs of models."""
 
 from collections.abc import Mapping
 from functools import partial

@@ -40,11 +40,11 @@ class TrainingOverlap:
 
     @classmethod
     def of(cls, model: Any, part: Iterable[str] | None = None) -> Self:
-        """Of a model that was loaded from its folder or the Hub, or has been trained."""
+        """Create the overlap of a model that was trained, or loaded from a folder or the Hub."""
         return cls(training_texts_of(model), part)
 
     def flags(self, text: str) -> dict[str, bool | None]:
-        """Whether a text was trained on, as it is and with other numbers; `None` if that is not known."""
+        """Return whether a text was trained on, as it is and with other numbers; `None` if that is not known."""
         exact, masked = (None, None) if self.texts is None else self.texts.seen(text)
         data = self.data.replace(" ", "_")
         return {f"exact_text_in_{data}": exact, f"masked_text_in_{data}": masked}
@@ -73,7 +73,9 @@ class TrainingOverlap:
         return {name: accuracy_report([scores[row] for row in rows]) for name, rows in groups.items()}
 
     def remark(self, problems: Sequence[MathWordProblem | str]) -> str:
-        """What has to be said beside the accuracies of these problems; empty if all is known and none trained on."""
+        """
+        Return the remark to print beside the accuracies of these problems; empty if all is known and none trained on.
+        """
         said = []
         if not self.known:
             compared = "" if self.texts is None else "; compared with the data set's own training split instead"

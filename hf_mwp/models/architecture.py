@@ -1,4 +1,4 @@
-"""Where encoders keep their layers, attention heads and neurons."""
+"""Locations of layers, attention heads and neurons in encoders."""
 
 from __future__ import annotations
 

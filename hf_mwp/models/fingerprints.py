@@ -110,7 +110,7 @@ def _describe(value: Any, depth: int) -> Any:
 
 
 def _function_parts(function: FunctionType, depth: int) -> dict[str, Any]:
-    """What makes a function do what it does."""
+    """Return what makes a function do what it does."""
     code, module, inner = function.__code__, function.__globals__, max(depth - 1, 0)
 
     def held(value: Any) -> Any:

@@ -137,7 +137,10 @@ def add_lora(
 
 
 def has_lora(model: nn.Module) -> bool:
-    """Whether a model has the adapters of [`add_lora`]; those that users put on themselves are saved as peft does."""
+    """
+    Return whether a model has the adapters of [`add_lora`]; those that users put on themselves are saved as peft
+    does.
+    """
     return any(hasattr(part, MARK) for part in model.modules())
 
 

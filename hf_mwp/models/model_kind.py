@@ -13,7 +13,7 @@ from .solver import Solver
 @dataclass(frozen=True)
 class ModelKind:
     """
-    How the outputs of a model are read. A new kind is one more value here and one more line in [`kind_of`].
+    Kind of model: how its outputs are read. A new kind is one more value here and one more line in [`kind_of`].
 
     Args:
         name (`str`): Its name in messages.

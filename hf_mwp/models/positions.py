@@ -1,4 +1,4 @@
-"""How long a text an encoder can read."""
+"""Maximum sequence length of encoders."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What everything else asks of a solver of math word problems."""
+"""Interface of solvers of math word problems."""
 
 from __future__ import annotations
 
@@ -65,11 +65,13 @@ class Solver(ABC):
     @property
     @abstractmethod
     def decoding_modules(self) -> list[nn.Module]:
-        """What starts from random weights and so has a learning rate of its own (`decoder_learning_rate`)."""
+        """
+        Return the modules that start from random weights and have their own learning rate (`decoder_learning_rate`).
+        """
 
     @property
     def decoder_title(self) -> str:
-        """What a card calls the part behind the encoder."""
+        """Return the card's name of the decoder."""
         return "decoder"
 
     def make_collator(self, processor: MwpProcessor) -> Callable[[list[dict[str, Any]]], dict[str, Any]]:

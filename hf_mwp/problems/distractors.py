@@ -152,7 +152,10 @@ def _divide(
 
 
 def _overlaps(statement: str, question: str, text: str) -> bool:
-    """Whether a statement speaks of what the question asks for, or of much that the text does: then it may matter."""
+    """
+    Return whether a statement speaks of what the question asks for, or of much that the text does: then it may
+    matter.
+    """
     pairs = {statement[index : index + 2] for index in range(len(statement) - 1)}
     return sum(pair in question for pair in pairs) > 2 or sum(pair in text for pair in pairs) > 5
 
@@ -169,7 +172,7 @@ def _insert(text: str, pieces: Iterable[list[str]], rng: random.Random) -> str:
 
 
 def _is_sound(new: MathWordProblem, old: MathWordProblem, added: int) -> bool:
-    """Whether the new text has the added numbers, and the equation, read with it, the same tree and value."""
+    """Return whether the new text has the added numbers, and the equation, read with it, the same tree and value."""
     try:
         same = new.expression.num_operators == old.expression.num_operators and new.agrees()
     except (ExpressionError, ProblemError):

@@ -15,7 +15,7 @@ _SPACES = " \\u3000"
 
 def find_keywords(text: str, language: str = "zh") -> list[tuple[int, int]]:
     """
-    Where keywords stand in a text: half-open character ranges that do not overlap, by position.
+    Return the positions of keywords in a text: half-open character ranges that do not overlap, by position.
 
     The masked language modelling of the first paper favours them ("we pay more attention to the mask of mathematical
     keywords and numbers", section Pretraining Tasks); the paper has no list, so ours is one of its gaps. From left to
@@ -42,8 +42,8 @@ def find_keywords(text: str, language: str = "zh") -> list[tuple[int, int]]:
 @cache
 def read_keywords(language: str) -> dict[str, Any]:
     """
-    What `keywords_zh.yaml` or `keywords_en.yaml` holds: its `groups`, each with a name, the reason why its words
-    matter, the words, and whether they count only `after_number`; and the `exceptions` inside which none counts.
+    Return what `keywords_zh.yaml` or `keywords_en.yaml` holds: its `groups`, each with a name, the reason why its
+    words matter, the words, and whether they count only `after_number`; and the `exceptions` inside which none counts.
     """
     import yaml
 
@@ -73,7 +73,7 @@ def _matcher(language: str) -> tuple[re.Pattern[str], frozenset[str]]:
 
 
 def _condition(word: str, counts: str) -> str:
-    """What has to hold at the end of a word: what it stands behind, and that no letters go on."""
+    """Return what has to hold at the end of a word: what it stands behind, and that no letters go on."""
     escaped = re.escape(word)
     condition = f"(?:(?<=[{counts}]{escaped})|(?<=[{counts}][{_SPACES}]{escaped}))" if counts else ""
     if word[0].isascii() and not counts:

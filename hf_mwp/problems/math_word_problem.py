@@ -72,7 +72,7 @@ class MathWordProblem:
 
     @property
     def is_too_long(self) -> bool:
-        """Whether the text has more than `MAX_TEXT_LENGTH` characters, so that nothing is looked for in it."""
+        """Return whether the text has more than `MAX_TEXT_LENGTH` characters, so that nothing is looked for in it."""
         return len(self.text) > MAX_TEXT_LENGTH
 
     @cached_property
@@ -148,7 +148,7 @@ class MathWordProblem:
 
     def agrees(self, tolerance: float = 1e-4) -> bool:
         """
-        Whether the equation gives the annotated answer, as far as an example to learn from needs it.
+        Return whether the equation gives the annotated answer, as far as an example to learn from needs it.
 
         Annotators round: 1010000 is taken for 1009899 here. What counts as a right answer when a solver is scored is
         finer, see [`~hf_mwp.metrics.answers_match`].

@@ -1,4 +1,4 @@
-"""What no solver is asked."""
+"""Texts that no solver reads."""
 
 from ..expressions.numbers import MAX_NUMBER_LENGTH
 from .math_word_problem import TOO_LONG, MathWordProblem

@@ -109,7 +109,7 @@ def _solved_for_slots(tree: Expression, value: Expression) -> Iterator[tuple[int
 
 
 def _is_sound(new: MathWordProblem, old: MathWordProblem) -> bool:
-    """Whether a problem is what was meant when it is read again: its numbers, its operations and its value."""
+    """Return whether a problem is what was meant when it is read again: its numbers, its operations and its value."""
     try:
         expression = new.expression
     except (ExpressionError, ProblemError):

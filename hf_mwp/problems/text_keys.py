@@ -25,7 +25,7 @@ _NUMBER = re.compile(r"\d+(?:[.:/]\d+)*")
 
 class TextKeys(NamedTuple):
     """
-    What is left of a text for comparing it with others: of two equal keys the words are the same, whatever the spaces,
+    Normalised text for comparison with others: of two equal keys the words are the same, whatever the spaces,
     punctuation, width and case of letters, and whether a number is written in digits or in words.
 
     Texts are brought to Unicode's NFKC and lower case; numerals in words become digits, 三分之二 the fraction 2/3;

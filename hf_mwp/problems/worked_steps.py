@@ -116,7 +116,7 @@ class _TextNumbers:
 
 
 def _derived(value: Fraction, share: Expression) -> list[tuple[Fraction, Expression]]:
-    """What a step may write for a percentage: for 20% also 1.2, 0.8, 120, 80 and 20."""
+    """Return what a step may write for a percentage: for 20% also 1.2, 0.8, 120, 80 and 20."""
     one, hundred = Expression("1"), Expression("100")
     more, less = Expression("+", one, share), Expression("-", one, share)
     parts = {value: share, 1 + value: more, 1 - value: less}
@@ -138,7 +138,9 @@ def _read_step(step: str, numbers: _TextNumbers) -> tuple[Expression, Fraction]:
 
 
 def _step_readings(tree: Expression, results: list[Fraction], numbers: _TextNumbers, step: str) -> list[Reading]:
-    """What a step may mean: trees with `N0`, `N1`, ... for the results of steps, and which of these are used."""
+    """
+    Return what a step may mean: trees with `N0`, `N1`, ... for the results of steps, and which of these are used.
+    """
     choices = []
     for leaf in tree.leaves():
         value = parse_number(leaf.token)

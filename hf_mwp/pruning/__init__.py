@@ -1,4 +1,4 @@
-"""What makes a model smaller: gates, importance of heads, cutting.
+"""Pruning: gates, importance of heads, and slicing.
 
 What a name needs is loaded when it is used: the callback alone needs `transformers.Trainer`.
 """

@@ -1,4 +1,4 @@
-"""What becomes of heads that are pruned while a model is trained: gates close them, or they are cut at once."""
+"""Modes of pruning during training: heads are masked by gates, or sliced at once."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class CutClosing(GateClosing):
 
 
 def cuts_while_training(model: nn.Module) -> bool:
-    """Whether a trainer of the model has [`CutClosing`], in whatever order its callbacks stand."""
+    """Return whether a trainer of the model has [`CutClosing`], in whatever order its callbacks stand."""
     return bool(fitting_hooks(model))
 
 

@@ -1,4 +1,4 @@
-"""How much each attention head matters."""
+"""Importance of attention heads."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         return max(round(self.end_fraction * max_steps), 1)
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps, in a form that JSON has."""
+        """Return what a checkpoint keeps, in a form that JSON has."""
         heads = [[layer, head] for layer, heads in self.closed.items() for head in heads]
         return {"args": {}, "attributes": {"heads": heads, "log": self.log, "options": self._options}}
 
@@ -255,7 +255,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         return sum(map(len, self.closed.values())) >= whole_heads(self.max_ratio, self._total)
 
     def _forget_best(self, state: TrainerState) -> None:
-        """What has more heads than are wanted is no candidate for the best, however good it is."""
+        """Forget best checkpoints that have more heads than the target."""
         if not self._is_pruned():
             state.best_metric = state.best_global_step = state.best_model_checkpoint = None
 

@@ -61,7 +61,7 @@ class Stage:
 
     @property
     def is_done(self) -> bool:
-        """Whether the folder holds the finished stage."""
+        """Return whether the folder holds the finished stage."""
         return self.finished.is_done
 
     def check(self) -> None:

@@ -25,7 +25,7 @@ INPUTS = ("input_ids", "attention_mask", "number_positions")
 @dataclass(frozen=True)
 class Beam:
     """
-    What the search found for a problem.
+    Search result of a problem.
 
     Args:
         trees (`tuple[tuple[Expression, float], ...]`): The finished ones and their log probabilities, best first.

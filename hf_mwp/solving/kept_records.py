@@ -1,4 +1,4 @@
-"""What takes long to compute, kept in a store of rows."""
+"""Cache of expensive records in a row store."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def kept_records(
     at_once: int,
 ) -> Iterator[list[Any]]:
     """
-    What `make` gives for problems, something that JSON can hold for each, so many at once. In a folder it is kept, for
-    other `facts` apart, and what is there already is not made again, wherever its problem stands.
+    Return what `make` gives for problems, something that JSON can hold for each, so many at once. In a folder it is
+    kept, for other `facts` apart, and what is there already is not made again, wherever its problem stands.
     """
     chunks = [problems[start : start + at_once] for start in range(0, len(problems), at_once)]
     if folder is None:

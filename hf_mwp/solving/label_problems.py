@@ -44,7 +44,7 @@ FATES = {
 @dataclass(frozen=True)
 class LabelledProblems:
     """
-    What [`label_problems`] found.
+    Result of [`label_problems`].
 
     Args:
         rows (`list[dict]`): `id`, `text`, `equation`, `answer`, `language`, and of the tree `log_probability` and

@@ -1,4 +1,4 @@
-"""What a solver answered, and how it did."""
+"""Answers of a solver and their scores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class SolverPrediction:
     """
-    What a solver answered to one problem.
+    Answer of a solver to a problem.
 
     Args:
         problem ([`MathWordProblem`]): The problem.
@@ -45,17 +45,17 @@ class SolverPrediction:
 
     @property
     def log_probability(self) -> float:
-        """Of the tree, as the solver gives it; minus infinity if there is none."""
+        """Return the log probability of the tree; minus infinity if there is none."""
         return self._best[1]
 
     @cached_property
     def score(self) -> PredictionScore:
-        """Whether it is right, and if not, why."""
+        """Return whether it is right, and if not, why."""
         return score_prediction(self.problem, self.expression, answer_match=self.answer_match)
 
     @property
     def is_right(self) -> bool | None:
-        """Whether the answer is right; `None` if the problem has none."""
+        """Return whether the answer is right; `None` if the problem has none."""
         return self.score.answer_correct
 
     @property
@@ -88,7 +88,7 @@ class SolverPrediction:
 
     @property
     def displaced(self) -> RankedAnswer | None:
-        """What the solver itself holds for likelier, if re-ranking put another answer first."""
+        """Return what the solver itself holds for likelier, if re-ranking put another answer first."""
         first = min(self.ranked or (), key=lambda answer: answer.rank, default=None)
         return None if first is None or first is self.ranked[0] else first
 
@@ -99,7 +99,7 @@ class SolverPrediction:
         return self.beam.trees[0] if self.beam.trees else (None, -math.inf)
 
     def without_reranking(self) -> SolverPrediction:
-        """What the solver itself answers."""
+        """Return what the solver itself answers."""
         return replace(self, ranked=None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class SolverPrediction:
         }
 
     def ranking_to_dict(self) -> dict[str, Any]:
-        """What re-ranking adds to the record; empty without."""
+        """Return what re-ranking adds to the record; empty without."""
         if self.ranked is None:
             return {}
         first, instead_of = self.displaced, None
@@ -170,6 +170,6 @@ def measure_calibration(predictions: Sequence[SolverPrediction]) -> dict[str, An
 
 
 def figure_names(rows: Sequence[Mapping[str, Any]], processor: MwpProcessor, answer_match: str) -> set[str]:
-    """What [`summarise`] tells of these rows, whatever is predicted."""
+    """Return what [`summarise`] tells of these rows, whatever is predicted."""
     problems = [problem_from_row(row, parse_number_words=processor.parse_number_words) for row in rows]
     return set(accuracy_report([score_prediction(problem, None, answer_match=answer_match) for problem in problems]))

@@ -1,4 +1,4 @@
-"""How much of a text a tokenizer does not know."""
+"""Share of unknown tokens in a text."""
 
 from __future__ import annotations
 

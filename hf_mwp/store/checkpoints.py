@@ -25,7 +25,7 @@ def last_complete_checkpoint(folder: str | os.PathLike) -> str | None:
 
 def is_complete(checkpoint: str | os.PathLike) -> bool:
     """
-    Whether a checkpoint was written to its end.
+    Return whether a checkpoint was written to its end.
 
     `Trainer` writes its state after everything else: a checkpoint in which that file is missing or cut off belongs to
     a run that was killed, or met a full disk, while it saved. Files whose end never reached the disk, as after a loss
@@ -60,7 +60,7 @@ def _checkpoints(folder: str | os.PathLike) -> dict[int, Path]:
 
 
 def _ends_as_said(path: Path) -> bool:
-    """Whether a safetensors file is as long as its header says."""
+    """Return whether a safetensors file is as long as its header says."""
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         tensors = json.loads(file.read(length))

@@ -35,7 +35,7 @@ class DiskFullError(OSError):
 
 
 def means_full_disk(error: BaseException | None) -> bool:
-    """Whether a writer met a full disk and does not say where, or, as `torch.save`, not even that."""
+    """Return whether a writer met a full disk and does not say where, or, as `torch.save`, not even that."""
     if isinstance(error, OSError):
         return error.errno in FULL and error.strerror == os.strerror(error.errno)
     return isinstance(error, Exception) and not isinstance(error, ValueError) and bool(_SAID.search(str(error)))

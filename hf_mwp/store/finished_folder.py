@@ -45,7 +45,7 @@ class FinishedFolder:
 
     @property
     def record(self) -> dict[str, Any] | None:
-        """What is written down about the finished work, `seconds` among it; `None` if it is not done."""
+        """Return what is written down about the finished work, `seconds` among it; `None` if it is not done."""
         try:
             record = json.loads((self.path / RECORD).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -54,12 +54,12 @@ class FinishedFolder:
 
     @property
     def is_done(self) -> bool:
-        """Whether the work is finished."""
+        """Return whether the work is finished."""
         return self.record is not None
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """What `metrics.json` in the folder holds; empty without one."""
+        """Return what `metrics.json` in the folder holds; empty without one."""
         path = self.path / "metrics.json"
         return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
@@ -72,7 +72,7 @@ class FinishedFolder:
 
     @property
     def is_begun(self) -> bool:
-        """Whether a start that did not come to its end has left something."""
+        """Return whether a start that did not come to its end has left something."""
         return self.path.is_dir() and any(not each.name.startswith(OWN) for each in self.path.iterdir())
 
     def check_own(self) -> None:
@@ -115,7 +115,7 @@ class FinishedFolder:
         logging.getLogger(__name__).warning("another run is busy with %s: waiting for %s", self.path, holder)
 
     def _seconds_until(self, checkpoint: str | None) -> float:
-        """How long the starts before this one took to come to the checkpoint that it goes on from."""
+        """Return how long the starts before this one took to come to the checkpoint that it goes on from."""
         start = self.path / START
         if checkpoint is None or not start.is_file():
             return 0.0

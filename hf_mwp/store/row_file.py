@@ -24,7 +24,7 @@ BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class RowFile:
-    """What a manifest says of a file: its name, rows, bytes, and the CRC-32 of all its bytes."""
+    """Entry of a manifest for a file: its name, rows, bytes, and the CRC-32 of all its bytes."""
 
     name: str
     rows: int
@@ -32,7 +32,10 @@ class RowFile:
     checksum: int
 
     def fault(self, folder: Path, verify: bool = True) -> str | None:
-        """What is wrong with the file, in words; `None` if nothing is. Without `verify` only its size is looked at."""
+        """
+        Return what is wrong with the file, in words; `None` if nothing is. Without `verify` only its size is looked
+        at.
+        """
         path = folder / self.name
         try:
             size = path.stat().st_size

@@ -11,7 +11,7 @@ def percent(fraction: float | None) -> str:
 
 
 def of_equations(report: Mapping[str, float], prefix: str = "") -> str:
-    """What to write behind an equation accuracy: its count, if that is not the count of the problems."""
+    """Return what to write behind an equation accuracy: its count, if that is not the count of the problems."""
     count = report.get(f"{prefix}num_equations")
     differs = count not in (None, 0, report.get(f"{prefix}num_problems"))
     return f" of {int(count)}" if differs else ""

@@ -260,7 +260,7 @@ def _check_path(path: Path, args: EvaluateArguments, data_args: MeasuredTaskArgu
 
 
 def _has_predictions(path: Path) -> bool:
-    """Whether the first line is a prediction, or the file is empty."""
+    """Return whether the first line is a prediction, or the file is empty."""
     try:
         with path.open(encoding="utf-8") as file:
             line = file.readline(LONGEST_RECORD)

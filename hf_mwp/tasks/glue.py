@@ -37,7 +37,7 @@ SEARCHING = ("num_beams", "max_decode_length", "rerank", "reranker", "answer_mat
 @dataclass(frozen=True)
 class GluePrediction:
     """
-    What a model made of a row.
+    Prediction of a model for a row.
 
     Args:
         row (`Mapping[str, Any]`): The row, see [`load_glue`].
@@ -58,7 +58,7 @@ class GluePrediction:
 
     @property
     def is_right(self) -> bool | None:
-        """Whether the class is right; `None` for a regression."""
+        """Return whether the class is right; `None` for a regression."""
         return None if self.probability is None else self.value == self.row["label"]
 
     @property

@@ -43,7 +43,7 @@ IMPORTANCE_HELP = (
 
 @dataclass
 class PruneArguments:
-    """What is pruned, and where it goes."""
+    """Options of what to prune and where to write it."""
 
     _argument_group_name = "pruning"
 

@@ -1,4 +1,4 @@
-"""Where a training run begins: anew, or at a checkpoint with the options that it was made with."""
+"""Starting point of a training run: from scratch, or a checkpoint made with the same options."""
 
 from __future__ import annotations
 

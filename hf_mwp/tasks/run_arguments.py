@@ -8,7 +8,7 @@ from ..options.checks import check_at_least_one
 
 @dataclass
 class ResumeArguments:
-    """How a run treats its output folder."""
+    """Options of a run's output folder."""
 
     _argument_group_name = "run"
 
@@ -24,7 +24,7 @@ class ResumeArguments:
 
 @dataclass
 class RunArguments(ResumeArguments):
-    """How a run treats its output folder, and what it measures at the end."""
+    """Options of a run's output folder and of its final evaluation."""
 
     test: bool = option(True, "Solve the test split at the end.")
     test_num_beams: int | None = option(None, "Beams for the test split; num_beams if not given.")

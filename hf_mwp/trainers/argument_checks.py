@@ -126,7 +126,7 @@ def _check_optimizer(args: TrainingArguments) -> None:
 
 @lru_cache
 def _types(config_class: type) -> dict[str, tuple[tuple[type, ...], bool]]:
-    """Of the fields that take one kind of value: which, and whether `None` as well."""
+    """Return the type of each field with a single type, and whether it accepts `None`."""
     hints, found = get_type_hints(config_class), {}
     for each in fields(config_class):
         hint = hints[each.name]

@@ -1,4 +1,4 @@
-"""What the trainers share."""
+"""Base class of the trainers."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ class BaseTrainer(Trainer):
 
     @property
     def _notes_texts(self) -> bool:
-        """Whether the model's folder tells what it was trained on, see [`~data.TrainingTexts`]."""
+        """Return whether the model's folder tells what it was trained on, see [`~data.TrainingTexts`]."""
         return "text" in (getattr(self.train_dataset, "column_names", None) or ())
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What processes that train together leave behind."""
+"""Clean-up after distributed training."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the commands print and read."""
+"""Terminal output and input of the commands."""

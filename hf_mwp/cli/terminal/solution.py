@@ -49,7 +49,7 @@ def print_solution(console: Console, text: str, results: list[dict[str, Any]], t
 
 
 def told(rejected: dict[str, Any]) -> str:
-    """What the solver itself held for likelier, and what speaks against it."""
+    """Return what the solver itself held for likelier, and what speaks against it."""
     reasons = f": {', '.join(rejected['violations'])}" if rejected["violations"] else ""
     return f"instead of {rejected['equation']} = {rejected['answer']:.10g}{reasons}"
 

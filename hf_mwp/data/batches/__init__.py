@@ -1,1 +1,1 @@
-"""What turns problems into batches: processor, output symbols, collators, trees."""
+"""Batches of problems: processor, output vocabulary, collators, trees."""

@@ -142,7 +142,7 @@ class MwpProcessor(PushToHubMixin):
 
     @property
     def style(self) -> dict[str, Any]:
-        """How numbers are masked: arguments of [`~problems.MaskedText.text`]."""
+        """Return how numbers are masked: arguments of [`~problems.MaskedText.text`]."""
         return {"indexed": self.indexed_numbers, "limit": self.num_index_tokens}
 
     def tokenize(self, problems: Sequence[MathWordProblem]) -> BatchEncoding:
@@ -324,7 +324,7 @@ class MwpProcessor(PushToHubMixin):
 
 
 def tokenizer_settings(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
-    """What a tokenizer does with a text, as JSON can hold it, without what its last call left in it."""
+    """Return a tokenizer's settings as JSON, without the state of its last call."""
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     if not hasattr(backend, "to_str"):
         settings = getattr(tokenizer, "init_kwargs", {})

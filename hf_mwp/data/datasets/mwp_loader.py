@@ -1,4 +1,4 @@
-"""What a data set has to say of itself to be loaded."""
+"""Base class of data set loaders."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b

@@ -1,4 +1,4 @@
-"""Where data sets come from: their loaders, files and parts."""
+"""Sources of data sets: loaders, files and splits."""
 
 import os
 from collections.abc import Iterable

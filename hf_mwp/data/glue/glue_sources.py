@@ -1,4 +1,4 @@
-"""Where the tasks of GLUE come from: columns of their files and on the Hub, and classes."""
+"""Files, columns and classes of the GLUE tasks."""
 
 from __future__ import annotations
 

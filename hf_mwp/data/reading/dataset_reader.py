@@ -30,8 +30,8 @@ class RecordReader:
 
     def rows(self, make: Callable[[Record], dict[str, Any]], *names: str) -> list[dict[str, Any]]:
         """
-        What `make` builds of each record of a file, which may have any of the names; its [`DataError`] for a damaged
-        record is raised unless those are skipped, one for a missing file in any case.
+        Return what `make` builds of each record of a file, which may have any of the names; its [`DataError`] for a
+        damaged record is raised unless those are skipped, one for a missing file in any case.
         """
         path = self._path(names)
         rows = []

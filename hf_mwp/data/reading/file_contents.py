@@ -76,7 +76,7 @@ def _object(path: Path, line: int, text: str) -> dict[str, Any] | DataError:
 
 
 def _fault(error: ValueError | RecursionError) -> str:
-    """What is wrong with JSON that cannot be decoded."""
+    """Return what is wrong with JSON that cannot be decoded."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
     # JSON has no such limit: Python reads integers of up to 4,300 digits.

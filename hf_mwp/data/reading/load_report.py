@@ -1,4 +1,4 @@
-"""What was read, what was left out, and why."""
+"""Report of the rows that were read and left out."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class SplitReport:
 
 @dataclass
 class LoadReport:
-    """How a data set was loaded. `str(report)` is a table to print."""
+    """Report of a loaded data set. `str(report)` is a table to print."""
 
     dataset: str
     data_dir: str  # the folder its files came from

@@ -1,4 +1,4 @@
-"""What keeps a problem from being trained on, or from being evaluated."""
+"""Faults that exclude a problem from training or evaluation."""
 
 import re
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ def find_row_fault(row: Mapping[str, Any], problem: MathWordProblem) -> tuple[st
 
 def find_fault(problem: MathWordProblem) -> tuple[str, str] | None:
     """
-    What is wrong with a problem as an example to learn from: one of `REASONS` and a message with the details, or
+    Return the fault of a problem as a training example: one of `REASONS` and a message with the details, or
     `None`. A missing answer is no fault if the equation has a value: then the equation is trusted.
     """
     if problem.equation is None or not problem.equation.strip():
@@ -61,8 +61,8 @@ def find_fault(problem: MathWordProblem) -> tuple[str, str] | None:
 
 def find_answer_fault(problem: MathWordProblem) -> tuple[str, str] | None:
     """
-    What keeps a problem from being evaluated on, as [`find_fault`] has it: there has to be one value that a prediction
-    can be held against, the answer or, if none is given, the equation's.
+    Return the fault that excludes a problem from evaluation, as [`find_fault`] has it: there has to be one value that
+    a prediction can be held against, the answer or, if none is given, the equation's.
     """
     if problem.answer is None:
         try:
@@ -78,7 +78,7 @@ def find_answer_fault(problem: MathWordProblem) -> tuple[str, str] | None:
 
 
 def uses_constants(problem: MathWordProblem) -> bool:
-    """Whether the equation uses a number that the text lacks."""
+    """Return whether the equation uses a number that the text lacks."""
     try:
         return any(not leaf.is_slot for leaf in problem.expression.leaves())
     except (ExpressionError, ProblemError):

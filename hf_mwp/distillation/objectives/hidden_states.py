@@ -82,7 +82,7 @@ class EmbeddingOutputs(HiddenStates):
 
 class FSP(HiddenStates):
     """
-    What happens between two mapped layers of the student follows what happens between those of the teacher: each pair
+    The flow between two mapped layers of the student follows that between the teacher's: each pair
     is read with the one before it, the embedding outputs being the first.
 
     Args:

@@ -1,4 +1,4 @@
-"""What objectives on layers share."""
+"""Base class of objectives on layers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -66,7 +66,7 @@ class LayerObjective(Objective):
         return {f"{self.name}_{s}": [(s, t)] for s, t in layers}
 
     def _names(self, pair: tuple[int, int]) -> tuple[list[str], list[str]]:
-        """What is read of the student and of the teacher for a pair."""
+        """Return what is read of the student and of the teacher for a pair."""
         raise NotImplementedError
 
     def _resolve_weights(self) -> list[float]:

@@ -1,4 +1,4 @@
-"""What a student may be asked for."""
+"""Base class of training objectives."""
 
 from collections.abc import Mapping
 from typing import Any

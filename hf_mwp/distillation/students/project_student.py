@@ -219,7 +219,7 @@ class _Projection:
 
 
 def _norm_input(module: nn.Module, norm: nn.LayerNorm, *inputs: Tensor) -> Tensor:
-    """What a layer norm within a module reads."""
+    """Return what a layer norm within a module reads."""
     read: list[Tensor] = []
     hook = norm.register_forward_pre_hook(lambda _, args: read.append(args[0]))
     try:

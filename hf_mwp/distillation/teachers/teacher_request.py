@@ -1,4 +1,4 @@
-"""What is asked of a teacher."""
+"""Requested outputs of a teacher."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from ..objectives.objective import Objective
 
 @dataclass(frozen=True)
 class TeacherRequest:
-    """What a teacher is asked about each batch."""
+    """Outputs of a teacher that objectives need for each batch."""
 
     features: tuple[str, ...]  # what is read of it, see [`~distillation.features.Features`]
     options: Mapping[str, bool] = field(default_factory=dict)  # arguments of its `forward` that make it show them
@@ -20,7 +20,7 @@ class TeacherRequest:
     @classmethod
     def of(cls, objectives: Iterable[Objective], top_k: int | None = None) -> Self:
         """
-        What planned objectives read together.
+        Collect the outputs that a list of objectives reads.
 
         Raises:
             ValueError: they read logits at different temperatures, and not all classes are to be kept.
@@ -47,5 +47,5 @@ class TeacherRequest:
 
     @property
     def logits(self) -> bool:
-        """Whether logits are read."""
+        """Return whether logits are read."""
         return "logits" in self.features

@@ -133,7 +133,7 @@ class GTSDecoder(GTSPreTrainedModel):
 
     @property
     def title(self) -> str:
-        """What a card calls it."""
+        """Return the card's name of the decoder."""
         return f"goal-driven tree decoder (GTS) of width {self.config.hidden_size}"
 
     def make_collator(self, processor: MwpProcessor) -> MwpCollator:

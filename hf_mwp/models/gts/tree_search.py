@@ -12,7 +12,7 @@ from ..solver import SolveOutput
 
 @dataclass
 class DecoderMemory:
-    """What a batch's encoder gives the decoder, computed once.
+    """Encoder outputs of a batch that each decoding step reads.
 
     Args:
         states (`(B, S, H)`): Hidden states, padding zeroed.

@@ -94,7 +94,9 @@ class MwpSolverConfig(PreTrainedConfig):
         """Does nothing: transformers calls it after loading by that file, to copy more code when saving."""
 
     def to_diff_dict(self) -> dict[str, Any]:
-        """What is saved: not where the encoder was loaded from, a path of the machine that it was trained on."""
+        """
+        Return what is saved: not where the encoder was loaded from, a path of the machine that it was trained on.
+        """
         fields = super().to_diff_dict()
         for name in self.sub_configs:
             fields[name].pop("_name_or_path", None)

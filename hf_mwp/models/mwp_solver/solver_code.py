@@ -1,4 +1,4 @@
-"""What a solver's folder says to a transformers that does not know solvers."""
+"""Code in a solver's folder that tells Transformers without hf_mwp what to install."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def _without_report() -> Iterator[None]:
 
 
 def _damage(folder: Path) -> str | None:
-    """What is wrong with the weights' files of a local folder, if anything is."""
+    """Return what is wrong with the weights' files of a local folder, if anything is."""
     if not folder.is_dir():
         return None
     if (folder / WEIGHTS).exists():

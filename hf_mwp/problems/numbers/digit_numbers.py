@@ -104,7 +104,7 @@ def _is_fraction(text: str, first: tuple[int, int], second: tuple[int, int], lan
 
 
 def _is_mixed(text: str, whole: tuple[int, int], first: tuple[int, int], second: tuple[int, int]) -> bool:
-    """Whether `1 1/2` is one number: one space between, none in the fraction, which is smaller than 1."""
+    """Return whether `1 1/2` is one number: one space between, none in the fraction, which is smaller than 1."""
     return (
         text[whole[1] : first[0]] in (" ", "\u3000", "\xa0")
         and second[0] - first[1] == 1
@@ -114,7 +114,7 @@ def _is_mixed(text: str, whole: tuple[int, int], first: tuple[int, int], second:
 
 
 def _start_of_sign(text: str, start: int) -> int:
-    """Where the sign of the number at `start` stands, or `start` if the character before it is no sign."""
+    """Return where the sign of the number at `start` stands, or `start` if the character before it is no sign."""
     before = start - 1 if start and text[start - 1] in MINUS else start - 2
     if before < 0 or text[before] not in MINUS or not (before == start - 1 or text[start - 1].isspace()):
         return start

@@ -21,8 +21,8 @@ class MaskedText:
 
     def placeholders(self, placeholder: str = "[NUM]", indexed: bool = False, limit: int | None = None) -> list[str]:
         """
-        What stands for each number. If `indexed`, its index goes before the last character: `[NUM0]`, `[NUM1]`, ...;
-        of these there are `limit` at most, and the numbers after them get the plain placeholder.
+        Return what stands for each number. If `indexed`, its index goes before the last character: `[NUM0]`,
+        `[NUM1]`, ...; of these there are `limit` at most, and the numbers after them get the plain placeholder.
         """
         count = len(self.mentions)
         with_index = 0 if not indexed else count if limit is None else min(limit, count)

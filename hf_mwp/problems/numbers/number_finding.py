@@ -1,4 +1,4 @@
-"""Where the numbers of a problem text stand and what they are worth."""
+"""Positions and values of the numbers in a problem text."""
 
 from .chinese_numerals import find_chinese_numerals
 from .digit_numbers import find_digit_numbers

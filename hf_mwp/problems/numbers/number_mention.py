@@ -81,12 +81,12 @@ class NumberMention:
 
     @property
     def is_bare_fraction(self) -> bool:
-        """Whether it is a fraction without brackets and without a whole part: `1/2`, `½`, not `(1/2)`."""
+        """Return whether it is a fraction without brackets and without a whole part: `1/2`, `½`, not `(1/2)`."""
         return _BARE.fullmatch(self.text) is not None
 
     @property
     def is_percent(self) -> bool:
-        """Whether it is written with a percent sign."""
+        """Return whether it is written with a percent sign."""
         return self.text[-1] in "%％٪"
 
     @property

@@ -1,4 +1,4 @@
-"""What tags words with their part of speech, and how one is named."""
+"""Part-of-speech taggers and their names."""
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable

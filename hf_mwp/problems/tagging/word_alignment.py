@@ -1,4 +1,4 @@
-"""Where the words of a tagger stand in the text."""
+"""Alignment of a tagger's words with the text."""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""How much a teacher's heads and neurons know, and how well a student learns it."""
+"""Knowledgeable scores of a teacher's heads and neurons: expressiveness and student-friendliness."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class UnitScores:
 
 
 def count_units(model: nn.Module) -> tuple[list[int], list[int]]:
-    """How many heads and how many neurons each layer of a model's encoder has."""
+    """Return how many heads and how many neurons each layer of a model's encoder has."""
     parts = layer_parts(model)
     return [each.num_heads for each in parts], [each.num_neurons for each in parts]
 

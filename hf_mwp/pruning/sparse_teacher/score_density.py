@@ -1,4 +1,4 @@
-"""How densely scores lie, and the sparsity that follows from it."""
+"""Density of scores, and the sparsity at its first peak."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a teacher is scored and goes: heads and neurons, or single weights."""
+"""Pruning granularity of a teacher: heads and neurons, or individual weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .unstructured import check_weights, measure_weight_scores, random_weight_sc
 
 
 class Sparsifier(ABC):
-    """How [`~trainers.StarkTrainer`] makes a teacher sparser. A frozen dataclass, whose fields tell it from others."""
+    """Pruning granularity of [`~trainers.StarkTrainer`]. A frozen dataclass, whose fields tell it from others."""
 
     @abstractmethod
     def measure(self, teacher, batches, student, temperature, per_example) -> KnowledgeableScores:

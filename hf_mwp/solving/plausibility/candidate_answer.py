@@ -68,7 +68,7 @@ class CandidateAnswer:
 
     @cached_property
     def is_whole(self) -> bool:
-        """Whether the value is a whole number."""
+        """Return whether the value is a whole number."""
         return is_whole(self.value)
 
     @cached_property
@@ -94,7 +94,7 @@ class CandidateAnswer:
 
     @cached_property
     def num_constants(self) -> int:
-        """How many constants it uses."""
+        """Return how many constants it uses."""
         return sum(token not in PRECEDENCE and token[0] != "N" for token in self.postfix)
 
     @cached_property
@@ -104,12 +104,12 @@ class CandidateAnswer:
 
     @cached_property
     def dimensions(self) -> Dimensions:
-        """What its operations do to units."""
+        """Return what its operations do to units."""
         return Dimensions.of(self.postfix, self.question.units)
 
 
 def is_whole(number: Number) -> bool:
-    """Whether a number is whole."""
+    """Return whether a number is whole."""
     return number.denominator == 1 if isinstance(number, Fraction) else number.is_integer()
 
 

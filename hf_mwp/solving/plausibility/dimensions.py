@@ -16,7 +16,7 @@ _LENGTHS = ("米", "m", "foot", "inch", "yard", "mile", "meter")
 @dataclass
 class Dimensions:
     """
-    What the operations of an equation do to the units of its numbers.
+    Units of an equation's values.
 
     Args:
         unit (`str`, *optional*): Unit of the result; `RATIO` for none, `None` if unknown.
@@ -33,7 +33,7 @@ class Dimensions:
     @classmethod
     def of(cls, postfix: Sequence[str], units: Sequence[str | None]) -> Dimensions:
         """
-        Of the postfix tokens of a tree over slots, whose numbers have these units; constants have none that is known.
+        Compute the units of a tree in postfix order from those of its numbers; constants have unknown units.
         """
         found = cls()
         stack: list[str | None] = []

@@ -1,4 +1,4 @@
-"""What goes wrong with a re-ranker."""
+"""Errors of re-rankers."""
 
 
 class PlausibilityError(ValueError):

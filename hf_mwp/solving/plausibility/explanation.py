@@ -17,8 +17,8 @@ def violations(
     answer: CandidateAnswer, row: Sequence[float], better: Sequence[float], weights: Sequence[float]
 ) -> tuple[str, ...]:
     """
-    What speaks against an answer: the features whose weights make most of the difference between its row and that of a
-    better one. At most two, the heaviest first: `"2.4 人"`, `"negative length"`.
+    Return the reasons against an answer: the features whose weights make most of the difference between its row and
+    that of a better one. At most two, the heaviest first: `"2.4 人"`, `"negative length"`.
     """
     losses = [weight * (theirs - ours) for weight, theirs, ours in zip(weights, better, row, strict=True)]
     total = sum(loss for loss in losses if loss > 0)

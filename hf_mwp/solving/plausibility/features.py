@@ -1,4 +1,4 @@
-"""What speaks for or against an answer: a number for each named feature."""
+"""Features of an answer's plausibility."""
 
 from __future__ import annotations
 

@@ -89,7 +89,10 @@ def fit_plausibility(
 
 
 def right_answer(problem: MathWordProblem) -> Number | None:
-    """What values are compared with: the annotated answer or, without one, that of the equation; else `None`."""
+    """
+    Return the value that answers are compared with: the annotated answer or, without one, that of the equation; else
+    `None`.
+    """
     if problem.answer_value is not None:
         return problem.answer_value
     try:

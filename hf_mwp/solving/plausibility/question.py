@@ -1,4 +1,4 @@
-"""What a problem asks for, and what its numbers count."""
+"""Question of a problem and units of its numbers."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Question:
 
     @cached_property
     def all_whole(self) -> bool:
-        """Whether all numbers of the text are whole."""
+        """Return whether all numbers of the text are whole."""
         return all(value.denominator == 1 for value in self.values)
 
 

@@ -1,4 +1,4 @@
-"""What a run is computed with."""
+"""Environment of a run."""
 
 import importlib.metadata
 import os

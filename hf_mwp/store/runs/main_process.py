@@ -6,7 +6,9 @@ from ...usage_error import UsageError
 
 
 def is_main_process() -> bool:
-    """Whether this process is the one that prints and writes; `torchrun` and `accelerate launch` set the rank."""
+    """
+    Return whether this process is the one that prints and writes; `torchrun` and `accelerate launch` set the rank.
+    """
     return int(os.environ.get("RANK", "0")) == 0
 
 

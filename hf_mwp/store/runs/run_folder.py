@@ -1,4 +1,4 @@
-"""What a run leaves beside its model: resolved options, environment, figures, log."""
+"""Output folder of a run: options, environment, metrics, log."""
 
 import json
 import logging
@@ -179,12 +179,12 @@ def check_output_folder(path: str | Path, for_model: bool = False) -> None:
 
 
 def describe_contents(path: Path, *made: str) -> str:
-    """What a run has left in its folder: what it `made`, and the records that are there."""
+    """Describe the content of a run's folder: what it `made`, and the records that are there."""
     return f"{path} has {', '.join((*made, *(name for name in RECORDS if (path / name).is_file())))}"
 
 
 def last_record(folder: Path) -> dict[str, Any]:
-    """What the last run wrote down in a folder; empty if there is nothing to be read."""
+    """Return what the last run wrote down in a folder; empty if there is nothing to be read."""
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -20,7 +20,7 @@ from ...distillation.objectives import (
     SoftLabels,
     TeacherValues,
 )
-from ...losses import AttentionMSELoss, NSTLoss
+from ...losses import AttentionMSELoss, CKALoss, CosineLoss, GramLoss, NSTLoss, ProcrustesLoss
 from ..base_config import BaseConfig, setting
 
 
@@ -36,6 +36,10 @@ HIDDEN_LOSSES = {
     "attention_mean": partial(AttentionMaps, AttentionMSELoss(heads="mean")),
     "fsp": FSP,
     "nst": partial(HiddenStates, NSTLoss()),
+    "cka": partial(HiddenStates, CKALoss()),
+    "cosine": partial(HiddenStates, CosineLoss()),
+    "procrustes": partial(HiddenStates, ProcrustesLoss()),
+    "gram": partial(HiddenStates, GramLoss()),
     "pkd": PKD,
     "ckd": ContextRelations,
     "minilm": AttentionRelations,
@@ -58,7 +62,8 @@ class DistillationConfig(BaseConfig):
     - `"dkd"`: [`~objectives.DKD`], which needs labels. `"mse"`: [`~objectives.TeacherValues`], for regression.
     - `"mse"`: [`~objectives.HiddenStates`], the best of Ming et al.'s table 6. `"attention"`, head by head, or
       `"attention_mean"`: [`~objectives.AttentionMaps`], which need `attn_implementation="eager"`. `"fsp"`:
-      [`~objectives.FSP`]. `"nst"`: [`NSTLoss`]. `"pkd"`: [`~objectives.PKD`]. `"ckd"`:
+      [`~objectives.FSP`]. `"nst"`: [`NSTLoss`]. States of any width, without a projection: `"cka"` ([`CKALoss`]),
+      `"procrustes"`, `"gram"`; `"cosine"`: [`CosineLoss`]. `"pkd"`: [`~objectives.PKD`]. `"ckd"`:
       [`~objectives.ContextRelations`]. `"minilm"`: [`~objectives.AttentionRelations`], where MiniLM compares the last
       pair of layers alone (`layer_mapping="3:12"`). Several are joined by `+` and logged under their names.
 

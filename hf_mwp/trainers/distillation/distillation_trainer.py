@@ -260,7 +260,7 @@ class DistillationTrainer(SolverTrainer):
             return super().get_train_dataloader()
 
     def _length(self, row: Any) -> int:
-        """What is known of the length of a row, so that the cache is built from batches of like lengths."""
+        """Return what is known of the length of a row, so that the cache is built from batches of like lengths."""
         given = row if isinstance(row, Mapping) else {}
         texts = given.get(self.model.main_input_name)
         return given.get(self.args.length_column_name) or (len(texts) if hasattr(texts, "__len__") else 0)

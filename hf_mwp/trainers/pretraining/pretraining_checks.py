@@ -1,4 +1,4 @@
-"""Whether a model can be pretrained as the arguments say."""
+"""Checks that a model can be pretrained as the arguments say."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class RecursiveDistillationConfig(DistillationConfig):
         choose_heads(RandomImportance().scores(model), self.ratios[-1], self.min_heads_per_layer)
 
     def make_callback(self, max_ratio: float, importance: HeadImportance | None = None) -> HeadPruningCallback:
-        """What prunes a generation; `max_ratio` is the share of the heads that its teacher has."""
+        """Return the callback that prunes a generation; `max_ratio` is a share of its teacher's heads."""
         return HeadPruningCallback(
             max_ratio=max_ratio,
             alpha=self.alpha,

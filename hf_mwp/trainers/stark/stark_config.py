@@ -86,7 +86,7 @@ class StarkConfig(DistillationConfig):
             raise UsageError("`keep_caches` keeps caches of teachers: set `cache_teacher_outputs`, or leave it out.")
 
     def make_sparsifier(self) -> Sparsifier:
-        """What goes of a teacher, and how."""
+        """Return the pruning granularity."""
         return WeightSparsifier() if self.unstructured else UnitSparsifier(self.mask, self.round_to)
 
 

@@ -290,13 +290,13 @@ class StarkTrainer:
 
 
 def _merit(student: StarkStudent) -> float:
-    """What is the higher the better; a figure that is no number is the worst."""
+    """Return a score to maximise; NaN is the worst."""
     value = student.value if student.greater_is_better else -student.value
     return -math.inf if math.isnan(value) else value
 
 
 def _units_left(teacher: nn.Module) -> list[list[int]]:
-    """How many heads and how many neurons each layer has that are not masked."""
+    """Return how many heads and how many neurons each layer has that are not masked."""
     counts = []
     found = (each.found_on(teacher) for each in (HeadGates, NeuronGates))
     for kind, gates in zip(count_units(teacher), found, strict=True):

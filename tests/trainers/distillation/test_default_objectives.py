@@ -14,7 +14,7 @@ from hf_mwp.distillation.objectives import (
     HiddenStates,
     SoftLabels,
 )
-from hf_mwp.losses import AttentionMSELoss, HiddenMSELoss, NSTLoss
+from hf_mwp.losses import AttentionMSELoss, CKALoss, CosineLoss, GramLoss, HiddenMSELoss, NSTLoss, ProcrustesLoss
 from hf_mwp.trainers import DistillationConfig
 from hf_mwp.trainers.distillation.default_objectives import default_objectives
 
@@ -51,6 +51,10 @@ def test_what_has_no_weight_is_left_out(tmp_path):
         ("attention_mean", AttentionMaps, AttentionMSELoss),
         ("fsp", FSP, None),
         ("nst", HiddenStates, NSTLoss),
+        ("cka", HiddenStates, CKALoss),
+        ("cosine", HiddenStates, CosineLoss),
+        ("procrustes", HiddenStates, ProcrustesLoss),
+        ("gram", HiddenStates, GramLoss),
         ("pkd", PKD, None),
         ("ckd", ContextRelations, None),
         ("minilm", AttentionRelations, None),

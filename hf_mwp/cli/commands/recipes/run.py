@@ -79,7 +79,7 @@ def stage_commands() -> dict[str, Callable[[list[str]], int]]:
 
 
 def plan_table(recipe: Recipe, stages: Sequence[Stage]) -> Table:
-    """What will be run, and what is there already."""
+    """Return what will be run, and what is there already."""
     budget = "" if recipe.budget is None else f", budget {recipe.budget}"
 
     def state(stage: Stage) -> str:

@@ -1,4 +1,4 @@
-"""Whether a teacher's outputs can be cached at all, found out before hours are spent."""
+"""Checks that a teacher's outputs can be cached, before the cache is computed."""
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -95,7 +95,7 @@ def check_teacher(
 
 
 def restore(layout: OutputLayout, packed: Sequence, batch: Mapping[str, Any]) -> Any:
-    """What a cache would make of packed rows."""
+    """Restore a batch from packed rows, as a cache does."""
     inputs = {name: value.cpu() if isinstance(value, Tensor) else value for name, value in batch.items()}
     return layout.restore(layout.assemble(packed, inputs), torch.float32)
 
@@ -127,7 +127,7 @@ def _rms(values: Tensor) -> float:
 def _used(
     layout: OutputLayout, expected: Any, got: Any, batch: Mapping[str, Any]
 ) -> Iterator[tuple[str, Tensor, Tensor]]:
-    """What is used of two outputs, by name, in fp32."""
+    """Return the outputs that objectives use, by name, in fp32."""
     pairs = []
     for name in layout.states:
         ours, theirs = expected[name], got[name]

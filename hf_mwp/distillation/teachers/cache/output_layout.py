@@ -1,4 +1,4 @@
-"""What is kept of a teacher's output, row by row, and how a batch is made of it again."""
+"""Layout of cached teacher outputs: packing them into rows and restoring batches."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -69,15 +69,16 @@ class OutputLayout:
 
     @property
     def names(self) -> list[str]:
-        """What a row has, in this order: its states, its logits, and whose they are if some are left out."""
+        """Return what a row has, in this order: its states, its logits, and whose they are if some are left out."""
         return [*self.states, *(["logits"] if self.logits else []), *([INDICES] if self.top_k else [])]
 
     # From an output to rows
 
     def pack(self, output: Features, inputs: Mapping[str, Any]) -> list[dict[str, np.ndarray]]:
         """
-        What is kept of each row of a batch: arrays by name, `(tokens or positions, width)`, in fp16, or all of the row
-        in fp32 where a number needs it. Raises `ValueError` if the teacher answers with NaN or infinite numbers.
+        Return what is kept of each row of a batch: arrays by name, `(tokens or positions, width)`, in fp16, or all of
+        the row in fp32 where a number needs it. Raises `ValueError` if the teacher answers with NaN or infinite
+        numbers.
         """
         parts, indices = {}, None
         for name in self.states:
@@ -161,7 +162,7 @@ class OutputLayout:
 
 
 def _last_numbers(positions: Tensor | None, count: int) -> list[int]:
-    """How many numbers each row has, up to the last one that its tokens still hold."""
+    """Return the number of each row's last number token."""
     if positions is None or not positions.shape[1]:
         return [0] * count
     order = torch.arange(1, positions.shape[1] + 1, device=positions.device)
@@ -169,7 +170,9 @@ def _last_numbers(positions: Tensor | None, count: int) -> list[int]:
 
 
 def _places(mask: np.ndarray, counts: Sequence[int], what: str) -> list[np.ndarray | slice]:
-    """Where the values of each row belong: the places of the mask, as a slice where they stand at its beginning."""
+    """
+    Return where the values of each row belong: the places of the mask, as a slice where they stand at its beginning.
+    """
     if mask.sum(1).tolist() != list(counts):
         raise ValueError(
             f"The batch has {mask.sum(1).tolist()} {what} a row, the cached outputs of the teacher {list(counts)}: "

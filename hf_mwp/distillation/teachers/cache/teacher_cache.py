@@ -18,7 +18,7 @@ CacheError = StoreError
 
 class TeacherCache(RowStore):
     """
-    What a frozen teacher says to the rows of a data set, so that it has to be asked once and not in every epoch.
+    Outputs of a frozen teacher for the rows of a data set, computed once instead of in every epoch.
 
     A row is found by its key (see `row_key` in `fingerprint.py`). Numbers are fp16, and fp32 in rows where one is too
     large for that; they lie without padding in files of some ten megabytes. Arguments as in [`~store.RowStore`];
@@ -30,7 +30,7 @@ class TeacherCache(RowStore):
 
     @property
     def layout(self) -> OutputLayout | None:
-        """What is kept of a row; `None` while there is none."""
+        """Return the layout of a row; `None` while the cache is empty."""
         return OutputLayout(**self.about["layout"]) if self.about else None
 
     def read(self, keys: Sequence[bytes]) -> list[dict[str, np.ndarray]]:

@@ -145,7 +145,20 @@ def test_knowledge_types(name, found, tmp_path):
 
 
 def test_all_knowledge_types_at_once(teacher, problems, tmp_path):
-    names = ["mse", "attention", "attention_mean", "fsp", "nst", "pkd", "ckd", "minilm"]
+    names = [
+        "mse",
+        "attention",
+        "attention_mean",
+        "fsp",
+        "nst",
+        "cka",
+        "cosine",
+        "procrustes",
+        "gram",
+        "pkd",
+        "ckd",
+        "minilm",
+    ]
     options = ["--student_layers=2", "--prediction_loss=dkd", f"--hidden_loss={'+'.join(names)}"]
     assert distil(teacher, problems, tmp_path, *options) == 0
     history = json.loads((tmp_path / "trainer_state.json").read_text())["log_history"]
