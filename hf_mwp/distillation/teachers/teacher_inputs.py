@@ -14,32 +14,24 @@ COLUMNS = ("input_ids", "number_positions")
 
 def add_teacher_inputs(dataset: Any, processors: Mapping[int, MwpProcessor]) -> Any:
     """
-    Adds a column to encoded rows, a `datasets.Dataset` or a list: the encodings of the same problems for some
-    teachers, by their numbers, as their processors read. `UsageError` if the rows have no texts.
+    Add a column to encoded rows, a `datasets.Dataset`: the encodings of the same problems for some teachers, by their
+    numbers, as their processors read. `UsageError` if the rows have no texts.
     """
-
-    def encode(rows: list[dict]) -> list[dict[str, dict[str, list]]]:
-        encoded: list[dict[str, dict[str, list]]] = [{} for _ in rows]
-        for number, processor in processors.items():
-            columns = processor.encode(
-                [problem_from_row(row, parse_number_words=processor.parse_number_words) for row in rows]
-            )
-            for row, values in zip(encoded, zip(*map(columns.get, COLUMNS), strict=True), strict=True):
-                row[str(number)] = dict(zip(COLUMNS, values, strict=True))
-        return encoded
-
-    is_list = isinstance(dataset, list)
-    if "text" not in (dataset[0] if is_list else dataset.column_names):
+    if "text" not in dataset.column_names:
         raise UsageError(
             "A teacher with another tokenizer reads the texts of the training rows, which have none: keep the columns "
             "of `load_mwp_dataset`."
         )
-    if is_list:
-        return [row | {TEACHER_INPUTS: own} for row, own in zip(dataset, encode(dataset), strict=True)]
 
     def add(columns: Mapping[str, list]) -> dict[str, list]:
         rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-        return {TEACHER_INPUTS: encode(rows)}
+        encoded: list[dict[str, dict[str, list]]] = [{} for _ in rows]
+        for number, processor in processors.items():
+            problems = [problem_from_row(row, parse_number_words=processor.parse_number_words) for row in rows]
+            read = processor.encode(problems)
+            for row, values in zip(encoded, zip(*map(read.get, COLUMNS), strict=True), strict=True):
+                row[str(number)] = dict(zip(COLUMNS, values, strict=True))
+        return {TEACHER_INPUTS: encoded}
 
     return dataset.map(add, batched=True, desc="Encoding problems for teachers", load_from_cache_file=False)
 

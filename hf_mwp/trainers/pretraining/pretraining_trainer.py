@@ -25,9 +25,9 @@ from ...metrics.pretraining_statistics import (
     tagging_report,
     tagging_statistics,
 )
+from ...models.model_kind import kind_of
 from ..base_trainer import BaseTrainer
 from ..solver.solver_dataset import ROW_INDEX
-from .pretraining_checks import check_pretraining
 from .pretraining_config import PreTrainingConfig
 from .tagging_loss import TaggingLoss
 
@@ -98,7 +98,7 @@ class PreTrainingTrainer(BaseTrainer):
                 f"`processing_class` must be an `MwpProcessor`, got `{type(processing_class).__name__}`: make one "
                 "with `MwpProcessor(tokenizer)`."
             )
-        check_pretraining(model, args, processing_class)
+        _check_model(model, args, processing_class)
         self._masks, self._tags = args.mlm_loss_weight > 0, args.pos_loss_weight > 0
         self._corpus = train_dataset
         seed = args.seed if args.data_seed is None else args.data_seed
@@ -268,3 +268,23 @@ class PreTrainingTrainer(BaseTrainer):
                 path.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         output.metrics.update({f"{metric_key_prefix}_{name}": value for name, value in metrics.items()})
         return output._replace(num_samples=len(first))
+
+
+def _check_model(model: nn.Module | None, args: PreTrainingConfig, processor: MwpProcessor) -> None:
+    """Raise `TypeError` or `ValueError` if a model cannot be pretrained as the arguments say."""
+    if model is None or kind_of(model).is_solver:
+        raise TypeError(
+            "`model` must be a model to pretrain, such as `MwpStudentForPreTraining`, got "
+            f"{type(model).__name__ if model is not None else None}."
+        )
+    if args.pos_loss_weight and not getattr(model.config, "num_pos_tags", 0):
+        raise ValueError(
+            f"`{type(model).__name__}` has no tagging head: use `MwpStudentForPreTraining`, or set "
+            "`pos_loss_weight=0`."
+        )
+    embeddings = model.get_input_embeddings().num_embeddings
+    if len(processor.tokenizer) > embeddings:
+        raise ValueError(
+            f"The tokenizer has {len(processor.tokenizer)} entries, the model embeds {embeddings}: call "
+            "`processor.resize_embeddings(model)`, or give the model the tokenizer that it was made for."
+        )

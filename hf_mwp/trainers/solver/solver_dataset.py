@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers.trainer_utils import has_length
@@ -11,6 +11,9 @@ from transformers.utils import logging
 from ...data.batches.mwp_processor import MwpProcessor, pad_rows
 from ...problems.control_characters import show_controls
 
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 logger = logging.get_logger(__name__)
 
@@ -27,25 +30,16 @@ def check_not_empty(train_dataset: Any, eval_dataset: Any) -> None:
             raise ValueError(f"`{name}` is empty, it has no row: give at least one, or leave it away.")
 
 
-def prepare_training_rows(dataset: Any, processor: MwpProcessor) -> Any:
+def prepare_training_rows(rows: Any, processor: MwpProcessor) -> Dataset:
     """
-    Encodes training rows of [`load_mwp_dataset`], a `datasets.Dataset` or `list[dict]`; rows that are encoded already
-    are taken as they are. Rows without a usable equation cannot be learned from: they are left out, with a warning
-    that says how many and why.
+    Encode training rows of [`load_mwp_dataset`], a `datasets.Dataset` or `list[dict]`, unless they are encoded. Rows
+    without a usable equation are left out, with a warning that says how many and why.
     """
-    columns = _columns(dataset, "train_dataset")
-    skipped: list[tuple[str, str]] = []
-    if "input_ids" in columns:
-        is_list = isinstance(dataset, list)
-        encoded = [row.get("labels") for row in dataset] if is_list else dataset["labels"]
-        keep = [row for row, labels in enumerate(encoded) if labels]
+    dataset, skipped = _as_dataset(rows, "train_dataset"), []
+    if "input_ids" in dataset.column_names:
+        keep = [row for row, labels in enumerate(dataset["labels"]) if labels]
         skipped = [("", "it was encoded without labels")] * (len(dataset) - len(keep))
-        prepared = dataset
-        if skipped:
-            prepared = [dataset[row] for row in keep] if is_list else dataset.select(keep)
-    elif isinstance(dataset, list):
-        encoded = _encode_rows(dataset, processor, skipped)
-        prepared = [row for row in encoded if row["labels"]]
+        prepared = dataset.select(keep) if skipped else dataset
     else:
         prepared = processor.prepare_dataset(dataset, skipped=skipped)
     if skipped:
@@ -57,35 +51,28 @@ def prepare_training_rows(dataset: Any, processor: MwpProcessor) -> Any:
     return prepared
 
 
-def prepare_evaluation_rows(dataset: Any, processor: MwpProcessor) -> Any:
+def prepare_evaluation_rows(rows: Any, processor: MwpProcessor) -> Dataset:
     """
-    Encodes rows for evaluation and numbers them; the raw columns `text`, `answer` and so on must be there. All rows
+    Encode rows for evaluation and number them; the raw columns `text`, `answer` and so on must be there. All rows
     stay: one whose equation cannot be encoded is still to be solved.
     """
-    columns = _columns(dataset, "eval_dataset")
+    dataset = _as_dataset(rows, "eval_dataset")
     if not len(dataset):
         raise ValueError("The evaluation data has no row.")
-    if "text" not in columns:
+    if "text" not in dataset.column_names:
         raise ValueError(
-            f"Answers cannot be checked without the problems' texts: the evaluation rows have the columns {columns}. "
-            "Keep the raw columns of `load_mwp_dataset`, or set `prediction_loss_only=True`."
+            "Answers cannot be checked without the problems' texts: the evaluation rows have the columns "
+            f"{dataset.column_names}. Keep the raw columns of `load_mwp_dataset`, or set `prediction_loss_only=True`."
         )
-    if "input_ids" not in columns:
-        if isinstance(dataset, list):
-            dataset = _encode_rows(dataset, processor)
-        else:
-            dataset = processor.prepare_dataset(dataset)
-    if ROW_INDEX in columns:
-        dataset = dataset if isinstance(dataset, list) else dataset.remove_columns(ROW_INDEX)
-    if isinstance(dataset, list):
-        return [{**row, ROW_INDEX: index} for index, row in enumerate(dataset)]
+    if "input_ids" not in dataset.column_names:
+        dataset = processor.prepare_dataset(dataset)
+    if ROW_INDEX in dataset.column_names:
+        dataset = dataset.remove_columns(ROW_INDEX)
     return dataset.add_column(ROW_INDEX, list(range(len(dataset))))
 
 
-def languages_of(dataset: Any) -> set[str | None]:
-    """Languages that rows state; `None` is among them if some state none."""
-    if isinstance(dataset, list):
-        return {row.get("language") for row in dataset}
+def languages_of(dataset: Dataset) -> set[str | None]:
+    """Return the languages that rows state; `None` is among them if some state none."""
     return {*dataset.unique("language")} if "language" in dataset.column_names else set()
 
 
@@ -114,19 +101,15 @@ class EvaluationCollator:
         return batch
 
 
-def _encode_rows(rows: list[dict], processor: MwpProcessor, skipped: list | None = None) -> list[dict]:
-    columns = processor.encode_rows(rows, skipped)
-    encoded = zip(*columns.values(), strict=True)
-    return [{**row, **dict(zip(columns, values, strict=True))} for row, values in zip(rows, encoded, strict=True)]
+def _as_dataset(rows: Any, name: str) -> Dataset:
+    from datasets import Dataset
 
-
-def _columns(dataset: Any, name: str) -> list[str]:
-    if isinstance(dataset, list):
-        return list(dataset[0]) if dataset else []
-    columns = getattr(dataset, "column_names", None)
-    if not isinstance(columns, list):
+    if isinstance(rows, list):
+        columns = dict.fromkeys(column for row in rows for column in row)
+        return Dataset.from_dict({column: [row.get(column) for row in rows] for column in columns})
+    if not isinstance(rows, Dataset):
         raise TypeError(
             f"`{name}` must be one split of `load_mwp_dataset` (a `datasets.Dataset`) or a list of rows, got "
-            f"{type(dataset).__name__}."
+            f"{type(rows).__name__}."
         )
-    return columns
+    return rows

@@ -21,7 +21,6 @@ def test_rows_and_batches(processors):
     ours, theirs = processors
     dataset = add_teacher_inputs(ours.prepare_dataset(tiny_dataset(6)), {1: theirs})
     rows = list(dataset)
-    assert add_teacher_inputs(list(ours.prepare_dataset(tiny_dataset(6))), {1: theirs}) == rows
     batch = TeacherInputsCollator(MwpCollator(ours), {1: theirs})(rows)
     expected, own = theirs(tiny_problems(6)), batch[TEACHER_INPUTS]["1"]
     assert set(own) == set(expected) and all(torch.equal(own[name], expected[name]) for name in expected)
@@ -36,8 +35,7 @@ def test_rows_without_teacher_inputs_are_as_ever(processors):
     assert set(batch) == set(MwpCollator(ours)(rows))
 
 
-@pytest.mark.parametrize("make", [list, Dataset.from_list])
-def test_rows_without_texts(processors, make):
+def test_rows_without_texts(processors):
     rows = [{"input_ids": [2, 5, 3], "number_positions": [1], "number_groups": [0], "labels": [5]}]
     with pytest.raises(ValueError, match="tokenizer.*columns.*load_mwp_dataset"):
-        add_teacher_inputs(make(rows), {0: processors[1]})
+        add_teacher_inputs(Dataset.from_list(rows), {0: processors[1]})
