@@ -81,7 +81,7 @@ def test_papers_defaults_of_distillation(tmp_path):
         (SolverTrainingConfig, {"early_stopping_patience": 0, "eval_strategy": "epoch"}, "early_stopping_patience"),
         (DistillationConfig, {"temperature": 0.0}, "temperature"),
         (DistillationConfig, {"soft_label_weight": 1.5}, "soft_label_weight"),
-        (DistillationConfig, {"hidden_loss": "cosine"}, "hidden_loss"),
+        (DistillationConfig, {"hidden_loss": "hamming"}, "hidden_loss"),
         (DistillationConfig, {"embedding_weight": -1.0}, "embedding_weight"),
         (DistillationConfig, {"hidden_weights": [1.0, -1.0]}, "hidden_weights"),
         (DistillationConfig, {"label_smoothing_factor": 0.1}, "label_smoothing_factor"),
