@@ -3,22 +3,112 @@ A file of problems that teach a solver to read the question, made of Math23k and
 
     python examples/question_data.py FOLDER --data_dir DATA
 
-`FOLDER/train.jsonl` has Math23k's training problems, every second one with distractors, and those of UnbiasedMWP three
-times: as they are, with distractors, and reversed; of those that ask for a number of the text, every second one.
-`FOLDER/validation.jsonl` is Math23k's validation split. Then:
+`FOLDER/train.jsonl` has Math23k's training problems: every second one with distractors, the others as they are, each
+followed by one of its reverse-operation problems. It has those of UnbiasedMWP three times: as they are, with
+distractors, and reversed; of those that ask for a number of the text, every second one. Distractors come from problems
+of the same topic, from a list of remarks, and from any problem. `FOLDER/validation.jsonl` is Math23k's validation
+split. Then:
 
     hf-mwp train --dataset FOLDER ...
 """
 
 import argparse
 import json
+import random
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 from hf_mwp.data import load_mwp_dataset, problem_from_row
-from hf_mwp.problems import add_distractors, reverse_operations
+from hf_mwp.expressions import ExpressionError, parse_number
+from hf_mwp.problems import MathWordProblem, ProblemError, add_distractors, reverse_operations
+from hf_mwp.problems.clauses import split_clauses
 
 
 HELD_OUT = ["unbiasedmwp", "cm17k", "hmwp", "ape_clean:test", "ape210k:test"]
+MIN_TOPIC = 40
+"""Smallest number of problems of a topic, which is the rarest pair of characters that so many problems share."""
+MIN_THING = 3
+"""Smallest number of problems that count a thing, such as 本书, for a remark to name it."""
+
+_THING = re.compile(r"\d(?!/)([个只本支张条辆棵块头朵盒根袋把件台名箱套筐瓶颗包][一-鿿]{1,3})(?=[，,．。])")
+_PERSON = re.compile(r"小[明红华刚军丽强林芳亮东兰方李王张]|[爷奶爸妈叔]{2}|[王李张]老师|[王李张]师傅")
+_REMARKS = ("旁边还有{n}{thing}", "另外还有{n}{thing}", "那里还放着{n}{thing}", "{person}还买了{n}{thing}",
+            "{person}家有{n}{thing}", "{person}今年{n}岁", "{person}家有{n}口人", "{person}每天走{n}分钟",
+            "当天的气温是{n}度", "这里已经开放{n}年", "这里离车站{n}千米", "现场有{n}名工作人员",
+            "每{thing}重{n}克", "有{n}人来参观", "工人每天工作{n}小时")  # fmt: skip
+
+
+def distract_by_topic(problems: list[MathWordProblem], seed: int) -> list[MathWordProblem | None]:
+    """Add distractors to each problem from problems that share its topic."""
+    texts = [problem.text for problem in problems]
+    pairs = [{text[i : i + 2] for i in range(len(text) - 1) if text[i : i + 2].isalpha()} for text in texts]
+    counts = Counter(pair for each in pairs for pair in each)
+    topics = defaultdict(list)
+    for index, each in enumerate(pairs):
+        shared = ((counts[pair], pair) for pair in each if counts[pair] >= MIN_TOPIC)
+        topics[min(shared, default=(0, ""))].append(index)
+    distracted: list[MathWordProblem | None] = [None] * len(problems)
+    for members in topics.values():
+        for index, new in zip(members, add_distractors([problems[i] for i in members], seed), strict=True):
+            distracted[index] = new
+    return distracted
+
+
+def add_remarks(problems: list[MathWordProblem], seed: int) -> Iterator[MathWordProblem | None]:
+    """Add one to four remarks with a number to each problem, about its person or things that other problems count."""
+    counts = Counter(thing for problem in problems for thing in set(_THING.findall(problem.text)))
+    things = sorted(thing for thing, count in counts.items() if count >= MIN_THING)
+    for index, problem in enumerate(problems):
+        rng = random.Random(f"{seed} {index} {problem.text}")
+        clauses = split_clauses(problem.text)
+        if len(clauses) < 2 or not problem.agrees():
+            yield None
+            continue
+        taken = {*problem.values, problem.answer_value}
+        taken |= {parse_number(leaf.token) for leaf in problem.expression.leaves() if not leaf.is_slot}
+        person = _PERSON.search(problem.text)
+        numbers = [n for n in (*range(2, 60), 80, 100, 120, 200) if n not in taken]
+        possible = []
+        for remark in rng.sample(_REMARKS, len(_REMARKS)):
+            thing = rng.choice(things) if things else ""
+            if not thing and "{thing}" in remark:
+                continue
+            said = remark.split("{n}")[1].replace("{thing}", thing)
+            known = said[:2] in problem.text or (thing and thing[1:] in problem.text)
+            if known or ("{person}" in remark and not person):
+                continue
+            name = person[0] if person and rng.random() < 0.5 else "他" if person else ""
+            possible.append(remark.format(n=numbers.pop(rng.randrange(len(numbers))), thing=thing, person=name))
+        added = possible[: rng.choice((1, 1, 2, 3, 4))]
+        text = problem.text
+        starts = [start for start, _ in clauses[1:]]
+        place = starts[-1] if rng.random() < 0.7 else rng.choice(starts)
+        mark = text[place - 1] if text[place - 1] in "，,．。；;" else "，"
+        new_text = f"{text[:place]}{'，'.join(added)}{mark}{text[place:]}"
+        new = MathWordProblem(new_text, problem.equation, problem.answer, f"{problem.id}-R{len(added)}", "zh",
+                              problem.numerals)  # fmt: skip
+        yield new if added and _is_sound(new, problem, len(added)) else None
+
+
+def _is_sound(new: MathWordProblem, old: MathWordProblem, added: int) -> bool:
+    """Return whether the new text has the added numbers and the equation keeps its operations and value."""
+    try:
+        same = new.expression.num_operators == old.expression.num_operators and new.agrees()
+    except (ExpressionError, ProblemError):
+        return False
+    return same and len(new.numbers) == len(old.numbers) + added
+
+
+def distract(problems: list[MathWordProblem], seed: int) -> list[MathWordProblem | None]:
+    """Add distractors to each problem by one of the three means, or by another that works."""
+    by_topic, remarks = distract_by_topic(problems, seed), add_remarks(problems, seed)
+    chosen = []
+    for index, news in enumerate(zip(by_topic, remarks, add_distractors(problems, seed), strict=True)):
+        turn = random.Random(f"{seed} {index}").randrange(3)
+        chosen.append(next((new for new in news[turn:] + news[:turn] if new is not None), None))
+    return chosen
 
 
 def main() -> None:
@@ -29,12 +119,15 @@ def main() -> None:
     args = parser.parse_args()
     data = load_mwp_dataset("math23k", args.data_dir, extra_train=["unbiasedmwp"], extra_exclude=HELD_OUT)
     problems = [problem_from_row(row) for row in data["train"]]
-    distracted = add_distractors(problems, args.seed)
+    distracted = distract(problems, args.seed)
     chosen = []
     for index, (row, problem, new) in enumerate(zip(data["train"], problems, distracted, strict=True)):
         second = (index + args.seed) % 2 == 1
         if row["dataset"] == "math23k":
             chosen.append(new if second and new is not None else problem)
+            turned = [] if second else reverse_operations(problem)
+            if turned:
+                chosen.append(turned[(index // 2 + args.seed) % len(turned)])
         elif second or not problem.expression.is_leaf:
             chosen += [problem, *([] if new is None else [new]), *reverse_operations(problem)]
     args.folder.mkdir(parents=True, exist_ok=True)
