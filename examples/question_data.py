@@ -88,7 +88,7 @@ def add_remarks(problems: list[MathWordProblem], seed: int) -> Iterator[MathWord
         mark = text[place - 1] if text[place - 1] in "，,．。；;" else "，"
         new_text = f"{text[:place]}{'，'.join(added)}{mark}{text[place:]}"
         new = MathWordProblem(new_text, problem.equation, problem.answer, f"{problem.id}-R{len(added)}", "zh",
-                              problem.numerals)  # fmt: skip
+                              problem.parse_number_words)  # fmt: skip
         yield new if added and _is_sound(new, problem, len(added)) else None
 
 
