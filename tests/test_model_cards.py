@@ -67,7 +67,7 @@ def test_what_is_distilled_from_gemma_says_so():
 
 @pytest.mark.parametrize("folder", [ENCODER, SOLVER, FROM_GEMMA], ids=lambda folder: folder.name)
 def test_files_are_small_and_the_card_is_whole(folder):
-    assert all(path.stat().st_size <= 22e6 for path in folder.glob("*.safetensors"))
+    assert all(path.stat().st_size <= 50e6 for path in folder.glob("*.safetensors"))
     card = ModelCard.load(folder / "README.md")
     assert card.data.language == "zh" and (folder == ENCODER or card.data.eval_results)
     for part in ("How to use", "Results", "Mistakes", "Data, licences and limits", "Citation"):

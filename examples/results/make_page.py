@@ -22,7 +22,7 @@ PAPER = RESULTS.parent / "reproduce" / "compact_table7.yaml"
 MODELS = {
     "published student, 3 x 312": ("reversed_learned", "published"),
     "the one that it goes on from": ("born_again", "born_again"),
-    "published student from Gemma, 3 x 312": ("gemma_seed_46", "gemma_seeds"),
+    "student from Gemma before it was taught to read the question, 3 x 312": ("gemma_seed_46", "gemma_seeds"),
     "the one that this goes on from": ("gemma_reversed", "gemma_reversed"),
     "what that one went on from, the mean of four": ("gemma_distilled", "gemma"),
     "not published: taught by that mean, which it also began as": ("gemma_born_again", "gemma_born_again"),
@@ -117,9 +117,12 @@ def draw(path: Path) -> None:
         axes.annotate(title, (size[name], arm["paper"]["math23k"]), (7, -3), textcoords="offset points", color="gray")
     student = RECORDS / "evaluations"
     encoder = size["ours"]
-    for model, title, marker in (("published", "hf_mwp", "o"), ("gemma_seeds", "from Gemma", "D")):
+    for model, title, marker in (
+        (student / "published-", "hf_mwp", "o"),
+        (RESULTS / "question_reading" / "evaluations" / "math23k_", "from Gemma", "D"),
+    ):
         for label, search, colour in (("greedy", "greedy", "tab:blue"), ("beam 20, re-ranked", "reranked", "tab:red")):
-            report = json.loads((student / f"{model}-{search}.json").read_text("utf-8"))["test"]["reports"]
+            report = json.loads(Path(f"{model}{search}.json").read_text("utf-8"))["test"]["reports"]
             accuracy = 100 * report["all problems"]["answer_accuracy"]
             label = f"{title}, {label}: {accuracy:.1f} %"
             axes.scatter(encoder, accuracy, s=60, marker=marker, color=colour, zorder=3, label=label)

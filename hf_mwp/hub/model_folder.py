@@ -32,7 +32,7 @@ from .usage import EXAMPLES
 
 
 # Larger files than this are split, so that each of them stays under the limits of ordinary git hosting.
-MAX_SHARD_SIZE = "22MB"
+MAX_SHARD_SIZE = "50MB"
 
 
 def make_model_folder(args: CardArguments) -> None:

@@ -185,7 +185,7 @@ class MwpStudentConfig(PreTrainedConfig):
 
     @property
     def is_pruned(self) -> bool:
-        """Whether heads or neurons were cut, as far as the sizes tell."""
+        """Return whether heads or neurons were cut, as far as the sizes tell."""
         counts = (self.num_attention_heads, self.intermediate_size)
         return bool(self.cut_heads) or any(isinstance(count, list) for count in counts)
 

@@ -20,8 +20,8 @@ def mean_cross_entropy(logits, labels):
 
 def score_words(score, hidden_states, labels=None, positions=None, sparse=False):
     """
-    What `score` makes of the states, and the loss; both only at the labelled tokens if `sparse` and there are labels.
-    These stand at `positions` of the flattened batch, or are looked for.
+    Return what `score` makes of the states, and the loss; both only at the labelled tokens if `sparse` and there are
+    labels. These stand at `positions` of the flattened batch, or are looked for.
     """
     count = None
     if labels is not None and sparse:
@@ -118,7 +118,7 @@ class MwpStudentSelfAttention(nn.Module):
 
 
 class MwpStudentBias(nn.Module):
-    """What is left of a linear layer all of whose inputs were cut away."""
+    """Bias of a linear layer all of whose inputs were pruned."""
 
     def __init__(self, size):
         super().__init__()

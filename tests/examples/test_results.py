@@ -35,11 +35,17 @@ def test_a_cell_is_the_share_in_its_record(make_page):
     assert "| Math23k, test, turned around | all | 1,947 | 36.4 | 36.5 | 47.4 |" in make_page.rows("born_again")
 
 
-@pytest.mark.parametrize(("name", "run"), [("math23k-gemma", "gemma_seeds"), ("math23k", "published")])
+@pytest.mark.parametrize(
+    ("name", "run"),
+    [
+        ("math23k-gemma", "question_reading/evaluations/math23k_"),
+        ("math23k", "compact_math23k/evaluations/published-"),
+    ],
+)
 def test_figures_of_the_readme_are_those_of_the_records(name, run):
     (line,) = re.findall(rf"\| \[`mwp-student-3L-gts-{name}`].*", (ROOT / "README.md").read_text("utf-8"))
     shares = []
     for search in ("greedy", "beam5", "reranked8", "reranked"):
-        record = json.loads((RESULTS / "compact_math23k" / "evaluations" / f"{run}-{search}.json").read_text("utf-8"))
+        record = json.loads((RESULTS / f"{run}{search}.json").read_text("utf-8"))
         shares.append(f"{100 * record['test']['reports']['all problems']['answer_accuracy']:.1f}")
     assert [cell.strip() for cell in line.split("|")[2:-1]] == shares
