@@ -54,8 +54,7 @@ class Recipe:
         launch (`str`, *optional*): The program that starts stages which train, if they are not just called.
 
     Raises:
-        RecipeError: unknown names, values of the wrong kind, stages or variables that need each other, or stages that
-            write outside `output_dir`.
+        RecipeError: unknown names, wrong values, circular references, or stages that write outside `output_dir`.
     """
 
     def __init__(
@@ -125,12 +124,9 @@ class Recipe:
         on_stage: Callable[[Stage, int, int], None] = lambda *_: None,
     ) -> list[StageResult]:
         """
-        Run the stages that the targets need and that are not complete.
-
-        Args:
-            commands (`Mapping[str, Callable]`): By name, functions that take arguments as the command line gives them.
-            targets (`Iterable[str]`, *optional*): Names of stages; those of the file by default.
-            on_stage (`Callable`, *optional*): Called before each stage with it, its number from 1, and their count.
+        Run the stages that the targets (by default those of the file) need and that are not complete. `commands` are
+        functions of the command line's arguments; `on_stage` is called before each stage with it, its number from 1,
+        and their count.
         """
         stages, results = self.wanted(targets), []
         for number, stage in enumerate(stages, start=1):
@@ -238,10 +234,9 @@ class Recipe:
                 raise RecipeError(f"{self.source}, {place}: {name!r} is no name: put quotes around it.")
         return dict(value)
 
-    def _check(self, name: str, known: Iterable[str], kind: str, place: str | None = None) -> None:
-        told = unknown_name(name, known, kind)
-        if told is not None:
-            raise RecipeError(f"{self.source}, {place}: {told}" if place else f"{self.source}: {told}")
+    def _check(self, name: str, known: Iterable[str], kind: str, place: str = "") -> None:
+        if told := unknown_name(name, known, kind):
+            raise RecipeError(f"{self.source}{place and ', '}{place}: {told}")
 
 
 def caution(budget: str | None) -> str:

@@ -35,8 +35,7 @@ def run_recipe(
     Args:
         path (`str` or `Path`), base (`str` or `Path`, *optional*): See [`read_recipe`].
         output_dir (`str` or `Path`, *optional*): Folder of the stages; `runs/` and the file's name by default.
-        commands (`Mapping[str, Callable]`, *optional*): By default each stage is a process of its own,
-            `python -m hf_mwp COMMAND`.
+        commands (`Mapping[str, Callable]`, *optional*): By default each stage is a process (`python -m hf_mwp`).
         on_plan (`Callable`, *optional*): Called with the recipe and the wanted stages before they run.
         dry_run (`bool`, *optional*, defaults to `False`): Run nothing.
 
@@ -44,8 +43,7 @@ def run_recipe(
         `list[StageResult]`: a result for each stage, in their order; empty for a dry run.
 
     Raises:
-        UsageError: the recipe is wrong ([`RecipeError`]), a stage has an unknown option, a wrong value or a missing
-            input (found before the first one runs), or a stage failed.
+        UsageError: a stage has a wrong option or a missing input (found before the first one runs), or failed.
     """
     folder = Path("runs") / Path(path).stem if output_dir is None else Path(output_dir)
     check_output_folder(folder)

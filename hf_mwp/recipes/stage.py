@@ -31,23 +31,14 @@ class StageResult:
 
 @dataclass(frozen=True)
 class Stage:
-    """
-    A command of `hf-mwp`, its options, and a [`FinishedFolder`] named after both.
+    """A command of `hf-mwp`, its options, and a [`FinishedFolder`] named after both."""
 
-    Args:
-        name (`str`), command (`str`): Name within the recipe, and the command.
-        options (`Mapping[str, Any]`): Options of the command, with folders in place of other stages.
-        inputs (`tuple[Stage, ...]`, *optional*): Stages whose folders are among the options.
-        fingerprint (`str`, *optional*): Digest of all that the result depends on, see [`fingerprint`].
-        folder (`Path`, *optional*): Folder that the command fills.
-    """
-
-    name: str
+    name: str  # within the recipe
     command: str
-    options: Mapping[str, Any]
-    inputs: tuple[Stage, ...] = ()
-    fingerprint: str = ""
-    folder: Path = field(default_factory=Path)
+    options: Mapping[str, Any]  # with folders in place of other stages
+    inputs: tuple[Stage, ...] = ()  # stages whose folders are among the options
+    fingerprint: str = ""  # digest of all that the result depends on, see [`fingerprint`]
+    folder: Path = field(default_factory=Path)  # that the command fills
 
     @property
     def finished(self) -> FinishedFolder:

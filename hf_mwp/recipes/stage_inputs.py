@@ -45,15 +45,14 @@ def check_stage(name: str, command: str, options: Mapping[str, Any], made: Itera
 
 def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str], launch: str | None = None) -> str:
     """
-    Return a digest of everything that the result of a stage depends on: its command, its options and the contents of
-    its inputs, options that name another stage, an existing file or folder, or a data set. Options declared with
-    `affects_result=False` are left out.
+    Return a digest of everything that the result of a stage depends on: its command, its options that are not declared
+    `affects_result=False`, and the contents of the stages, files, folders and data sets that these name.
 
     Args:
         command (`str`), options (`Mapping[str, Any]`): The stage.
         made (`Mapping[str, str]`): Fingerprints of the stages that it builds on, by their folders.
-        launch (`str`, *optional*): Program that starts training commands. It counts, since a step in two processes has
-            twice as many examples.
+        launch (`str`, *optional*): Program that starts training commands: with two processes a step has twice as many
+            examples.
     """
     known = options_of(command)
     # A data set that is read by default counts as if it were named.
