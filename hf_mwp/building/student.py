@@ -256,10 +256,7 @@ def make_student_and_processor(
         config = options.random_config(teacher.encoder, processor.tokenizer)
         encoder = MwpStudentModel(config, add_pooling_layer=False)
     else:
-        from ..data import problem_from_row
-
-        words = processor.parse_number_words
-        problems = [problem_from_row(row, parse_number_words=words) for row in islice(rows, SAMPLE_SIZE)]
+        problems = processor.problems(islice(rows, SAMPLE_SIZE))
         layers, fields = options.layers_of(teacher), options.sizes | options.dropouts
         encoder = project_on_problems(teacher.encoder, processor, problems, layers, fields)
     # A new decoder of the encoder's width, otherwise like the teacher's.

@@ -138,6 +138,11 @@ class MathWordProblem:
         return align_literals(written, self.masked.mentions)
 
     @cached_property
+    def equation_value(self) -> Fraction | float:
+        """The value of the equation; errors as of [`~MathWordProblem.expression`] and [`Expression.evaluate`]."""
+        return self.expression.evaluate(self.values)
+
+    @cached_property
     def answer_value(self) -> Fraction | float | None:
         """The annotated answer's value, see [`~hf_mwp.problems.answer_value`]; `None` if there is none."""
         return None if self.answer is None else answer_value(self.answer)
@@ -163,7 +168,7 @@ class MathWordProblem:
         if self.answer_value is None:
             return False
         try:
-            value = self.expression.evaluate(self.values)
+            value = self.equation_value
         except (ExpressionError, ProblemError):
             return False
         answer = float(self.answer_value)

@@ -21,7 +21,7 @@ from .kept_records import kept_records
 from .plausibility import PlausibilityError, PlausibilityReranker
 from .plausibility.fitting import fit_plausibility, right_answer
 from .plausibility.plausibility_reranker import check_fit
-from .solve_problems import read_problem, solve_problems
+from .solve_problems import solve_problems
 
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def fit_reranker(
 
     reranker, measured = None, {}
     for part, given in parts.items():
-        problems = [read_problem(problem, processor, index) for index, problem in enumerate(given)]
+        problems = processor.problems(given)
         is_first = reranker is None
         if not problems and not is_first:
             continue

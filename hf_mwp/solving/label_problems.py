@@ -18,7 +18,7 @@ from ..options.checks import check_at_least_one, check_share
 from ..problems import MathWordProblem, refusal
 from ..usage_error import UsageError
 from .kept_records import kept_records
-from .solve_problems import check_several, read_problem, solve_problems
+from .solve_problems import check_several, solve_problems
 from .solver_prediction import SolverPrediction
 
 
@@ -158,10 +158,11 @@ def _problems_to_label(
     excluded = held_out_digests(tuple(exclude), data_dir)
     seen: set[bytes] = set()
     asked = []
-    for index, given in enumerate(problems):
-        problem = replace(read_problem(given, processor, index), equation=None)
+    given = list(problems)
+    for source, read in zip(given, processor.problems(given), strict=True):
+        problem = replace(read, equation=None)
         if problem.language != language:
-            row = given if isinstance(given, Mapping) else {}
+            row = source if isinstance(source, Mapping) else {}
             place = f"{row['file']}, line {row['line']}, field language: " if "file" in row else ""
             raise UsageError(f"{place}the text is not in the language of the solver ({language}).")
         no_answer = not unanswered if problem.answer is None else find_answer_fault(problem) is not None

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from ..data.reading.schema import problem_from_row
 from ..metrics.matching import ANSWER_MATCHES
 from ..options.checks import check_at_least_one
 from ..problems import MathWordProblem
@@ -79,7 +78,7 @@ def solve_problems(
     num_beams = (num_beams or 1) if reranker is None else reranker.check(processor.language, num_beams)
     num_beams = max(num_beams, top_k or 1)
     kept = num_beams if top_k is None or reranker is not None else top_k
-    read = [read_problem(problem, processor, index) for index, problem in enumerate(problems)]
+    read = processor.problems(problems)
     beams = find_beams(model, processor, read, num_beams, kept, max_decode_length, batch_size, progress)
     return [
         SolverPrediction(
@@ -93,18 +92,3 @@ def check_several(problems: Any) -> None:
     """Raises `TypeError` for one problem, whose characters or fields would be taken for problems."""
     if isinstance(problems, str | Mapping | MathWordProblem):
         raise TypeError(f"`problems` must be several, not a {type(problems).__name__}: give a list.")
-
-
-def read_problem(
-    problem: str | MathWordProblem | Mapping[str, Any], processor: MwpProcessor, index: int
-) -> MathWordProblem:
-    """
-    A text, a problem or a row of [`load_mwp_dataset`] as a problem; raises `TypeError` with its `index` among the
-    problems if it is none.
-    """
-    try:
-        if isinstance(problem, Mapping):
-            return problem_from_row(problem, parse_number_words=processor.parse_number_words)
-        return processor.problem(problem)
-    except TypeError as error:
-        raise TypeError(f"problems[{index}]: {error}") from error

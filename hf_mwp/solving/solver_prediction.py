@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..data.reading.schema import problem_from_row
 from ..expressions import Expression
 from ..metrics import PredictionScore, accuracy_report, calibration_report, score_prediction
 from ..problems import MathWordProblem, refusal
@@ -149,7 +148,7 @@ def read_predictions(
     """
     predictions = []
     for row, *tree in zip(rows, sequences, log_probabilities, strict=True):
-        problem = problem_from_row(row, parse_number_words=processor.parse_number_words)
+        problem = processor.problem(row)
         is_cut = max(row.get("number_positions") or [0]) < 0
         trees = () if is_cut or refusal(problem) is not None else read_trees([tree], processor)
         predictions.append(SolverPrediction(problem, Beam(trees), answer_match=answer_match))
@@ -171,5 +170,5 @@ def measure_calibration(predictions: Sequence[SolverPrediction]) -> dict[str, An
 
 def figure_names(rows: Sequence[Mapping[str, Any]], processor: MwpProcessor, answer_match: str) -> set[str]:
     """Return what [`summarise`] tells of these rows, whatever is predicted."""
-    problems = [problem_from_row(row, parse_number_words=processor.parse_number_words) for row in rows]
+    problems = processor.problems(rows)
     return set(accuracy_report([score_prediction(problem, None, answer_match=answer_match) for problem in problems]))

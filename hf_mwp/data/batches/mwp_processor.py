@@ -1,7 +1,7 @@
 """Turns problems into model inputs and decoded symbols into expressions."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -13,11 +13,14 @@ from transformers.utils import PushToHubMixin, cached_file
 from ...expressions import Expression, ExpressionError
 from ...problems import MathWordProblem
 from ...usage_error import UsageError
+from ..reading.schema import problem_from_row
 from .output_vocabulary import OutputVocabulary
 from .processor_file import load_tokenizer, read_fields, tokenizer_digest
 
 
 LANGUAGES = {"zh": "Chinese", "en": "English"}
+ProblemLike = str | MathWordProblem | Mapping[str, Any]
+"""A text, a problem, or a row of [`load_mwp_dataset`]."""
 
 
 class MwpProcessor(PushToHubMixin):
@@ -103,17 +106,29 @@ class MwpProcessor(PushToHubMixin):
         """Their ids."""
         return self.tokenizer.convert_tokens_to_ids(self.number_tokens)
 
-    def problem(self, text: str | MathWordProblem) -> MathWordProblem:
-        """A bare text as a problem of the processor's language."""
-        if isinstance(text, MathWordProblem):
-            return text
-        return MathWordProblem(text=text, language=self.language, parse_number_words=self.parse_number_words)
+    def problem(self, source: ProblemLike) -> MathWordProblem:
+        """Return what the processor encodes as a problem: a text in its language, or a row of [`load_mwp_dataset`]."""
+        if isinstance(source, MathWordProblem):
+            return source
+        if isinstance(source, Mapping):
+            return problem_from_row(source, self.parse_number_words)
+        return MathWordProblem(text=source, language=self.language, parse_number_words=self.parse_number_words)
 
-    def encode(self, problems: Sequence[str | MathWordProblem], with_labels: bool = False) -> dict[str, list]:
+    def problems(self, sources: Iterable[ProblemLike]) -> list[MathWordProblem]:
+        """Return several of them; raises `TypeError` with the place of what is none."""
+        found = []
+        for index, source in enumerate(sources):
+            try:
+                found.append(self.problem(source))
+            except TypeError as error:
+                raise TypeError(f"problems[{index}]: {error}") from error
+        return found
+
+    def encode(self, problems: Sequence[ProblemLike], with_labels: bool = False) -> dict[str, list]:
         """Encodes problems without padding.
 
         Args:
-            problems (`Sequence[str | MathWordProblem]`): Texts or problems.
+            problems (`Sequence[str | MathWordProblem | Mapping]`): Texts, problems, or rows of [`load_mwp_dataset`].
             with_labels (`bool`, *optional*, defaults to `False`): Whether to encode the equations too.
 
         Returns:
@@ -124,7 +139,7 @@ class MwpProcessor(PushToHubMixin):
             `ExpressionError`, `ProblemError`: an equation does not parse, uses a constant that the vocabulary lacks,
             or a number that was cut off.
         """
-        problems = [self.problem(problem) for problem in problems]
+        problems = self.problems(problems)
         encoded = self.tokenize(problems)
         starts_of = [[start for start, _ in problem.masked.placeholder_offsets(**self.style)] for problem in problems]
         columns: dict[str, list] = {"input_ids": encoded["input_ids"], "number_positions": []}
@@ -194,9 +209,7 @@ class MwpProcessor(PushToHubMixin):
     def encode_rows(self, rows: Iterable[dict[str, Any]], skipped: list | None = None) -> dict[str, list]:
         """As `encode` with labels, for rows of [`load_mwp_dataset`]; labels that cannot be encoded are empty, and
         `skipped` takes `(id, reason)`."""
-        from ..reading.schema import problem_from_row
-
-        problems = [problem_from_row(row, parse_number_words=self.parse_number_words) for row in rows]
+        problems = self.problems(rows)
         columns = self.encode(problems)
         columns["labels"] = []
         for problem, positions in zip(problems, columns["number_positions"], strict=True):

@@ -15,7 +15,7 @@ from ..data_error import DataError
 from ..datasets.file_loader import language_of, text_fields
 from ..datasets.sources import LOADERS, SPLITS, part_of, read_splits, split_name
 from ..reading.file_contents import RECORD_FILES, RECORD_SUFFIXES, read_entries, read_lines
-from ..reading.record import Record
+from ..reading.schema import Record
 
 
 HELD_OUT = ("validation", "test")

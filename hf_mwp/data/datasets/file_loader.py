@@ -4,10 +4,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ..reading.dataset_reader import RecordReader
-from ..reading.file_contents import RECORD_SUFFIXES
-from ..reading.record import Record
-from ..reading.schema import make_row
+from ..reading.file_contents import RECORD_SUFFIXES, RecordReader
+from ..reading.schema import Record, make_row
 from .mwp_loader import MwpLoader, Rows
 
 
@@ -44,7 +42,6 @@ class FileLoader(MwpLoader):
 
     language = "zh"
     split_schemes = {"files": "one split per file"}
-    folders = ()
     origin = "Name a file, or a folder with train, validation or test files, that end in .jsonl, .json or .csv."
 
     def __init__(self, path: Path, language: str = "en"):

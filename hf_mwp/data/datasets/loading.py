@@ -5,15 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...problems import MathWordProblem, add_distractors, reverse_operations
 from ..corpus.pretraining_texts import held_out_texts
 from ..data_error import DataError
-from ..reading.dataset_reader import RecordReader
+from ..reading.file_contents import RecordReader
 from ..reading.load_report import MAX_EXAMPLES, LoadReport
-from ..reading.row_selection import select_extra_rows, select_rows
-from ..reading.schema import COLUMNS, problem_from_row
+from ..reading.row_selection import Example, select_extra_rows, select_rows
+from ..reading.schema import COLUMNS
 from .file_loader import FileLoader
 from .mwp_loader import Rows
 from .sources import SPLITS, find_folder, find_loader, find_scheme, read_part
@@ -117,29 +117,33 @@ def load_mwp_dataset(
         splits["validation"] = [rows[index] for index in sorted(chosen)]
         splits["train"] = [row for index, row in enumerate(rows) if index not in chosen]
 
-    splits = {split: splits[split] for split in SPLITS if split in splits}
+    def as_examples(rows: Rows) -> list[Example]:
+        return [Example(row, parse_number_words) for row in rows]
+
+    examples = {split: as_examples(splits[split]) for split in SPLITS if split in splits}
     if reverse_held_out:
         report.reversed_held_out = True
-        splits |= {
-            split: _reverse_rows(rows, name, parse_number_words) for split, rows in splits.items() if split != "train"
-        }
-    kept, report.splits = select_rows(splits, parse_number_words, keep_unusable, side)
-    if extra_train or augment_reverse or augment_distractors:
+        examples |= {split: _reverse(part, name) for split, part in examples.items() if split != "train"}
+    adds = bool(extra_train or augment_reverse or augment_distractors)
+    kept, report.splits = select_rows(examples, keep_unusable, side, keep_problems=adds)
+    if adds:
         listed = [extra_train] if isinstance(extra_train, (str, Path)) else extra_train
-        language = next((row["language"] for row in splits.get("train", ())), "en")
-        extra = {str(source): _read_extra(source, splits, folder, on_error, report, language) for source in listed}
+        extra = {}
+        for source in listed:
+            rows = _read_extra(source, examples, folder, on_error, report)
+            extra[str(source)] = as_examples(rows)
         excluded = list(held_out_texts(extra_exclude, folder))
-        rows, report.extra = select_extra_rows(extra, splits, parse_number_words, keep_unusable, excluded)
-        kept["train"] = kept.get("train", []) + rows
-        known = splits | {"train": [*splits.get("train", ()), *rows]}
+        added, report.extra = select_extra_rows(extra, examples, keep_unusable, excluded)
+        kept["train"] = kept.get("train", []) + added
+        known = examples | {"train": [*examples.get("train", ()), *added]}
         made = {}
         if augment_distractors:
-            made["distractors"] = _distracted_rows(kept["train"], name, parse_number_words)
+            made["distractors"] = _distract(kept["train"], name)
         if augment_reverse:
-            made["reversed"] = _reverse_rows(kept["train"], name, parse_number_words)
-        rows, reports = select_extra_rows(made, known, parse_number_words, keep_unusable, excluded)
+            made["reversed"] = _reverse(kept["train"], name)
+        added, reports = select_extra_rows(made, known, keep_unusable, excluded)
         report.extra |= reports
-        kept["train"] += rows
+        kept["train"] += added
     datasets = _to_datasets(kept, report)
     return (datasets, report) if return_report else datasets
 
@@ -157,14 +161,15 @@ def _check_options(on_error: str, drop_overlap: str | bool | None, validation_fr
 
 
 def _read_extra(
-    source: str | Path, splits: dict[str, Rows], folder: Path, on_error: str, report: LoadReport, language: str
+    source: str | Path, splits: dict[str, list[Example]], folder: Path, on_error: str, report: LoadReport
 ) -> Rows:
     """Rows to add to the training split, in its language."""
     if "train" not in splits:
         raise DataError("there is no training split to add problems to", source)
-    rows, damaged = read_part(source, folder, on_error, language)
+    language = next((each.row["language"] for each in splits["train"]), None)
+    rows, damaged = read_part(source, folder, on_error, language or "en")
     for row in rows:
-        if splits["train"] and row["language"] != language:
+        if language is not None and row["language"] != language:
             fault = f"the text is in another language ({row['language']}) than the data set ({language})"
             raise DataError(fault, row["file"], row["line"], "language")
     report.damaged += len(damaged)
@@ -172,33 +177,32 @@ def _read_extra(
     return rows
 
 
-def _reverse_rows(rows: Rows, name: str | Path, parse_number_words: bool | None) -> Rows:
-    problems = _problems_of(rows, name, parse_number_words)
-    reversed_problems = zip(rows, map(reverse_operations, problems), strict=True)
-    return [_made_of(row, new) for row, made in reversed_problems for new in made]
+def _reverse(examples: list[Example], name: str | Path) -> list[Example]:
+    _check_any(examples, name)
+    return [_made_of(each, new) for each in examples for new in reverse_operations(each.problem)]
 
 
-def _distracted_rows(rows: Rows, name: str | Path, parse_number_words: bool | None) -> Rows:
-    problems = _problems_of(rows, name, parse_number_words)
-    for row in rows:
+def _distract(examples: list[Example], name: str | Path) -> list[Example]:
+    _check_any(examples, name)
+    for row in (each.row for each in examples):
         if row["language"] != "zh":
             raise DataError("only Chinese problems can get distractors", row["file"], row["line"], "language")
-    return [_made_of(row, new) for row, new in zip(rows, add_distractors(problems), strict=True) if new is not None]
+    made = add_distractors([each.problem for each in examples])
+    return [_made_of(each, new) for each, new in zip(examples, made, strict=True) if new is not None]
 
 
-def _problems_of(rows: Rows, name: str | Path, parse_number_words: bool | None) -> list[MathWordProblem]:
-    if not rows:
+def _check_any(examples: list[Example], name: str | Path) -> None:
+    if not examples:
         raise DataError("there is no problem to make others of", name)
-    return [problem_from_row(row, parse_number_words) for row in rows]
 
 
-def _made_of(row: dict[str, Any], new: MathWordProblem) -> dict[str, Any]:
+def _made_of(example: Example, new: MathWordProblem) -> Example:
     made = {"id": new.id, "text": new.text, "equation": new.equation, "answer": new.answer}
     # It shares the other questions' context no longer.
-    return row | made | {"context": ""}
+    return Example(example.row | made | {"context": ""}, example.parse_number_words)
 
 
-def _to_datasets(splits: dict[str, Rows], report: LoadReport) -> DatasetDict:
+def _to_datasets(splits: dict[str, list[Example]], report: LoadReport) -> DatasetDict:
     from datasets import Dataset, DatasetDict, DatasetInfo
 
     from ..reading.schema import FEATURES
@@ -206,7 +210,7 @@ def _to_datasets(splits: dict[str, Rows], report: LoadReport) -> DatasetDict:
     info = DatasetInfo(description=report.to_json(), features=FEATURES)
     return DatasetDict(
         {
-            split: Dataset.from_dict({column: [row[column] for row in rows] for column in COLUMNS}, info=info)
-            for split, rows in splits.items()
+            split: Dataset.from_dict({column: [each.row[column] for each in part] for column in COLUMNS}, info=info)
+            for split, part in splits.items()
         }
     )

@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 
 from ...expressions import ExpressionError
 from ...problems import ProblemError
-from ..reading.dataset_reader import RecordReader
-from ..reading.record import Record
-from ..reading.schema import make_row, problem_from_row
+from ..reading.file_contents import RecordReader
+from ..reading.schema import Record, make_row, problem_from_row
 
 
 Rows = list[dict[str, Any]]
@@ -19,19 +18,20 @@ PARTS = {"train": "train", "validation": "valid", "test": "test"}
 
 class MwpLoader:
     """
-    Base class of the loaders, one per data set. To add a data set, derive from it in a file of its own and add a line
-    to `LOADERS` in `sources.py`.
+    Base class of the loaders, one per data set: what the set has to say of itself. To add a data set, derive a class
+    in `chinese.py` or `english.py` and add it to `LOADERS` there.
 
     Class attributes:
         name (`str`): The data set's name.
         language (`str`): `"zh"` or `"en"`.
         text_fields (`tuple[str, ...]`): The fields of a record that make up the text, joined by spaces.
-        fields (`dict[str, str]`): The fields that hold the equation, the answer and the id.
+        fields (`dict[str, str]`): The fields that hold the equation, the answer and the id; without one for the id the
+            line is taken.
         lists (`frozenset[str]`): Columns whose field may hold a list.
         split_schemes (`dict[str, str]`): Name of each public split and what it is; the first one is the default.
         fold_schemes (`dict[str, int]`): Those which need a fold, and how many folds there are.
         files (`dict[str, Sequence[str]]`): Names that the file of each split may have, where each has one.
-        folders (`tuple[str, ...]`): Names that the data set's folder may have inside `data_dir`.
+        folders (`tuple[str, ...]`): Names beside its own that the data set's folder may have inside `data_dir`.
         origin (`str`): Where the files are to be had, as a sentence.
     """
 
@@ -40,10 +40,12 @@ class MwpLoader:
     text_fields: ClassVar[tuple[str, ...]] = ("original_text",)
     fields: ClassVar[dict[str, str]] = {"equation": "equation", "answer": "ans", "id": "id"}
     lists: ClassVar[frozenset[str]] = frozenset()
-    split_schemes: ClassVar[dict[str, str]]
+    split_schemes: ClassVar[dict[str, str]] = {
+        "public": "the published train, validation and test files, as far as they are there"
+    }
     fold_schemes: ClassVar[dict[str, int]] = {}
     files: ClassVar[Mapping[str, Sequence[str]]] = {split: (f"{part}.jsonl",) for split, part in PARTS.items()}
-    folders: ClassVar[tuple[str, ...]]
+    folders: ClassVar[tuple[str, ...]] = ()
     origin: ClassVar[str]
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
@@ -65,7 +67,7 @@ class MwpLoader:
         read |= dict.fromkeys(self.lists, record.joined)
         columns |= {column: read[column](field) for column, field in self.fields.items()}
         columns["fold"] = None if fold is None else record.index(fold)
-        return make_row(record, dataset=self.name, language=self.language, **columns)
+        return make_row(record, self.name, self.language, **columns)
 
     def read_files(self, reader: RecordReader, files: Mapping[str, Sequence[str]]) -> dict[str, Rows]:
         """The splits of which one of the files named for them is there; `DataError` if none is."""
@@ -88,6 +90,12 @@ def split_by_name(rows: Iterable[dict[str, Any]], names: Iterable[str]) -> dict[
     for row, name in zip(rows, names, strict=True):
         splits[name].append(row)
     return {name: part for name, part in splits.items() if part}
+
+
+def split_by_lists(rows: Rows, keys: Sequence, validation: Iterable, test: Iterable) -> dict[str, Rows]:
+    """The rows with listed keys are held out, the others trained on."""
+    names = dict.fromkeys(validation, "validation") | dict.fromkeys(test, "test")
+    return split_by_name(rows, (names.get(key, "train") for key in keys))
 
 
 def split_by_complexity(rows: Iterable[dict[str, Any]], shares: Mapping[str, int]) -> dict[str, Rows]:

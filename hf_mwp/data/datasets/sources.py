@@ -5,38 +5,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..data_error import DataError
-from ..reading.dataset_reader import RecordReader
-from .ape210k import Ape210kLoader
-from .ape_clean import ApeCleanLoader
-from .asdiv_a import AsdivALoader
-from .cm17k import Cm17kLoader
-from .cmath_distractor import CmathDistractorLoader
+from ..reading.file_contents import RecordReader
+from . import chinese, english
 from .file_loader import FileLoader
-from .gsm8k import Gsm8kLoader
-from .hmwp import HmwpLoader
-from .math23k import Math23kLoader
-from .mawps import MawpsLoader
-from .mawps_single import MawpsSingleLoader
 from .mwp_loader import MwpLoader, Rows
-from .svamp import SvampLoader
-from .unbiasedmwp import UnbiasedMwpLoader
 
 
-LOADERS: dict[str, type[MwpLoader]] = {
-    "ape210k": Ape210kLoader,
-    "ape_clean": ApeCleanLoader,
-    "asdiv_a": AsdivALoader,
-    "cm17k": Cm17kLoader,
-    "cmath_distractor": CmathDistractorLoader,
-    "gsm8k": Gsm8kLoader,
-    "hmwp": HmwpLoader,
-    "math23k": Math23kLoader,
-    "mawps": MawpsLoader,
-    "mawps_single": MawpsSingleLoader,
-    "svamp": SvampLoader,
-    "unbiasedmwp": UnbiasedMwpLoader,
-}
-
+_LOADERS = {loader.name: loader for loader in (*chinese.LOADERS, *english.LOADERS)}
+LOADERS: dict[str, type[MwpLoader]] = dict(sorted(_LOADERS.items()))
 DEFAULT_DATASET = "math23k"
 SPLITS = ("train", "validation", "test")
 _EXAMPLES_DIR = Path(__file__).parents[3] / "examples" / "data"
@@ -60,8 +36,10 @@ def read_splits(
 
 
 def _folder_near(loader: MwpLoader, near: str | Path | None) -> Path:
+    if isinstance(loader, FileLoader):
+        return find_folder(loader, near)
     places = [] if near is None else [Path(near), Path(near).parent]
-    beside = (place / folder for place in (*places, _EXAMPLES_DIR) for folder in loader.folders)
+    beside = (place / folder for place in (*places, _EXAMPLES_DIR) for folder in (loader.name, *loader.folders))
     return next((place for place in beside if place.is_dir()), None) or find_folder(loader, near)
 
 
@@ -146,12 +124,10 @@ def find_folder(loader: MwpLoader, data_dir: str | Path | None) -> Path:
     """The folder with a loader's files; `DataError` if it is not known."""
     if isinstance(loader, FileLoader):
         return loader.path.parent if loader.path.is_file() else loader.path
-    if data_dir is not None:
-        parent = Path(data_dir)
-        if not parent.is_dir():
-            raise DataError(f"`data_dir` is no folder. {loader.origin}", parent)
-        return next((parent / folder for folder in loader.folders if (parent / folder).is_dir()), parent)
-    for folder in loader.folders:
-        if (_EXAMPLES_DIR / folder).is_dir():
-            return _EXAMPLES_DIR / folder
-    raise DataError(f"`data_dir` is needed: the folder with the files of {loader.folders[0]}. {loader.origin}")
+    parent = _EXAMPLES_DIR if data_dir is None else Path(data_dir)
+    if data_dir is not None and not parent.is_dir():
+        raise DataError(f"`data_dir` is no folder. {loader.origin}", parent)
+    found = [parent / folder for folder in (loader.name, *loader.folders) if (parent / folder).is_dir()]
+    if found or data_dir is not None:
+        return found[0] if found else parent
+    raise DataError(f"`data_dir` is needed: the folder with the files of {loader.name}. {loader.origin}")

@@ -16,7 +16,7 @@ from ...usage_error import UsageError
 from ..data_error import DataError
 from ..datasets.file_loader import ALIASES, text_fields
 from .file_contents import RECORD_FILES, read_entries, read_lines
-from .record import Record
+from .schema import Record
 
 
 _NO_UTF8 = re.compile("[\udc80-\udcff]")  # what `read_entries` makes of a byte that is not UTF-8

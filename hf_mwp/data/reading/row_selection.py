@@ -1,7 +1,11 @@
 """Which rows of each split are kept."""
 
+from __future__ import annotations
+
 from bisect import bisect_left
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from os.path import commonprefix
 from typing import Any
 
@@ -9,96 +13,119 @@ from ...problems import MathWordProblem
 from ...problems.clauses import split_clauses
 from ...problems.text_keys import TextKeys
 from ..corpus.pretraining_texts import loose_digest
-from ..datasets.mwp_loader import Rows
 from .load_report import SplitReport
 from .schema import problem_from_row
-from .usability import find_answer_fault, find_row_fault, uses_constants
+from .usability import find_answer_fault, find_fault, uses_constants
+
+
+@dataclass(frozen=True)
+class Example:
+    """A row of the schema, and the problem that it describes, made once."""
+
+    row: Mapping[str, Any]
+    parse_number_words: bool | None = None
+
+    @cached_property
+    def problem(self) -> MathWordProblem:
+        """The problem of the row."""
+        return problem_from_row(self.row, self.parse_number_words)
+
+    def release(self) -> None:
+        """Frees the problem: tens of thousands of them slow Python's garbage collection down."""
+        self.__dict__.pop("problem", None)
+
+    @cached_property
+    def key(self) -> bytes:
+        """The [`loose_digest`] of the text."""
+        return loose_digest(self.row["text"])
+
+    def find_fault(self) -> tuple[str, str] | None:
+        """Return what is wrong with the problem, or what its loader has found wrong in the source."""
+        return self.row.get("fault") or find_fault(self.problem)
 
 
 def select_rows(
-    splits: dict[str, Rows],
-    parse_number_words: bool | None = None,
+    splits: Mapping[str, list[Example]],
     keep_unusable: bool = False,
     drop_overlap: str | None = None,
-) -> tuple[dict[str, Rows], dict[str, SplitReport]]:
+    keep_problems: bool = False,
+) -> tuple[dict[str, list[Example]], dict[str, SplitReport]]:
     """
-    Leaves out what cannot be trained or evaluated on, and counts it: rows to keep and counts, by split. Rows of
+    Leaves out what cannot be trained or evaluated on, and counts it: examples to keep and counts, by split. Those of
     `"train"` need an equation that gives their answer, all others one answer.
 
     `drop_overlap="test"` leaves out test problems with the masked text of a training problem, `"train"` training
     problems with that of a problem of another split, compared as [`loose_digest`] does; for the others see
-    [`load_mwp_dataset`].
+    [`load_mwp_dataset`]. Problems are released unless `keep_problems` says that they are needed again.
     """
-    keys = {split: [loose_digest(row["text"]) for row in rows] for split, rows in splits.items()}
-    trained = set(keys.get("train", ()))
-    held_out = {key for split, part in keys.items() if split != "train" for key in part}
-    kept: dict[str, Rows] = {split: [] for split in splits}
-    reports = {split: SplitReport(read=len(rows)) for split, rows in splits.items()}
-    for split, rows in splits.items():
+    trained = {each.key for each in splits.get("train", ())}
+    held_out = {each.key for split, part in splits.items() if split != "train" for each in part}
+    kept: dict[str, list[Example]] = {split: [] for split in splits}
+    reports = {split: SplitReport(read=len(part)) for split, part in splits.items()}
+    for split, part in splits.items():
         report = reports[split]
         if split != "train" and "train" in splits:
-            report.overlap = sum(key in trained for key in keys[split])
+            report.overlap = sum(each.key in trained for each in part)
         overlapping = (held_out if split == "train" else trained) if split == drop_overlap else ()
-        for row, key in zip(rows, keys[split], strict=True):
-            problem = problem_from_row(row, parse_number_words)
-            fault = find_row_fault(row, problem)
-            reason = fault if split == "train" else fault and find_answer_fault(problem)
+        for each in part:
+            fault = each.find_fault()
+            reason = fault if split == "train" else fault and find_answer_fault(each.problem)
             if reason is not None and not keep_unusable:
-                report.count(report.dropped, row, *reason)
-            elif key in overlapping:
-                report.count(report.dropped, row, "overlap")
+                report.count(report.dropped, each.row, *reason)
+            elif each.key in overlapping:
+                report.count(report.dropped, each.row, "overlap")
             else:
-                _keep(row, problem, fault, kept[split], report)
+                _keep(each, fault, kept[split], report)
+            if not keep_problems:
+                each.release()
     return kept, reports
 
 
 def select_extra_rows(
-    sources: dict[str, Rows],
-    splits: dict[str, Rows],
-    parse_number_words: bool | None = None,
+    sources: Mapping[str, list[Example]],
+    splits: Mapping[str, list[Example]],
     keep_unusable: bool = False,
     excluded: Collection[str] = (),
-) -> tuple[Rows, dict[str, SplitReport]]:
+) -> tuple[list[Example], dict[str, SplitReport]]:
     """
-    Leaves out what cannot be trained on, is there already or must not be there: rows to add to a training split, and
-    counts, by where they come from.
+    Leaves out what cannot be trained on, is there already or must not be there: examples to add to a training split,
+    and counts, by where they come from.
 
-    A problem with the masked text of one of `splits`, the rows as they were read, or of one added before is there
-    already; one with the [`loose_digest`] of a row that is not in `"train"`, or of an `excluded` text, must not be
-    there, nor one whose context begins such a text.
+    A problem with the masked text of one of `splits`, as they were read, or of one added before is there already; one
+    with the [`loose_digest`] of a row that is not in `"train"`, or of an `excluded` text, must not be there, nor one
+    whose context begins such a text.
     """
-    seen = {problem_from_row(row, parse_number_words).masked_key for rows in splits.values() for row in rows}
-    held_out = [row["text"] for split, rows in splits.items() if split != "train" for row in rows]
+    seen = {each.problem.masked_key for part in splits.values() for each in part}
+    held_out = [each.row["text"] for split, part in splits.items() if split != "train" for each in part]
     held_out += excluded
     digests = set(map(loose_digest, held_out))
-    added: Rows = []
-    reports = {source: SplitReport(read=len(rows)) for source, rows in sources.items()}
-    for source, rows in sources.items():
+    added: list[Example] = []
+    reports = {source: SplitReport(read=len(part)) for source, part in sources.items()}
+    for source, part in sources.items():
         report = reports[source]
-        contexts = _held_out_contexts(rows, held_out)
-        for row in rows:
-            problem = problem_from_row(row, parse_number_words)
-            fault = find_row_fault(row, problem)
+        contexts = _held_out_contexts(part, held_out)
+        for each in part:
+            fault = each.find_fault()
             if fault is not None and not keep_unusable:
-                report.count(report.dropped, row, *fault)
-            elif problem.masked_key in seen:
-                report.count(report.dropped, row, "known")
-            elif loose_digest(row["text"]) in digests:
-                report.count(report.dropped, row, "excluded")
-            elif row["context"] in contexts:
-                report.count(report.dropped, row, "held_out_context")
+                report.count(report.dropped, each.row, *fault)
+            elif each.problem.masked_key in seen:
+                report.count(report.dropped, each.row, "known")
+            elif each.key in digests:
+                report.count(report.dropped, each.row, "excluded")
+            elif each.row["context"] in contexts:
+                report.count(report.dropped, each.row, "held_out_context")
             else:
-                seen.add(problem.masked_key)
-                _keep(row, problem, fault, added, report)
+                seen.add(each.problem.masked_key)
+                _keep(each, fault, added, report)
     return added, reports
 
 
-def _held_out_contexts(rows: Rows, held_out: Iterable[str]) -> set[str]:
-    """Names of the contexts of rows that one of the held-out texts begins with, whatever its numbers."""
+def _held_out_contexts(part: Iterable[Example], held_out: Iterable[str]) -> set[str]:
+    """Names of the contexts that one of the held-out texts begins with, whatever its numbers."""
     texts: dict[str, list[str]] = {}
-    for row in rows:
-        if row["context"]:
-            texts.setdefault(row["context"], []).append(row["text"])
+    for each in part:
+        if each.row["context"]:
+            texts.setdefault(each.row["context"], []).append(each.row["text"])
     if not texts:
         return set()
     keys = sorted(TextKeys.of(text).masked for text in held_out)
@@ -114,11 +141,9 @@ def _held_out_contexts(rows: Rows, held_out: Iterable[str]) -> set[str]:
     return found
 
 
-def _keep(
-    row: dict[str, Any], problem: MathWordProblem, fault: tuple[str, str] | None, kept: Rows, report: SplitReport
-) -> None:
+def _keep(example: Example, fault: tuple[str, str] | None, kept: list[Example], report: SplitReport) -> None:
     if fault is not None:
-        report.count(report.kept_with, row, *fault)
-    report.with_constants += uses_constants(problem)
+        report.count(report.kept_with, example.row, *fault)
+    report.with_constants += uses_constants(example.problem)
     report.kept += 1
-    kept.append(row)
+    kept.append(example)

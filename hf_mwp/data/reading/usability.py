@@ -1,8 +1,6 @@
 """Faults that exclude a problem from training or evaluation."""
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from ...expressions import ExpressionError
 from ...problems import MathWordProblem, ProblemError
@@ -29,11 +27,6 @@ _SLOT = re.compile(r"N\d+")
 _REMAINDER = re.compile(r"=\s*\d+\s*r\s*\d+\s*$")
 
 
-def find_row_fault(row: Mapping[str, Any], problem: MathWordProblem) -> tuple[str, str] | None:
-    """[`find_fault`] of the problem of a row, or the `fault` that its loader has found in the source."""
-    return row.get("fault") or find_fault(problem)
-
-
 def find_fault(problem: MathWordProblem) -> tuple[str, str] | None:
     """
     Return the fault of a problem as a training example: one of `REASONS` and a message with the details, or
@@ -42,11 +35,11 @@ def find_fault(problem: MathWordProblem) -> tuple[str, str] | None:
     if problem.equation is None or not problem.equation.strip():
         return "no_equation", REASONS["no_equation"]
     try:
-        expression = problem.expression
+        problem.expression  # noqa: B018
     except (ExpressionError, ProblemError) as error:
         return _kind_of_equation(problem.equation), f"{problem.equation}: {error}"
     try:
-        value = expression.evaluate(problem.values)
+        value = problem.equation_value
     except ExpressionError as error:
         return "not_computable", f"{problem.equation}: {error}"
     if problem.answer is not None:
@@ -66,7 +59,7 @@ def find_answer_fault(problem: MathWordProblem) -> tuple[str, str] | None:
     """
     if problem.answer is None:
         try:
-            problem.expression.evaluate(problem.values)
+            problem.equation_value  # noqa: B018
         except (ExpressionError, ProblemError):
             return "no_answer", "neither an answer nor an equation with a value"
         return None

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...data.batches.mwp_processor import MwpProcessor
-from ...data.reading.schema import problem_from_row
 from ...usage_error import UsageError
 from .ensemble_teacher import TEACHER_INPUTS
 
@@ -27,8 +26,7 @@ def add_teacher_inputs(dataset: Any, processors: Mapping[int, MwpProcessor]) -> 
         rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
         encoded: list[dict[str, dict[str, list]]] = [{} for _ in rows]
         for number, processor in processors.items():
-            problems = [problem_from_row(row, parse_number_words=processor.parse_number_words) for row in rows]
-            read = processor.encode(problems)
+            read = processor.encode(rows)
             for row, values in zip(encoded, zip(*map(read.get, COLUMNS), strict=True), strict=True):
                 row[str(number)] = dict(zip(COLUMNS, values, strict=True))
         return {TEACHER_INPUTS: encoded}

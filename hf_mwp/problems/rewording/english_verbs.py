@@ -1,53 +1,14 @@
 """Forms of the verbs that English word problems are told with."""
 
-_IRREGULAR = {
-    "begin": "began",
-    "break": "broke",
-    "bring": "brought",
-    "build": "built",
-    "buy": "bought",
-    "catch": "caught",
-    "cost": "cost",
-    "cut": "cut",
-    "dig": "dug",
-    "do": "did",
-    "draw": "drew",
-    "drink": "drank",
-    "drive": "drove",
-    "eat": "ate",
-    "feed": "fed",
-    "find": "found",
-    "fly": "flew",
-    "get": "got",
-    "give": "gave",
-    "go": "went",
-    "grow": "grew",
-    "have": "had",
-    "hold": "held",
-    "keep": "kept",
-    "lay": "laid",
-    "leave": "left",
-    "lend": "lent",
-    "lose": "lost",
-    "make": "made",
-    "pay": "paid",
-    "put": "put",
-    "read": "read",
-    "ride": "rode",
-    "run": "ran",
-    "see": "saw",
-    "sell": "sold",
-    "send": "sent",
-    "set": "set",
-    "sing": "sang",
-    "spend": "spent",
-    "swim": "swam",
-    "take": "took",
-    "throw": "threw",
-    "weigh": "weighed",
-    "win": "won",
-    "write": "wrote",
-}
+_IRREGULAR = dict(
+    verb.split(":")
+    for verb in """
+begin:began break:broke bring:brought build:built buy:bought catch:caught cost:cost cut:cut dig:dug do:did draw:drew
+drink:drank drive:drove eat:ate feed:fed find:found fly:flew get:got give:gave go:went grow:grew have:had hold:held
+keep:kept lay:laid leave:left lend:lent lose:lost make:made pay:paid put:put read:read ride:rode run:ran see:saw
+sell:sold send:sent set:set sing:sang spend:spent swim:swam take:took throw:threw weigh:weighed win:won write:wrote
+""".split()
+)
 
 _REGULAR = """
 add answer arrange ask assemble attend attract bake blow borrow bounce carry change charge check clean collect color

@@ -3,7 +3,7 @@
 import pytest
 
 from hf_mwp.data import LOADERS, load_mwp_dataset
-from hf_mwp.data.reading.dataset_reader import RecordReader
+from hf_mwp.data.reading.file_contents import RecordReader
 
 
 pytestmark = pytest.mark.shared_data

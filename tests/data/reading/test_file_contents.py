@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from hf_mwp.data import DataError
-from hf_mwp.data.reading.dataset_reader import RecordReader
-from hf_mwp.data.reading.file_contents import read_entries, read_lines
-from hf_mwp.data.reading.record import Record
+from hf_mwp.data.reading.file_contents import RecordReader, read_entries, read_lines
+from hf_mwp.data.reading.schema import Record
 
 
 def read(path: Path) -> list:
