@@ -1,11 +1,19 @@
 """Objectives of a student: set up on two examples; a loss, and the number of items that it is a mean over."""
 
-from .attention import AttentionMaps, AttentionRelations
-from .context_relations import ContextRelations
-from .hidden_states import FSP, PKD, EmbeddingOutputs, HiddenStates
-from .layer_objective import LayerObjective
+from .layers.attention_maps import AttentionMaps
+from .layers.attention_relations import AttentionRelations
+from .layers.context_relations import ContextRelations
+from .layers.embedding_outputs import EmbeddingOutputs
+from .layers.fsp import FSP
+from .layers.hidden_states import HiddenStates
+from .layers.layer_objective import LayerObjective
+from .layers.pkd import PKD
 from .objective import Objective
-from .predictions import DKD, HardLabels, PredictionObjective, SoftLabels, TeacherValues
+from .predictions.dkd import DKD
+from .predictions.hard_labels import HardLabels
+from .predictions.prediction_objective import PredictionObjective
+from .predictions.soft_labels import SoftLabels
+from .predictions.teacher_values import TeacherValues
 
 
 __all__ = [

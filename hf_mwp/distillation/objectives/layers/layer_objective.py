@@ -5,9 +5,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ..features import Features
-from ..layer_mapping import map_layers
-from .objective import Objective
+from ...features import Features
+from ...layer_mapping import map_layers
+from ..objective import Objective
 
 
 PAPER_WEIGHTS = [1.0, 0.9, 1.0]  # for three layers: the paper pays more attention to the first and the last one

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...losses import CKDPairLoss, CKDTripleLoss
-from ..features import Features
+from ....losses import CKDPairLoss, CKDTripleLoss
+from ...features import Features
 from .hidden_states import HiddenStates
 
 

@@ -1,0 +1,1 @@
+"""Objectives on layers: hidden states, attention and relations."""

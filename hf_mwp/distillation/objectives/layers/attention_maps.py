@@ -1,0 +1,41 @@
+"""Objective on attention matrices."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from ....losses import AttentionMSELoss
+from ...features import Features
+from ...surviving_heads import keep_maps
+from .head_objective import HeadObjective
+
+
+class AttentionMaps(HeadObjective):
+    """
+    Attention matrices of the student follow those of the teacher. Both models need eager attention, and a teacher
+    cache does not keep the matrices. Pruned heads take no part, see [`HeadObjective`].
+
+    Args:
+        loss (`nn.Module`, *optional*): [`AttentionMSELoss`], head by head, if not given.
+        name (`str`, *optional*, defaults to `"attention"`), kwargs: See [`LayerObjective`].
+    """
+
+    options = {"output_hidden_states": True, "output_attentions": True}
+    cacheable = False
+    kinds = ("attention",)
+    _keep = staticmethod(keep_maps)
+
+    def __init__(self, loss: nn.Module | None = None, name: str = "attention", **kwargs) -> None:
+        super().__init__(AttentionMSELoss() if loss is None else loss, name=name, **kwargs)
+
+    def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
+        super().setup(student, teacher, inputs)
+        for who, features in (("student", student), ("teacher", teacher)):
+            if not features.attentions:
+                raise ValueError(
+                    f"The {who} gives no attention matrices: only eager attention does. Load it with "
+                    '`attn_implementation="eager"`, or call `set_attn_implementation("eager")`.'
+                )
+        # Finds numbers of heads that differ.
+        self.losses(student, teacher, inputs)

@@ -1,0 +1,88 @@
+"""Objective on relations between queries, keys and values."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ....losses import RelationLoss
+from ...features import KINDS, Features, attention_inputs, read_features
+from ...surviving_heads import keep_vectors
+from .head_objective import HeadObjective
+
+
+MOST_HEADS = 12
+
+
+class AttentionRelations(HeadObjective):
+    """
+    MiniLM's relations: how the queries, the keys and the values of a layer are related among each other follows the
+    teacher. Widths and numbers of heads may differ, and any attention implementation will do: the vectors are read by
+    hooks. MiniLMv2 has the student's last layer alone learn from one layer of the teacher (`layer_mapping=[(3, 12)]`).
+    Vectors of pruned heads take no part, see [`HeadObjective`]; those that are left are cut into as many relation
+    heads as divide their widths.
+
+    Args:
+        heads (`int`, *optional*):
+            Relation heads; by default 12, or the largest divisor of it into which all widths can be cut.
+        kinds (`Sequence[str]`, *optional*, defaults to `("query", "key", "value")`): Whose relations are added up.
+        name (`str`, *optional*, defaults to `"relations"`), kwargs: See [`LayerObjective`].
+
+    Raises:
+        ValueError: `kinds` that there are not, or none.
+    """
+
+    _keep = staticmethod(keep_vectors)
+
+    def __init__(
+        self, heads: int | None = None, kinds: Sequence[str] = KINDS, name: str = "relations", **kwargs
+    ) -> None:
+        super().__init__(RelationLoss(heads or 1), name=name, **kwargs)
+        self.heads, self.kinds = heads, tuple(kinds)
+        if not self.kinds or not {*self.kinds} <= {*KINDS}:
+            raise ValueError(f"`kinds` are some of {list(KINDS)}, got {list(self.kinds)}.")
+
+    def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
+        super().setup(student, teacher, inputs)
+        found = []
+        for who, features, names in (
+            ("student", student, self.student_reads),
+            ("teacher", teacher, self.teacher_reads),
+        ):
+            layers = attention_inputs(features.model)
+            if len(layers) != len(features.states) - 1:
+                raise ValueError(
+                    f"The {who}, a `{type(features.model).__name__}`, has {len(features.states) - 1} layers, but "
+                    f"queries, keys and values were found in {len(layers)}: relations are for models with a module "
+                    "for each of them in each layer."
+                )
+            # A layer without heads has none.
+            there = tuple(name for name in names if layers[int(name.rpartition("_")[2]) - 1])
+            setattr(self, f"{who}_reads", there)
+            found.append(read_features(features.model, inputs, {"output_hidden_states": True}, there))
+        if self.heads is None:
+            reads = zip(found, (self.student_reads, self.teacher_reads), strict=True)
+            self.loss = RelationLoss(
+                math.gcd(MOST_HEADS, *(f[name].shape[-1] for f, names in reads for name in names))
+            )
+        with torch.no_grad():
+            # Finds widths that cannot be cut.
+            self.losses(*found, inputs)
+
+    def _of_student(self, student: Features, name: str) -> Tensor:
+        vectors = super()._of_student(student, name)
+        if torch.is_grad_enabled() and not vectors.requires_grad:
+            raise ValueError(
+                f"The student's {name} has no gradient: its layer is frozen, or computed again in the backward pass. "
+                'Map other layers, or set `gradient_checkpointing_kwargs={"use_reentrant": False}`.'
+            )
+        return vectors
+
+    def _compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor | None) -> Tensor:
+        return sum(self.loss(o, t, mask) for o, t in zip(ours, theirs, strict=True))
+
+    def _compare_kept(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor | None) -> Tensor:
+        loss = RelationLoss(math.gcd(self.loss.heads, *(each.shape[-1] for each in (*ours, *theirs))))
+        return sum(loss(o, t, mask) for o, t in zip(ours, theirs, strict=True))

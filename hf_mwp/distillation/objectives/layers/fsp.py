@@ -1,0 +1,29 @@
+"""Objective on the flow between layers."""
+
+from torch import nn
+
+from ....losses import FSPLoss
+from .hidden_states import HiddenStates
+
+
+class FSP(HiddenStates):
+    """
+    The flow between two mapped layers of the student follows that between the teacher's: each pair
+    is read with the one before it, the embedding outputs being the first.
+
+    Args:
+        loss (`nn.Module`, *optional*): [`FSPLoss`] if not given; called with the states of two layers each.
+        name (`str`, *optional*, defaults to `"flow"`), kwargs: See [`HiddenStates`].
+    """
+
+    def __init__(self, loss: nn.Module | None = None, name: str = "flow", **kwargs) -> None:
+        super().__init__(FSPLoss() if loss is None else loss, name=name, **kwargs)
+
+    def _group(self, layers: list[tuple[int, int]]) -> dict[str, list[tuple[int, int]]]:
+        before, flows = (0, 0), {}
+        for pair in sorted(layers):
+            # A mapping may name the embedding outputs itself.
+            before = pair if pair[0] == 0 else before
+            flows[pair] = [before, pair]
+            before = pair
+        return {f"{self.name}_{pair[0]}": flows[pair] for pair in layers}

@@ -1,0 +1,26 @@
+"""Patient knowledge distillation."""
+
+from torch import Tensor, nn
+
+from ....losses import PKDLoss
+from .hidden_states import HiddenStates
+
+
+class PKD(HiddenStates):
+    """
+    The `[CLS]` states of all mapped layers of the student together follow those of the teacher, patient knowledge
+    distillation (PKD).
+
+    Args:
+        loss (`nn.Module`, *optional*): [`PKDLoss`] if not given; called with lists of states.
+        name (`str`, *optional*, defaults to `"patient"`), kwargs: See [`HiddenStates`].
+    """
+
+    def __init__(self, loss: nn.Module | None = None, name: str = "patient", **kwargs) -> None:
+        super().__init__(PKDLoss() if loss is None else loss, name=name, **kwargs)
+
+    def _group(self, layers: list[tuple[int, int]]) -> dict[str, list[tuple[int, int]]]:
+        return {self.name: layers}
+
+    def _compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor | None) -> Tensor:
+        return self.loss(ours, theirs, mask)

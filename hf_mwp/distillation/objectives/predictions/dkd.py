@@ -1,0 +1,63 @@
+"""Decoupled knowledge distillation."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ....losses import DKDLoss
+from ...features import Features
+from .soft_labels import SoftLabels
+
+
+class DKD(SoftLabels):
+    """
+    The student's probabilities follow the teacher's, decoupled knowledge distillation (DKD): how much goes to the
+    right class and how the rest is spread have weights of their own. Needs labels. Of a solver's symbols equal numbers
+    are one class, as in its own loss.
+
+    Args:
+        temperature (`float`, *optional*, defaults to 4.0), scale_by_square (`bool`, *optional*, defaults to `True`),
+        alpha (`float`, *optional*, defaults to 1.0), beta (`float`, *optional*, defaults to 8.0): See [`DKDLoss`].
+        weight (`float`, *optional*, defaults to 1.0), name (`str`, *optional*, defaults to `"soft"`):
+            See [`Objective`].
+    """
+
+    def __init__(
+        self,
+        temperature: float = 4.0,
+        scale_by_square: bool = True,
+        weight: float = 1.0,
+        name: str = "soft",
+        alpha: float = 1.0,
+        beta: float = 8.0,
+    ) -> None:
+        super().__init__(temperature, scale_by_square, weight, name)
+        self.alpha, self.beta = alpha, beta
+
+    def _make_loss(self, reduction: str) -> nn.Module:
+        return DKDLoss(self.temperature, self.alpha, self.beta, self.scale_by_square, reduction)
+
+    def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+        logits, targets = student["logits"], self._targets(student["logits"], inputs)
+        return {self.name: self.loss(logits, teacher["logits"], targets, self.positions(inputs))}
+
+    def _targets(self, logits: Tensor, inputs: Mapping[str, Any]) -> Tensor:
+        """The right class of each prediction, or which classes are right."""
+        labels = inputs.get("labels")
+        if labels is None or labels.is_floating_point() or labels.dim() != logits.dim() - 1:
+            raise ValueError(
+                "Decoupled distillation needs one right class for each prediction: give labels, or take the teacher's "
+                'probabilities as they are (`SoftLabels`, `prediction_loss="kd"`).'
+            )
+        if self.kind.per_position:
+            return nn.functional.pad(labels[:, self.offset :], (0, self.offset), value=-100)
+        groups = inputs.get("number_groups")
+        if not self.kind.is_solver or groups is None:
+            return labels
+        symbols = logits.shape[-1] - groups.shape[1]
+        own = torch.arange(symbols, device=logits.device).expand(len(labels), -1)
+        # Each class and the first one of its group; an absent number is in no other's.
+        groups = torch.cat([own, groups.where(groups < 0, groups + symbols)], 1)
+        return groups.unsqueeze(1) == groups.gather(1, labels.clamp(min=0)).unsqueeze(-1)

@@ -1,0 +1,38 @@
+"""Objective on labels."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from ...features import Features
+from .prediction_objective import PredictionObjective
+
+
+class HardLabels(PredictionObjective):
+    """
+    The student's own loss on the labels of its batch.
+
+    Args:
+        weight (`float`, *optional*, defaults to 1.0), name (`str`, *optional*, defaults to `"hard"`):
+            See [`Objective`].
+    """
+
+    def __init__(self, weight: float = 1.0, name: str = "hard") -> None:
+        super().__init__(name, weight)
+
+    def _find_offset(self, student: Features, inputs: Mapping[str, Any]) -> int:
+        try:
+            return super()._find_offset(student, inputs)
+        except ValueError:
+            return 0  # the offset is only for weighing batches here
+
+    def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+        loss, positions = student.get("loss"), self.positions(inputs)
+        if loss is None:
+            raise ValueError(
+                "The student computed no loss, so the batch has no labels: give labels, or set `soft_label_weight=1`."
+            )
+        loss = loss.mean()
+        # Without any label a mean is NaN.
+        return {self.name: loss if positions is None else loss.where(positions.any(), 0.0)}

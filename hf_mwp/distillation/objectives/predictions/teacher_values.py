@@ -1,0 +1,34 @@
+"""Objective on the teacher's outputs themselves."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ....losses import HiddenMSELoss
+from ...features import Features
+from .soft_labels import SoftLabels
+
+
+class TeacherValues(SoftLabels):
+    """
+    The student's outputs follow the teacher's themselves, by their squared distance ([`HiddenMSELoss`]): what is left
+    of knowledge distillation in a regression, whose models have one output; also for the logits of a classifier.
+
+    Args:
+        weight (`float`, *optional*, defaults to 1.0), name (`str`, *optional*, defaults to `"soft"`):
+            See [`Objective`].
+
+    References:
+        Sparse Teachers Can Be Dense with Knowledge (EMNLP 2022), for STS-B; Ba and Caruana, Do Deep Nets Really Need
+        to be Deep? (2014), for logits
+    """
+
+    def __init__(self, weight: float = 1.0, name: str = "soft") -> None:
+        super().__init__(weight=weight, name=name, loss=HiddenMSELoss())
+
+    def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
+        super().setup(student, teacher, inputs)
+        if self.kind.is_solver:
+            raise ValueError(
+                "The logits of a solver's forbidden symbols have no values to follow: take its probabilities "
+                '(`SoftLabels`, `prediction_loss="kd"`).'
+            )
