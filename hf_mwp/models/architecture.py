@@ -1,9 +1,9 @@
-"""Locations of layers, attention heads and neurons in encoders."""
+"""Locations of layers, attention heads and neurons in encoders and encoder-decoder models."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
@@ -37,6 +37,9 @@ class Architecture:
         biased_attention (`str`, *optional*):
             Module of attention whose third argument has a bias for each head, the same in all layers.
         lora_targets (`tuple[str, ...]`): Which of these linear layers get LoRA adapters unless others are named.
+        heads (`str`): Field of the config with the number of heads.
+        others (`tuple[Architecture, ...]`): Further attentions of the model, whose layers are counted after these: of
+            an encoder-decoder model the decoder's self-attention with its neurons, then its cross-attention.
     """
 
     layers: str = "encoder.layer"
@@ -47,17 +50,24 @@ class Architecture:
     position_key: str | None = None
     position_query: str | None = None
     attention_output: str = "attention.output.dense"
-    intermediate: str = "intermediate.dense"
+    intermediate: str | None = "intermediate.dense"
     gate: str | None = None
-    output: str = "output.dense"
+    output: str | None = "output.dense"
     attention: str | None = None
     biased_attention: str | None = None
     lora_targets: tuple[str, ...] = ("query", "value")
+    heads: str = "num_attention_heads"
+    others: tuple[Architecture, ...] = ()
 
     def part_of(self, name: str) -> str | None:
         """Return which linear layer of a layer a module of the encoder is, by its name; `None` if it is none."""
         found = re.fullmatch(rf"{re.escape(self.layers)}\.\d+\.(.+)".replace(r"\*", r"\d+"), name)
-        return next((part for part in PARTS if found and getattr(self, part) == found[1]), None)
+        part = next((part for part in PARTS if found and getattr(self, part) == found[1]), None)
+        return part or next(filter(None, (each.part_of(name) for each in self.others)), None)
+
+    def is_in(self, model: nn.Module) -> bool:
+        """Return whether a model has all stacks: not the encoder of an encoder-decoder model alone."""
+        return all(hasattr(model, each.layers.partition(".")[0]) for each in (self, *self.others))
 
     def stack(self, encoder: nn.Module) -> list[nn.Module]:
         """Return the layers of an encoder; those that share their weights are one."""
@@ -65,6 +75,27 @@ class Architecture:
         lists = encoder.get_submodule(outer)
         return [layer for each in lists for layer in each.get_submodule(inner)] if inner else list(lists)
 
+
+_BART = Architecture(
+    layers="encoder.layers",
+    query="self_attn.q_proj",
+    key="self_attn.k_proj",
+    value="self_attn.v_proj",
+    attention_output="self_attn.out_proj",
+    intermediate="fc1",
+    output="fc2",
+    heads="encoder_attention_heads",
+)
+_BART_DECODER = replace(_BART, layers="decoder.layers", heads="decoder_attention_heads")
+_BART_CROSS = replace(
+    _BART_DECODER,
+    query="encoder_attn.q_proj",
+    key="encoder_attn.k_proj",
+    value="encoder_attn.v_proj",
+    attention_output="encoder_attn.out_proj",
+    intermediate=None,
+    output=None,
+)
 
 ARCHITECTURES = {
     **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert", "electra", "mwp_student"), Architecture()),
@@ -123,8 +154,11 @@ ARCHITECTURES = {
         gate="mlp.gate_proj",
         output="mlp.down_proj",
     ),
+    **dict.fromkeys(
+        ("bart", "mbart", "marian", "pegasus", "m2m_100"), replace(_BART, others=(_BART_DECODER, _BART_CROSS))
+    ),
 }
-"""Encoders by their `config.model_type`. A new one is one entry."""
+"""Encoders, and encoder-decoder models, by their `config.model_type`. A new one is one entry."""
 
 
 def find_architecture(config: PreTrainedConfig) -> Architecture | None:
@@ -180,8 +214,11 @@ class LayerParts:
         return [each for each in (self.intermediate, self.gate) if each is not None]
 
     def bias_of(self, part: str) -> nn.Parameter | None:
-        """Return the bias of `"attention_output"` or `"output"`, also where no head or neuron is left."""
-        return self.layer.get_submodule(getattr(self.architecture, part)).bias
+        """
+        Return the bias of `"attention_output"` or `"output"`, also where no head or neuron is left; `None` if none.
+        """
+        name = getattr(self.architecture, part)
+        return None if name is None else self.layer.get_submodule(name).bias
 
 
 def find_encoder(model: nn.Module) -> PreTrainedModel:
@@ -197,7 +234,8 @@ def find_encoder(model: nn.Module) -> PreTrainedModel:
     types = []
     for part in model.modules():
         if isinstance(part, PreTrainedModel):
-            if find_architecture(part.config) and not getattr(part.config, "is_decoder", False):
+            found = find_architecture(part.config)
+            if found and not getattr(part.config, "is_decoder", False) and found.is_in(part.base_model):
                 return part.base_model
             types.append(str(getattr(part.config, "model_type", None)))
     hint = "Another one is an entry of `hf_mwp.models.architecture.ARCHITECTURES`: its linear layers' names."
@@ -211,22 +249,25 @@ def find_encoder(model: nn.Module) -> PreTrainedModel:
 
 def layer_parts(model: nn.Module) -> list[LayerParts]:
     """
-    The linear layers of the encoder within a model, layer by layer.
+    The linear layers of the encoder within a model, layer by layer; of an encoder-decoder model its encoder layers,
+    then the self-attentions and neurons of its decoder layers, then their cross-attentions.
 
     Raises:
         ValueError: an encoder of an unknown type, or one whose linear layers are wrapped (adapters, quantisation).
     """
     encoder = find_encoder(model)
     config, architecture = encoder.config, find_architecture(encoder.config)
-    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    layers = enumerate(architecture.stack(encoder))
-    return [LayerParts(layer, architecture, head_dim, index) for index, layer in layers]
+    found = []
+    for each in (architecture, *architecture.others):
+        head_dim = getattr(config, "head_dim", None) or config.hidden_size // getattr(config, each.heads)
+        found += [LayerParts(layer, each, head_dim, index) for index, layer in enumerate(each.stack(encoder))]
+    return found
 
 
 def layer_order(model: nn.Module) -> list[int]:
     """Return the place in [`layer_parts`] of each computed layer; layers that share weights (ALBERT) have the same."""
     encoder = find_encoder(model)
-    config, layers = encoder.config, len(find_architecture(encoder.config).stack(encoder))
+    config, layers = encoder.config, len(layer_parts(encoder))
     groups = getattr(config, "num_hidden_groups", None)
     if groups is None:
         return list(range(layers))

@@ -20,6 +20,7 @@ from .slicing import share_bias, slice_heads, slice_neurons
 AUTO_CLASSES = (
     "AutoModel",
     "AutoModelForMaskedLM",
+    "AutoModelForSeq2SeqLM",
     "AutoModelForSequenceClassification",
     "AutoModelForTokenClassification",
     "AutoModelForQuestionAnswering",
@@ -35,7 +36,8 @@ class CutConfig(PreTrainedConfig):
     Args:
         cut_heads (`list[list[int]]`, *optional*):
             By layer, the attention heads that were cut, counted as before the first of them; layers that share their
-            weights are one.
+            weights are one. An encoder-decoder model has its encoder layers first, then the self-attentions of its
+            decoder layers, then their cross-attentions, which have no neurons.
         neurons_per_layer (`list[int]`, *optional*): By layer, how many feed-forward neurons are left.
     """
 
@@ -53,10 +55,10 @@ class CutConfig(PreTrainedConfig):
 
     def validate_cut_heads(self):
         """Part of the `strict` validation: the heads that were cut are some that there were."""
-        heads = range(self.num_attention_heads)
-        wrong = [head for cut in self.cut_heads or () for head in cut if head not in heads]
-        if wrong:
-            raise ValueError(f"`cut_heads` names head {wrong[0]}, of heads 0 to {len(heads) - 1}.")
+        for cut, count in zip(self.cut_heads or (), self._uncut_heads(len(self.cut_heads or ())), strict=True):
+            wrong = [head for head in cut if head not in range(count)]
+            if wrong:
+                raise ValueError(f"`cut_heads` names head {wrong[0]}, of heads 0 to {count - 1}.")
 
     def save_pretrained(self, save_directory, **kwargs):
         """As in `PreTrainedConfig`, with the code of the models."""
@@ -70,7 +72,13 @@ class CutConfig(PreTrainedConfig):
     def heads_per_layer(self) -> list[int]:
         """Number of attention heads of each layer."""
         cut_heads = self.cut_heads or [[] for _ in self.neurons_per_layer or ()]
-        return [self.num_attention_heads - len(cut) for cut in cut_heads]
+        return [count - len(cut) for cut, count in zip(cut_heads, self._uncut_heads(len(cut_heads)), strict=True)]
+
+    def _uncut_heads(self, layers):
+        if not self.is_encoder_decoder:
+            return [self.num_attention_heads] * layers
+        first = min(self.encoder_layers, layers)
+        return [self.encoder_attention_heads] * first + [self.decoder_attention_heads] * (layers - first)
 
 
 class CutModel:

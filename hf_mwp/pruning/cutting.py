@@ -45,10 +45,11 @@ def prune(
     Args:
         model (`nn.Module`):
             A model with an encoder that [`~models.architecture.find_encoder`] knows: alone, with a classifier, a head
-            for masked words, or a solver. It stays as it is.
+            for masked words, a solver, or a BART, mBART, Marian, Pegasus or M2M100. It stays as it is.
         heads (`Mapping[int, Iterable[int]]`, *optional*):
             By layer, the heads to cut, both from 0; those that gates have closed go as well. All heads of a layer may
-            go: the bias of the output projection is left.
+            go: the bias of the output projection is left. Of an encoder-decoder model the layers of the encoder come
+            first, then the self-attentions of the decoder, then its cross-attentions.
         neurons (`Mapping[int, Iterable[int]]`, *optional*): The same for neurons.
 
     Returns:
@@ -142,7 +143,7 @@ def pruned_class(model: nn.Module) -> type[PreTrainedModel]:
                 return STUDENTS[auto_class]
     raise ValueError(
         f"A pruned {type(model).__name__} has no class that loads it again: stock encoders alone, "
-        "...ForSequenceClassification and ...ForMaskedLM have one. Prune its encoder "
+        "...ForSequenceClassification, ...ForMaskedLM and ...ForConditionalGeneration have one. Prune its encoder "
         f"({type(encoder).__name__})."
     )
 
@@ -153,6 +154,8 @@ def new_model(kind: type[PreTrainedModel], like: PreTrainedModel, **fields: Any)
     config = kind.config_class.from_dict(values | fields, attn_implementation=like.config._attn_implementation)
     has_no_pooler = getattr(like, "pooler", like) is None
     model = kind(config, **({"add_pooling_layer": False} if has_no_pooler else {}))
+    if like.can_generate():
+        model.generation_config = copy.deepcopy(like.generation_config)
     return model.to(like.device, like.dtype).train(like.training)
 
 

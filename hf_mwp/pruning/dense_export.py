@@ -89,7 +89,7 @@ def _spread(
             parameter.zero_()
             if source is not None:
                 parameter.index_copy_(dim, places, getattr(source, name))
-    if linear.bias is not None:
+    if linear is not None and linear.bias is not None:
         linear.bias.copy_(left.bias_of(parts[-1]))
 
 

@@ -240,31 +240,45 @@ def raw(values: Tensor) -> Tensor:
 
 def mean_over_queries(model: nn.Module, batches: list[Mapping[str, Any]], measure) -> list[Tensor]:
     """Return means, over queries that are no padding, of what `measure` makes of `(batch, heads, queries, keys)`."""
-    sums, count = None, 0
+    sums = counts = None
     with eager_attention(model):
         for batch in batches:
-            attentions = model(**batch, output_attentions=True).get("attentions")
-            if not attentions:
-                raise ValueError(
-                    f"{type(model).__name__} returns no attention matrices, so that there is nothing to measure: "
-                    "score heads by their weights (`alpha=1.0`, or `importance=WeightNorm()`)."
-                )
-            mask = batch.get("attention_mask")
-            mask = attentions[0].new_ones(attentions[0].shape[::3]) if mask is None else mask
-            # Summed in double: the same for other sizes of batches.
-            rows = []
-            for maps in attentions:
+            rows, tokens = [], []
+            for maps, mask in _attentions(model, batch):
                 values = measure(maps.to(torch.promote_types(maps.dtype, torch.float32))).double()
-                # Padding that attends to nothing, beyond a local window, may have no number.
+                # Padding that attends to nothing, beyond a local window, may have no number. Summed in double: the
+                # same for other sizes of batches.
                 rows.append(values.where(mask[:, None] > 0, 0.0).sum((0, 2)).cpu())
+                tokens.append(int(mask.sum(dtype=torch.float64)))
             sums = rows if sums is None else [a + b for a, b in zip(sums, rows, strict=True)]
-            count += int(mask.sum(dtype=torch.float64))
+            counts = tokens if counts is None else [a + b for a, b in zip(counts, tokens, strict=True)]
+    means = [row / max(count, 1) for row, count in zip(sums, counts, strict=True)]
     # Of layers that share their weights the mean.
     order = layer_order(model)
     found = [
-        [row for row, layer in zip(sums, order, strict=True) if layer == place] for place in range(max(order) + 1)
+        [row for row, layer in zip(means, order, strict=True) if layer == place] for place in range(max(order) + 1)
     ]
-    return [torch.stack(rows).mean(0) / max(count, 1) for rows in found]
+    return [torch.stack(rows).mean(0) for rows in found]
+
+
+def _attentions(model: nn.Module, batch: Mapping[str, Any]) -> list[tuple[Tensor, Tensor]]:
+    """Attention matrices `(batch, heads, queries, keys)` of each layer, with the mask `(batch, queries)`."""
+    outputs, mask, labels = model(**batch, output_attentions=True), batch.get("attention_mask"), batch.get("labels")
+    masks = {"attentions": mask}
+    if find_encoder(model).config.is_encoder_decoder:
+        decoder_mask = batch.get("decoder_attention_mask") if labels is None else labels != -100
+        masks = {"encoder_attentions": mask, "decoder_attentions": decoder_mask, "cross_attentions": decoder_mask}
+    found = []
+    for name, mask in masks.items():
+        attentions = outputs.get(name)
+        if not attentions:
+            raise ValueError(
+                f"{type(model).__name__} returns no attention matrices, so that there is nothing to measure: "
+                "score heads by their weights (`alpha=1.0`, or `importance=WeightNorm()`)."
+            )
+        mask = attentions[0].new_ones(attentions[0].shape[:3:2]) if mask is None else mask
+        found += [(maps, mask) for maps in attentions]
+    return found
 
 
 @contextmanager
