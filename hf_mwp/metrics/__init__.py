@@ -1,4 +1,4 @@
-"""Metrics: accuracy of answers and equations, reasons of failure, GLUE, and costs of running a model.
+"""Metrics: accuracy of answers and equations, reasons of failure, GLUE, generated texts, and costs of running a model.
 
 What a name needs is loaded when it is used: the `evaluate.Metric` classes alone need `evaluate` and `datasets`.
 """
@@ -34,6 +34,8 @@ _MODULES = {
     "score_predictions": "accuracy",
     "share_right": "glue",
     "spearman_correlation": "glue",
+    "text_figures": "text_generation",
+    "text_report": "text_generation",
 }
 
 __all__ = list(_MODULES)

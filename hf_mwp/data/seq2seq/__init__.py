@@ -1,0 +1,1 @@
+"""Pairs of texts for sequence-to-sequence models."""

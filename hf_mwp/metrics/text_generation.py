@@ -1,0 +1,67 @@
+"""Metrics of generated texts: BLEU, chrF and ROUGE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+from ..usage_error import UsageError
+
+
+PACKAGES = {"bleu": "sacrebleu", "chrf": "sacrebleu", "rouge": "rouge_score"}
+ROUGE = ("rouge1", "rouge2", "rougeL")
+
+
+def text_figures(metrics: Sequence[str]) -> list[str]:
+    """Return the keys of [`text_report`] for these metrics; `UsageError` if a package is not installed."""
+    missing = sorted({PACKAGES[name] for name in metrics if find_spec(PACKAGES[name]) is None})
+    if missing:
+        raise UsageError(f"The metrics {', '.join(metrics)} need {missing[0]}: pip install 'hf-mwp[seq2seq]'.")
+    return [key for name in metrics for key in (ROUGE if name == "rouge" else (name,))]
+
+
+def text_report(
+    predictions: Sequence[str],
+    references: Sequence[str],
+    metrics: Sequence[str] = ("bleu", "chrf"),
+    language: str | None = None,
+) -> dict[str, float]:
+    """
+    Compare generated texts with references.
+
+    Args:
+        predictions (`Sequence[str]`), references (`Sequence[str]`): Texts, equally many of both.
+        metrics (`Sequence[str]`, *optional*): `"bleu"` and `"chrf"` of the corpus (sacrebleu), and `"rouge"`, means
+            of the F1 of ROUGE-1, ROUGE-2 and ROUGE-L with stemming (rouge-score), for English.
+        language (`str`, *optional*): Language of the texts: Chinese ones (`"zh"`) are compared by characters in BLEU.
+
+    Returns:
+        `dict[str, float]`: `bleu`, `chrf`, `rouge1`, `rouge2`, `rougeL`, from 0 to 100; empty without texts.
+
+    Example:
+
+    ```python
+    >>> text_report(["a dog runs on the grass"], ["a dog runs on green grass"])
+    {'bleu': 40.47, 'chrf': 71.91}
+    ```
+    """
+    text_figures(metrics)
+    report: dict[str, float] = {}
+    if not references:
+        return report
+    if "bleu" in metrics or "chrf" in metrics:
+        from sacrebleu.metrics import BLEU, CHRF
+
+        made = {"bleu": lambda: BLEU(tokenize="zh" if language == "zh" else None), "chrf": CHRF}
+        report = {
+            name: make().corpus_score(list(predictions), [list(references)]).score
+            for name, make in made.items()
+            if name in metrics
+        }
+    if "rouge" in metrics:
+        from rouge_score.rouge_scorer import RougeScorer
+
+        scorer = RougeScorer(ROUGE, use_stemmer=True)
+        scores = [scorer.score(*pair) for pair in zip(references, predictions, strict=True)]
+        report |= {name: 100 * sum(each[name].fmeasure for each in scores) / len(scores) for name in ROUGE}
+    return report
