@@ -21,8 +21,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hf_mwp.data import load_mwp_dataset, problem_from_row
-from hf_mwp.expressions import ExpressionError, parse_number
-from hf_mwp.problems import MathWordProblem, ProblemError, add_distractors, reverse_operations
+from hf_mwp.problems import MathWordProblem, add_distractors, reverse_operations
+from hf_mwp.problems.added_numbers import known_values, with_added_numbers
 from hf_mwp.problems.clauses import split_clauses
 
 
@@ -66,8 +66,7 @@ def add_remarks(problems: list[MathWordProblem], seed: int) -> Iterator[MathWord
         if len(clauses) < 2 or not problem.agrees():
             yield None
             continue
-        taken = {*problem.values, problem.answer_value}
-        taken |= {parse_number(leaf.token) for leaf in problem.expression.leaves() if not leaf.is_slot}
+        taken = known_values(problem)
         person = _PERSON.search(problem.text)
         numbers = [n for n in (*range(2, 60), 80, 100, 120, 200) if n not in taken]
         possible = []
@@ -87,18 +86,7 @@ def add_remarks(problems: list[MathWordProblem], seed: int) -> Iterator[MathWord
         place = starts[-1] if rng.random() < 0.7 else rng.choice(starts)
         mark = text[place - 1] if text[place - 1] in "，,．。；;" else "，"
         new_text = f"{text[:place]}{'，'.join(added)}{mark}{text[place:]}"
-        new = MathWordProblem(new_text, problem.equation, problem.answer, f"{problem.id}-R{len(added)}", "zh",
-                              problem.parse_number_words)  # fmt: skip
-        yield new if added and _is_sound(new, problem, len(added)) else None
-
-
-def _is_sound(new: MathWordProblem, old: MathWordProblem, added: int) -> bool:
-    """Return whether the new text has the added numbers and the equation keeps its operations and value."""
-    try:
-        same = new.expression.num_operators == old.expression.num_operators and new.agrees()
-    except (ExpressionError, ProblemError):
-        return False
-    return same and len(new.numbers) == len(old.numbers) + added
+        yield with_added_numbers(problem, new_text, len(added), "R")
 
 
 def distract(problems: list[MathWordProblem], seed: int) -> list[MathWordProblem | None]:

@@ -1,49 +1,33 @@
 """Distractors: clauses with numbers that the question does not need."""
 
-import random
-import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from fractions import Fraction
+from __future__ import annotations
 
-from ..expressions import ExpressionError, parse_number
-from .clauses import UNITS, find_question_words, split_clauses
-from .errors import ProblemError
+from collections.abc import Iterator, Sequence
+
+from .chinese_distractors import add_chinese_distractors
+from .english_distractors import add_english_distractors
 from .math_word_problem import MathWordProblem
-
-
-MAX_DISTRACTORS = 5
-_MAX_STATEMENT = 28
-_TRIES = 12
-_SIMILAR = 0.7
-"""Share of the distractors taken, if possible, from statements with a unit of the problem."""
-
-# What cannot open a text without something before it.
-_RELATIVE = re.compile(r"^(?:已知|有一道|其|而|但|且|并且|又|还|再|就|则|那么|求|问|如果|照)|这|[它他她]")
-_ENDS = re.compile(r"[，,．。；;？?！!：\s]+$")
-_UNIT = re.compile(rf"(?:[千毫分厘平立]方?[米克升秒钟])|小时|公[里斤顷]|[{UNITS}]")
-_PARTS = (("红", "白"), ("大", "小"), ("新", "旧"), ("黑", "黄"), ("红", "绿"), ("蓝", "紫"))
 
 
 def add_distractors(problems: Sequence[MathWordProblem], seed: int = 0) -> Iterator[MathWordProblem | None]:
     """
-    Put one to five numbers that the question does not need into each problem, in clauses before the question.
+    Put numbers that the question does not need into each problem.
 
-    A distractor is what another problem begins with, up to its first number or further ones, or a part of the things
-    that the problem counts (其中3条是红的). Those with a unit of the problem are preferred, since they are harder to
-    tell from what counts. None has a value of the problem, of its answer or of its equation's constants, or many words
-    of the text. The same arguments give the same problems.
+    In Chinese these are one to five clauses before the question: what another problem begins with, up to its first
+    number or further ones, or a part of the things that the problem counts (其中3条是红的). Clauses with a unit of the
+    problem are preferred, since they are harder to tell from what counts. In English they are one to three sentences
+    that other problems begin with, at times with the name of the person that the problem is about. None has a value of
+    the problem, of its answer or of its equation's constants, or speaks of what is asked for. The same arguments give
+    the same problems.
 
     Args:
-        problems (`Sequence[MathWordProblem]`): With equation and answer, in Chinese.
+        problems (`Sequence[MathWordProblem]`): With equation and answer. Distractors come from problems in the same
+            language.
         seed (`int`, *optional*, defaults to 0): Seed of the choice of clauses and places.
 
     Yields:
         [`MathWordProblem`] or `None`: for each problem the new one, with the number of distractors in its id; `None`
         where it has a single clause, or an equation that does not give its answer.
-
-    Raises:
-        ProblemError: a problem is not in Chinese.
 
     Example:
 
@@ -53,128 +37,8 @@ def add_distractors(problems: Sequence[MathWordProblem], seed: int = 0) -> Itera
     >>> next(add_distractors(problems)).text
     ```
     """
-    runs = [run for problem in problems if (run := _opening(problem))]
-    by_unit: dict[str, list[int]] = defaultdict(list)
-    for index, run in enumerate(runs):
-        for unit in {unit for _, _, unit in run}:
-            by_unit[unit].append(index)
-    for index, problem in enumerate(problems):
-        yield _distract(problem, runs, by_unit, random.Random(f"{seed} {index} {problem.text}"))
-
-
-Statement = tuple[str, Fraction, str]
-"""Clauses without the mark that ends them, the value of their only number, and its unit."""
-
-
-def _opening(problem: MathWordProblem) -> list[Statement]:
-    """The first statements of a problem, which need nothing before them, without its question."""
-    if problem.language != "zh":
-        raise ProblemError(f"problem {problem.id!r} is not in Chinese: only Chinese problems can get distractors")
-    opening: list[Statement] = []
-    begin = 0
-    for start, stop in split_clauses(problem.text)[:-1]:
-        inside = [mention for mention in problem.masked.mentions if start <= mention.start < stop]
-        statement = _ENDS.sub("", problem.text[begin:stop]).strip()
-        unfit = len(inside) > 1 or len(statement) > _MAX_STATEMENT or find_question_words(statement)
-        if unfit or len(opening) == MAX_DISTRACTORS or (not opening and _RELATIVE.search(statement)):
-            break
-        if inside:
-            unit = _UNIT.match(problem.text, inside[0].end)
-            opening.append((statement, inside[0].value, unit[0] if unit else ""))
-            begin = stop
-    return opening
-
-
-def _distract(
-    problem: MathWordProblem, runs: list[list[Statement]], by_unit: dict[str, list[int]], rng: random.Random
-) -> MathWordProblem | None:
-    clauses = split_clauses(problem.text)
-    if len(clauses) < 2 or not problem.masked.mentions or not problem.agrees():
-        return None
-    question = problem.text[clauses[-1][0] :]
-    taken = {*problem.values, problem.answer_value}
-    taken |= {parse_number(leaf.token) for leaf in problem.expression.leaves() if not leaf.is_slot}
-    matches = [_UNIT.match(problem.text, mention.end) for mention in problem.masked.mentions]
-    units = sorted({match[0] for match in matches if match} & by_unit.keys())
-    wanted, pieces = rng.choice((1, 1, 2, 2, 3, 4, 5)), []
-    text, added = problem.text, 0
-    if rng.random() < 0.3 and (divided := _divide(problem, clauses, taken, rng)):
-        text, values = divided
-        taken |= values
-        added = len(values)
-    for _ in range(_TRIES):
-        if added >= wanted or not runs:
-            break
-        pool = by_unit[rng.choice(units)] if units and rng.random() < _SIMILAR else range(len(runs))
-        run = runs[pool[rng.randrange(len(pool))]]
-        # A whole run half of the time, otherwise its beginning.
-        run = run[: wanted - added] if rng.random() < 0.5 else run[:1]
-        values = {value for _, value, _ in run}
-        if values & taken or any(_overlaps(each, question, problem.text) for each, _, _ in run):
-            continue
-        taken |= values
-        added += len(run)
-        pieces.append([statement for statement, _, _ in run])
-    if not added:
-        return None
-    new_text = _insert(text, pieces, rng)
-    new = MathWordProblem(
-        new_text, problem.equation, problem.answer, f"{problem.id}-D{added}", "zh", problem.parse_number_words
-    )
-    return new if _is_sound(new, problem, added) else None
-
-
-def _divide(
-    problem: MathWordProblem, clauses: list[tuple[int, int]], taken: set, rng: random.Random
-) -> tuple[str, set] | None:
-    """The text in which things that are counted have two kinds, 其中3条是红的，5条是白的, and how many these are."""
-    choices = []
-    for mention in problem.masked.mentions:
-        unit = problem.text[mention.end : mention.end + 1]
-        clause = next(span for span in clauses if span[0] <= mention.start < span[1])
-        counted = mention.text.isdecimal() and mention.value >= 5 and unit in "个只本支张条辆棵块头朵盒根袋把件"
-        if unit and counted and clause != clauses[-1] and problem.text[mention.start - 1 : mention.start] != "第":
-            choices.append((mention, unit, clause))
-    kinds = [pair for pair in _PARTS if not set("".join(pair)) & set(problem.text)]
-    if not choices or not kinds:
-        return None
-    mention, unit, (_, stop) = rng.choice(choices)
-    pair = rng.choice(kinds)
-    first = rng.randrange(1, int(mention.value))
-    parts = [first, int(mention.value) - first]
-    if len({*parts}) < 2 or taken.intersection(parts):
-        return None
-    written = [f"{part}{unit}是{kind}的" for part, kind in zip(parts, pair, strict=True)]
-    if rng.random() < 0.5:
-        written, parts = written[:1], parts[:1]
-    mark = problem.text[stop - 1]
-    return f"{problem.text[: stop - 1]}，其中{'，'.join(written)}{mark}{problem.text[stop:]}", set(parts)
-
-
-def _overlaps(statement: str, question: str, text: str) -> bool:
-    """
-    Return whether a statement speaks of what the question asks for, or of much that the text does: then it may
-    matter.
-    """
-    pairs = {statement[index : index + 2] for index in range(len(statement) - 1)}
-    return sum(pair in question for pair in pairs) > 2 or sum(pair in text for pair in pairs) > 5
-
-
-def _insert(text: str, pieces: Iterable[list[str]], rng: random.Random) -> str:
-    """The text with each run of clauses before the last clause, or, less often, before an earlier one."""
-    for run in pieces:
-        starts = [start for start, _ in split_clauses(text)]
-        place = starts[-1] if rng.random() < 0.6 else rng.choice(starts)
-        mark = text[place - 1] if place else rng.choice("，。")
-        mark = mark if mark in "，,．。；;" else "，"
-        text = f"{text[:place]}{'，'.join(run)}{mark}{text[place:]}"
-    return text
-
-
-def _is_sound(new: MathWordProblem, old: MathWordProblem, added: int) -> bool:
-    """Return whether the new text has the added numbers, and the equation, read with it, the same tree and value."""
-    try:
-        same = new.expression.num_operators == old.expression.num_operators and new.agrees()
-    except (ExpressionError, ProblemError):
-        return False
-    return same and len(new.numbers) == len(old.numbers) + added
+    english = [problem for problem in problems if problem.language == "en"]
+    chinese = [problem for problem in problems if problem.language == "zh"]
+    made = {"en": add_english_distractors(english, seed), "zh": add_chinese_distractors(chinese, seed)}
+    for problem in problems:
+        yield next(made[problem.language])

@@ -59,7 +59,7 @@ class DataArguments:
     )
     augment_distractors: bool = option(
         False,
-        "Add a copy of each training problem with one to five irrelevant numbers, in clauses of others (Chinese).",
+        "Add a copy of each training problem with one to five irrelevant numbers, in clauses of others.",
     )
     reverse_held_out: bool = option(
         False,

@@ -4,7 +4,7 @@ import pytest
 
 from hf_mwp import load_mwp_dataset
 from hf_mwp.data import problem_from_row
-from hf_mwp.problems import MathWordProblem, ProblemError, add_distractors
+from hf_mwp.problems import MathWordProblem, add_distractors
 
 
 TEXTS = [
@@ -71,6 +71,37 @@ def test_what_has_no_place_or_no_sound_equation_stays_out():
     assert list(add_distractors(problems_of(TEXTS + wrong)))[-2:] == [None, None]
 
 
-def test_only_chinese():
-    with pytest.raises(ProblemError, match="Chinese"):
-        list(add_distractors([MathWordProblem("I have 3 pens. How many?", "3", "3", language="en")]))
+ENGLISH = [
+    ("Tom has 3 red pens. He buys 4 more. How many pens does he have?", "3+4=7", "7"),
+    ("Anna had 25 marbles in a jar. She lost 5 of them. How many marbles are left?", "25-5=20", "20"),
+    ("A farm sold 12 baskets. Each held 8 pears. How many pears were sold?", "12*8=96", "96"),
+    ("There are 40 cars in the street. 6 leave. How many cars remain?", "40-6=34", "34"),
+]
+
+
+def english(texts):
+    return [MathWordProblem(*each, str(index), language="en") for index, each in enumerate(texts)]
+
+
+def test_english_sentences_of_other_problems_come_before_the_question():
+    problems = english(ENGLISH)
+    made = [
+        (old, new) for seed in range(20) for old, new in zip(problems, add_distractors(problems, seed), strict=True)
+    ]
+    assert len({new.text for _, new in made if new is not None}) > 10
+    for old, new in made:
+        if new is not None:
+            assert len(new.numbers) == len(old.numbers) + int(new.id.rpartition("-D")[2])
+            assert new.text.endswith(old.text.split(". ")[-1]) and new.agrees() and new.language == "en"
+            assert sorted(set(new.values) - set(old.values)) and old.answer_value not in set(new.values)
+
+
+def test_a_sentence_about_what_is_asked_is_no_distractor():
+    problems = english([ENGLISH[0], ("Mia has 9 pens. She finds 2 more. How many pens has she?", "9+2", "11")])
+    assert [new for seed in range(20) for new in add_distractors(problems, seed) if new is not None] == []
+
+
+def test_each_language_has_its_own_distractors():
+    problems = [problem for pair in zip(english(ENGLISH), problems_of(TEXTS), strict=False) for problem in pair]
+    for old, new in zip(problems, add_distractors(problems), strict=True):
+        assert new is None or (new.language == old.language and new.text.isascii() == old.text.isascii())

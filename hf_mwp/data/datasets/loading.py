@@ -83,7 +83,7 @@ def load_mwp_dataset(
             ([`~problems.reverse_operations`]). They are left out as those of `extra_train` are.
         augment_distractors (`bool`, *optional*, defaults to `False`): Add to the training problems, also those of
             `extra_train` but not those reversed, each of them once more with numbers that its question does not need
-            ([`~problems.add_distractors`]). They are left out as those of `extra_train` are. Chinese alone.
+            ([`~problems.add_distractors`]). They are left out as those of `extra_train` are.
         reverse_held_out (`bool`, *optional*, defaults to `False`): Take what the problems of the validation and test
             splits become in that way in their place: whether a solver has understood them.
         keep_unusable (`bool`, *optional*, defaults to `False`): Keep problems in all splits whatever is wrong with
