@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from .checks import valid_tokens
+from .state_loss import count_token_pairs, valid_tokens
 
 
 class AttentionMSELoss(nn.Module):
@@ -43,7 +43,7 @@ class AttentionMSELoss(nn.Module):
         >>> AttentionMSELoss()(student.attentions[0], teacher.attentions[3], mask=batch["attention_mask"])
     """
 
-    needs_equal_width = False
+    count = staticmethod(count_token_pairs)
 
     def __init__(self, heads: str = "each") -> None:
         super().__init__()
@@ -51,44 +51,27 @@ class AttentionMSELoss(nn.Module):
             raise ValueError(f'`heads` must be "each", "sum" or "mean", got {heads!r}.')
         self.heads = heads
 
-    def forward(
-        self, student_attention: torch.Tensor, teacher_attention: torch.Tensor, mask: torch.Tensor | None = None
-    ) -> torch.Tensor:
+    def forward(self, student_attention: Tensor, teacher_attention: Tensor, mask: Tensor | None = None) -> Tensor:
         """Scalar fp32 loss; zero, with a zero gradient, if no token is valid."""
+        shapes = [tuple(each.shape) for each in (student_attention, teacher_attention)]
+        if any(len(shape) != 4 or not shape[1] for shape in shapes) or shapes[0][::2] != shapes[1][::2]:
+            raise ValueError(
+                f"The attention of the student has the shape {shapes[0]}, the teacher's {shapes[1]}: (batch, heads, "
+                "tokens, tokens) of layers with heads that read the same tokens are needed."
+            )
+        if self.heads != "mean" and shapes[0][1] != shapes[1][1]:
+            raise ValueError(
+                f"The student's layer has {shapes[0][1]} heads, the teacher's {shapes[1][1]}: only their means can be "
+                'compared (`AttentionMSELoss(heads="mean")`, "attention_mean" in a config).'
+            )
         student, teacher = student_attention.float(), teacher_attention.detach().float()
-        for who, attention in (("student", student), ("teacher", teacher)):
-            if attention.dim() != 4 or not attention.shape[1]:
-                raise ValueError(
-                    f"The {who}'s attention has the shape {tuple(attention.shape)}, not (batch, heads, tokens, "
-                    "tokens): does that layer have heads?"
-                )
-        if self.heads == "mean":
-            student, teacher = student.mean(1, keepdim=True), teacher.mean(1, keepdim=True)
-        elif student.shape[1] != teacher.shape[1]:
-            raise ValueError(
-                f"The student's layer has {student.shape[1]} heads, the teacher's {teacher.shape[1]}: only their "
-                'means can be compared (`AttentionMSELoss(heads="mean")`, "attention_mean" in a config).'
-            )
-        elif self.heads == "sum":
-            student, teacher = student.sum(1, keepdim=True), teacher.sum(1, keepdim=True)
-        if student.shape != teacher.shape:
-            raise ValueError(
-                f"The student's attention has the shape {tuple(student_attention.shape)}, the teacher's "
-                f"{tuple(teacher_attention.shape)}: both must read the same tokens."
-            )
+        if self.heads != "each":
+            student, teacher = (getattr(each, self.heads)(1, keepdim=True) for each in (student, teacher))
         difference = student - teacher
         mask = valid_tokens(mask, difference[:, 0])
         # `where` and not a product: whatever stands at padded places, NaN included, must not reach the loss.
         difference = torch.where((mask.unsqueeze(-1) & mask.unsqueeze(-2)).unsqueeze(1), difference, 0.0)
         return difference.square().sum() / (self.count(mask).clamp(min=1) * difference.shape[1])
-
-    @staticmethod
-    def count(mask: torch.Tensor) -> torch.Tensor:
-        """Over how many pairs of tokens a batch is averaged; batches of one step are weighted by it."""
-        return mask.bool().sum(-1).square().sum()
-
-    def extra_repr(self) -> str:
-        return f"heads={self.heads!r}"
 
     citation = """
 @inproceedings{yang2020textbrewer,

@@ -3,50 +3,34 @@
 from __future__ import annotations
 
 import torch
-
-from .checks import check_layers, valid_tokens
+from torch import Tensor
 
 
 MIN_ROWS = 3
 """With two rows all centred states are multiples of one direction, and any two models look alike."""
 
 
-def centred_rows(
-    student: torch.Tensor, teacher: torch.Tensor, mask: torch.Tensor | None
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def centred_rows(ours: Tensor, theirs: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """
-    Return the valid tokens of two states `(batch, tokens, width)` as rows, centred over the valid ones, in at least
-    fp32; rows of padding are zero. The third value is the number of valid rows. The teacher's get no gradient.
+    Return two states `(batch, tokens, width)`, zero at padding, as rows that are centred over the valid tokens, and
+    the number of these. Rows of padding stay zero.
 
     Raises:
-        ValueError: states for different tokens, or one or two valid tokens. On an accelerator the number is checked by
-            an assertion on the device, so that nothing waits for it.
+        ValueError: one or two valid tokens. On an accelerator the number is checked by an assertion on the device, so
+            that nothing waits for it.
     """
-    check_layers([student], [teacher])
-    mask = valid_tokens(mask, student)
-    number = mask.sum()
-    _check_number(number)
-    mask = mask.flatten().unsqueeze(-1)
-    return _centred(student, mask, number), _centred(teacher.detach(), mask, number), number
-
-
-def _centred(states: torch.Tensor, mask: torch.Tensor, number: torch.Tensor) -> torch.Tensor:
-    dtype = torch.promote_types(states.dtype, torch.float32)
-    # `where` and not a product: whatever stands at padded places, NaN included, must not reach the loss.
-    rows = torch.where(mask, states.flatten(0, 1).to(dtype), 0.0)
-    return torch.where(mask, rows - rows.sum(0) / number.clamp(min=1), 0.0)
-
-
-def _check_number(number: torch.Tensor) -> None:
+    number, valid = mask.sum(), mask.flatten().unsqueeze(-1)
     message = f"Hidden states are compared over at least {MIN_ROWS} valid tokens; this batch has one or two."
     if number.device.type == "cpu":
         if 0 < number < MIN_ROWS:
             raise ValueError(message)
     elif number.device.type != "meta":
         torch._assert_async((number == 0) | (number >= MIN_ROWS), message)
+    rows = [states.flatten(0, 1) for states in (ours, theirs)]
+    return *(torch.where(valid, each - each.sum(0) / number.clamp(min=1), 0.0) for each in rows), number
 
 
-def squared_product_norm(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+def squared_product_norm(first: Tensor, second: Tensor) -> Tensor:
     r"""
     Return `||XᵀY||_F²` of two matrices of as many rows, `(rows, width)`: from the product of the features, or from the
     two products of the rows where these are smaller.
@@ -56,11 +40,11 @@ def squared_product_norm(first: torch.Tensor, second: torch.Tensor) -> torch.Ten
     return (first.T @ second).square().sum()
 
 
-def safe_sqrt(value: torch.Tensor) -> torch.Tensor:
+def safe_sqrt(value: Tensor) -> Tensor:
     """Return the square root, with a zero gradient at zero."""
     return value.clamp(min=torch.finfo(value.dtype).tiny).sqrt()
 
 
-def unit_norm(rows: torch.Tensor) -> torch.Tensor:
+def unit_norm(rows: Tensor) -> Tensor:
     """Return a matrix divided by its Frobenius norm; zero stays zero."""
     return rows / (safe_sqrt(rows.square().sum()) + torch.finfo(rows.dtype).tiny)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor
 
 from .centred_rows import centred_rows, safe_sqrt, squared_product_norm
-from .checks import without_autocast
+from .state_loss import StateLoss, without_autocast
 
 
 EPSILON = 1e-8  # as in the authors' program
@@ -20,15 +20,15 @@ class CKAStatistics(NamedTuple):
     of those of its parts, over accumulation steps and processes. In fp64.
     """
 
-    rows: torch.Tensor
-    student_sum: torch.Tensor
-    teacher_sum: torch.Tensor
-    student_student: torch.Tensor
-    teacher_teacher: torch.Tensor
-    student_teacher: torch.Tensor
+    rows: Tensor
+    student_sum: Tensor
+    teacher_sum: Tensor
+    student_student: Tensor
+    teacher_teacher: Tensor
+    student_teacher: Tensor
 
 
-class CKALoss(nn.Module):
+class CKALoss(StateLoss):
     r"""
     Purpose: draws the geometry of the student's hidden states towards the teacher's, with neither a projection nor
     equal widths: `1 - ||Σ_TS||_F / sqrt(||Σ_TT||_F ||Σ_SS||_F)`, where `Σ_XY` is the covariance of the states over the
@@ -57,10 +57,7 @@ class CKALoss(nn.Module):
 
     Requirements: At least three valid tokens in a batch; with two the loss is zero for all states.
 
-    Inputs:
-        - student_hidden (`torch.Tensor`): `(batch, tokens, width)`.
-        - teacher_hidden (`torch.Tensor`): the same but for the width; receives no gradient.
-        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero where a token counts.
+    Inputs: As in [`HiddenMSELoss`], of any widths.
 
     Relations:
         - [`GramLoss`] and [`ProcrustesLoss`] are distances between the same centred matrices.
@@ -71,28 +68,19 @@ class CKALoss(nn.Module):
         >>> CKALoss()(student_states[1], teacher_states[4], mask=batch["attention_mask"])
     """
 
-    needs_equal_width = False
-
     def __init__(self, squared: bool = False, unbiased: bool = False) -> None:
         super().__init__()
         self.squared, self.unbiased = squared, unbiased
 
-    def forward(
-        self, student_hidden: torch.Tensor, teacher_hidden: torch.Tensor, mask: torch.Tensor | None = None
-    ) -> torch.Tensor:
-        """Scalar loss, from 0 to 1; zero, with a zero gradient, if no token is valid."""
-        with without_autocast(student_hidden):
-            ours, theirs, number = centred_rows(student_hidden, teacher_hidden, mask)
-            pairs = (ours, theirs), (ours, ours), (theirs, theirs)
-            if self.unbiased:
-                products = [_unbiased_product(*pair, number) for pair in pairs]
-            else:
-                products = [squared_product_norm(*pair) for pair in pairs]
-            return torch.where(number > 0, self._of_products(*products), 0.0)
+    def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
+        ours, theirs, number = centred_rows(ours, theirs, mask)
+        pairs = (ours, theirs), (ours, ours), (theirs, theirs)
+        products = [
+            _unbiased_product(*pair, number) if self.unbiased else squared_product_norm(*pair) for pair in pairs
+        ]
+        return torch.where(number > 0, self._of_products(*products), 0.0)
 
-    def statistics(
-        self, student_hidden: torch.Tensor, teacher_hidden: torch.Tensor, mask: torch.Tensor | None = None
-    ) -> CKAStatistics:
+    def statistics(self, student_hidden: Tensor, teacher_hidden: Tensor, mask: Tensor | None = None) -> CKAStatistics:
         """
         Return the sums from which [`CKALoss.from_statistics`] computes the loss. Those of several batches add up.
 
@@ -101,16 +89,17 @@ class CKALoss(nn.Module):
         """
         if self.unbiased:
             raise ValueError("Unbiased CKA cannot be pooled over batches: set `unbiased=False`.")
-        with without_autocast(student_hidden):
-            ours, theirs, number = centred_rows(student_hidden, teacher_hidden, mask)
+        [ours], [theirs], mask = self.prepare(student_hidden, teacher_hidden, mask)
+        sums = [states.flatten(0, 1).double().sum(0) for states in (ours, theirs)]
+        with without_autocast(mask):
+            ours, theirs, number = centred_rows(ours, theirs, mask)
             number = number.double()
             # Means are added back in fp64, where they cancel again without loss.
-            sums = [_sum_of(states, mask) for states in (student_hidden, teacher_hidden.detach())]
             products = [(ours, ours, 0, 0), (theirs, theirs, 1, 1), (ours, theirs, 0, 1)]
             raw = [(x.T @ y).double() + torch.outer(sums[i], sums[j]) / number.clamp(min=1) for x, y, i, j in products]
         return CKAStatistics(number, *sums, *raw)
 
-    def from_statistics(self, statistics: CKAStatistics) -> torch.Tensor:
+    def from_statistics(self, statistics: CKAStatistics) -> Tensor:
         """Return the loss of the batches whose statistics were added up, as if they were one."""
         number = statistics.rows.clamp(min=1)
         ours, theirs = statistics.student_sum, statistics.teacher_sum
@@ -124,13 +113,10 @@ class CKALoss(nn.Module):
         ]
         return self._of_products(*products)
 
-    def _of_products(self, cross: torch.Tensor, ours: torch.Tensor, theirs: torch.Tensor) -> torch.Tensor:
+    def _of_products(self, cross: Tensor, ours: Tensor, theirs: Tensor) -> Tensor:
         """Return the loss from the squared norms of the three covariances, or from three values of HSIC₁."""
         scale = (safe_sqrt(ours) + EPSILON) * (safe_sqrt(theirs) + EPSILON)
         return 1 - cross / scale if self.squared else 1 - safe_sqrt(cross) / scale.sqrt()
-
-    def extra_repr(self) -> str:
-        return f"squared={self.squared}, unbiased={self.unbiased}"
 
     citation = """
 @inproceedings{dasgupta2025improving,
@@ -142,7 +128,7 @@ class CKALoss(nn.Module):
 """.strip()
 
 
-def _unbiased_product(first: torch.Tensor, second: torch.Tensor, number: torch.Tensor) -> torch.Tensor:
+def _unbiased_product(first: Tensor, second: Tensor, number: Tensor) -> Tensor:
     """HSIC₁ of linear kernels, from centred rows: no matrix of all pairs of rows is needed."""
     a, b = first.square().sum(1), second.square().sum(1)
     both = (a * b).sum()
@@ -151,8 +137,3 @@ def _unbiased_product(first: torch.Tensor, second: torch.Tensor, number: torch.T
     product = product + a.sum() * b.sum() / ((number - 1) * (number - 2)).clamp(min=1)
     product = product - 2 * both / (number - 2).clamp(min=1)
     return product / (number * (number - 3)).clamp(min=1)
-
-
-def _sum_of(states: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-    valid = torch.ones_like(states[..., :1], dtype=torch.bool) if mask is None else mask.bool().unsqueeze(-1)
-    return torch.where(valid, states, 0.0).flatten(0, 1).double().sum(0)

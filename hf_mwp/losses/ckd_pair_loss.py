@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from .checks import check_layers, valid_tokens
+from .state_loss import StateLoss
 
 
-class CKDPairLoss(nn.Module):
+class CKDPairLoss(StateLoss):
     r"""
     Purpose: draws relations of pairs in the student towards the teacher's: squared difference of the cosines between
     two items' vectors, averaged over the pairs of different valid items; computed in fp32. The items are tokens of a
@@ -33,19 +33,14 @@ class CKDPairLoss(nn.Module):
         >>> CKDPairLoss()(student_states[1], teacher_states[4], mask=batch["attention_mask"])
     """
 
-    needs_equal_width = False
-
-    def forward(self, student: torch.Tensor, teacher: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
-        """Scalar fp32 loss; zero, with a zero gradient, if there is no pair."""
-        check_layers([student], [teacher])
-        mask = valid_tokens(mask, student)
-        difference = _cosines(student, mask) - _cosines(teacher.detach(), mask)
+    def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
+        difference = _cosines(ours) - _cosines(theirs)
         # Each pair stands there twice; an item with itself adds nothing.
         own = torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
         return difference.masked_fill(own, 0.0).square().sum() / (2 * self.count(mask)).clamp(min=1)
 
     @staticmethod
-    def count(mask: torch.Tensor) -> torch.Tensor:
+    def count(mask: Tensor) -> Tensor:
         """Over how many pairs a batch is averaged; batches of one step are weighted by it."""
         items = mask.bool().sum(-1)
         return (items * (items - 1) // 2).sum()
@@ -60,6 +55,6 @@ class CKDPairLoss(nn.Module):
 """.strip()
 
 
-def _cosines(vectors: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    vectors = nn.functional.normalize(torch.where(mask.unsqueeze(-1), vectors.float(), 0.0), dim=-1)
+def _cosines(vectors: Tensor) -> Tensor:
+    vectors = nn.functional.normalize(vectors, dim=-1)
     return vectors @ vectors.transpose(1, 2)

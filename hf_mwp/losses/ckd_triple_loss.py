@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from .checks import check_layers, valid_tokens
 from .ckd_pair_loss import CKDPairLoss
+from .state_loss import StateLoss
 
 
-class CKDTripleLoss(nn.Module):
+class CKDTripleLoss(StateLoss):
     r"""
     Purpose: draws relations of triples in the student towards the teacher's: squared difference of the cosines of the
     angle at one item between two others, averaged over the triples of different valid items; computed in fp32. The
@@ -26,10 +26,7 @@ class CKDTripleLoss(nn.Module):
 
     Requirements: Widths may differ: no projection is needed.
 
-    Inputs:
-        - student (`torch.Tensor`): `(batch, items, width)`.
-        - teacher (`torch.Tensor`): the same but for the width; receives no gradient.
-        - mask (`torch.Tensor`, *optional*): `(batch, items)`, true or non-zero where an item counts.
+    Inputs: As in [`CKDPairLoss`].
 
     Relations: [`CKDPairLoss`] is its other part.
 
@@ -37,31 +34,26 @@ class CKDTripleLoss(nn.Module):
         >>> CKDTripleLoss(window=2)(student_states[1], teacher_states[4], mask=batch["attention_mask"])
     """
 
-    needs_equal_width = False
-
     def __init__(self, window: int | None = None) -> None:
         super().__init__()
         if window is not None and window < 1:
             raise ValueError(f"`window` must be at least 1, got {window}.")
         self.window = window
 
-    def forward(self, student: torch.Tensor, teacher: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
-        """Scalar fp32 loss; zero, with a zero gradient, if there is no triple."""
-        check_layers([student], [teacher])
-        mask = valid_tokens(mask, student)
+    def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
         places, near = self._neighbours(mask)
-        difference = _angles(student, mask, places) - _angles(teacher.detach(), mask, places)
+        difference = _angles(ours, places) - _angles(theirs, places)
         # Each triple stands there twice; a neighbour with itself adds nothing.
         counted = near.unsqueeze(-1) & near.unsqueeze(-2)
         counted = counted & ~torch.eye(near.shape[-1], dtype=torch.bool, device=mask.device)
         return torch.where(counted, difference, 0.0).square().sum() / (2 * self.count(mask)).clamp(min=1)
 
-    def count(self, mask: torch.Tensor) -> torch.Tensor:
+    def count(self, mask: Tensor) -> Tensor:
         """Over how many triples a batch is averaged; batches of one step are weighted by it."""
         near = self._neighbours(mask)[1].sum(-1)
         return (near * (near - 1) // 2).sum()
 
-    def _neighbours(self, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _neighbours(self, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Places `(items, neighbours)` near each item, and whether both are valid, `(batch, items, neighbours)`."""
         count = mask.shape[1]
         reach = max(count - 1, 1) if self.window is None else self.window
@@ -72,13 +64,10 @@ class CKDTripleLoss(nn.Module):
         mask = mask.bool()
         return places, mask[:, places] & mask.unsqueeze(-1) & inside
 
-    def extra_repr(self) -> str:
-        return f"window={self.window}"
-
     citation = CKDPairLoss.citation
 
 
-def _angles(vectors: torch.Tensor, mask: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-    vectors = torch.where(mask.unsqueeze(-1), vectors.float(), 0.0)
+def _angles(vectors: Tensor, places: Tensor) -> Tensor:
+    """Cosines `(batch, items, neighbours, neighbours)` of the angle at each item between two of its neighbours."""
     edges = nn.functional.normalize(vectors[:, places] - vectors.unsqueeze(2), dim=-1)
     return edges @ edges.transpose(-1, -2)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from .checks import check_logits, check_softening, valid_tokens
+from .logit_distillation_loss import SoftenedLoss
 
 
 FLOOR = -1e30  # of log-probabilities: forbidden classes stay finite, and so do gradients
 
 
-class DKDLoss(nn.Module):
+class DKDLoss(SoftenedLoss):
     r"""
     Purpose: makes the student's class probabilities follow the teacher's in two parts with weights of their own: how
     much goes to the right class, `b = (p_y, 1 - p_y)`, and how the rest is spread over the others, `q` (the
@@ -52,43 +52,26 @@ class DKDLoss(nn.Module):
         scale_by_square: bool = True,
         reduction: str = "mean",
     ) -> None:
-        super().__init__()
-        check_softening(temperature, reduction)
+        super().__init__(temperature, scale_by_square, reduction)
         if min(alpha, beta) < 0:
             raise ValueError(f"`alpha` and `beta` must not be negative, got {alpha} and {beta}.")
-        self.temperature, self.alpha, self.beta = temperature, alpha, beta
-        self.scale_by_square, self.reduction = scale_by_square, reduction
+        self.alpha, self.beta = alpha, beta
 
     def forward(
-        self,
-        student_logits: torch.Tensor,
-        teacher_logits: torch.Tensor,
-        targets: torch.Tensor,
-        mask: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+        self, student_logits: Tensor, teacher_logits: Tensor, targets: Tensor, mask: Tensor | None = None
+    ) -> Tensor:
         """Scalar fp32 loss; zero, with a zero gradient, if nothing is valid."""
-        check_logits(student_logits, teacher_logits)
-        if targets.shape == student_logits.shape[:-1]:
-            targets = nn.functional.one_hot(targets.clamp(min=0), student_logits.shape[-1])
-        if targets.shape != student_logits.shape:
+        student, teacher, rows = self.log_probabilities(student_logits, teacher_logits, mask)
+        if targets.shape == student.shape[:-1]:
+            targets = nn.functional.one_hot(targets.clamp(min=0), student.shape[-1])
+        if targets.shape != student.shape:
             raise ValueError(
-                f"The targets have the shape {tuple(targets.shape)}, but the logits {tuple(student_logits.shape)}."
+                f"The targets have the shape {tuple(targets.shape)}, but the logits {tuple(student.shape)}."
             )
-        rows = valid_tokens(mask, student_logits)
-        student, teacher = (
-            # Padding is the same in both, whatever it holds (NaN included), and adds nothing.
-            torch.where(rows.unsqueeze(-1), logits, 0.0).float().div(self.temperature).log_softmax(-1).clamp(min=FLOOR)
-            for logits in (student_logits, teacher_logits.detach())
-        )
         others = torch.where(targets.bool(), FLOOR, 0.0)
-        binary, spread = zip(*(_split(log_probs, others) for log_probs in (student, teacher)), strict=True)
-        total = self.alpha * _divergence(*binary) + self.beta * _divergence(*spread)
-        count = max(student_logits.shape[0], 1) if self.reduction == "batchmean" else rows.sum().clamp(min=1)
-        loss = total / count
-        return loss * self.temperature**2 if self.scale_by_square else loss
-
-    def extra_repr(self) -> str:
-        return f"temperature={self.temperature}, alpha={self.alpha}, beta={self.beta}, reduction={self.reduction!r}"
+        splits = (_split(log_probs.clamp(min=FLOOR), others) for log_probs in (student, teacher))
+        binary, spread = zip(*splits, strict=True)
+        return self.reduce(self.alpha * _divergence(*binary) + self.beta * _divergence(*spread), rows)
 
     citation = """
 @inproceedings{zhao2022decoupled,
@@ -100,7 +83,7 @@ class DKDLoss(nn.Module):
 """.strip()
 
 
-def _split(log_probs: torch.Tensor, others: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _split(log_probs: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
     """Logarithms of `b` and of `q`; `others` is 0 at all classes but the right ones."""
     right = log_probs.masked_fill(others == 0, FLOOR).logsumexp(-1, keepdim=True)
     left = (log_probs + others).clamp(min=FLOOR)
@@ -108,6 +91,6 @@ def _split(log_probs: torch.Tensor, others: torch.Tensor) -> tuple[torch.Tensor,
     return torch.cat([right, rest], -1), left - rest
 
 
-def _divergence(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+def _divergence(student: Tensor, teacher: Tensor) -> Tensor:
     probabilities = teacher.exp()
     return torch.where(probabilities == 0, 0.0, probabilities * (teacher - student)).sum()

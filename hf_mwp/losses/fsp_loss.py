@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from torch import Tensor
 
-import torch
-from torch import nn
-
-from .checks import check_equal_width, check_pairs, valid_tokens
+from .state_loss import StateLoss, count_texts
 
 
-class FSPLoss(nn.Module):
+class FSPLoss(StateLoss):
     r"""
     Purpose: draws the flow of the solution procedure in the student, from one layer to another, towards the teacher's:
     squared difference of the matrices `H₁ᵀ H₂ / length` `(width, width)` of each text, averaged over their entries and
@@ -23,9 +20,7 @@ class FSPLoss(nn.Module):
         - A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), table 6, "FSP
           matrix"
 
-    Requirements:
-        1. Student and teacher have the same widths: where they differ in them, the caller first applies trained
-           linear maps ([`DistillationTrainer`] does).
+    Requirements: Equal widths, as for [`HiddenMSELoss`].
 
     Inputs:
         - student_hidden (`Sequence[torch.Tensor]`): the states `(batch, tokens, width)` of two layers, which may
@@ -42,26 +37,14 @@ class FSPLoss(nn.Module):
     """
 
     needs_equal_width = True
+    num_layers = 2
+    count = staticmethod(count_texts)
 
-    def forward(
-        self,
-        student_hidden: Sequence[torch.Tensor],
-        teacher_hidden: Sequence[torch.Tensor],
-        mask: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        """Scalar fp32 loss; zero, with a zero gradient, if no token is valid."""
-        check_pairs(student_hidden, teacher_hidden)
-        for ours, theirs in zip(student_hidden, teacher_hidden, strict=True):
-            check_equal_width(ours, theirs)
-        mask = valid_tokens(mask, student_hidden[0])
-        difference = _flow(student_hidden, mask) - _flow([state.detach() for state in teacher_hidden], mask)
+    def compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor) -> Tensor:
+        lengths = mask.sum(-1).clamp(min=1).view(-1, 1, 1)
+        student, teacher = (first.transpose(1, 2) @ second / lengths for first, second in (ours, theirs))
         texts = self.count(mask).clamp(min=1)
-        return difference.square().sum() / (texts * difference.shape[1] * difference.shape[2])
-
-    @staticmethod
-    def count(mask: torch.Tensor) -> torch.Tensor:
-        """Over how many texts a batch is averaged; batches of one step are weighted by it."""
-        return mask.bool().any(-1).sum()
+        return (student - teacher).square().sum() / (texts * student.shape[1] * student.shape[2])
 
     citation = """
 @inproceedings{yim2017gift,
@@ -71,9 +54,3 @@ class FSPLoss(nn.Module):
     year = {2017}
 }
 """.strip()
-
-
-def _flow(states: Sequence[torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
-    valid = mask.unsqueeze(-1)
-    first, second = (torch.where(valid, state.float(), 0.0) for state in states)
-    return first.transpose(1, 2) @ second / valid.sum(1, keepdim=True).clamp(min=1)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import torch
-from torch import nn
+from torch import Tensor
 
 from .centred_rows import centred_rows, safe_sqrt, squared_product_norm, unit_norm
-from .checks import without_autocast
+from .state_loss import StateLoss
 
 
-class GramLoss(nn.Module):
+class GramLoss(StateLoss):
     r"""
     Purpose: draws the similarities between all tokens of a batch in the student towards the teacher's:
     `||X Xᵀ - Y Yᵀ||_F²` of the states, centred over the valid tokens and divided by their Frobenius norms. No matrix
@@ -25,10 +24,7 @@ class GramLoss(nn.Module):
 
     Requirements: At least three valid tokens in a batch. Widths may differ.
 
-    Inputs:
-        - student_hidden (`torch.Tensor`): `(batch, tokens, width)`.
-        - teacher_hidden (`torch.Tensor`): the same but for the width; receives no gradient.
-        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero where a token counts.
+    Inputs: As in [`HiddenMSELoss`], of any widths.
 
     Relations: [`CKALoss`] divides the same products, where this loss subtracts them; [`NSTLoss`] compares them within
     each text, uncentred.
@@ -37,28 +33,17 @@ class GramLoss(nn.Module):
         >>> GramLoss()(student_states[1], teacher_states[4], mask=batch["attention_mask"])
     """
 
-    needs_equal_width = False
-
     def __init__(self, squared: bool = True) -> None:
         super().__init__()
         self.squared = squared
 
-    def forward(
-        self, student_hidden: torch.Tensor, teacher_hidden: torch.Tensor, mask: torch.Tensor | None = None
-    ) -> torch.Tensor:
-        """Scalar loss; zero, with a zero gradient, if no token is valid."""
-        with without_autocast(student_hidden):
-            ours, theirs, _ = centred_rows(student_hidden, teacher_hidden, mask)
-            ours, theirs = unit_norm(ours), unit_norm(theirs)
-            loss = (
-                squared_product_norm(ours, ours)
-                + squared_product_norm(theirs, theirs)
-                - 2 * squared_product_norm(ours, theirs)
-            )
-            return loss if self.squared else safe_sqrt(loss)
-
-    def extra_repr(self) -> str:
-        return f"squared={self.squared}"
+    def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
+        ours, theirs, _ = centred_rows(ours, theirs, mask)
+        ours, theirs = unit_norm(ours), unit_norm(theirs)
+        # ||X Xᵀ - Y Yᵀ||² multiplied out, so that no matrix of all pairs of tokens is needed.
+        own = squared_product_norm(ours, ours) + squared_product_norm(theirs, theirs)
+        loss = own - 2 * squared_product_norm(ours, theirs)
+        return loss if self.squared else safe_sqrt(loss)
 
     citation = """
 @misc{bhattarai2025knowledge,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import torch
-from torch import nn
+from torch import Tensor
 
-from .checks import check_equal_width, valid_tokens
+from .state_loss import StateLoss
 
 
-class HiddenMSELoss(nn.Module):
+class HiddenMSELoss(StateLoss):
     r"""
     Purpose: draws the student's hidden states towards the teacher's: squared difference, averaged over width and valid
     tokens, computed in fp32. Layers of any depth are compared with it, the embedding output included (layer 0), which
@@ -37,18 +36,9 @@ class HiddenMSELoss(nn.Module):
     """
 
     needs_equal_width = True
-    """Whether student and teacher must have the same width; trainers put a projection in front if they do not."""
 
-    def forward(
-        self, student_hidden: torch.Tensor, teacher_hidden: torch.Tensor, mask: torch.Tensor | None = None
-    ) -> torch.Tensor:
-        """Scalar fp32 loss; zero, with a zero gradient, if no token is valid."""
-        check_equal_width(student_hidden, teacher_hidden)
-        difference = student_hidden.float() - teacher_hidden.detach().float()
-        mask = valid_tokens(mask, difference)
-        # `where` and not a product: whatever stands at padded places, NaN included, must not reach the loss.
-        difference = torch.where(mask.unsqueeze(-1), difference, 0.0)
-        return difference.square().sum() / (mask.sum().clamp(min=1) * student_hidden.shape[-1])
+    def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
+        return (ours - theirs).square().sum() / (mask.sum().clamp(min=1) * ours.shape[-1])
 
     citation = """
 @inproceedings{ming2025compact,

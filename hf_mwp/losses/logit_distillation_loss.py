@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from .checks import check_logits, check_softening, valid_tokens
+from .state_loss import masked, valid_tokens
 
 
-def _kl(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+def _kl(first: Tensor, second: Tensor) -> Tensor:
     """Sum of `KL(first || second)` of log-probabilities `(..., classes)`."""
     probabilities = first.exp()
     # A forbidden class has probability 0, and 0 times its log-probability may be NaN. Any other NaN is kept.
@@ -18,18 +18,18 @@ def _kl(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     return (probabilities * difference).sum()
 
 
-def _mixture(student: torch.Tensor, teacher: torch.Tensor, alpha: float) -> torch.Tensor:
+def _mixture(student: Tensor, teacher: Tensor, alpha: float) -> Tensor:
     """Log-probabilities of `alpha * teacher + (1 - alpha) * student`, finite for forbidden classes."""
     lowest = torch.finfo(student.dtype).min / 4
     student, teacher = student.clamp(min=lowest), teacher.clamp(min=lowest)
     return torch.logaddexp(teacher + math.log(alpha), student + math.log1p(-alpha))
 
 
-def _skew(student: torch.Tensor, teacher: torch.Tensor, alpha: float) -> torch.Tensor:
+def _skew(student: Tensor, teacher: Tensor, alpha: float) -> Tensor:
     return _kl(teacher, _mixture(student, teacher, alpha) if alpha else student)
 
 
-def _jsd(student: torch.Tensor, teacher: torch.Tensor, alpha: float) -> torch.Tensor:
+def _jsd(student: Tensor, teacher: Tensor, alpha: float) -> Tensor:
     mean = _mixture(student, teacher, 0.5)
     return (_kl(teacher, mean) + _kl(student, mean)) / 2
 
@@ -42,7 +42,37 @@ DIRECTIONS = {
 }
 
 
-class LogitDistillationLoss(nn.Module):
+class SoftenedLoss(nn.Module):
+    """Base class of losses between class probabilities that a temperature softens."""
+
+    def __init__(self, temperature: float, scale_by_square: bool, reduction: str) -> None:
+        super().__init__()
+        if not temperature > 0:
+            raise ValueError(f"`temperature` must be greater than 0, got {temperature}.")
+        if reduction not in ("mean", "batchmean"):
+            raise ValueError(f'`reduction` must be "mean" or "batchmean", got {reduction!r}.')
+        self.temperature, self.scale_by_square, self.reduction = temperature, scale_by_square, reduction
+
+    def log_probabilities(
+        self, student: Tensor, teacher: Tensor, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the softened log-probabilities of both, equal at padding, and which positions are valid."""
+        if student.shape != teacher.shape:
+            raise ValueError(
+                f"The student's logits have the shape {tuple(student.shape)}, the teacher's {tuple(teacher.shape)}: "
+                "they must classify the same positions into the same classes."
+            )
+        rows = valid_tokens(mask, student)
+        logits = (masked(each, rows).float() / self.temperature for each in (student, teacher.detach()))
+        return *(each.log_softmax(-1) for each in logits), rows
+
+    def reduce(self, total: Tensor, rows: Tensor) -> Tensor:
+        """Return the loss from its sum over the valid positions."""
+        loss = total / (max(len(rows), 1) if self.reduction == "batchmean" else rows.sum().clamp(min=1))
+        return loss * self.temperature**2 if self.scale_by_square else loss
+
+
+class LogitDistillationLoss(SoftenedLoss):
     r"""
     Purpose: makes the student's class probabilities follow the teacher's, both softened by a temperature `T`:
     `T² · KL(softmax(teacher / T) || softmax(student / T))`, computed in fp32.
@@ -96,36 +126,17 @@ class LogitDistillationLoss(nn.Module):
         direction: str = "forward",
         skew_alpha: float = 0.1,
     ) -> None:
-        super().__init__()
-        check_softening(temperature, reduction)
+        super().__init__(temperature, scale_by_square, reduction)
         if direction not in DIRECTIONS:
             raise ValueError(f"`direction` must be one of {', '.join(DIRECTIONS)}, got {direction!r}.")
         if not 0 <= skew_alpha < 1:
             raise ValueError(f"`skew_alpha` must be from 0 to below 1, got {skew_alpha}.")
-        self.temperature, self.scale_by_square, self.reduction = temperature, scale_by_square, reduction
         self.direction, self.skew_alpha = direction, skew_alpha
 
-    def forward(
-        self, student_logits: torch.Tensor, teacher_logits: torch.Tensor, mask: torch.Tensor | None = None
-    ) -> torch.Tensor:
+    def forward(self, student_logits: Tensor, teacher_logits: Tensor, mask: Tensor | None = None) -> Tensor:
         """Scalar fp32 loss; zero, with a zero gradient, if nothing is valid."""
-        check_logits(student_logits, teacher_logits)
-        rows = valid_tokens(mask, student_logits)
-        student, teacher = (
-            # Padding is the same in both, whatever it holds (NaN included), and adds nothing.
-            torch.where(rows.unsqueeze(-1), logits, 0.0).float().div(self.temperature).log_softmax(-1)
-            for logits in (student_logits, teacher_logits.detach())
-        )
-        total = DIRECTIONS[self.direction](student, teacher, self.skew_alpha)
-        count = max(student_logits.shape[0], 1) if self.reduction == "batchmean" else rows.sum().clamp(min=1)
-        loss = total / count
-        return loss * self.temperature**2 if self.scale_by_square else loss
-
-    def extra_repr(self) -> str:
-        return (
-            f"temperature={self.temperature}, scale_by_square={self.scale_by_square}, reduction={self.reduction!r}, "
-            f"direction={self.direction!r}"
-        )
+        student, teacher, rows = self.log_probabilities(student_logits, teacher_logits, mask)
+        return self.reduce(DIRECTIONS[self.direction](student, teacher, self.skew_alpha), rows)
 
     citation = """
 @misc{hinton2015distilling,

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from torch import Tensor
 
-import torch
-from torch import nn
-
-from .checks import check_pairs, valid_tokens
+from .state_loss import StateLoss, count_token_pairs
 
 
-class NSTLoss(nn.Module):
+class NSTLoss(StateLoss):
     r"""
     Purpose: draws the similarities between tokens in the student towards the teacher's: squared difference of the
     matrices `H₁ H₂ᵀ / width` `(tokens, tokens)`, averaged over the pairs of valid tokens; computed in fp32. This is
@@ -39,34 +36,12 @@ class NSTLoss(nn.Module):
         >>> NSTLoss()(student_states[1], teacher_states[4], mask=batch["attention_mask"])
     """
 
-    needs_equal_width = False
+    num_layers = 2
+    count = staticmethod(count_token_pairs)
 
-    def forward(
-        self,
-        student_hidden: torch.Tensor | Sequence[torch.Tensor],
-        teacher_hidden: torch.Tensor | Sequence[torch.Tensor],
-        mask: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        """Scalar fp32 loss; zero, with a zero gradient, if no token is valid."""
-        ours, theirs = (
-            (states, states) if isinstance(states, torch.Tensor) else states
-            for states in (student_hidden, teacher_hidden)
-        )
-        check_pairs(ours, theirs)
-        for who, states in (("student", ours), ("teacher", theirs)):
-            if states[0].shape != states[1].shape:
-                raise ValueError(
-                    f"The {who}'s two layers have states of the widths {states[0].shape[-1]} and "
-                    f"{states[1].shape[-1]}; their tokens can only be compared at the same width."
-                )
-        mask = valid_tokens(mask, ours[0])
-        difference = _similarity(ours, mask) - _similarity([state.detach() for state in theirs], mask)
-        return difference.square().sum() / self.count(mask).clamp(min=1)
-
-    @staticmethod
-    def count(mask: torch.Tensor) -> torch.Tensor:
-        """Over how many pairs of tokens a batch is averaged; batches of one step are weighted by it."""
-        return mask.bool().sum(-1).square().sum()
+    def compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor) -> Tensor:
+        student, teacher = (_similarity(*states) for states in (ours, theirs))
+        return (student - teacher).square().sum() / self.count(mask).clamp(min=1)
 
     citation = """
 @misc{huang2017like,
@@ -79,8 +54,10 @@ class NSTLoss(nn.Module):
 """.strip()
 
 
-def _similarity(states: Sequence[torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
-    # Padded tokens become zero, and so do all their similarities.
-    valid = mask.unsqueeze(-1)
-    first, second = (torch.where(valid, state.float(), 0.0) for state in states)
+def _similarity(first: Tensor, second: Tensor) -> Tensor:
+    if first.shape != second.shape:
+        raise ValueError(
+            f"The two layers of a model have states of the widths {first.shape[-1]} and {second.shape[-1]}; their "
+            "tokens can only be compared at the same width."
+        )
     return first @ second.transpose(1, 2) / first.shape[-1]

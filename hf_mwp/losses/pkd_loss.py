@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from torch import Tensor, nn
 
-import torch
-from torch import nn
-
-from .checks import check_equal_width, check_layers, valid_tokens
+from .state_loss import StateLoss, count_texts
 
 
-class PKDLoss(nn.Module):
+class PKDLoss(StateLoss):
     r"""
     Purpose: draws the first token's states (`[CLS]`) of several layers of the student towards those of the teacher,
     each brought to length 1: squared distance, averaged over layers and texts; computed in fp32. A patient student
@@ -21,8 +18,7 @@ class PKDLoss(nn.Module):
           7, there a sum over layers and texts)
         - TextBrewer: https://huggingface.co/papers/2002.12620 (`pkd`)
 
-    Requirements:
-        1. Student and teacher have the same widths: where they differ, the caller first applies trained linear maps.
+    Requirements: Equal widths, as for [`HiddenMSELoss`].
 
     Inputs:
         - student_hidden (`Sequence[torch.Tensor]`): the states `(batch, tokens, width)` of some layers.
@@ -37,26 +33,13 @@ class PKDLoss(nn.Module):
     """
 
     needs_equal_width = True
+    num_layers = None
+    count = staticmethod(count_texts)
 
-    def forward(
-        self,
-        student_hidden: Sequence[torch.Tensor],
-        teacher_hidden: Sequence[torch.Tensor],
-        mask: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        """Scalar fp32 loss; zero, with a zero gradient, if no token is valid."""
-        check_layers(student_hidden, teacher_hidden)
-        mask = valid_tokens(mask, student_hidden[0])
-        total = 0.0
-        for ours, theirs in zip(student_hidden, teacher_hidden, strict=True):
-            check_equal_width(ours, theirs)
-            total = total + (_first(ours, mask) - _first(theirs.detach(), mask)).square().sum()
-        return total / (self.count(mask).clamp(min=1) * len(student_hidden))
-
-    @staticmethod
-    def count(mask: torch.Tensor) -> torch.Tensor:
-        """Over how many texts a batch is averaged; batches of one step are weighted by it."""
-        return mask.bool().any(-1).sum()
+    def compare(self, ours: list[Tensor], theirs: list[Tensor], mask: Tensor) -> Tensor:
+        pairs = zip(ours, theirs, strict=True)
+        total = sum((_first(student, mask) - _first(teacher, mask)).square().sum() for student, teacher in pairs)
+        return total / (self.count(mask).clamp(min=1) * len(ours))
 
     citation = """
 @inproceedings{sun2019patient,
@@ -68,8 +51,7 @@ class PKDLoss(nn.Module):
 """.strip()
 
 
-def _first(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+def _first(states: Tensor, mask: Tensor) -> Tensor:
     """`(batch, width)`: the state of each text's first token at length 1; zero for a text without tokens."""
     place = mask.int().argmax(-1).view(-1, 1, 1).expand(-1, 1, states.shape[-1])
-    first = states.float().gather(1, place).squeeze(1)
-    return nn.functional.normalize(torch.where(mask.any(-1, keepdim=True), first, 0.0), dim=-1)
+    return nn.functional.normalize(states.gather(1, place).squeeze(1), dim=-1)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
+from torch import Tensor
 
 from .centred_rows import centred_rows, safe_sqrt, unit_norm
-from .checks import without_autocast
+from .gram_loss import GramLoss
+from .state_loss import StateLoss
 
 
-class ProcrustesLoss(nn.Module):
+class ProcrustesLoss(StateLoss):
     r"""
     Purpose: draws the student's hidden states towards the nearest rotation of the teacher's: `2 - 2 ||Xᵀ Y||_*` (the
     nuclear norm) of the states, centred over the valid tokens and divided by their Frobenius norms. The rotation is
@@ -26,10 +27,7 @@ class ProcrustesLoss(nn.Module):
 
     Requirements: At least three valid tokens in a batch. Widths may differ.
 
-    Inputs:
-        - student_hidden (`torch.Tensor`): `(batch, tokens, width)`.
-        - teacher_hidden (`torch.Tensor`): the same but for the width; receives no gradient.
-        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero where a token counts.
+    Inputs: As in [`HiddenMSELoss`], of any widths.
 
     Relations: [`CKALoss`] and [`GramLoss`] compare the same matrices without a singular value decomposition, and are
     quicker.
@@ -38,37 +36,19 @@ class ProcrustesLoss(nn.Module):
         >>> ProcrustesLoss()(student_states[1], teacher_states[4], mask=batch["attention_mask"])
     """
 
-    needs_equal_width = False
-
     def __init__(self, squared: bool = True) -> None:
         super().__init__()
         self.squared = squared
 
-    def forward(
-        self, student_hidden: torch.Tensor, teacher_hidden: torch.Tensor, mask: torch.Tensor | None = None
-    ) -> torch.Tensor:
-        """Scalar loss; zero, with a zero gradient, if no token is valid."""
-        with without_autocast(student_hidden):
-            ours, theirs, number = centred_rows(student_hidden, teacher_hidden, mask)
-            ours, theirs = unit_norm(ours), unit_norm(theirs)
-            loss = torch.where(number > 0, 2 - 2 * _nuclear_norm(ours, theirs), 0.0)
-            return loss if self.squared else safe_sqrt(loss)
+    def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
+        ours, theirs, number = centred_rows(ours, theirs, mask)
+        loss = torch.where(number > 0, 2 - 2 * _nuclear_norm(unit_norm(ours), unit_norm(theirs)), 0.0)
+        return loss if self.squared else safe_sqrt(loss)
 
-    def extra_repr(self) -> str:
-        return f"squared={self.squared}"
-
-    citation = """
-@misc{bhattarai2025knowledge,
-    title = {Knowledge distillation through geometry-aware representational alignment},
-    author = {Prajjwal Bhattarai and Mohammad Amjad and Dmytro Zhylko and Tuka Alhanai},
-    year = {2025},
-    eprint = {2509.25253},
-    archivePrefix = {arXiv}
-}
-""".strip()
+    citation = GramLoss.citation
 
 
-def _nuclear_norm(ours: torch.Tensor, theirs: torch.Tensor) -> torch.Tensor:
+def _nuclear_norm(ours: Tensor, theirs: Tensor) -> Tensor:
     """
     Return `||XᵀY||_*` of `(rows, width)` and `(rows, other width)`, whose gradient with respect to `XᵀY` is the polar
     factor `U Vᵀ`: with that as a constant, the trace of `V Uᵀ XᵀY` has the same value and gradient.

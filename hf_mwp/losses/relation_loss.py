@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import nn
+from torch import Tensor
 
-from .checks import check_layers, valid_tokens
+from .state_loss import StateLoss
 
 
-class RelationLoss(nn.Module):
+class RelationLoss(StateLoss):
     r"""
     Purpose: draws relations between tokens in the student towards the teacher's. The vectors of all heads of a layer
     are put side by side and cut anew into relation heads; in each `R = softmax(X Xᵀ / sqrt(width of a head))` over the
@@ -39,37 +39,27 @@ class RelationLoss(nn.Module):
         >>> RelationLoss(heads=12)(student_values, teacher_values, mask=batch["attention_mask"])
     """
 
-    needs_equal_width = False
-
     def __init__(self, heads: int = 1) -> None:
         super().__init__()
         if heads < 1:
             raise ValueError(f"`heads` must be at least 1, got {heads}.")
         self.heads = heads
 
-    def forward(self, student: torch.Tensor, teacher: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
-        """Scalar fp32 loss; zero, with a zero gradient, if no token is valid."""
-        check_layers([student], [teacher])
-        mask = valid_tokens(mask, student)
-        ours, theirs = (self._log_relations(each, mask) for each in (student, teacher.detach()))
+    def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
+        ours, theirs = self._log_relations(ours, mask), self._log_relations(theirs, mask)
         counted = (mask.unsqueeze(-1) & mask.unsqueeze(-2)).unsqueeze(1)
         total = torch.where(counted, theirs.exp() * (theirs - ours), 0.0).sum()
         return total / (mask.sum().clamp(min=1) * self.heads)
 
-    def _log_relations(self, vectors: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def _log_relations(self, vectors: Tensor, mask: Tensor) -> Tensor:
         if vectors.shape[-1] % self.heads:
             raise ValueError(
                 f"Vectors of the width {vectors.shape[-1]} cannot be cut into {self.heads} relation heads: give a "
                 "number that divides the widths of both models."
             )
-        # What stands at padded places, NaN included, must not reach the loss.
-        vectors = torch.where(mask.unsqueeze(-1), vectors.float(), 0.0)
         vectors = vectors.unflatten(-1, (self.heads, -1)).transpose(1, 2)
         scores = vectors @ vectors.transpose(-1, -2) / math.sqrt(vectors.shape[-1])
         return scores.masked_fill(~mask[:, None, None], torch.finfo(scores.dtype).min).log_softmax(-1)
-
-    def extra_repr(self) -> str:
-        return f"heads={self.heads}"
 
     citation = """
 @inproceedings{wang2021minilmv2,

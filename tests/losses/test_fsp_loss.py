@@ -39,7 +39,7 @@ def test_wrong_use_is_named():
     states = [torch.zeros(1, 2, 3)] * 2
     with pytest.raises(ValueError, match="projection"):
         FSPLoss()(states, [torch.zeros(1, 2, 4)] * 2)
-    with pytest.raises(ValueError, match="two layers.* 1"):
+    with pytest.raises(ValueError, match="2 layers.* 1"):
         FSPLoss()(states[:1], states)
     with pytest.raises(ValueError, match=r"\(1, 2\).*\(1, 4\)"):
         FSPLoss()([torch.zeros(1, 2, 3), torch.zeros(1, 4, 3)], states)
