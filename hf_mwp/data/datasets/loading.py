@@ -184,9 +184,6 @@ def _reverse(examples: list[Example], name: str | Path) -> list[Example]:
 
 def _distract(examples: list[Example], name: str | Path) -> list[Example]:
     _check_any(examples, name)
-    for row in (each.row for each in examples):
-        if row["language"] != "zh":
-            raise DataError("only Chinese problems can get distractors", row["file"], row["line"], "language")
     made = add_distractors([each.problem for each in examples])
     return [_made_of(each, new) for each, new in zip(examples, made, strict=True) if new is not None]
 

@@ -449,9 +449,10 @@ def test_without_problems_none_can_be_made(option):
         load_mwp_dataset("cm17k", FIXTURES, **{option: True})
 
 
-def test_english_problems_get_no_distractors():
-    with pytest.raises(DataError, match="asdiv_a.jsonl, line [0-9]+, field 'language': .*Chinese"):
-        load_mwp_dataset("asdiv_a", FIXTURES, augment_distractors=True)
+def test_english_problems_get_distractors_too():
+    dataset, report = load_mwp_dataset("asdiv_a", augment_distractors=True, return_report=True)
+    added = [row for row in dataset["train"] if "-D" in row["id"]]
+    assert report.extra["distractors"].kept == len(added) > 100 and {row["language"] for row in added} == {"en"}
 
 
 def test_problems_with_distractors_are_added():
