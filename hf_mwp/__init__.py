@@ -53,6 +53,8 @@ _LAZY = {
     "PreTrainingTrainer": "trainers",
     "RecursiveDistillationConfig": "trainers",
     "recursive_distillation": "trainers",
+    "Seq2SeqDistillationConfig": "trainers",
+    "Seq2SeqDistillationTrainer": "trainers",
     "SolverTrainingConfig": "trainers",
     "SolverTrainer": "trainers",
     "StarkConfig": "trainers",

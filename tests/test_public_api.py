@@ -54,6 +54,8 @@ NAMES = [
     "PreTrainingConfig",
     "PreTrainingTrainer",
     "RecursiveDistillationConfig",
+    "Seq2SeqDistillationConfig",
+    "Seq2SeqDistillationTrainer",
     "SolverTrainingConfig",
     "SolverTrainer",
     "StarkConfig",

@@ -33,8 +33,20 @@ def check_embeddings(student: nn.Module, teacher: nn.Module) -> None:
             f"The student embeds {ours} tokens, the teacher {theirs}: both must read the same tokenizer's ids. Make "
             "the student with the teacher's tokenizer or processor; if one of them only has spare rows, or reads by a "
             "tokenizer of its own and only predictions are compared, give the teacher's as well "
-            "(`teacher_processing_class`)."
+            "(`teacher_processing_class`). A sequence-to-sequence student of any tokenizer learns from texts that the "
+            "teacher generates (`hf-mwp pseudo-label`)."
         )
+
+
+def check_decoding(student: nn.Module, teacher: nn.Module) -> None:
+    """Raises `ValueError` if the decoders of two models would read the same labels differently."""
+    for name in ("decoder_start_token_id", "pad_token_id"):
+        ours, theirs = (getattr(model.config, name, None) for model in (student, teacher))
+        if ours != theirs:
+            raise ValueError(
+                f"The student's config has {name}={ours}, the teacher's {theirs}: their decoders would read the same "
+                "labels differently. Make the student with `make_student`, or set the teacher's value."
+            )
 
 
 def _num_embeddings(model: nn.Module) -> int | None:
@@ -85,7 +97,8 @@ def check_reading(processing: Any, teacher_processing: Any) -> None:
     ):
         raise ValueError(
             f"Student and teacher have different tokenizers (of {len(tokenizers[0])} and {len(tokenizers[1])} "
-            "tokens): the same ids would be different words to them. Build the student with the teacher's tokenizer."
+            "tokens): the same ids would be different words to them. Build the student with the teacher's tokenizer; "
+            "a sequence-to-sequence one may also learn from texts that the teacher generates (`hf-mwp pseudo-label`)."
         )
     for name in ("vocabulary", "parse_number_words", "language"):
         ours, theirs = getattr(processing, name, None), getattr(teacher_processing, name, None)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
 from .solver import Solver
 
@@ -19,11 +20,13 @@ class ModelKind:
         name (`str`): Its name in messages.
         is_solver (`bool`, *optional*, defaults to `False`): Whether it finds expressions, and is judged by answers.
         per_position (`bool`, *optional*, defaults to `False`): Whether losses are means over positions, not over rows.
+        has_decoder (`bool`, *optional*, defaults to `False`): Whether a second stack reads the labels, and generates.
     """
 
     name: str
     is_solver: bool = False
     per_position: bool = False
+    has_decoder: bool = False
 
     @property
     def reduction(self) -> str:
@@ -43,10 +46,13 @@ class ModelKind:
 SOLVER = ModelKind("solver", is_solver=True)
 CLASSIFIER = ModelKind("classifier")
 TOKEN_MODEL = ModelKind("token model", per_position=True)
+SEQ2SEQ = ModelKind("sequence-to-sequence model", per_position=True, has_decoder=True)
 
 
 def kind_of(model: Any, logits: Tensor | None = None) -> ModelKind:
     """Return the kind of a model; classifiers of rows and of tokens are told apart by their `logits`."""
     if isinstance(model, Solver):
         return SOLVER
+    if isinstance(model, PreTrainedModel) and model.config.is_encoder_decoder and model.can_generate():
+        return SEQ2SEQ
     return TOKEN_MODEL if logits is not None and logits.dim() > 2 else CLASSIFIER

@@ -52,7 +52,7 @@ class BaseTrainer(Trainer):
         args = self._checked(args)
         chooses = args.load_best_model_at_end or args.early_stopping_patience is not None
         if args.metric_for_best_model is None and (chooses or args.save_strategy == "best"):
-            args.metric_for_best_model = "loss"
+            args.metric_for_best_model = self._default_metric(args)
         if args.greater_is_better is None and args.metric_for_best_model is not None:
             args.greater_is_better = not args.metric_for_best_model.endswith("loss")
         if args.early_stopping_patience is not None:
@@ -76,6 +76,10 @@ class BaseTrainer(Trainer):
                 f"`args` must be a `{name}`, got `{type(args).__name__}`: make a `{name}(output_dir=...)`."
             )
         return cls.config_class(output_dir="trainer_output") if args is None else args
+
+    def _default_metric(self, args: BaseConfig) -> str:
+        """Return the metric that chooses checkpoints if none is named."""
+        return "loss"
 
     def check_metric(self) -> None:
         """Raises `ValueError` if `metric_for_best_model` is known to be no metric of an evaluation."""

@@ -8,7 +8,14 @@ from torch import nn
 
 from ...models.model_kind import kind_of
 from ...usage_error import UsageError
-from ..compatibility import check_embeddings, check_frozen_teacher, check_reading, check_solvers, reads_other_tokens
+from ..compatibility import (
+    check_decoding,
+    check_embeddings,
+    check_frozen_teacher,
+    check_reading,
+    check_solvers,
+    reads_other_tokens,
+)
 from ..features import Features, read_features
 from .ensemble_teacher import TEACHER_INPUTS, EnsembleTeacher, members_of
 from .teacher_inputs import TeacherInputsCollator
@@ -62,7 +69,10 @@ class LiveTeacher:
         for number, (teacher, processor) in enumerate(zip(members, self.processors, strict=True)):
             try:
                 check_frozen_teacher(student, teacher)
-                if kind_of(student).is_solver:
+                kind = kind_of(student)
+                if kind.has_decoder and kind_of(teacher).has_decoder:
+                    check_decoding(student, teacher)
+                if kind.is_solver:
                     check_solvers(student, teacher, self.own_processors.get(number))
                 elif processor is None:
                     check_embeddings(student, teacher)

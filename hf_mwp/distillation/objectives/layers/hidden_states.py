@@ -12,7 +12,8 @@ from .layer_objective import LayerObjective
 
 class HiddenStates(LayerObjective):
     """
-    Hidden states of the student follow those of the teacher.
+    Hidden states of the student follow those of the teacher. By [`HiddenMSELoss`] three uniformly mapped layers have
+    the weights of Ming et al., 1.0, 0.9 and 1.0, unless `layer_weights` are given.
 
     Args:
         loss (`nn.Module`, *optional*):
@@ -44,6 +45,11 @@ class HiddenStates(LayerObjective):
                     student[ours].shape[-1],
                     teacher[theirs].shape[-1],
                 )
+
+    def _default_weights(self, count: int) -> list[float]:
+        # The paper pays more attention to the first and the last of its three layers.
+        is_paper = count == 3 and self.layer_mapping == "uniform" and isinstance(self.loss, HiddenMSELoss)
+        return [1.0, 0.9, 1.0] if is_paper else super()._default_weights(count)
 
     def _names(self, pair: tuple[int, int]) -> tuple[list[str], list[str]]:
         s, t = pair

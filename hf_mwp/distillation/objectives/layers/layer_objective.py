@@ -10,9 +10,6 @@ from ...layer_mapping import map_layers
 from ..objective import Objective
 
 
-PAPER_WEIGHTS = [1.0, 0.9, 1.0]  # for three layers: the paper pays more attention to the first and the last one
-
-
 class LayerObjective(Objective):
     """
     An objective that compares layers of the student with layers of the teacher. A derived class says what is read of a
@@ -25,7 +22,7 @@ class LayerObjective(Objective):
             otherwise these are the tokens.
         layer_mapping (`str` or sequence of pairs, *optional*, defaults to `"uniform"`): See [`map_layers`].
         layer_weights (`list[float]` or `float`, *optional*):
-            One per part, or so much divided among them; 1.0, 0.9, 1.0 for three pairs with a part each, else 1.0 each.
+            One per part, or so much divided among them; 1.0 each by default, for [`HiddenStates`] see there.
         weight (`float`, *optional*, defaults to 1.0), name (`str`): See [`Objective`].
     """
 
@@ -69,10 +66,13 @@ class LayerObjective(Objective):
         """Return what is read of the student and of the teacher for a pair."""
         raise NotImplementedError
 
+    def _default_weights(self, count: int) -> list[float]:
+        return [1.0] * count
+
     def _resolve_weights(self) -> list[float]:
         weights, count = self.layer_weights, len(self.groups)
         if weights is None:
-            weights = PAPER_WEIGHTS if count == len(self.layers) == len(PAPER_WEIGHTS) else [1.0] * count
+            weights = self._default_weights(count)
         if isinstance(weights, float):
             weights = [weights / count] * count
         if len(weights) != count:

@@ -1,0 +1,88 @@
+"""Evaluation of sequence-to-sequence models by the texts that they generate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from torch import nn
+from transformers import DataCollatorForSeq2Seq
+
+from ...metrics.text_generation import text_report
+from ...models.model_kind import kind_of
+
+
+class GenerationEvaluation:
+    """
+    Mixin before a trainer that derives from `Seq2SeqTrainer`: with `predict_with_generate`, evaluations generate texts
+    and report metrics of them, the first of which chooses the best checkpoint unless another is named.
+
+    Args:
+        model (`PreTrainedModel`, *optional*): The model.
+        processing_class (tokenizer, *optional*): Decodes texts; needed unless `compute_metrics` is given.
+        data_collator (`Callable`, *optional*): `DataCollatorForSeq2Seq` by default.
+        compute_metrics (`Callable`, *optional*): As in `Trainer`, on token ids, in place of `text_metrics`.
+        text_metrics (`Callable`, *optional*): From generated texts and those of the labels, two lists, to a `dict` of
+            metrics, higher is better; [`text_report`] (BLEU and chrF) by default.
+        kwargs: As in the trainer.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module | None = None,
+        *,
+        processing_class: Any = None,
+        data_collator: Any = None,
+        compute_metrics: Callable | None = None,
+        text_metrics: Callable[[list[str], list[str]], dict[str, float]] = text_report,
+        **kwargs,
+    ) -> None:
+        if model is not None and not kind_of(model).has_decoder:
+            raise ValueError(
+                f"`{type(model).__name__}` is no sequence-to-sequence model, so it generates no texts: take BART, "
+                "mBART, Marian, T5, ... for conditional generation, or a trainer without `predict_with_generate`."
+            )
+        self.text_metrics, self._scores_texts = text_metrics, compute_metrics is None
+        if data_collator is None and processing_class is not None:
+            data_collator = DataCollatorForSeq2Seq(processing_class, model=model)
+        super().__init__(
+            model,
+            processing_class=processing_class,
+            data_collator=data_collator,
+            compute_metrics=compute_metrics,
+            **kwargs,
+        )
+        generates = self.args.predict_with_generate and not self.args.prediction_loss_only
+        if generates and self._scores_texts:
+            if not hasattr(processing_class, "batch_decode"):
+                raise ValueError(
+                    "Generated texts cannot be decoded without a tokenizer: give `processing_class` or "
+                    "`compute_metrics`, or set `predict_with_generate=False`."
+                )
+            self.compute_metrics = self._score_texts
+
+    def _default_metric(self, args: Any) -> str:
+        names = self._text_metric_names(args)
+        return names[0] if names else super()._default_metric(args)
+
+    def _metric_names(self, rows: Any) -> set[str] | None:
+        names = self._text_metric_names(self.args)
+        return {"loss", *names} if names else super()._metric_names(rows)
+
+    def _text_metric_names(self, args: Any) -> list[str]:
+        if not self._scores_texts or not args.predict_with_generate or args.prediction_loss_only:
+            return []
+        return list(self.text_metrics(["a text"], ["a text"]))
+
+    def _score_texts(self, prediction: Any) -> dict[str, float]:
+        tokenizer, texts = self.processing_class, []
+        for ids in (prediction.predictions, prediction.label_ids):
+            decoded = tokenizer.batch_decode(np.where(ids < 0, tokenizer.pad_token_id, ids), skip_special_tokens=True)
+            texts.append([text.strip() for text in decoded])
+        return self.text_metrics(*texts)
+
+    def evaluation_loop(self, *args, **kwargs):
+        """As in `Trainer`; rows that only fill the last batch of several processes do not count."""
+        self.gather_function = self.accelerator.gather_for_metrics
+        return super().evaluation_loop(*args, **kwargs)

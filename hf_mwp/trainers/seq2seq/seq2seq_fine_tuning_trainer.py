@@ -1,0 +1,48 @@
+"""Fine-tuning of sequence-to-sequence models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from transformers import Seq2SeqTrainer
+
+from ..base_trainer import BaseTrainer
+from .generation_evaluation import GenerationEvaluation
+from .seq2seq_fine_tuning_config import Seq2SeqFineTuningConfig
+
+
+class Seq2SeqFineTuningTrainer(GenerationEvaluation, BaseTrainer, Seq2SeqTrainer):
+    """
+    Fine-tunes a sequence-to-sequence model, for example a teacher. Its loss is a mean over the labelled tokens of a
+    step, however many batches and processes these are in.
+
+    Args:
+        model, text_metrics, kwargs: See [`GenerationEvaluation`]; all but the model are keywords.
+        args ([`Seq2SeqFineTuningConfig`], *optional*): Arguments.
+
+    Example:
+        >>> trainer = Seq2SeqFineTuningTrainer(
+        ...     model,
+        ...     args=Seq2SeqFineTuningConfig(output_dir="teacher", eval_strategy="epoch"),
+        ...     train_dataset=pairs["train"],
+        ...     eval_dataset=pairs["validation"],
+        ...     processing_class=tokenizer,
+        ... )
+    """
+
+    config_class = Seq2SeqFineTuningConfig
+
+    def __init__(self, model=None, *, args: Seq2SeqFineTuningConfig | None = None, **kwargs) -> None:
+        super().__init__(model, args=self._checked(args, Seq2SeqFineTuningConfig), **kwargs)
+        self.model_accepts_loss_kwargs = False
+
+    def _counts(self, batch: dict[str, Any]) -> dict[str, torch.Tensor | int | None]:
+        return {"loss": (batch["labels"] != -100).sum()} if "labels" in batch else {}
+
+    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        """As in `Trainer`; batches of a step weigh by their labelled tokens."""
+        loss, outputs = super().compute_loss(model, dict(inputs), return_outputs=True)
+        if model.training and num_items_in_batch is not None:
+            loss = self._weighed({"loss": loss}, inputs, num_items_in_batch)["loss"]
+        return (loss, outputs) if return_outputs else loss

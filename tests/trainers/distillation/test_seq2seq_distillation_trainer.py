@@ -1,0 +1,121 @@
+"""Distillation of sequence-to-sequence models, with generation in evaluations."""
+
+import pytest
+import torch
+from transformers import AutoModelForSeq2SeqLM
+
+from hf_mwp import Seq2SeqDistillationConfig, Seq2SeqDistillationTrainer
+from tests.tiny import tiny_classifier, tiny_tokenizer
+from tests.tiny_seq2seq import KINDS, tiny_pairs, tiny_seq2seq
+from tests.trainers.distilling import copy_of, training_logs, unchanged
+
+
+@pytest.fixture
+def make(tmp_path):
+    def make(kind="bart", student=None, teacher=None, keywords=None, **fields):
+        defaults = {"output_dir": str(tmp_path), "use_cpu": True, "report_to": "none", "disable_tqdm": True}
+        defaults |= {"save_strategy": "no", "per_device_train_batch_size": 4, "num_train_epochs": 1}
+        defaults |= {"logging_steps": 1, "warmup_steps": 0, "max_decode_length": 8}
+        keywords = {"train_dataset": tiny_pairs(), "eval_dataset": tiny_pairs(5, 1)} | (keywords or {})
+        return Seq2SeqDistillationTrainer(
+            tiny_seq2seq(kind, decoder_layers=1) if student is None else student,
+            teacher_model=tiny_seq2seq(kind, 24, 4, 2, seed=1) if teacher is None else teacher,
+            args=Seq2SeqDistillationConfig(**(defaults | fields)),
+            **({"processing_class": tiny_tokenizer()} | keywords),
+        )
+
+    return make
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_learns_saves_and_loads(make, kind, tmp_path):
+    trainer = make(kind)
+    teacher, student = copy_of(trainer.teacher_model), copy_of(trainer.model)
+    trainer.train()
+    logs = training_logs(trainer)[0]
+    assert {"loss_soft", "loss_hard", "loss_hidden_0", "loss_hidden_1", "loss_hidden_2"} <= {*logs}
+    assert unchanged(trainer.teacher_model, teacher)
+    assert not unchanged(trainer.model, student)
+    trainer.save_model(tmp_path / "saved")
+    loaded = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "saved")
+    inputs = {name: torch.tensor([value]) for name, value in tiny_pairs(1)[0].items()}
+    assert torch.equal(loaded(**inputs).logits, trainer.model.eval()(**inputs).logits)
+    assert {"eval_bleu", "eval_chrf", "eval_loss"} <= {*trainer.evaluate()}
+
+
+def test_the_paper_weighs_all_losses_alike(make):
+    trainer = make(max_steps=1)
+    trainer.train()
+    (logs,) = training_logs(trainer)
+    parts = [value for name, value in logs.items() if name.startswith("loss_")]
+    assert logs["loss"] == pytest.approx(sum(parts), rel=1e-4)
+    assert {part for each in trainer.objectives for part in each.parts.values()} == {1.0}
+    assert trainer.objectives[0].temperature == 1
+
+
+@pytest.mark.parametrize("kind", ["bart", "t5"])
+def test_a_cached_teacher_is_the_live_one(make, kind):
+    logs = []
+    for cached in (False, True):
+        trainer = make(kind, cache_teacher_outputs=cached)
+        trainer.train()
+        logs.append(training_logs(trainer))
+    for ours, theirs in zip(*logs, strict=True):
+        names = [name for name in ours if name.startswith("loss")]
+        assert [ours[name] for name in names] == pytest.approx([theirs[name] for name in names], rel=2e-3)
+
+
+def test_beams_and_lengths_reach_generate(make, monkeypatch):
+    trainer, seen = make(num_beams=3, max_decode_length=6), []
+    generate = trainer.model.generate
+    monkeypatch.setattr(trainer.model, "generate", lambda **inputs: seen.append(inputs) or generate(**inputs))
+    trainer.evaluate()
+    trainer.predict(tiny_pairs(2))
+    trainer.evaluate(num_beams=2)
+    assert [(each["num_beams"], each["max_length"]) for each in seen] == [(3, 6), (3, 6), (2, 6)]
+
+
+def test_metrics_compare_texts_without_padding(make):
+    seen = []
+
+    def same(predictions, references):
+        seen.append(references)
+        return {"same": sum(map(str.__eq__, predictions, references)) / len(references)}
+
+    fields = {"eval_strategy": "epoch", "save_strategy": "epoch", "load_best_model_at_end": True}
+    trainer = make(keywords={"text_metrics": same}, **fields)
+    assert trainer.args.metric_for_best_model == "same" and trainer.args.greater_is_better
+    trainer.train()
+    tokenizer = tiny_tokenizer()
+    texts = [tokenizer.decode(row["labels"], skip_special_tokens=True) for row in tiny_pairs(5, 1)]
+    assert seen[-1] == texts
+    assert trainer.state.best_metric == trainer.state.log_history[-2]["eval_same"]
+
+
+def test_resuming_is_exact(make, tmp_path):
+    fields = {"save_strategy": "steps", "save_steps": 1, "num_train_epochs": 2, "seed": 3}
+    models = {"student": tiny_seq2seq(dropout=0.1), "teacher": tiny_seq2seq(width=24, seed=1)}
+    trainer = make(**models, **fields, hidden_loss="mse")
+    trainer.train()
+    again = make(student=tiny_seq2seq(seed=5, dropout=0.1), teacher=models["teacher"], **fields, hidden_loss="mse")
+    again.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
+    assert unchanged(again.model, copy_of(trainer.model))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"metric_for_best_model": "blue", "eval_strategy": "epoch"}, "'blue'.*bleu"),
+        ({"student": tiny_classifier()}, "BertForSequenceClassification"),
+        ({"student": tiny_seq2seq(vocab_size=50)}, "50 tokens.*pseudo-label"),
+        ({"student": tiny_seq2seq(decoder_start_token_id=3)}, "decoder_start_token_id=3"),
+        ({"keywords": {"processing_class": None, "data_collator": len}}, "`processing_class`"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_training(make, change, message):
+    if change.get("keywords"):
+        from transformers import DataCollatorForSeq2Seq
+
+        change = {"keywords": {"processing_class": None, "data_collator": DataCollatorForSeq2Seq(tiny_tokenizer())}}
+    with pytest.raises(ValueError, match=message):
+        make(**change)
