@@ -75,21 +75,23 @@ class CutClosing(GateClosing):
         model.register_load_state_dict_pre_hook(fit_heads)
 
     def check(self, args: TrainingArguments, min_heads_per_layer: int, optimizer: Any) -> None:
-        if args.world_size > 1 or getattr(args, "deepspeed", None):
-            raise ValueError(
-                'Several processes (DDP, DeepSpeed) keep buffers of the shape of all weights: `mode="slice"` is for '
-                'one process, train with `mode="mask"`.'
-            )
-        if not min_heads_per_layer:
-            raise ValueError(
-                'Some encoders do not run with a layer without heads: `mode="slice"` needs `min_heads_per_layer` of 1.'
-            )
         optimizer = getattr(optimizer, "optimizer", optimizer)
-        if not isinstance(optimizer, torch.optim.Adam | torch.optim.AdamW | torch.optim.SGD):
-            raise ValueError(
-                f'`mode="slice"` cuts the state of AdamW, Adam and SGD, not that of {type(optimizer).__name__}: '
-                'choose another `optim`, or `mode="mask"`.'
-            )
+        for is_wrong, message in (
+            (
+                args.world_size > 1 or getattr(args, "deepspeed", None),
+                "is for one process: several (DDP, DeepSpeed) keep buffers of the shape of all weights",
+            ),
+            (
+                not min_heads_per_layer,
+                "needs `min_heads_per_layer` of 1: some encoders do not run with an empty layer",
+            ),
+            (
+                not isinstance(optimizer, torch.optim.Adam | torch.optim.AdamW | torch.optim.SGD),
+                f"knows the state of AdamW, Adam and SGD, not of {type(optimizer).__name__}: take another `optim`",
+            ),
+        ):
+            if is_wrong:
+                raise ValueError(f'`mode="slice"` {message}, or train with `mode="mask"`.')
 
     def begin(self, model: nn.Module, closed: Mapping[int, Sequence[int]]) -> int:
         if not closed or self._cut_before is None:

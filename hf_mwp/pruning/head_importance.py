@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
@@ -30,8 +31,8 @@ class HeadImportance:
 
     def __repr__(self) -> str:
         """The class and its settings, the same in each process."""
-        settings = {name: value for name, value in vars(self).items() if name != "needs_batches"}
-        return f"{type(self).__name__}({', '.join(f'{name}={_told(value)}' for name, value in settings.items())})"
+        settings = (f"{name}={value!r}" for name, value in vars(self).items() if name != "needs_batches")
+        return f"{type(self).__name__}({', '.join(settings)})"
 
     @torch.no_grad()
     def scores(self, model: nn.Module, batches: Iterable[Mapping[str, Any]] = ()) -> Tensor:
@@ -57,15 +58,14 @@ class HeadImportance:
         """Return the scores with NaN for heads that gates have closed."""
         found = []
         for layer, (row, closed) in enumerate(zip(rows, HeadGates.closed_on(model), strict=True)):
-            shut = torch.zeros(len(row), dtype=torch.bool).index_fill(
-                0, torch.tensor([*closed], dtype=torch.long), True
-            )
-            if not row[~shut].isfinite().all():
+            row = row.double()
+            is_open = torch.tensor([head not in closed for head in range(len(row))], dtype=torch.bool)
+            if not row[is_open].isfinite().all():
                 raise ValueError(
                     f"{type(self).__name__} gives no numbers for heads of layer {layer}: the model's weights or "
                     "outputs are not finite."
                 )
-            found.append(row.double().masked_fill(shut, torch.nan))
+            found.append(row.where(is_open, torch.nan))
         return found
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
@@ -175,12 +175,11 @@ class GateGradient(HeadImportance):
 
 class CombinedImportance(HeadImportance):
     """
-    `alpha * weight norm + (1 - alpha) * entropy`, each normalised first, since they differ by orders of magnitude.
+    `alpha * weight norm + (1 - alpha) * entropy`, each scaled from 0 to 1 over all open heads first, since they differ
+    by orders of magnitude.
 
     Args:
         alpha (`float`, *optional*, defaults to 0.5): From 0, entropy alone, to 1, the norm alone.
-        normalization (`Callable`, *optional*): [`min_max`] by default; [`z_score`] or [`raw`].
-        by_layer (`bool`, *optional*, defaults to `False`): Normalise within each layer, not over all heads.
 
     References:
         Yu et al., equation 4.
@@ -189,76 +188,48 @@ class CombinedImportance(HeadImportance):
         ValueError: `alpha` is not from 0 to 1.
     """
 
-    def __init__(self, alpha: float = 0.5, normalization=None, by_layer: bool = False) -> None:
+    def __init__(self, alpha: float = 0.5) -> None:
         check_numbers(alpha=alpha)
         if not 0 <= alpha <= 1:
             raise ValueError(f"`alpha` weighs the norm against the entropy: it must be from 0 to 1, not {alpha}.")
-        self.alpha, self.normalization, self.by_layer = alpha, normalization or min_max, by_layer
-        self.needs_batches = alpha < 1
+        self.alpha, self.needs_batches = alpha, alpha < 1
 
     def measure(self, model: nn.Module, batches: list[Mapping[str, Any]]) -> list[Tensor]:
         summed = 0.0
         for share, importance in ((self.alpha, WeightNorm()), (1 - self.alpha, AttentionEntropy())):
-            if not share:
-                continue
-            rows = importance._open(model, importance.measure(model, batches))
-            groups = rows if self.by_layer else [torch.cat(rows)]
-            summed = summed + torch.cat([share * self._normalized(values) for values in groups])
+            if share:
+                rows = importance._open(model, importance.measure(model, batches))
+                summed = summed + share * min_max(torch.cat(rows))
         return list(summed.split([len(row) for row in rows]))
-
-    def _normalized(self, values: Tensor) -> Tensor:
-        """Return the values of open heads on a scale that they alone make; NaN stays."""
-        counted = values.isfinite()
-        if counted.any():
-            values[counted] = self.normalization(values[counted])
-        return values
-
-
-def _told(value: Any) -> str:
-    """A setting in words; of an object that is no plain value its name or that of its class."""
-    plain = value is None or isinstance(value, bool | int | float | str | list | tuple)
-    return repr(value) if plain else getattr(value, "__qualname__", type(value).__qualname__)
 
 
 def min_max(values: Tensor) -> Tensor:
-    """The values on a scale from 0 to 1; all 0 if they are equal."""
-    span = values.max() - values.min()
-    return torch.zeros_like(values) if span == 0 else (values - values.min()) / span
+    """The values on a scale from 0 to 1; all 0 if they are equal. NaN stays, and does not count."""
+    counted = values[values.isfinite()]
+    if not len(counted):
+        return values
+    low, high = counted.aminmax()
+    return (values - low) / (high - low if high > low else 1.0)
 
 
-def z_score(values: Tensor) -> Tensor:
-    """The values with mean 0 and standard deviation 1; all 0 if they are equal."""
-    centred = values - values.mean()
-    deviation = centred.square().mean().sqrt()
-    return torch.zeros_like(values) if deviation == 0 else centred / deviation
-
-
-def raw(values: Tensor) -> Tensor:
-    """The values as they are."""
-    return values
-
-
-def mean_over_queries(model: nn.Module, batches: list[Mapping[str, Any]], measure) -> list[Tensor]:
+def mean_over_queries(
+    model: nn.Module, batches: list[Mapping[str, Any]], measure: Callable[[Tensor], Tensor]
+) -> list[Tensor]:
     """Return means, over queries that are no padding, of what `measure` makes of `(batch, heads, queries, keys)`."""
-    sums = counts = None
+    sums, counts = defaultdict(float), defaultdict(int)
     with eager_attention(model):
         for batch in batches:
-            rows, tokens = [], []
-            for maps, mask in _attentions(model, batch):
+            for layer, (maps, mask) in enumerate(_attentions(model, batch)):
                 values = measure(maps.to(torch.promote_types(maps.dtype, torch.float32))).double()
                 # Padding that attends to nothing, beyond a local window, may have no number. Summed in double: the
                 # same for other sizes of batches.
-                rows.append(values.where(mask[:, None] > 0, 0.0).sum((0, 2)).cpu())
-                tokens.append(int(mask.sum(dtype=torch.float64)))
-            sums = rows if sums is None else [a + b for a, b in zip(sums, rows, strict=True)]
-            counts = tokens if counts is None else [a + b for a, b in zip(counts, tokens, strict=True)]
-    means = [row / max(count, 1) for row, count in zip(sums, counts, strict=True)]
+                sums[layer] += values.where(mask[:, None] > 0, 0.0).sum((0, 2)).cpu()
+                counts[layer] += int(mask.sum(dtype=torch.float64))
     # Of layers that share their weights the mean.
-    order = layer_order(model)
-    found = [
-        [row for row, layer in zip(means, order, strict=True) if layer == place] for place in range(max(order) + 1)
-    ]
-    return [torch.stack(rows).mean(0) for rows in found]
+    shared = defaultdict(list)
+    for layer, place in enumerate(layer_order(model)):
+        shared[place].append(sums[layer] / max(counts[layer], 1))
+    return [torch.stack(shared[place]).mean(0) for place in sorted(shared)]
 
 
 def _attentions(model: nn.Module, batch: Mapping[str, Any]) -> list[tuple[Tensor, Tensor]]:

@@ -110,30 +110,26 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             calibration_batches=calibration_batches,
             min_heads_per_layer=min_heads_per_layer,
         )
-        if not 0 <= min_ratio <= max_ratio < 1:
-            raise ValueError(
-                f"Ratios of heads must be at least 0 and below 1, `min_ratio` ({min_ratio}) not above `max_ratio` "
-                f"({max_ratio})."
-            )
-        if not (power > 0 and 0 < end_fraction <= 1):
-            raise ValueError(
-                f"`power` ({power}) must be above 0, and `end_fraction` ({end_fraction}) above 0 and at most 1."
-            )
-        if num_pruning_steps < 1 or calibration_batches < 1 or min_heads_per_layer < 0:
-            raise ValueError(
-                "`num_pruning_steps` and `calibration_batches` must be at least 1, `min_heads_per_layer` at least 0."
-            )
-        if mode not in CLOSINGS:
-            raise ValueError(f"`mode` must be one of {', '.join(CLOSINGS)}, not {mode!r}.")
+        for holds, message in (
+            (0 <= min_ratio <= max_ratio < 1, f"0 <= `min_ratio` ({min_ratio}) <= `max_ratio` ({max_ratio}) < 1"),
+            (
+                power > 0 and 0 < end_fraction <= 1,
+                f"`power` ({power}) > 0 and 0 < `end_fraction` ({end_fraction}) <= 1",
+            ),
+            (
+                num_pruning_steps > 0 and calibration_batches > 0 and min_heads_per_layer >= 0,
+                "`num_pruning_steps` >= 1, `calibration_batches` >= 1 and `min_heads_per_layer` >= 0",
+            ),
+            (mode in CLOSINGS, f"`mode` to be one of {', '.join(CLOSINGS)}, got {mode!r}"),
+        ):
+            if not holds:
+                raise ValueError(f"Pruning needs {message}.")
         self.max_ratio, self.min_ratio, self.power, self.end_fraction = max_ratio, min_ratio, power, end_fraction
         self.importance = CombinedImportance(alpha) if importance is None else importance
         self.num_pruning_steps, self.calibration_batches = num_pruning_steps, calibration_batches
         self.min_heads_per_layer = min_heads_per_layer
         self.log: list[dict[str, Any]] = []
-        """
-        Of each event `step`, `ratio`, `heads` (the closed ones by layer), and `scores`, an array as lists, `None` for
-        heads that were closed before.
-        """
+        """Events: `step`, `ratio`, `heads` (by layer), `scores` as lists, `None` for heads closed before."""
         self.mode, self._closing = mode, CLOSINGS[mode]()
         self._total = 0
 
@@ -175,26 +171,29 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
     def on_train_begin(self, args, state, control, model=None, **kwargs):
         # `accelerate launch` says it in the environment alone; one process has nothing to split.
         has_fsdp = args.world_size > 1 and parse_flag_from_env("ACCELERATE_USE_FSDP")
-        if getattr(args, "fsdp", None) or has_fsdp or is_deepspeed_zero3_enabled():
-            raise ValueError(
-                "FSDP splits weights over processes, and so does DeepSpeed's ZeRO-3: heads can be neither scored nor "
-                "cut, train with DDP."
-            )
-        if getattr(args, "restore_callback_states_from_checkpoint", False):
-            raise ValueError(
+        for is_wrong, message in (
+            (
+                getattr(args, "fsdp", None) or has_fsdp or is_deepspeed_zero3_enabled(),
+                "FSDP and DeepSpeed's ZeRO-3 split weights over processes: heads can be neither scored nor cut, train "
+                "with DDP.",
+            ),
+            (
+                getattr(args, "restore_callback_states_from_checkpoint", False),
                 "`restore_callback_states_from_checkpoint` would make a callback with other arguments; this one reads "
-                "its heads from the checkpoint itself: leave the option away."
-            )
-        if state.max_steps < self.num_pruning_steps:
-            raise ValueError(
+                "its heads from the checkpoint itself: leave the option out.",
+            ),
+            (
+                state.max_steps < self.num_pruning_steps,
                 f"The training has {state.max_steps} steps, too few for {self.num_pruning_steps} pruning steps: set "
-                "`num_pruning_steps` to at most that."
-            )
-        if "prunes_heads" in vars(state):
-            raise ValueError(
-                "The trainer has two callbacks that prune heads, each of which would score and cut what the other one "
-                "has left: remove one (`trainer.remove_callback(callback)`)."
-            )
+                "`num_pruning_steps` to at most that.",
+            ),
+            (
+                "prunes_heads" in vars(state),
+                "The trainer has two callbacks that prune heads: remove one (`trainer.remove_callback(callback)`).",
+            ),
+        ):
+            if is_wrong:
+                raise ValueError(message)
         # No field of the state, so that it is not saved.
         state.prunes_heads = True
         pruned_class(model)
@@ -293,8 +292,6 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
                 examples = [data[index] for index in order[:wanted].tolist()]
             else:
                 examples = list(islice(iter(data), wanted))
-            if not examples:
-                raise ValueError("Heads are scored on training examples, and there are none.")
             batches = [loader.collate_fn(examples[at : at + size]) for at in range(0, len(examples), size)]
         parameters = inspect.signature(model.forward).parameters.values()
         if not any(each.kind is each.VAR_KEYWORD for each in parameters):

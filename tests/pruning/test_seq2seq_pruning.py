@@ -18,7 +18,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from hf_mwp import HeadPruningCallback, export_dense, prune_heads
+from hf_mwp import HeadPruningCallback, prune_heads
 from hf_mwp.models.architecture import layer_parts
 from hf_mwp.pruning import AttentionEntropy, CombinedImportance, GateGradient, HeadGates, NeuronGates, prune
 from tests.fresh_python import run_fresh
@@ -102,7 +102,6 @@ def test_gated_equals_cut_equals_reloaded(name, tmp_path):
         assert generated(each, batch) == text
     twice = prune_heads(prune_heads(model, {0: [1, 3], 2: [2]}), {1: [0, 1, 2, 3], 3: [0]})
     assert twice.config.cut_heads == cut.config.cut_heads
-    torch.testing.assert_close(logits(export_dense(again), batch), gated, rtol=0, atol=1e-5)
 
 
 def test_another_process_generates_the_same(tmp_path):

@@ -22,7 +22,6 @@ def measure_scores(
     batches: Iterable[Mapping[str, Any]],
     student: nn.Module | None = None,
     *,
-    task: bool = True,
     per_example: bool = False,
     temperature: float = 2.0,
 ) -> KnowledgeableScores:
@@ -38,7 +37,6 @@ def measure_scores(
             [`~models.architecture.find_encoder`] knows. Its loss is taken for a mean over rows.
         batches (`Iterable[Mapping]`): What both models are called with, in the order that counts; on any device.
         student (`nn.Module`, *optional*): The trial student; without one there is no `Q`.
-        task (`bool`, *optional*, defaults to `True`): `False` leaves `P` out.
         per_example (`bool`, *optional*, defaults to `False`):
             Sums of absolute values over examples, the paper's expectation, from gates of shape `(batch, count)` and
             one pass backward a loss. By default, as in the authors' program, sums over batches of the absolute value
@@ -49,18 +47,17 @@ def measure_scores(
         [`KnowledgeableScores`], before normalisation.
 
     Raises:
-        UsageError: nothing to measure, no batches or labels, logits of other shapes, or numbers that are not finite.
+        UsageError: no batches or labels, logits of other shapes, or numbers that are not finite.
         ValueError: an encoder of an unknown type, or one with gates.
     """
-    if not task and student is None:
-        raise UsageError("Nothing is to be measured: student-friendliness needs a trial student.")
     with left_unchanged(teacher, student), HeadGates(teacher) as heads, NeuronGates(teacher) as neurons:
         dtype = torch.promote_types(teacher.dtype, torch.float32)
         ones = [[None if each is None else each.to(dtype) for each in kind.values] for kind in (heads, neurons)]
 
         def new_gates(rows: int) -> list[Tensor]:
+            """Put gates of 1 on the teacher, leaves of a new graph: one row for all examples, or one for each."""
             for gates, kind in zip((heads, neurons), ones, strict=True):
-                each = [None if one is None else one.expand(rows, -1) if per_example else one for one in kind]
+                each = [one.expand(rows, -1) if per_example and one is not None else one for one in kind]
                 gates.values = [None if one is None else one.clone().requires_grad_() for one in each]
             return [each for each in (*heads.values, *neurons.values) if each is not None]
 
@@ -68,15 +65,10 @@ def measure_scores(
             found = [each.abs().double() for each in gradients]
             return [each.sum(0) for each in found] if per_example else found
 
-        sums, about = sum_gradients(
-            teacher, batches, student, temperature, new_gates, score, task=task, per_example=per_example
-        )
+        sums, about = sum_gradients(teacher, batches, student, temperature, new_gates, score, per_example)
     counts = [[int(each is not None) for each in kind] for kind in ones]
-    found = [scores_of_layers(each, counts) for each in sums]
     return KnowledgeableScores(
-        expressiveness=found[0] if task else None,
-        friendliness=None if student is None else found[-1],
-        about={"per_example": per_example, **about},
+        *(scores_of_layers(each, counts) for each in sums), about={"per_example": per_example, **about}
     )
 
 
@@ -87,7 +79,6 @@ def sum_gradients(
     temperature: float,
     inputs: Callable[[int], Sequence[Tensor]],
     score: Callable[[tuple[Tensor, ...]], list[Tensor]],
-    task: bool = True,
     per_example: bool = False,
 ) -> tuple[list[list[Tensor]], dict[str, Any]]:
     """
@@ -99,9 +90,10 @@ def sum_gradients(
     for batch in batches:
         batch = send_to_device(dict(batch), teacher.device)
         rows = next(len(each) for each in batch.values() if isinstance(each, Tensor))
+        # One pass forward of teacher and student, then one pass backward for each loss.
         tensors = inputs(rows)
         with torch.enable_grad():
-            losses = batch_losses(teacher, student, batch, temperature, task)
+            losses = batch_losses(teacher, student, batch, temperature)
         for index, loss in enumerate(losses):
             # Times the rows, a mean over rows has each row's own gradient at the row's own gates.
             loss, more = loss * rows if per_example else loss, index + 1 < len(losses)
@@ -124,8 +116,7 @@ def scores_of_layers(sums: list[Tensor], counts: Sequence[Sequence[int]]) -> Uni
         wrong = [layer for layer, row in enumerate(rows) if not row.isfinite().all()]
         if wrong:
             raise UsageError(
-                f"There are no finite scores for {name} of layer {wrong[0]}: the weights or outputs of the teacher or "
-                "of the trial student are not finite."
+                f"There are no finite scores for {name} of layer {wrong[0]}: check the weights of teacher and student."
             )
         arrays.append(pad_sequence(rows, batch_first=True, padding_value=torch.nan))
     return UnitScores(*arrays)
@@ -161,37 +152,23 @@ def distillation_losses(
 
 
 def batch_losses(
-    teacher: nn.Module,
-    student: nn.Module | None,
-    batch: Mapping[str, Any],
-    temperature: float,
-    task: bool = True,
+    teacher: nn.Module, student: nn.Module | None, batch: Mapping[str, Any], temperature: float
 ) -> list[Tensor]:
-    """Means over the rows of a batch: the teacher's own loss, the distillation loss."""
-    outputs, losses = teacher(**batch), []
-    if task:
-        if outputs.get("loss") is None:
-            raise UsageError(
-                "Expressiveness is measured by the teacher's loss, and the batch has no labels: give them."
-            )
-        losses.append(outputs["loss"].mean())
+    """Means over the rows of a batch: the teacher's own loss, the distillation loss to the student, if any."""
+    outputs, labels = teacher(**batch), batch.get("labels")
+    if outputs.get("loss") is None:
+        raise UsageError("Expressiveness is measured by the teacher's loss, and the batch has no labels: give them.")
+    losses = [outputs["loss"].mean()]
     if student is not None:
         with torch.no_grad():
             logits = student(**batch).get("logits")
         ours, theirs = (None if each is None else tuple(each.shape) for each in (logits, outputs.get("logits")))
-        if ours is None or ours != theirs:
+        is_solver = isinstance(teacher, Solver)
+        if ours is None or ours != theirs or not is_solver and len(ours) != 2:
             raise UsageError(
-                f"For the same batch the trial student's logits have the shape {ours}, the teacher's {theirs}: "
-                "they must classify the same into the same classes."
+                f"For the same batch the trial student's logits have the shape {ours}, the teacher's {theirs}: those "
+                "of two classifiers, regressors or solvers of math word problems must be equal."
             )
-        mask = None
-        if isinstance(teacher, Solver):
-            if batch.get("labels") is None:
-                raise UsageError("A solver has logits where expressions have symbols: give batches with labels.")
-            mask = batch["labels"] != -100
-        elif len(ours) != 2:
-            raise UsageError(
-                f"Logits of the shape {ours} are not those of a classifier, regressor or solver of math word problems."
-            )
+        mask = labels != -100 if is_solver else None
         losses.append(distillation_losses(logits, outputs["logits"], mask, temperature).mean())
     return losses

@@ -74,14 +74,6 @@ class UnitScores:
         save_file({"heads": self.heads.contiguous(), "neurons": self.neurons.contiguous()}, unfinished)
         unfinished.replace(path)
 
-    @classmethod
-    def load(cls, path: str | Path) -> UnitScores:
-        """Reads what [`save`] has written; [`UsageError`] if there is no such file or it is damaged."""
-        try:
-            return cls(**load_file(path))
-        except (OSError, SafetensorError, TypeError) as error:
-            raise UsageError(f"{path} holds no scores of heads and neurons ({error}): measure them anew.") from error
-
 
 def count_units(model: nn.Module) -> tuple[list[int], list[int]]:
     """Return how many heads and how many neurons each layer of a model's encoder has."""
@@ -136,12 +128,11 @@ class KnowledgeableScores:
             ("expressiveness", expressiveness_weight, self.expressiveness),
             ("student-friendliness", 1 - expressiveness_weight, self.friendliness),
         ):
-            if not share:
-                continue
-            if scores is None:
+            if share and scores is None:
                 raise UsageError(f"λ = {expressiveness_weight} needs scores of {name}, which were not measured.")
-            normal = scores.normalized()
-            heads, neurons = heads + share * normal.heads, neurons + share * normal.neurons
+            if share:
+                normal = scores.normalized()
+                heads, neurons = heads + share * normal.heads, neurons + share * normal.neurons
         return UnitScores(heads, neurons)
 
     def save(self, folder: str | Path) -> None:
@@ -153,14 +144,12 @@ class KnowledgeableScores:
 
     @classmethod
     def load(cls, folder: str | Path) -> KnowledgeableScores:
-        """Reads a folder that [`save`] has written; [`UsageError`] if it holds no scores."""
-        folder = Path(folder)
+        """Reads a folder that [`save`] has written; [`UsageError`] if it holds no scores, or damaged ones."""
+        path, found = Path(folder) / RECORD, []
         try:
-            about = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise UsageError(f"{folder} holds no finished scores ({error}): measure them anew.") from error
-        present = [
-            UnitScores.load(folder / name) if (folder / name).is_file() else None
-            for name in (EXPRESSIVENESS, FRIENDLINESS)
-        ]
-        return cls(*present, about)
+            about = json.loads(path.read_text(encoding="utf-8"))
+            for path in (Path(folder) / EXPRESSIVENESS, Path(folder) / FRIENDLINESS):
+                found.append(UnitScores(**load_file(path)) if path.is_file() else None)
+        except (OSError, ValueError, SafetensorError, TypeError) as error:
+            raise UsageError(f"{path} holds no finished scores ({error}): measure them anew.") from error
+        return cls(*found, about)

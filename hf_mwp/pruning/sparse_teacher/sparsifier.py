@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from torch import nn
 
 from ...models.architecture import layer_parts
 from .gate_gradients import measure_scores
-from .knowledgeable_scores import KnowledgeableScores, UnitScores
+from .knowledgeable_scores import UnitScores
 from .removed_units import RemovedUnits, cut_teacher, mask_teacher
 from .unstructured import check_weights, measure_weight_scores, random_weight_scores, zero_weights
 
 
-class Sparsifier(ABC):
-    """Pruning granularity of [`~trainers.StarkTrainer`]. A frozen dataclass, whose fields tell it from others."""
-
-    @abstractmethod
-    def measure(self, teacher, batches, student, temperature, per_example) -> KnowledgeableScores:
-        """Measure scores of what can go; see [`measure_scores`]."""
-
-    @abstractmethod
-    def random(self, teacher: nn.Module, seed: int) -> UnitScores:
-        """Scores by chance."""
-
-    @abstractmethod
-    def check(self, teacher: nn.Module, scores: UnitScores | None, sparsity: float) -> None:
-        """Raise `UsageError` if the scores, where given, are another teacher's, or a sparsity leaves nothing of it."""
-
-    @abstractmethod
-    def sparse(self, teacher: nn.Module, scores: UnitScores, sparsity: float) -> nn.Module:
-        """A copy of a teacher without what scores lowest."""
-
-
 @dataclass(frozen=True)
-class UnitSparsifier(Sparsifier):
+class UnitSparsifier:
     """
-    Heads and neurons go.
+    Pruning granularity of [`~trainers.StarkTrainer`]: heads and neurons. `measure` scores them, `random` draws scores,
+    `sparse` makes the teacher without the lowest, and `check` raises [`UsageError`] if the scores, where given, are
+    another teacher's, or a sparsity leaves nothing of it.
 
     Args:
         mask (`bool`, *optional*, defaults to `False`): Mask them in place of cutting them.
@@ -69,8 +50,8 @@ class UnitSparsifier(Sparsifier):
 
 
 @dataclass(frozen=True)
-class WeightSparsifier(Sparsifier):
-    """Single weights of attention and feed-forward networks become 0 (Yang et al., table 6)."""
+class WeightSparsifier:
+    """As [`UnitSparsifier`] for single weights of attention and feed-forward networks (Yang et al., table 6)."""
 
     def measure(self, teacher, batches, student, temperature, per_example):
         return measure_weight_scores(teacher, batches, student, temperature=temperature)

@@ -8,7 +8,7 @@ from itertools import pairwise
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
 from ...pruning.sparse_teacher.removed_units import check_sparsity
-from ...pruning.sparse_teacher.sparsifier import Sparsifier, UnitSparsifier, WeightSparsifier
+from ...pruning.sparse_teacher.sparsifier import UnitSparsifier, WeightSparsifier
 from ...usage_error import UsageError
 from ..base_config import setting
 from ..distillation.distillation_config import DistillationConfig
@@ -85,7 +85,7 @@ class StarkConfig(DistillationConfig):
         if self.keep_caches and not self.cache_teacher_outputs:
             raise UsageError("`keep_caches` keeps caches of teachers: set `cache_teacher_outputs`, or leave it out.")
 
-    def make_sparsifier(self) -> Sparsifier:
+    def make_sparsifier(self) -> UnitSparsifier | WeightSparsifier:
         """Return the pruning granularity."""
         return WeightSparsifier() if self.unstructured else UnitSparsifier(self.mask, self.round_to)
 
