@@ -159,8 +159,8 @@ def measure(models: dict, processor: hf_mwp.MwpProcessor, test: list[dict], num_
         figures[name] = sizes | reports["all problems"] | costs | groups
     latencies, whole = compare_latency(calls, repeats=5, warmup=1), figures["teacher"]["answer_accuracy"]
     for name, each in figures.items():
-        each["milliseconds"] = 1000 * latencies[name].median / len(timed)
-        each["speedup"] = latencies["teacher"].median / latencies[name].median
+        each["milliseconds"] = 1000 * latencies[name] / len(timed)
+        each["speedup"] = latencies["teacher"] / latencies[name]
         each["retention"] = each["answer_accuracy"] / whole if whole else None
     return figures
 

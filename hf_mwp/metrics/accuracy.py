@@ -1,9 +1,11 @@
-"""Scores of predicted expressions, one by one and summed up overall and per level of complexity."""
+"""Scores of predictions, one by one and summed up overall and per level of complexity."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from statistics import fmean
 
 from ..expressions import Expression, ExpressionError
 from ..problems import MathWordProblem, ProblemError, refusal
@@ -56,9 +58,17 @@ def score_prediction(
         answer_match (`str`, *optional*), tolerance (`float`, *optional*, defaults to 1e-4): See
             [`answers_match`].
     """
-    target = _target(problem)
+    target = None
+    if problem.equation is not None and problem.equation.strip():
+        with suppress(ExpressionError, ProblemError):
+            target = problem.expression
     level = None if target is None else target.complexity()
-    reference = _reference(problem, target, answer_match)
+    reference = None
+    if answer_match != "equation_value" and problem.answer_value is not None:
+        reference = problem.answer
+    elif target is not None:
+        with suppress(ExpressionError):
+            reference = target.evaluate(problem.numbers)
     if prediction is None:
         if reference is None:
             return PredictionScore(None, False, False, None, "unlabelled", level)
@@ -71,8 +81,7 @@ def score_prediction(
         bound = prediction.bind(problem.numbers)
         if target is not None:
             bound_target = target.bind(problem.numbers)
-            same = equations_match(bound, bound_target)
-            canonical = same or equations_match(bound, bound_target, canonical=True)
+            same, canonical = (equations_match(bound, bound_target, free) for free in (False, True))
         value = prediction.evaluate(problem.numbers)
     except ExpressionError as error:
         detail = str(error)
@@ -90,19 +99,6 @@ def score_prediction(
     return PredictionScore(correct, same, canonical, value, reason, level, detail)
 
 
-def score_predictions(
-    problems: Iterable[MathWordProblem],
-    predictions: Iterable[Expression | None],
-    answer_match: str = "annotated",
-    tolerance: float = 1e-4,
-) -> list[PredictionScore]:
-    """Scores predictions in order; see [`score_prediction`]. Raises `ValueError` if the lengths differ."""
-    return [
-        score_prediction(problem, prediction, answer_match=answer_match, tolerance=tolerance)
-        for problem, prediction in zip(problems, predictions, strict=True)
-    ]
-
-
 def accuracy_report(scores: Sequence[PredictionScore]) -> dict[str, float]:
     """
     Accuracies as fractions of 1, and how many problems each rests on.
@@ -118,15 +114,14 @@ def accuracy_report(scores: Sequence[PredictionScore]) -> dict[str, float]:
     with_target = [score for score in scores if score.level is not None]
     report: dict[str, float] = {}
     if judged:
-        report["answer_accuracy"] = sum(score.answer_correct for score in judged) / len(judged)
+        report["answer_accuracy"] = fmean(score.answer_correct for score in judged)
     if with_target:
-        report["equation_accuracy"] = sum(score.equation_correct for score in with_target) / len(with_target)
-        report["canonical_equation_accuracy"] = sum(s.canonical_correct for s in with_target) / len(with_target)
+        report["equation_accuracy"] = fmean(score.equation_correct for score in with_target)
+        report["canonical_equation_accuracy"] = fmean(score.canonical_correct for score in with_target)
     report["num_equations"] = len(with_target)
     for level in LEVELS:
-        part = [score for score in judged if score.level == level]
-        if part:
-            report[f"answer_accuracy_{level}"] = sum(score.answer_correct for score in part) / len(part)
+        if part := [score for score in judged if score.level == level]:
+            report[f"answer_accuracy_{level}"] = fmean(score.answer_correct for score in part)
             report[f"num_problems_{level}"] = len(part)
     report["num_problems"] = len(judged)
     if len(judged) < len(scores):
@@ -154,25 +149,3 @@ def context_report(contexts: Sequence[str], scores: Sequence[PredictionScore]) -
 def reason_counts(scores: Iterable[PredictionScore]) -> dict[str, int]:
     """Return how often each reason of failure occurs, the most frequent first."""
     return dict(Counter(score.reason for score in scores if score.reason != "correct").most_common())
-
-
-def _target(problem: MathWordProblem) -> Expression | None:
-    if problem.equation is None or not problem.equation.strip():
-        return None
-    try:
-        return problem.expression
-    except (ExpressionError, ProblemError):
-        return None
-
-
-def _reference(
-    problem: MathWordProblem, target: Expression | None, answer_match: str
-) -> str | Fraction | float | None:
-    if answer_match != "equation_value" and problem.answer_value is not None:
-        return problem.answer
-    if target is None:
-        return None
-    try:
-        return target.evaluate(problem.numbers)
-    except ExpressionError:
-        return None

@@ -13,11 +13,10 @@ def calibration_report(probabilities: Sequence[float], correct: Sequence[bool], 
     Measures the probabilities of answers against whether these are right.
 
     - Expected calibration error: the mean distance, over all answers, between the mean probability and the accuracy of
-      the bin of an answer. The bins are of equal width and closed above, `((k-1)/num_bins, k/num_bins]`, 0 belonging
-      to the first one; 15 of them, as in the experiments of Guo et al., On Calibration of Modern Neural Networks (ICML
-      2017), equation 3.
+      the bin of an answer. The bins are of equal width and closed above, 0 belonging to the first one (Guo et al., On
+      Calibration of Modern Neural Networks, ICML 2017, equation 3).
     - AUROC: how often a right answer has a higher probability than a wrong one, equal ones counted half (Hendrycks and
-      Gimpel, ICLR 2017). 0.5 says nothing, 1 separates them.
+      Gimpel, ICLR 2017).
     - The surer half: accuracy of the half of the answers with the highest probabilities (the larger half of an odd
       number). Of answers that are as sure as the last one of them, the mean counts.
 
@@ -32,17 +31,13 @@ def calibration_report(probabilities: Sequence[float], correct: Sequence[bool], 
         `from`, `to`, `num_problems`, `probability` (mean) and `answer_accuracy`.
 
     Raises:
-        ValueError: there are no answers or not as many of both, a probability is not between 0 and 1, or there is no
-            bin.
+        ValueError: there are no answers or not as many of both, or a probability is not between 0 and 1.
     """
     scores, right = np.asarray(probabilities, dtype=float), np.asarray(correct, dtype=bool)
-    if scores.ndim != 1 or scores.shape != right.shape or not len(scores):
+    if scores.shape != right.shape or not len(scores):
         raise ValueError(f"Each answer needs a probability: {len(right)} answers have {len(scores)} probabilities.")
-    outside = scores[~((scores >= 0) & (scores <= 1))]
-    if len(outside):
+    if len(outside := scores[~((scores >= 0) & (scores <= 1))]):
         raise ValueError(f"Probabilities must be between 0 and 1; one is {outside[0]}.")
-    if num_bins < 1:
-        raise ValueError(f"`num_bins` must be at least 1, not {num_bins}.")
     edges = np.arange(num_bins + 1) / num_bins
     places = np.digitize(scores, edges[1:-1], right=True)
     bins, error = [], 0.0

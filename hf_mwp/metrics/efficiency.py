@@ -1,7 +1,10 @@
-"""Size and cost of a model: parameters, floating point operations, memory."""
+"""Size and cost of a model: parameters, floating point operations, time and memory."""
 
+import statistics
+import time
 import weakref
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import torch
 from torch import nn
@@ -21,14 +24,9 @@ def count_parameters(model: nn.Module, trainable_only: bool = False, embeddings:
         embeddings (`bool`, *optional*, defaults to `True`): `False` leaves out the tables of `nn.Embedding` modules,
             which cost memory but no computation.
     """
-    left_out = set()
-    if not embeddings:
-        left_out = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
-    return sum(
-        parameter.numel()
-        for parameter in model.parameters()
-        if id(parameter) not in left_out and (parameter.requires_grad or not trainable_only)
-    )
+    left_out = set() if embeddings else {id(each.weight) for each in model.modules() if isinstance(each, nn.Embedding)}
+    parameters = (each for each in model.parameters() if id(each) not in left_out)
+    return sum(each.numel() for each in parameters if each.requires_grad or not trainable_only)
 
 
 def count_flops(function: Callable, inputs: Mapping | None = None) -> int:
@@ -55,10 +53,8 @@ def count_flops(function: Callable, inputs: Mapping | None = None) -> int:
 
 def peak_memory(function: Callable[[], object]) -> int:
     """
-    Largest number of bytes of tensors, made during a call, that live at the same time.
-
-    Counted from the tensors themselves, on any device, so the figure is the same on each run and machine; what an
-    operation uses internally and gives back before it returns is not seen, nor are parameters and inputs made before.
+    Largest number of bytes of tensors, made during a call, that live at the same time. Counted from the tensors
+    themselves, on any device: memory that an operation uses internally, parameters and inputs do not count.
 
     Args:
         function (`Callable`): Called without arguments, for example a training step.
@@ -67,6 +63,70 @@ def peak_memory(function: Callable[[], object]) -> int:
         result = function()
     del result
     return counter.peak
+
+
+def compare_latency(
+    functions: Mapping[str, Callable[[], object]], repeats: int = 20, warmup: int = 3
+) -> dict[str, float]:
+    """
+    Time several calls in turns, so that a change of the machine's load affects all of them alike. Only ratios within
+    one such run mean anything: medians of two runs on a shared machine easily differ by a factor.
+
+    Args:
+        functions (`Mapping[str, Callable]`): What to time, by name; each is called without arguments.
+        repeats (`int`, *optional*, defaults to 20), warmup (`int`, *optional*, defaults to 3): Timed calls of each
+            function, and calls before them.
+
+    Returns:
+        `dict[str, float]`: median seconds of a call, by name.
+    """
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    for turn in range(warmup + repeats):
+        for name, function in functions.items():
+            _synchronize()
+            start = time.perf_counter()
+            function()
+            _synchronize()
+            if turn >= warmup:
+                times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(seconds) for name, seconds in times.items()}
+
+
+def _synchronize() -> None:
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+
+
+@torch.inference_mode()
+def compare_costs(
+    models: Mapping[str, nn.Module], batch_size: int = 1, tokens: int = 32, repeats: int = 30
+) -> dict[str, dict[str, float]]:
+    """
+    Measure the size and speed of encoders, timed in turns on the same made-up texts ([`compare_latency`]).
+
+    Args:
+        models (`Mapping[str, nn.Module]`): Encoders that take `input_ids`, in evaluation mode, by name.
+        batch_size (`int`, *optional*, defaults to 1), tokens (`int`, *optional*, defaults to 32): Shape of the texts.
+        repeats (`int`, *optional*, defaults to 30): Timed calls of each.
+
+    Returns:
+        `dict`: by name `parameters`, `parameters_without_embeddings`, `flops` of a call ([`count_flops`]), and
+        `seconds`, the median.
+    """
+    calls = {}
+    for name, model in models.items():
+        ids = torch.ones(batch_size, tokens, dtype=torch.long, device=next(model.parameters()).device)
+        calls[name] = partial(model, input_ids=ids, attention_mask=torch.ones_like(ids))
+    times = compare_latency(calls, repeats=repeats)
+    return {
+        name: {
+            "parameters": count_parameters(model),
+            "parameters_without_embeddings": count_parameters(model, embeddings=False),
+            "flops": count_flops(calls[name]),
+            "seconds": times[name],
+        }
+        for name, model in models.items()
+    }
 
 
 class _StorageCounter(TorchDispatchMode):
@@ -80,19 +140,14 @@ class _StorageCounter(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         given = {id(t.untyped_storage()) for t in tree_iter((args, kwargs)) if isinstance(t, torch.Tensor)}
         result = func(*args, **(kwargs or {}))
-        for tensor in tree_iter(result):
-            if isinstance(tensor, torch.Tensor):
-                self._add(tensor.untyped_storage(), given)
+        for storage in (t.untyped_storage() for t in tree_iter(result) if isinstance(t, torch.Tensor)):
+            if id(storage) not in given and storage not in self._known:
+                size = storage.nbytes()
+                self._known.add(storage)
+                self.live += size
+                self.peak = max(self.peak, self.live)
+                weakref.finalize(storage, self._free, size).atexit = False
         return result
-
-    def _add(self, storage, given) -> None:
-        if id(storage) in given or storage in self._known:
-            return
-        size = storage.nbytes()
-        self._known.add(storage)
-        self.live += size
-        self.peak = max(self.peak, self.live)
-        weakref.finalize(storage, self._free, size).atexit = False
 
     def _free(self, size: int) -> None:
         self.live -= size

@@ -1,7 +1,5 @@
 """Why a prediction is wrong, in one word."""
 
-from collections.abc import Iterator
-
 from ..expressions import OPERATORS, Expression
 
 
@@ -24,15 +22,8 @@ FAILURE_REASONS = {
 
 def failure_reason(prediction: Expression, target: Expression) -> str:
     """
-    The most specific difference between a predicted equation and its target.
-
-    Args:
-        prediction ([`Expression`]): The predicted tree, with slots (`N0`) for the numbers of the text.
-        target ([`Expression`]): The target tree, with slots.
-
-    Returns:
-        `str`: a key of `FAILURE_REASONS`. Equal trees give `"label_conflict"`: the function is asked about wrong
-        answers only.
+    Return the key of `FAILURE_REASONS` for the most specific difference between a wrong predicted equation and its
+    target, both trees with slots (`N0`) for the numbers of the text. Equal trees give `"label_conflict"`.
 
     Examples:
 
@@ -45,33 +36,18 @@ def failure_reason(prediction: Expression, target: Expression) -> str:
         return "label_conflict"
     if prediction.num_operators != target.num_operators:
         return "missing_step" if prediction.num_operators < target.num_operators else "extra_step"
-    pairs = list(_aligned(prediction, target))
-    if all(ours is not None for ours, _ in pairs):
-        different = [(ours, theirs) for ours, theirs in pairs if ours.token != theirs.token]
-        leaves = [ours.is_leaf for ours, _ in different]
+    reason = "other_equation"
+    pairs = list(zip(prediction.to_prefix(), target.to_prefix(), strict=True))
+    # The trees have the same shape where operators meet operators.
+    if all((ours in OPERATORS) == (theirs in OPERATORS) for ours, theirs in pairs):
+        different = [pair for pair in pairs if pair[0] != pair[1]]
+        leaves = [ours not in OPERATORS for ours, _ in different]
         if all(leaves):
-            from_text = all(ours.is_slot and theirs.is_slot for ours, theirs in different)
-            return _swap(prediction, target) or ("wrong_number" if from_text else "wrong_constant")
-        if not any(leaves):
+            from_text = all(token.startswith("N") for pair in different for token in pair)
+            reason = "wrong_number" if from_text else "wrong_constant"
+        elif not any(leaves):
             return "wrong_operator"
-    return _swap(prediction, target) or "other_equation"
-
-
-def _aligned(prediction: Expression | None, target: Expression | None) -> Iterator[tuple]:
-    """Pairs of nodes in the same place; `(None, None)` where one tree ends and the other goes on."""
-    stack = [(prediction, target)]
-    while stack:
-        ours, theirs = stack.pop()
-        if ours.is_leaf != theirs.is_leaf:
-            yield None, None
-            continue
-        yield ours, theirs
-        if not ours.is_leaf:
-            stack += [(ours.right, theirs.right), (ours.left, theirs.left)]
-
-
-def _swap(prediction: Expression, target: Expression) -> str | None:
-    return "swapped_operands" if _unordered(prediction) == _unordered(target) else None
+    return "swapped_operands" if _unordered(prediction) == _unordered(target) else reason
 
 
 def _unordered(expression: Expression) -> str:

@@ -6,24 +6,13 @@ import numpy as np
 
 
 def share_right(predictions: Sequence[int], labels: Sequence[int]) -> float:
-    """
-    Accuracy: the share of predictions that are the label.
-
-    Args:
-        predictions (`Sequence[int]`), labels (`Sequence[int]`): Numbers of classes, equally many of both.
-
-    Raises:
-        ValueError: none, or not equally many.
-    """
+    """Accuracy: the share of predictions that are the label; `ValueError` if none, or not as many of both."""
     predictions, labels = _checked(predictions, labels)
     return float((predictions == labels).mean())
 
 
 def f1_of_positive(predictions: Sequence[int], labels: Sequence[int], positive: int = 1) -> float:
-    """
-    F1 of the positive class; 0 where nothing is and nothing was said to be of it. Arguments and errors as in
-    [`share_right`].
-    """
+    """F1 of the positive class; 0 where nothing is and nothing was said to be of it."""
     predictions, labels = _checked(predictions, labels)
     found, true = predictions == positive, labels == positive
     counted = int(found.sum() + true.sum())
@@ -32,26 +21,19 @@ def f1_of_positive(predictions: Sequence[int], labels: Sequence[int], positive: 
 
 def matthews_correlation(predictions: Sequence[int], labels: Sequence[int]) -> float:
     """
-    Matthews' correlation coefficient of any number of classes; 0 where all predictions or all labels are of one class.
-    Arguments and errors as in [`share_right`].
-
-    References:
-        Gorodkin, Comparing two K-category assignments by a K-category correlation coefficient (2004)
+    Matthews' correlation coefficient of any number of classes; 0 where all predictions or all labels are of one class
+    (Gorodkin, Comparing two K-category assignments by a K-category correlation coefficient, 2004).
     """
     predictions, labels = _checked(predictions, labels)
     classes = np.union1d(predictions, labels)
-    found = np.array([(predictions == each).sum() for each in classes], dtype=float)
-    true = np.array([(labels == each).sum() for each in classes], dtype=float)
+    found, true = ((given[:, None] == classes).sum(0).astype(float) for given in (predictions, labels))
     count, right = len(labels), float((predictions == labels).sum())
     spread = (count**2 - found @ found) * (count**2 - true @ true)
     return float((right * count - found @ true) / np.sqrt(spread)) if spread else 0.0
 
 
 def spearman_correlation(predictions: Sequence[float], labels: Sequence[float]) -> float:
-    """
-    Spearman's rank correlation; equal values share the mean of their ranks. 0 where all predictions or all labels are
-    equal. Arguments and errors as in [`share_right`], with numbers.
-    """
+    """Spearman's rank correlation, equal values sharing ranks; 0 where all predictions or all labels are equal."""
     ours, theirs = (shared_ranks(values) - (len(values) + 1) / 2 for values in _checked(predictions, labels))
     spread = np.sqrt((ours @ ours) * (theirs @ theirs))
     return float(ours @ theirs / spread) if spread else 0.0

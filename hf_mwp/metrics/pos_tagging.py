@@ -32,16 +32,12 @@ def pos_report(predicted: Sequence[Sequence[str | None]], gold: Sequence[Sequenc
 
     Args:
         predicted (`Sequence[Sequence[str | None]]`): For each text a label (`"B-n"`, `"I-n"`, ...) for each token.
-            What is predicted where the true label is `None` does not count.
-        gold (`Sequence[Sequence[str | None]]`): The true labels, `None` at special tokens.
+        gold (`Sequence[Sequence[str | None]]`): The true labels, `None` at special tokens, which do not count.
 
     Returns:
         `dict`: `precision`, `recall` and `f1` over all words (micro average; 0 where there is none), `accuracy` of the
         labels, `num_words`, and `tags`: for each tag its `precision`, `recall`, `f1` and `count` of true words, the
         most frequent first.
-
-    Raises:
-        `ValueError`: the two have not the same texts and tokens.
 
     Example:
 
@@ -51,11 +47,6 @@ def pos_report(predicted: Sequence[Sequence[str | None]], gold: Sequence[Sequenc
     (0.5, 0.3333333333333333)
     ```
     """
-    if [len(labels) for labels in predicted] != [len(labels) for labels in gold]:
-        raise ValueError(
-            f"Predicted and true labels must belong to the same tokens: got {len(predicted)} and {len(gold)} texts"
-            + (" of other lengths." if len(predicted) == len(gold) else ".")
-        )
     found, true, right = Counter(), Counter(), Counter()
     labels = equal = 0
     for ours, theirs in zip(predicted, gold, strict=True):

@@ -10,18 +10,16 @@ from ..data.corpus.pretraining_encoder import KEYWORD, NUMBER
 from .pos_tagging import pos_report
 
 
-# What is counted for each text; `sums` and `counts` of a kind give its mean.
-STATISTICS = (
-    "mlm_loss",
-    "mlm_count",
-    "mlm_right",
-    "keyword_loss",
-    "keyword_count",
-    "number_loss",
-    "number_count",
-    "pos_loss",
-    "pos_count",
-)
+# Means over tokens: the sum and the number of tokens of each.
+MEANS = {
+    "mlm_loss": ("mlm_loss", "mlm_count"),
+    "mlm_accuracy": ("mlm_right", "mlm_count"),
+    "mlm_loss_keywords": ("keyword_loss", "keyword_count"),
+    "mlm_loss_numbers": ("number_loss", "number_count"),
+    "pos_loss": ("pos_loss", "pos_count"),
+}
+# What is summed for each text.
+STATISTICS = tuple(dict.fromkeys(name for pair in MEANS.values() for name in pair))
 
 
 def masking_statistics(logits: torch.Tensor, labels: torch.Tensor, classes: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -38,17 +36,9 @@ def masking_statistics(logits: torch.Tensor, labels: torch.Tensor, classes: torc
         logits = logits[labelled]
     rows, gold, kinds = labelled.nonzero()[:, 0], labels[labelled], classes[labelled]
     losses = cross_entropy(logits.float(), gold, reduction="none")
-    one = torch.ones_like(losses)
-    keyword, number = kinds.eq(KEYWORD).float(), kinds.eq(NUMBER).float()
-    values = {
-        "mlm_loss": losses,
-        "mlm_count": one,
-        "mlm_right": logits.argmax(-1).eq(gold).float(),
-        "keyword_loss": losses * keyword,
-        "keyword_count": keyword,
-        "number_loss": losses * number,
-        "number_count": number,
-    }
+    values = {"mlm_right": logits.argmax(-1).eq(gold).float()}
+    for name, counted in {"mlm": gold.ge(0), "keyword": kinds.eq(KEYWORD), "number": kinds.eq(NUMBER)}.items():
+        values |= {f"{name}_loss": losses * counted, f"{name}_count": counted.float()}
     empty = losses.new_zeros(len(labels))
     return {name: empty.index_add(0, rows, value) for name, value in values.items()}
 
@@ -65,22 +55,11 @@ def summarise_statistics(sums: np.ndarray) -> dict[str, float]:
     `mlm_loss_keywords`, `mlm_loss_numbers` and `pos_loss`.
     """
     total = dict(zip(STATISTICS, sums.astype(np.float64).sum(axis=0).tolist(), strict=True))
-    parts = {
-        "mlm_loss": ("mlm_loss", "mlm_count"),
-        "mlm_accuracy": ("mlm_right", "mlm_count"),
-        "mlm_loss_keywords": ("keyword_loss", "keyword_count"),
-        "mlm_loss_numbers": ("number_loss", "number_count"),
-        "pos_loss": ("pos_loss", "pos_count"),
-    }
-    return {name: total[value] / total[count] for name, (value, count) in parts.items() if total[count]}
+    return {name: total[value] / total[count] for name, (value, count) in MEANS.items() if total[count]}
 
 
 def tagging_report(predicted: np.ndarray, gold: np.ndarray, labels: list[str]) -> dict[str, Any]:
     """[`metrics.pos_report`] of label ids `(texts, tokens)`, -100 in `gold` where there is no word."""
     names = np.array([*labels, None], dtype=object)
-    unlabelled = len(labels)
-    texts = []
-    for ids in (predicted, gold):
-        ids = np.where(gold == -100, unlabelled, ids)
-        texts.append([row.tolist() for row in names[ids]])
-    return pos_report(*texts)
+    ids = (np.where(gold == -100, len(labels), each) for each in (predicted, gold))
+    return pos_report(*(names[each].tolist() for each in ids))

