@@ -85,7 +85,7 @@ def fit_reranker(
     >>> reranker.save_pretrained("teacher")
     ```
     """
-    check_fit(num_beams, regularization, min_beams)
+    check_fit(num_beams, min_beams, regularization)
     if not 0 <= mc_dropout_fraction < 1:
         raise PlausibilityError(f"`mc_dropout_fraction` must be at least 0 and below 1, not {mc_dropout_fraction}")
     solver = {"model": hash_model(model), "processor": hash_processing(processor)}

@@ -134,7 +134,7 @@ class RerankArguments(SearchOptions):
 
         check_at_least_one(self, "num_samples", "batch_size")
         check_share(self, "mc_dropout_fraction")
-        check_fit(self.num_beams, self.regularization, self.min_beams)
+        check_fit(self.num_beams, self.min_beams, self.regularization)
 
 
 @dataclass

@@ -5,9 +5,8 @@ tell it from an absurd one. A linear re-ranker over named features can.
 
 from ...lazy_names import lazy_names
 from .candidate_answer import CandidateAnswer, candidate_answers
-from .errors import PlausibilityError
 from .features import FEATURE_LIST, FEATURES, Feature
-from .plausibility_reranker import PlausibilityReranker, RankedAnswer
+from .plausibility_reranker import PlausibilityError, PlausibilityReranker, RankedAnswer
 from .question import Question
 
 

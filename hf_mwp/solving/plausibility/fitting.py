@@ -13,9 +13,8 @@ from ...expressions.evaluation import Number
 from ...metrics import answers_match
 from ...problems import MathWordProblem, ProblemError
 from .candidate_answer import candidate_answers
-from .errors import PlausibilityError
 from .features import FEATURES, feature_row
-from .plausibility_reranker import PlausibilityReranker, check_fit
+from .plausibility_reranker import PlausibilityError, PlausibilityReranker, check_fit
 from .question import Question
 
 
@@ -50,7 +49,7 @@ def fit_plausibility(
         PlausibilityError: no beam has both a right and a wrong value, the problems are in several languages, or one
             of the numbers cannot be.
     """
-    check_fit(num_beams, regularization)
+    check_fit(num_beams, regularization=regularization)
     languages = sorted({problem.language for problem in problems})
     if len(languages) > 1:
         raise PlausibilityError(f"weights are fitted to one language, not to {' and '.join(languages)}")
@@ -79,12 +78,7 @@ def fit_plausibility(
         language=languages[0],
         weights={feature.name: weight for feature, weight in zip(FEATURES, weights.tolist(), strict=True)},
         num_beams=num_beams,
-        fitted_on={
-            **(fitted_on or {}),
-            "num_problems": len(problems),
-            "num_used": used,
-            "regularization": regularization,
-        },
+        fitted_on=dict(fitted_on or {}, num_problems=len(problems), num_used=used, regularization=regularization),
     )
 
 

@@ -14,15 +14,19 @@ from ...expressions import Expression
 from ...expressions.evaluation import Number
 from ...problems import MathWordProblem
 from ...store.files import write_whole
-from .candidate_answer import candidate_answers
-from .errors import PlausibilityError
-from .explanation import violations
+from .candidate_answer import CandidateAnswer, candidate_answers
 from .features import ADDED_SINCE, FEATURE_LIST, FEATURES, feature_row
 from .question import Question
 
 
 # By language, the folders of re-rankers that come with the package.
 GENERAL = {language: Path(__file__).parent / "general" / language for language in ("en", "zh")}
+# Reasons that are given against an answer, and the share that each must have of the difference of two scores.
+MOST_VIOLATIONS, LEAST_SHARE = 2, 0.2
+
+
+class PlausibilityError(ValueError):
+    """A re-ranker that cannot be read, fitted, or used for what it is asked to rank."""
 
 
 @dataclass(frozen=True)
@@ -81,22 +85,17 @@ class PlausibilityReranker:
     file_name = "plausibility.json"
 
     def __post_init__(self) -> None:
-        if self.feature_list != FEATURE_LIST:
+        names = {feature.name for feature in FEATURES}
+        different = sorted(names.symmetric_difference(self.weights))
+        if self.feature_list != FEATURE_LIST or different:
             raise PlausibilityError(
-                f"the weights are for feature list {self.feature_list!r}, this version of hf_mwp has "
-                f"{FEATURE_LIST!r}: fit them again with `hf-mwp rerank`"
-            )
-        names = [feature.name for feature in FEATURES]
-        different = sorted(set(names).symmetric_difference(self.weights))
-        if different:
-            raise PlausibilityError(
-                f"the weights are not those of feature list {FEATURE_LIST!r}; missing or unknown: "
-                f"{', '.join(different)}: fit them again with `hf-mwp rerank`"
+                f"the weights are for feature list {self.feature_list!r}, this version of hf_mwp has {FEATURE_LIST!r} "
+                f"(missing or unknown: {', '.join(different) or 'none'}): fit them again with `hf-mwp rerank`"
             )
         for name, weight in self.weights.items():
             if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not math.isfinite(weight):
                 raise PlausibilityError(f"the weight of {name!r} must be a finite number, not {weight!r}")
-        check_beams(self.num_beams, self.min_beams)
+        check_fit(self.num_beams, self.min_beams)
 
     def check(self, language: str, num_beams: int | None = None) -> int:
         """
@@ -143,7 +142,7 @@ class PlausibilityReranker:
         ranked = []
         for index in order:
             answer, best = answers[index], answers[index].best
-            against = violations(answer, rows[index], rows[order[0]], weights) if ranked else ()
+            against = _violations(answer, rows[index], rows[order[0]], weights) if ranked else ()
             share = math.exp(scores[index] - top) / total
             ranked.append(RankedAnswer(answer.value, best.expression, best.log_probability, best.rank, share, against))
         return ranked
@@ -174,15 +173,10 @@ class PlausibilityReranker:
 
         remedy = "fit one with `hf-mwp rerank --model FOLDER`, or take the package's own, `en` or `zh`"
         name_or_path = GENERAL.get(str(name_or_path), name_or_path)
-        if Path(name_or_path).is_dir():
-            path = Path(name_or_path) / cls.file_name
-            if not path.is_file():
-                raise PlausibilityError(f"{name_or_path} has no {cls.file_name}: {remedy}")
-        else:
-            try:
-                path = Path(cached_file(str(name_or_path), cls.file_name, **kwargs))
-            except OSError as error:
-                raise PlausibilityError(f"{name_or_path} has no {cls.file_name} ({error}): {remedy}") from error
+        try:
+            path = Path(cached_file(str(name_or_path), cls.file_name, **kwargs))
+        except OSError as error:
+            raise PlausibilityError(f"{name_or_path} has no {cls.file_name} ({error}): {remedy}") from error
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             if (added := ADDED_SINCE.get(content.get("feature_list"))) is not None:
@@ -195,16 +189,38 @@ class PlausibilityReranker:
             raise PlausibilityError(f"{path} is damaged, or no file of a re-ranker ({error}): {remedy}") from error
 
 
-def check_beams(num_beams: int, min_beams: int | None = None) -> None:
-    """`PlausibilityError` if no re-ranker can be fitted to so many beams, or not rank so few."""
+def _violations(
+    answer: CandidateAnswer, row: Sequence[float], better: Sequence[float], weights: Sequence[float]
+) -> tuple[str, ...]:
+    """
+    Return the reasons against an answer: the features whose weights make most of the difference between its row and
+    that of a better one, the heaviest first: `"2.4 人"`, `"negative length"`.
+    """
+    losses = [weight * (theirs - ours) for weight, theirs, ours in zip(weights, better, row, strict=True)]
+    least = LEAST_SHARE * sum(loss for loss in losses if loss > 0)
+    value = f"{float(answer.value):.6g}"
+    kind = next(iter(answer.question.kinds)) if len(answer.question.kinds) == 1 else "answer"
+    kind = "count" if kind == "counted" else kind
+    told: list[str] = []
+    columns = zip(losses, row, better, FEATURES, strict=True)
+    for loss, ours, theirs, feature in sorted(columns, key=lambda each: -each[0]):
+        if len(told) == MOST_VIOLATIONS or loss <= 0 or loss < least:
+            break
+        # A merit by which the better answer wins, such as a share below 1, is no fault of this one.
+        if (ours > theirs) != (feature.worse == "larger"):
+            continue
+        complaint = feature.complaint.format(value=value, unit=answer.question.unit or kind, kind=kind)
+        # The value itself is shown once.
+        if complaint and complaint not in told and not (value in complaint and any(value in each for each in told)):
+            told.append(complaint)
+    return tuple(told)
+
+
+def check_fit(num_beams: int, min_beams: int | None = None, regularization: float = 1.0) -> None:
+    """Raise `PlausibilityError` if a re-ranker cannot be fitted so, or cannot rank so few beams."""
     if isinstance(num_beams, bool) or not isinstance(num_beams, int) or num_beams < 2:
         raise PlausibilityError(f"`num_beams` must be a whole number of at least 2, not {num_beams!r}")
     if min_beams is not None and min_beams not in range(2, num_beams + 1):
         raise PlausibilityError(f"`min_beams` must be from 2 to {num_beams}, not {min_beams!r}")
-
-
-def check_fit(num_beams: int, regularization: float, min_beams: int | None = None) -> None:
-    """`PlausibilityError` if there can be no fit to so many beams, so regularized, that ranks so few."""
-    check_beams(num_beams, min_beams)
     if regularization <= 0:
         raise PlausibilityError(f"`regularization` must be more than 0, not {regularization}")
