@@ -18,18 +18,13 @@ from .question import Question
 Step = tuple[str, Number, Number, Number]
 """An operation: operator, left and right operand, result."""
 
-MOST_DECIMALS = 4
-"""Decimals beyond which a number counts as not exact."""
-
-MOST_DIGITS = 8
-"""Significant digits that are counted."""
+# Decimals beyond which a number counts as not exact, and significant digits that are counted.
+MOST_DECIMALS, MOST_DIGITS = 4, 8
 
 
 @dataclass(frozen=True)
 class BeamTree:
-    """
-    A tree over number slots that a solver found, with its log probability and its place among those found, from 0.
-    """
+    """A tree over number slots that a solver found, with its log probability and its place, from 0."""
 
     expression: Expression
     log_probability: float

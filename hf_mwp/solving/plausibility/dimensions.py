@@ -32,9 +32,7 @@ class Dimensions:
 
     @classmethod
     def of(cls, postfix: Sequence[str], units: Sequence[str | None]) -> Dimensions:
-        """
-        Compute the units of a tree in postfix order from those of its numbers; constants have unknown units.
-        """
+        """Compute the units of a tree in postfix order from those of its numbers; constants have unknown units."""
         found = cls()
         stack: list[str | None] = []
         for token in postfix:
@@ -47,18 +45,13 @@ class Dimensions:
         return found
 
     def _apply(self, operator: str, left: str | None, right: str | None) -> str | None:
-        known = left is not None and right is not None
+        if left is None or right is None:
+            # A sum has the unit of either part; that of a share and something else is not known.
+            return (left or right or None) if operator in "+-" else None
         if operator in "+-":
-            if not known:
-                # A sum has the unit of either part; that of a share and something else is not known.
-                return left or right or None
-            if left != right:
-                self.shares_added += RATIO in (left, right)
-                self.clashes += RATIO not in (left, right)
-                return None
-            return left
-        if not known:
-            return None
+            self.shares_added += left != right and RATIO in (left, right)
+            self.clashes += left != right and RATIO not in (left, right)
+            return left if left == right else None
         if operator == "*":
             self.squares += left == right != RATIO and not left.endswith(_LENGTHS)
             return left or right if RATIO in (left, right) else None

@@ -48,29 +48,33 @@ class Question:
 
     @classmethod
     def read(cls, problem: MathWordProblem) -> Question:
-        """Reads the text of a problem, of which neither equation nor answer is looked at."""
+        """Read the text of a problem; neither its equation nor its answer is looked at."""
         words = read_question_words(problem.language)
         segments = problem.masked.segments
         clauses = [clause for clause in _CLAUSE.split(_MARK.join(segments)) if clause and clause.strip()]
-        place = _question_place(clauses, words)
+        # The last clause that asks is the question; the last one if none does.
+        asking = [place for place, clause in enumerate(clauses) if words.question.search(clause)]
+        place = asking[-1] if asking else len(clauses) - 1
         clause = clauses[place] if clauses else ""
-        asked, related = _in_common(clauses, place, words)
-        units = [match.group(1) for match in words.asks.finditer(clause)]
-        unit = words.name_of(next((unit for unit in reversed(units) if unit), None))
-        kinds = _kinds(clause, unit, words)
+        asked, related = _in_common([words.content(each) for each in clauses], place)
+        counts = [each.count(_MARK) for each in clauses]
+        unit = words.name_of(next(filter(None, reversed(words.asks.findall(clause))), None))
+        if unit is not None:
+            kinds = {words.kind_of.get(unit, "counted")}
+        else:
+            kinds = {name for name, pattern in words.kinds.items() if pattern.search(clause)}
+            kinds = {"share"} if "share" in kinds else kinds
+        around = zip(problem.numbers, segments, segments[1:], strict=False)
         return cls(
-            kinds=kinds,
+            kinds=frozenset(kinds),
             cues=frozenset(name for name, pattern in words.cues.items() if pattern.search(clause)),
             unit=None if kinds == {"share"} else unit,
             values=problem.values,
             literals=problem.numbers,
-            units=tuple(
-                _unit_of(literal, segments[index], segments[index + 1], words)
-                for index, literal in enumerate(problem.numbers)
-            ),
+            units=tuple(_unit_of(literal, before, behind, words) for literal, before, behind in around),
             clause=clause.replace(_MARK, "#"),
-            asked=asked,
-            related=related,
+            asked=tuple(share for share, count in zip(asked, counts, strict=True) for _ in range(count)),
+            related=tuple(share for share, count in zip(related, counts, strict=True) for _ in range(count)),
         )
 
     @cached_property
@@ -85,36 +89,17 @@ class Question:
         return all(value.denominator == 1 for value in self.values)
 
 
-def _question_place(clauses: Sequence[str], words: QuestionWords) -> int:
-    """Index of the last clause that asks; of the last one if none does."""
-    last = len(clauses) - 1
-    return next((place for place in range(last, -1, -1) if words.question.search(clauses[place])), last)
-
-
-def _in_common(
-    clauses: Sequence[str], place: int, words: QuestionWords
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _in_common(contents: Sequence[set[str]], place: int) -> tuple[list[float], list[float]]:
     """
-    For each number how many words its clause has in common with the clause that asks, which is at `place`, and with
-    the nearest of all others, up to three and as a share of these; all of them for a number of the clause that asks.
+    Return for each clause how many words it has in common with the clause that asks, which is at `place`, and with the
+    nearest of all others, up to three and as a share of these; all of them for the clause that asks.
     """
-    contents = [words.content(clause) for clause in clauses]
-    asked: list[float] = []
-    related: list[float] = []
-    for index, clause in enumerate(clauses):
-        shared = [min(len(contents[index] & each), 3) / 3 for each in contents]
-        shared[index] = 0.0
-        count = clause.count(_MARK)
-        asked += [1.0 if index == place else shared[place]] * count
-        related += [1.0 if index == place else max(shared)] * count
-    return tuple(asked), tuple(related)
-
-
-def _kinds(clause: str, unit: str | None, words: QuestionWords) -> frozenset[str]:
-    if unit is not None:
-        return frozenset([words.kind_of.get(unit, "counted")])
-    shown = {name for name, pattern in words.kinds.items() if pattern.search(clause)}
-    return frozenset(["share"] if "share" in shown else shown)
+    asked, related = [], []
+    for index, content in enumerate(contents):
+        shared = [0.0 if other is content else min(len(content & other), 3) / 3 for other in contents]
+        asked.append(1.0 if index == place else shared[place])
+        related.append(1.0 if index == place else max(shared))
+    return asked, related
 
 
 def _unit_of(literal: str, before: str, behind: str, words: QuestionWords) -> str | None:

@@ -3,54 +3,53 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+
+import yaml
 
 from ...problems.numbers.number_finding import LANGUAGES
 
 
-@dataclass(frozen=True)
 class QuestionWords:
     """
     The word file of a language, ready to be looked for.
 
     Args:
         language (`str`): `"zh"` or `"en"`.
-        kind_of (`Mapping[str, str]`): The kind of each unit: `"counted"`, `"money"`, ...
-        same (`Mapping[str, str]`): For units with several names the one that stands for all.
-        asks (`re.Pattern`): A word that asks for an amount, with the unit behind it as its group, if there is one.
-        unit (`re.Pattern`): A unit behind a number, as its group.
-        question (`re.Pattern`): What makes a clause the question.
-        kinds, cues (`Mapping[str, re.Pattern]`): What else shows that a kind is asked for; and other hints.
-        rate (`re.Pattern`): What before a number makes it one for one of something else.
-        ratio (`re.Pattern`): What behind a number makes it a share or a multiple.
-        counts_nouns (`bool`): Whether a noun that is no unit of the file is counted, and is the unit of its number.
-        word (`re.Pattern`): A word, or a character of a language that is written without spaces.
-        ignored (`frozenset[str]`): Words that say nothing of what a clause is about.
     """
 
-    language: str
-    kind_of: Mapping[str, str]
-    same: Mapping[str, str]
-    asks: re.Pattern[str]
-    unit: re.Pattern[str]
-    question: re.Pattern[str]
-    kinds: Mapping[str, re.Pattern[str]]
-    cues: Mapping[str, re.Pattern[str]]
-    rate: re.Pattern[str]
-    ratio: re.Pattern[str]
-    counts_nouns: bool
-    word: re.Pattern[str]
-    ignored: frozenset[str]
+    def __init__(self, language: str) -> None:
+        content = yaml.safe_load(Path(__file__).with_name(f"words_{language}.yaml").read_text(encoding="utf-8"))
+        kinds = {kind["name"]: kind for kind in content["kinds"]}
+        # The kind of each unit, and for units with several names the one that stands for all.
+        self.kind_of = {unit.lower(): name for name, kind in kinds.items() for unit in kind.get("units", ())}
+        self.same = {name: names[0] for names in content["same"] for name in names}
+        # Whether a noun that is no unit of the file is counted, and is the unit of its number.
+        self.counts_nouns = bool(content.get("counts_nouns"))
+        unit = _any_of(self.kind_of) + ("|[a-z]{3,}" if self.counts_nouns else "")
+        between = rf"[\s（(]*(?:(?:{_any_of(content['between'])})\s+)*" if content.get("between") else r"[\s（(]*"
+        # A word that asks for an amount, with the unit behind it as its group; and a unit behind a number.
+        self.asks = _pattern(f"(?:{_any_of(content['asks'])}){between}({unit})?")
+        self.unit = _pattern(rf"{between}({unit})(?!\s*[/／每])")
+        # What makes a clause the question, and what in it shows a kind or gives another hint.
+        self.question = _pattern(_any_of(content["question_marks"]))
+        self.kinds = {name: _pattern(_any_of(kind["words"])) for name, kind in kinds.items() if kind.get("words")}
+        self.cues = {cue["name"]: _pattern(_any_of(cue["words"])) for cue in content["cues"]}
+        # What before a number makes it one for one of something else, and behind it a share or multiple.
+        self.rate = _pattern(_any_of(content["rates"]))
+        self.ratio = _pattern(rf"\s*(?:{_any_of(content['ratios'])})")
+        # A word, or a character of a language without spaces, and those that say nothing of a clause's content.
+        self.word = re.compile("[a-z]{3,}" if language == "en" else "[\u3400-\u9fff]")
+        self.ignored = {word for text in content["ignored"] for word in (text.split() if " " in text else text)}
 
-    def content(self, clause: str) -> frozenset[str]:
-        """The words of a clause that say what it is about."""
-        return frozenset(self.word.findall(clause.lower())) - self.ignored
+    def content(self, clause: str) -> set[str]:
+        """Return the words of a clause that say what it is about."""
+        return set(self.word.findall(clause.lower())) - self.ignored
 
     def name_of(self, unit: str | None) -> str | None:
-        """The one name of a unit."""
+        """Return the one name of a unit."""
         if unit is None:
             return None
         unit = unit.lower()
@@ -61,32 +60,10 @@ class QuestionWords:
 
 @cache
 def read_question_words(language: str) -> QuestionWords:
-    """The words of a language; `ValueError` for another one than `"zh"` and `"en"`."""
-    import yaml
-
+    """Return the words of a language, read once; `ValueError` for another one than `"zh"` and `"en"`."""
     if language not in LANGUAGES:
         raise ValueError(f"language must be one of {', '.join(LANGUAGES)}, not {language!r}")
-    content = yaml.safe_load(Path(__file__).with_name(f"words_{language}.yaml").read_text(encoding="utf-8"))
-    kind_of = {unit.lower(): kind["name"] for kind in content["kinds"] for unit in kind.get("units", ())}
-    nouns = bool(content.get("counts_nouns"))
-    unit = _any_of(kind_of) + ("|[a-z]{3,}" if nouns else "")
-    between = rf"[\s（(]*(?:(?:{_any_of(content['between'])})\s+)*" if content.get("between") else r"[\s（(]*"
-    compile_words = {group["name"]: _pattern(_any_of(group["words"])) for group in content["cues"]}
-    return QuestionWords(
-        language=language,
-        kind_of=kind_of,
-        same={name: names[0] for names in content["same"] for name in names},
-        asks=_pattern(f"(?:{_any_of(content['asks'])}){between}({unit})?"),
-        unit=_pattern(rf"{between}({unit})(?!\s*[/／每])"),
-        question=_pattern(_any_of(content["question_marks"])),
-        kinds={kind["name"]: _pattern(_any_of(kind["words"])) for kind in content["kinds"] if kind.get("words")},
-        cues=compile_words,
-        rate=_pattern(_any_of(content["rates"])),
-        ratio=_pattern(rf"\s*(?:{_any_of(content['ratios'])})"),
-        counts_nouns=nouns,
-        word=re.compile("[a-z]{3,}" if language == "en" else "[\u3400-\u9fff]"),
-        ignored=frozenset(word for text in content["ignored"] for word in (text.split() if " " in text else text)),
-    )
+    return QuestionWords(language)
 
 
 def _any_of(words: Iterable[str]) -> str:
