@@ -46,8 +46,7 @@ LAZY = {
 # But for the command line, and for classes derived from `evaluate.Metric`, whose files are themselves reached lazily.
 AT_ONCE = {
     "cli": {"rich"},
-    "metrics/answer_accuracy.py": {"datasets", "evaluate"},
-    "metrics/equation_accuracy.py": {"datasets", "evaluate"},
+    "metrics/evaluate_metrics.py": {"datasets", "evaluate"},
 }
 
 

@@ -1,8 +1,9 @@
-"""Checks of options that are dataclass fields."""
+"""Checks of options, which are fields of a dataclass or values by name."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -37,23 +38,27 @@ def check_whole_numbers(**values: Any) -> None:
 
 def check_at_least_one(options: Any, *names: str) -> None:
     """Raise `ValueError` if one of these options is given and below 1, `TypeError` if it is no whole number."""
-    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    check_whole_numbers(**given)
-    _check_range(given, 1, math.inf, "at least 1")
+    check_whole_numbers(**_given(options, names))
+    _check_range(options, names, 1, math.inf, "at least 1")
 
 
 def check_not_negative(options: Any, *names: str) -> None:
     """Raise `ValueError` if one of these is given and below 0 or not finite, `TypeError` if it is no number."""
-    _check_range({name: getattr(options, name) for name in names}, 0, math.inf, "finite and not negative")
+    _check_range(options, names, 0, math.inf, "finite and not negative")
 
 
 def check_share(options: Any, *names: str) -> None:
     """Raise `ValueError` if one of these is given and not at least 0 and below 1, `TypeError` if it is no number."""
-    _check_range({name: getattr(options, name) for name in names}, 0, 1, "at least 0 and below 1")
+    _check_range(options, names, 0, 1, "at least 0 and below 1")
 
 
-def _check_range(values: dict[str, Any], low: float, high: float, told: str) -> None:
-    given = {name: value for name, value in values.items() if value is not None}
+def _given(options: Any, names: Sequence[str]) -> dict[str, Any]:
+    values = options if isinstance(options, dict) else {name: getattr(options, name) for name in names}
+    return {name: values[name] for name in names if values[name] is not None}
+
+
+def _check_range(options: Any, names: Sequence[str], low: float, high: float, told: str) -> None:
+    given = _given(options, names)
     check_numbers(**given)
     for name, value in given.items():
         if not low <= value < high:

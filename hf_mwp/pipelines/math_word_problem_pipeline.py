@@ -138,10 +138,9 @@ class MathWordProblemPipeline(Pipeline):
         for name, value in (("num_beams", num_beams), ("top_k", top_k), ("max_decode_length", max_decode_length)):
             if value is not None and (not isinstance(value, int) or value < 1):
                 raise ValueError(f"`{name}` must be a whole number of at least 1, not {value!r}.")
-        if confidence_threshold is not None:
-            from ..solving.answer_records import check_confidence_threshold
-
-            check_confidence_threshold(confidence_threshold)
+        threshold = confidence_threshold
+        if threshold is not None and not (type(threshold) in (int, float) and 0 <= threshold <= 1):
+            raise ValueError(f"`confidence_threshold` must be a number from 0 to 1, not {threshold!r}.")
         if rerank is not None:
             rerank = self._reranker(rerank)
         forward = {"num_beams": num_beams, "max_decode_length": max_decode_length, "rerank": rerank}

@@ -7,18 +7,16 @@ from typing import Any
 
 from ..expressions import Expression, ExpressionError
 from ..problems import MathWordProblem
-from ..usage_error import UsageError
-from .beams import Beam
+from .beams import WARN_ABOVE
 from .solver_prediction import SolverPrediction
-from .unknown_share import WARN_ABOVE
 
 
 def answer_records(
     prediction: SolverPrediction, top_k: int = 1, confidence_threshold: float | None = None
 ) -> list[dict[str, Any]]:
     """
-    The best `top_k` answers to a problem, as [`MathWordProblemPipeline`] describes them. Below `confidence_threshold`,
-    a probability or, of ranked answers, a plausibility, there is no answer; the prediction then has to have all beams.
+    Return the best `top_k` answers to a problem, as [`MathWordProblemPipeline`] describes them. Below
+    `confidence_threshold` there is no answer; the prediction then has to have all beams.
     """
     problem, beam = prediction.problem, prediction.beam
     if beam.unknown_share is None:
@@ -31,28 +29,30 @@ def answer_records(
             | {"plausibility": round(answer.plausibility, 4), "violations": list(answer.violations)}
             for answer in prediction.ranked[:count]
         ]
-        if first := prediction.displaced:
-            records[0]["instead_of"] = {
-                "equation": first.expression.bind(problem.numbers).to_infix(),
-                "answer": float(first.value),
-                "violations": list(first.violations),
-            }
+        if instead_of := prediction.ranking_to_dict()["instead_of"]:
+            equation, answer, violations = instead_of.values()
+            records[0]["instead_of"] = {"equation": equation, "answer": answer, "violations": violations}
     else:
         records = [_described(expression, problem, score) for expression, score in beam.trees[:count]]
     if not records:
         records = [_no_answer(problem, prediction.error)]
-    elif confidence_threshold is not None and _certainty(records[0]) < confidence_threshold:
-        records = [_unsure(problem, records, confidence_threshold)]
+    elif confidence_threshold is not None:
+        records = _if_sure(problem, records, confidence_threshold)
     known: dict[str, Any] = {"unknown_share": beam.unknown_share}
-    if warning := _warning(problem, beam):
-        known["warning"] = warning
+    warnings = []
+    if beam.num_cut:
+        warnings.append(
+            f"The text was cut at {beam.max_length} tokens; {beam.num_cut} of its {len(problem.numbers)} numbers lie "
+            "beyond and could not be used."
+        )
+    if beam.unknown_share > WARN_ABOVE:
+        warnings.append(
+            f"{beam.unknown_share:.0%} of the text's tokens are not in the solver's vocabulary: it may be in a "
+            "language that the solver was not trained on, and the answer a guess."
+        )
+    if warnings:
+        known["warning"] = " ".join(warnings)
     return [record | known for record in records[:top_k]]
-
-
-def check_confidence_threshold(value: float) -> None:
-    """Raises `UsageError` if a value is no probability."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise UsageError(f"`confidence_threshold` is a probability, a number from 0 to 1, not {value!r}.")
 
 
 def _described(expression: Expression, problem: MathWordProblem, log_probability: float) -> dict[str, Any]:
@@ -77,28 +77,13 @@ def _no_answer(problem: MathWordProblem, error: str | None) -> dict[str, Any]:
     return empty | {"numbers": numbers, "score": 0.0, "error": error}
 
 
-def _certainty(record: dict[str, Any]) -> float:
-    return record.get("plausibility", record["score"])
-
-
-def _unsure(problem: MathWordProblem, records: list[dict[str, Any]], confidence_threshold: float) -> dict[str, Any]:
+def _if_sure(problem: MathWordProblem, records: list[dict[str, Any]], threshold: float) -> list[dict[str, Any]]:
+    """Return the records or, if the first one is below the threshold, a record without an answer that has them all."""
     best, names = records[0], ("equation", "answer", "value", "score", "plausibility")
+    certainty = best.get("plausibility", best["score"])
+    if certainty >= threshold:
+        return records
     kind = "answer has the plausibility" if "plausibility" in best else "equation has the probability"
-    message = f"Unsure: the best {kind} {_certainty(best):.3g}, below {confidence_threshold:g}."
+    unsure = _no_answer(problem, f"Unsure: the best {kind} {certainty:.3g}, below {threshold:g}.")
     candidates = [{name: record[name] for name in names if name in record} for record in records]
-    return _no_answer(problem, message) | {"score": best["score"], "status": "unsure", "candidates": candidates}
-
-
-def _warning(problem: MathWordProblem, beam: Beam) -> str:
-    warnings = []
-    if beam.num_cut:
-        warnings.append(
-            f"The text was cut at {beam.max_length} tokens; {beam.num_cut} of its {len(problem.numbers)} numbers lie "
-            "beyond and could not be used."
-        )
-    if beam.unknown_share > WARN_ABOVE:
-        warnings.append(
-            f"{beam.unknown_share:.0%} of the text's tokens are not in the solver's vocabulary: it may be in a "
-            "language that the solver was not trained on, and the answer a guess."
-        )
-    return " ".join(warnings)
+    return [unsure | {"score": best["score"], "status": "unsure", "candidates": candidates}]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..expressions import Expression, ExpressionError
 from ..problems import MathWordProblem, refusal
-from .unknown_share import unknown_shares
 
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from ..models.gts import SolveOutput
 
 INPUTS = ("input_ids", "attention_mask", "number_positions")
+# Share of unknown tokens above which an answer comes with a warning. In the solver's own language the test problems of
+# seven data sets have at most 0.17 (HMWP); of Chinese problems in MiniLM's vocabulary 97 to 100 of 100 have more.
+WARN_ABOVE = 0.2
 
 
 @dataclass(frozen=True)
@@ -94,18 +97,28 @@ def solve_batch(
     return model.solve(**kept, num_beams=num_beams, max_length=max_decode_length, num_return_sequences=top_k)
 
 
+def unknown_shares(processor: MwpProcessor, rows: Sequence[Sequence[int]]) -> list[float]:
+    """
+    Return for each row of token ids the share that the vocabulary lacks (`[UNK]`), placeholders of numbers and special
+    tokens aside. A vocabulary of bytes knows every token: there the share says nothing of the language.
+    """
+    tokenizer = processor.tokenizer
+    unknown = tokenizer.unk_token_id
+    aside = {*tokenizer.all_special_ids, *tokenizer.convert_tokens_to_ids(processor.number_tokens)} - {unknown}
+    words = ([token for token in row if token not in aside] for row in rows)
+    return [row.count(unknown) / len(row) if row else 0.0 for row in words]
+
+
 def read_trees(
     trees: Iterable[tuple[Sequence[int], float]], processor: MwpProcessor
 ) -> tuple[tuple[Expression, float], ...]:
     """
-    Expressions over slots and their log probabilities, of the prefix ids of one problem's trees, best first. Negative
-    ids are padding; what was not finished has a log probability of minus infinity, and is left out.
+    Return expressions over slots and their log probabilities, from prefix ids of one problem's trees, best first.
+    Negative ids are padding; a tree that was not finished has a log probability of minus infinity, and is left out.
     """
     found = []
     for ids, log_probability in trees:
-        if math.isfinite(log_probability):
-            try:
+        with suppress(ExpressionError):
+            if math.isfinite(log_probability):
                 found.append((processor.decode([symbol for symbol in ids if symbol >= 0]), float(log_probability)))
-            except ExpressionError:
-                continue
     return tuple(found)

@@ -43,12 +43,10 @@ class DefaultSearch:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             num_beams, rerank = content.get("num_beams", 1), content.get("rerank", False)
+            if type(num_beams) is not int or num_beams < 1 or not isinstance(rerank, bool | str):
+                raise ValueError("`num_beams` must be a whole number of at least 1, `rerank` true, false or a name")
         except (OSError, ValueError, AttributeError) as error:
             raise UsageError(f"{path} cannot be read: {error}") from error
-        if type(num_beams) is not int or num_beams < 1 or not isinstance(rerank, bool | str):
-            raise UsageError(
-                f"{path}: `num_beams` must be a whole number of at least 1, `rerank` true, false or a name."
-            )
         return cls(num_beams, rerank)
 
     def save_pretrained(self, save_directory: str | PathLike) -> None:

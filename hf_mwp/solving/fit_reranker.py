@@ -15,6 +15,7 @@ from torch import nn
 from ..expressions import Expression
 from ..metrics import answers_match
 from ..models.fingerprints import hash_model, hash_processing
+from ..options.checks import check_share
 from ..problems import MathWordProblem
 from .beams import read_trees
 from .kept_records import kept_records
@@ -64,7 +65,7 @@ def fit_reranker(
             [`fit_plausibility`].
         mc_dropout_fraction (`float`, *optional*, defaults to 0.0): Share of the first split's problems, the last ones,
             solved with dropout in the encoder because a solver is too sure of what it learned; measured apart.
-        beams_dir (`str`, *optional*): Folder where beams are kept: what is there is not searched for again.
+        beams_dir (`str`, *optional*): Folder where beams are kept and reused.
         batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*): As in [`solve_problems`].
 
     Returns:
@@ -72,8 +73,7 @@ def fit_reranker(
         problems.
 
     Raises:
-        PlausibilityError: as [`fit_plausibility`]; `mc_dropout_fraction` is no share, or one of all problems, or the
-            encoder has no dropout for it; one of the other numbers cannot be.
+        PlausibilityError: as [`fit_plausibility`]; `mc_dropout_fraction` is no share, or the encoder has no dropout.
 
     Example:
 
@@ -86,8 +86,7 @@ def fit_reranker(
     ```
     """
     check_fit(num_beams, min_beams, regularization)
-    if not 0 <= mc_dropout_fraction < 1:
-        raise PlausibilityError(f"`mc_dropout_fraction` must be at least 0 and below 1, not {mc_dropout_fraction}")
+    check_share({"mc_dropout_fraction": mc_dropout_fraction}, "mc_dropout_fraction")
     solver = {"model": hash_model(model), "processor": hash_processing(processor)}
 
     def search(problems: Sequence[MathWordProblem], width: int = num_beams, dropout: float = 0.0) -> list[Trees]:
@@ -108,12 +107,9 @@ def fit_reranker(
         is_first = reranker is None
         if not problems and not is_first:
             continue
-        num_sure = len(problems) - (round(mc_dropout_fraction * len(problems)) if is_first else 0)
-        if problems and not num_sure:
-            raise PlausibilityError(
-                f"an `mc_dropout_fraction` of {mc_dropout_fraction} leaves none of the {len(problems)} problems "
-                "without dropout: give more problems, or a smaller share"
-            )
+        # At least one problem is solved without dropout.
+        num_unsure = min(round(mc_dropout_fraction * len(problems)), len(problems) - 1) if is_first else 0
+        num_sure = len(problems) - max(num_unsure, 0)
         beams = search(problems[:num_sure])
         if is_first:
             unsure = search(problems[num_sure:], dropout=UNSURE_DROPOUT) if num_sure < len(problems) else []
@@ -130,20 +126,13 @@ def fit_reranker(
 
 @contextmanager
 def _encoder_dropout(model: MwpSolver, rate: float) -> Iterator[None]:
-    """While it lasts the encoder drops what it would in training, at this rate and the same in each run."""
-    layers = [layer for layer in model.encoder.modules() if isinstance(layer, nn.Dropout)]
-    if not layers:
-        raise PlausibilityError(
-            "the encoder has no dropout, so it cannot be made unsure: leave `mc_dropout_fraction` at 0"
-        )
-    rates = [layer.p for layer in layers]
-
-    def train(encoder: nn.Module, inputs: tuple) -> None:
-        encoder.train()
-
-    hook = model.encoder.register_forward_pre_hook(train)
+    """Within the context the encoder drops out units as in training, at this rate and the same in each run."""
+    rates = {layer: layer.p for layer in model.encoder.modules() if isinstance(layer, nn.Dropout)}
+    if not rates:
+        raise PlausibilityError("the encoder has no dropout: leave `mc_dropout_fraction` at 0")
+    hook = model.encoder.register_forward_pre_hook(lambda encoder, inputs: encoder.train() and None)
     try:
-        for layer in layers:
+        for layer in rates:
             layer.p = rate
         with torch.random.fork_rng():
             torch.manual_seed(0)
@@ -151,22 +140,22 @@ def _encoder_dropout(model: MwpSolver, rate: float) -> Iterator[None]:
     finally:
         hook.remove()
         model.eval()
-        for layer, former in zip(layers, rates, strict=True):
+        for layer, former in rates.items():
             layer.p = former
 
 
 def _measure(
     reranker: PlausibilityReranker, problems: Sequence[MathWordProblem], beams: Sequence[Trees]
 ) -> dict[str, float]:
-    """Shares of right answers: of the most probable tree, of the most plausible answer, and of the best of a beam."""
+    """Return the shares of right answers: most probable tree, most plausible answer, best of a beam."""
     counts = {"without": 0, "with": 0, "in_beam": 0}
     for problem, beam in zip(problems, beams, strict=True):
         target = right_answer(problem)
         if target is None:
             continue
         ranked = reranker.rerank(problem, beam)
-        right = [answers_match(answer.value, target) for answer in ranked]
-        counts["without"] += any(ok and answer.rank == 0 for ok, answer in zip(right, ranked, strict=True))
-        counts["with"] += any(right[:1])
-        counts["in_beam"] += any(right)
+        right = [answer.rank for answer in ranked if answers_match(answer.value, target)]
+        counts["without"] += 0 in right
+        counts["with"] += bool(right) and right[0] == ranked[0].rank
+        counts["in_beam"] += bool(right)
     return {"num_problems": len(problems)} | {name: round(n / len(problems), 4) for name, n in counts.items()}

@@ -23,8 +23,8 @@ def kept_records(
     at_once: int,
 ) -> Iterator[list[Any]]:
     """
-    Return what `make` gives for problems, something that JSON can hold for each, so many at once. In a folder it is
-    kept, for other `facts` apart, and what is there already is not made again, wherever its problem stands.
+    Return what `make` gives for problems, a JSON value for each, so many at once. A folder keeps the values, apart for
+    other `facts`, and they are not made again.
     """
     chunks = [problems[start : start + at_once] for start in range(0, len(problems), at_once)]
     if folder is None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import exp
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ..data.corpus.pretraining_texts import held_out_digests, loose_digest, masked_digest
@@ -74,26 +73,23 @@ def label_problems(
     tell: Callable[[str], Any] | None = None,
 ) -> LabelledProblems:
     """
-    Gives equations to problems that have an answer and no equation (self-training): of the trees that a solver finds,
+    Give equations to problems that have an answer and no equation (self-training): of the trees that a solver finds,
     the most probable one whose value is the answer. Problems without an answer get the tree that the solver answers
     with, if it is one of the surest. Each masked text is labelled once.
 
     Args:
         model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
-        problems (`Iterable`): Problems or rows of [`load_mwp_dataset`] with answers; their equations are not looked
-            at.
+        problems (`Iterable`): Problems or rows of [`load_mwp_dataset`] with answers; equations are ignored.
         num_beams (`int`, *optional*, defaults to 5): Trees that are tried for each problem.
-        min_probability (`float`, *optional*, defaults to 0.0): Least probability of a tree: a right value of an
-            unlikely tree may be chance.
+        min_probability (`float`, *optional*, defaults to 0.0): Least probability of a tree.
         pseudo_label_fraction (`float`, *optional*, defaults to 0.0): Share of the problems without an answer to label:
             those whose answer the solver is the surest of.
         reranker ([`PlausibilityReranker`], *optional*): Chooses the solver's answer to these, and says how sure it is.
         exclude (`Iterable[str]`, *optional*), data_dir (`str`, *optional*): Data sets or files whose texts must not
-            occur, whatever their numbers: validation and test sets; and the folder of the data sets, if they are not
-            where the loaders look.
+            occur, whatever their numbers; and the folder of the data sets, if they are not where the loaders look.
         batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*): As in [`solve_problems`].
-        unfinished (`str`, *optional*): Folder for what is done, after each 1,024 problems, until all is: the same call
-            goes on where a killed one stopped. Whoever has written the result removes it.
+        unfinished (`str`, *optional*): Folder that keeps finished work, so that the same call resumes after a kill.
+            The caller removes it after writing the result.
         tell (`Callable`, *optional*): Is given a line after each 1,024 problems, if there are more.
 
     Raises:
@@ -110,18 +106,20 @@ def label_problems(
     ```
     """
     check_several(problems)
-    check_at_least_one(SimpleNamespace(num_beams=num_beams, batch_size=batch_size), "num_beams", "batch_size")
+    counts = {"num_beams": num_beams, "batch_size": batch_size}
+    check_at_least_one(counts, *counts)
     shares = {"min_probability": min_probability, "pseudo_label_fraction": pseudo_label_fraction}
-    check_share(SimpleNamespace(**shares), *shares)
+    check_share(shares, *shares)
     fates = Counter(dict.fromkeys(FATES, 0))
     asked = _problems_to_label(problems, processor, exclude, data_dir, pseudo_label_fraction > 0, fates)
     solver = {"model": hash_model(model), "processor": hash_processing(processor), "num_beams": num_beams}
     facts = {**solver, "min_probability": min_probability, "reranker": reranker and asdict(reranker)}
 
+    options = {"num_beams": num_beams, "top_k": num_beams, "batch_size": batch_size, "progress": progress}
+
     def label(tried: Sequence[MathWordProblem]) -> Iterator[dict[str, Any] | None]:
-        options = {"num_beams": num_beams, "top_k": num_beams, "batch_size": batch_size, "progress": progress}
-        options["reranker"] = reranker
-        return (_label(each, min_probability) for each in solve_problems(model, processor, tried, **options))
+        found = solve_problems(model, processor, tried, reranker=reranker, **options)
+        return (_label(each, min_probability) for each in found)
 
     rows: list[dict[str, Any]] = []
     done = 0
@@ -150,20 +148,17 @@ def _problems_to_label(
     unanswered: bool,
     fates: Counter[str],
 ) -> list[MathWordProblem]:
-    """
-    The problems to label, `unanswered` ones too or not, each masked text once, without equations; `fates` takes what
-    became of the others.
-    """
+    """Return the problems to label, each masked text once, without equations; count the others in `fates`."""
     language = processor.language
     excluded = held_out_digests(tuple(exclude), data_dir)
     seen: set[bytes] = set()
     asked = []
     given = list(problems)
-    for source, read in zip(given, processor.problems(given), strict=True):
+    for row, read in zip(given, processor.problems(given), strict=True):
         problem = replace(read, equation=None)
         if problem.language != language:
-            row = source if isinstance(source, Mapping) else {}
-            place = f"{row['file']}, line {row['line']}, field language: " if "file" in row else ""
+            known = isinstance(row, Mapping) and "file" in row
+            place = f"{row['file']}, line {row['line']}, field language: " if known else ""
             raise UsageError(f"{place}the text is not in the language of the solver ({language}).")
         no_answer = not unanswered if problem.answer is None else find_answer_fault(problem) is not None
         if no_answer or refusal(problem) is not None:
@@ -182,14 +177,12 @@ def _problems_to_label(
 
 
 def _label(prediction: SolverPrediction, min_probability: float) -> dict[str, Any] | None:
-    """The row of a problem whose answer a tree has, or to which the solver has an answer, where none is given."""
+    """Return the row of a problem for the first tree with its answer or, without one, for the solver's own answer."""
     problem = prediction.problem
     own = problem.answer is None
     for rank, (expression, log_probability) in enumerate(prediction.beam.trees):
-        if own:
-            right = expression == prediction.expression and prediction.score.value is not None
-        else:
-            right = score_prediction(problem, expression).answer_correct
+        own_answer = expression == prediction.expression and prediction.score.value is not None
+        right = own_answer if own else score_prediction(problem, expression).answer_correct
         if right and exp(log_probability) >= min_probability:
             row = {"id": problem.id, "text": problem.text, "answer": problem.answer, "language": problem.language}
             row |= {"equation": expression.bind(problem.numbers).to_infix(), "log_probability": log_probability}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ..metrics.matching import ANSWER_MATCHES
@@ -72,7 +71,7 @@ def solve_problems(
     """
     check_several(problems)
     counts = {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length, "batch_size": batch_size}
-    check_at_least_one(SimpleNamespace(**counts), *counts)
+    check_at_least_one(counts, *counts)
     if answer_match not in ANSWER_MATCHES:
         raise ValueError(f"`answer_match` takes one of {', '.join(ANSWER_MATCHES)}, not {answer_match!r}.")
     num_beams = (num_beams or 1) if reranker is None else reranker.check(processor.language, num_beams)

@@ -40,12 +40,14 @@ class SolverPrediction:
     @property
     def expression(self) -> Expression | None:
         """The tree that answers, over number slots; `None` if none was found."""
-        return self._best[0]
+        return self.ranked[0].expression if self.ranked else self.beam.trees[0][0] if self.beam.trees else None
 
     @property
     def log_probability(self) -> float:
-        """Return the log probability of the tree; minus infinity if there is none."""
-        return self._best[1]
+        """Log probability of the tree; minus infinity if there is none."""
+        if self.ranked:
+            return self.ranked[0].log_probability
+        return self.beam.trees[0][1] if self.beam.trees else -math.inf
 
     @cached_property
     def score(self) -> PredictionScore:
@@ -54,7 +56,7 @@ class SolverPrediction:
 
     @property
     def is_right(self) -> bool | None:
-        """Return whether the answer is right; `None` if the problem has none."""
+        """Whether the answer is right; `None` if the problem has none."""
         return self.score.answer_correct
 
     @property
@@ -91,12 +93,6 @@ class SolverPrediction:
         first = min(self.ranked or (), key=lambda answer: answer.rank, default=None)
         return None if first is None or first is self.ranked[0] else first
 
-    @property
-    def _best(self) -> tuple[Expression | None, float]:
-        if self.ranked:
-            return self.ranked[0].expression, self.ranked[0].log_probability
-        return self.beam.trees[0] if self.beam.trees else (None, -math.inf)
-
     def without_reranking(self) -> SolverPrediction:
         """Return what the solver itself answers."""
         return replace(self, ranked=None)
@@ -125,13 +121,12 @@ class SolverPrediction:
         """Return what re-ranking adds to the record; empty without."""
         if self.ranked is None:
             return {}
-        first, instead_of = self.displaced, None
-        if first is not None:
-            instead_of = {
-                "prediction": first.expression.bind(self.problem.numbers).to_infix(),
-                "value": float(first.value),
-                "violations": list(first.violations),
-            }
+        first = self.displaced
+        instead_of = first and {
+            "prediction": first.expression.bind(self.problem.numbers).to_infix(),
+            "value": float(first.value),
+            "violations": list(first.violations),
+        }
         return {"plausibility": self.plausibility, "instead_of": instead_of}
 
 
@@ -143,8 +138,8 @@ def read_predictions(
     answer_match: str = "annotated",
 ) -> list[SolverPrediction]:
     """
-    Reads the best tree of each row, prefix ids of which negative ones are padding, and its log probability; what is no
-    problem to solve ([`~problems.refusal`]), or has all `number_positions` cut off, has none.
+    Read the best tree of each row ([`read_trees`]); rows that are no problem to solve ([`~problems.refusal`]), or have
+    all `number_positions` cut off, have none.
     """
     predictions = []
     for row, *tree in zip(rows, sequences, log_probabilities, strict=True):
@@ -155,20 +150,15 @@ def read_predictions(
     return predictions
 
 
-def summarise(predictions: Sequence[SolverPrediction]) -> dict[str, float]:
-    """Accuracies, overall and per level of complexity; see [`metrics.accuracy_report`]."""
-    return accuracy_report([prediction.score for prediction in predictions])
-
-
 def measure_calibration(predictions: Sequence[SolverPrediction]) -> dict[str, Any] | None:
     """[`metrics.calibration_report`] of the predictions that can be judged; `None` if there are none."""
-    judged = [
-        (each.confidence, each.score.answer_correct) for each in predictions if each.score.answer_correct is not None
-    ]
-    return calibration_report(*map(list, zip(*judged, strict=True))) if judged else None
+    judged = [each for each in predictions if each.is_right is not None]
+    if not judged:
+        return None
+    return calibration_report([each.confidence for each in judged], [each.is_right for each in judged])
 
 
 def figure_names(rows: Sequence[Mapping[str, Any]], processor: MwpProcessor, answer_match: str) -> set[str]:
-    """Return what [`summarise`] tells of these rows, whatever is predicted."""
+    """Return the keys of [`metrics.accuracy_report`] for these rows, whatever is predicted."""
     problems = processor.problems(rows)
     return set(accuracy_report([score_prediction(problem, None, answer_match=answer_match) for problem in problems]))

@@ -11,9 +11,10 @@ from torch import nn
 from transformers.trainer_utils import EvalLoopOutput
 
 from ...data.batches.mwp_processor import MwpProcessor
+from ...metrics import accuracy_report
 from ...models.model_kind import kind_of
 from ...solving.beams import solve_batch
-from ...solving.solver_prediction import figure_names, read_predictions, summarise
+from ...solving.solver_prediction import figure_names, read_predictions
 from ...store.files import write_json_lines
 from ..base_trainer import BaseTrainer
 from .solver_config import SolverTrainingConfig
@@ -200,7 +201,7 @@ class SolverTrainer(BaseTrainer):
         predictions = read_predictions(
             list(evaluated), sequences, scores, self.processing_class, self.args.answer_match
         )
-        metrics = summarise(predictions)
+        metrics = accuracy_report([prediction.score for prediction in predictions])
         finite = losses[np.isfinite(losses)]
         if len(finite):
             metrics["loss"] = float(finite.mean())
