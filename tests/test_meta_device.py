@@ -37,7 +37,6 @@ from hf_mwp.models.lora import add_lora
 from hf_mwp.models.masked_words import predict_masked_words
 from hf_mwp.pruning import HeadGates, NeuronGates
 from hf_mwp.trainers import DistillationConfig, DistillationTrainer
-from hf_mwp.trainers.pretraining.tagging_loss import TaggingLoss
 from tests.tiny import tiny_classifier, tiny_masked_lm, tiny_processor, tiny_rows, tiny_solver
 
 
@@ -208,12 +207,3 @@ def test_a_step_of_all_objectives(kind, tmp_path):
     with OnMeta():
         totals = 2 * trainer._count(batch)
     take_step(student, lambda: trainer.compute_loss(student, batch, num_items_in_batch=totals))
-
-
-def test_a_step_of_tagging_with_weights():
-    labels = ["O", "B-n", "B-v"]
-    model = student(MwpStudentForPreTraining, num_pos_tags=3, pos_labels=labels, pos_tagger="jieba")
-    model, loss = model.to(META).train(), TaggingLoss(model.config, {"noun": 2.0})
-    loss.weights = loss.weights.to(META)
-    batch = moved(tokens(pos_labels=torch.full((2, 7), 1)))
-    take_step(model, lambda: loss(model(**batch), batch["pos_labels"]) * loss.count(batch["pos_labels"]))

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from transformers import TrainingArguments
 
-from .argument_checks import check_packages, check_types, check_values
+from .argument_checks import check_types, check_values
 
 
 ANSWER_MATCHES = ("annotated", "equation_value")
@@ -36,7 +36,7 @@ class BaseConfig(TrainingArguments):
 
     Raises:
         TypeError: a value of the wrong kind.
-        ValueError: a value out of range, options that exclude each other, or one that needs a missing package.
+        ValueError: a value out of range, or options that exclude each other.
     """
 
     train_sampling_strategy: str = setting(
@@ -77,7 +77,6 @@ class BaseConfig(TrainingArguments):
 
     def __post_init__(self):
         check_types(self)
-        check_packages(self)
         metric, greater_is_better = self.metric_for_best_model, self.greater_is_better
         super().__post_init__()
         if not torch.accelerator.is_available():

@@ -30,7 +30,7 @@ class NonFiniteLosses:
             first, was_finite = self._noted.get(name, never)
             self._noted[name] = first.where(finite, first.clamp(max=step)), was_finite | finite
 
-    def check(self, gather: Callable[[Tensor], Tensor] | None = None, are_skipped: bool = False) -> None:
+    def check(self, gather: Callable[[Tensor], Tensor] = torch.clone, are_skipped: bool = False) -> None:
         """
         Begins a new record, and raises `ValueError` if there was such a loss.
 
@@ -44,19 +44,15 @@ class NonFiniteLosses:
         names = list(self._noted)
         noted = torch.stack([torch.stack([first, finite.long()]) for first, finite in self._noted.values()])
         self._noted = {}
-        first, finite = (noted[None] if gather is None else gather(noted[None])).unbind(-1)
+        first, finite = gather(noted[None]).unbind(-1)
         if are_skipped:
             first = first.masked_fill(finite.bool(), NEVER)
         steps = dict(zip(names, first.amin(0).tolist(), strict=True))
         step = min(steps.values())
-        if step == NEVER:
-            return
-        parts = [name for name in names if steps[name] == step]
-        told = ", ".join(f"`{name}`" for name in parts if name != TOTAL or parts == [TOTAL])
-        raise ValueError(
-            f"The training loss is NaN or infinite: {told} at step {step}. Resume from an earlier checkpoint with a "
-            "lower `learning_rate`, train in bf16 or fp32 instead of fp16, or check data and weights for such values."
-        )
-
-
-__all__ = ["TOTAL", "NonFiniteLosses"]
+        if step != NEVER:
+            parts = [name for name in names if steps[name] == step]
+            told = ", ".join(f"`{name}`" for name in parts if name != TOTAL or parts == [TOTAL])
+            raise ValueError(
+                f"The training loss is NaN or infinite: {told} at step {step}. Resume from an earlier checkpoint with "
+                "a lower `learning_rate`, train in bf16 or fp32 instead of fp16, or check data and weights."
+            )

@@ -68,8 +68,8 @@ class TrainingStages:
         folder: FinishedFolder,
         student: PreTrainedModel,
         teacher: PreTrainedModel,
-        on_trainer: Callable[[DistillationTrainer], None],
         finish: Callable[[DistillationTrainer], Mapping[str, Any]],
+        on_trainer: Callable[[DistillationTrainer], None] | None = None,
         **changes,
     ) -> dict[str, Any]:
         """Train a copy of a student unless its folder is done; return its metrics, with what `finish` adds."""
@@ -79,16 +79,16 @@ class TrainingStages:
         def work() -> None:
             # Accelerate changes the models that it prepares.
             trainer = self.make_trainer(copy.deepcopy(student), copy.deepcopy(teacher), own, **changes)
-            on_trainer(trainer)
+            if on_trainer is not None:
+                on_trainer(trainer)
             trainer.train(resume_from_checkpoint=folder.checkpoint)
             trainer.save_model()
             trainer.save_state()
             args, evaluated = trainer.args, {} if trainer.eval_dataset is None else trainer.evaluate()
             metric = (args.metric_for_best_model or "loss").removeprefix("eval_")
             if evaluated and f"eval_{metric}" not in evaluated:
-                raise ValueError(
-                    f"`metric_for_best_model`: evaluations give no {metric!r}, but {', '.join(evaluated)}."
-                )
+                known = ", ".join(evaluated)
+                raise ValueError(f"`metric_for_best_model`: evaluations give no {metric!r}, but {known}.")
             greater = not metric.endswith("loss") if args.greater_is_better is None else args.greater_is_better
             metrics = {"metric": f"eval_{metric}", "greater_is_better": greater, "eval": evaluated, **finish(trainer)}
             if trainer.is_world_process_zero():
@@ -135,6 +135,3 @@ def fill_together(folder: FinishedFolder, work: Callable[[], None], args: BaseCo
         work()
     if state is not None:
         state.wait_for_everyone()
-
-
-__all__ = ["TrainingStages", "describe_training", "digest_of_rows", "fill_together"]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, fields
 
-from ...problems.tagging.pos_classes import check_classes
 from ..base_config import BaseConfig, setting
 
 
@@ -33,7 +31,7 @@ class PreTrainingConfig(BaseConfig):
     of word frequencies within an epoch from random weights. `max_grad_norm=1.0`, because the loss is a mean.
 
     Raises:
-        ValueError: as [`BaseConfig`]; a field that only solvers have, nothing to learn, or an unknown part of speech.
+        ValueError: as [`BaseConfig`]; a field that only solvers have, or nothing to learn.
     """
 
     num_train_epochs: float = setting(6.0, "Times that each text is seen.")
@@ -49,11 +47,6 @@ class PreTrainingConfig(BaseConfig):
     pos_loss_weight: float = setting(
         5.0, "Weight of part-of-speech tagging; with 0, tags only say which words are quantities."
     )
-    pos_class_weights: dict | str | None = setting(
-        None,
-        "Weights of classes of tags in the tagging loss, as JSON: noun, quantity, verb, punctuation, pronoun; 1 where "
-        "not given.",
-    )
     validation_fraction: float = setting(
         0.02, "Share of the texts held out for evaluation where none are given; 0 for none."
     )
@@ -64,26 +57,8 @@ class PreTrainingConfig(BaseConfig):
         given = [name for name in SOLVER_FIELDS if getattr(self, name) != defaults[name]]
         if given:
             raise ValueError(f"`{given[0]}` is for solvers: leave it out.")
-        if not 0 < self.mlm_probability < 1:
-            raise ValueError(
-                f"`mlm_probability` must be above 0 and below 1, got {self.mlm_probability}; without masked language "
-                "modelling set `mlm_loss_weight=0`."
-            )
         if not self.mlm_loss_weight and not self.pos_loss_weight:
             raise ValueError("Nothing to learn: `mlm_loss_weight` and `pos_loss_weight` are both 0.")
-        if isinstance(self.pos_class_weights, str):
-            try:
-                self.pos_class_weights = json.loads(self.pos_class_weights)
-            except ValueError as error:
-                raise ValueError(f"`pos_class_weights` is no JSON: {error}.") from None
-        weights = self.pos_class_weights
-        if weights is not None:
-            numbers = weights.values() if isinstance(weights, dict) else [None]
-            if not all(isinstance(each, int | float) and not isinstance(each, bool) and each >= 0 for each in numbers):
-                raise ValueError(f"`pos_class_weights` must map classes to numbers from 0 on, got {weights!r}.")
-            if not self.pos_loss_weight:
-                raise ValueError("`pos_class_weights` have no effect with `pos_loss_weight=0`: leave them out.")
-            check_classes(weights)
         if self.dataloader_persistent_workers and self.dataloader_num_workers:
             raise ValueError(
                 "`dataloader_persistent_workers` would keep the masks of the first epoch: set it to False."

@@ -29,7 +29,6 @@ from ...models.model_kind import kind_of
 from ..base_trainer import BaseTrainer
 from ..solver.solver_dataset import ROW_INDEX
 from .pretraining_config import PreTrainingConfig
-from .tagging_loss import TaggingLoss
 
 
 COLUMNS = ("input_ids", "pos_labels", "mask_class", "mask_unit", "text_key", ROW_INDEX)
@@ -42,8 +41,8 @@ class PreTrainingTrainer(BaseTrainer):
     logged. Masks depend on nothing but the seed, the epoch and the text, so a resumed training sees the same ones.
 
     An evaluation reports, besides `loss`, means over all tokens of the held-out texts: `mlm_loss`, `mlm_accuracy`,
-    `mlm_loss_keywords` and `mlm_loss_numbers` under fixed masks; and on the texts without masks `pos_loss` (each label
-    with weight 1), `pos_accuracy` of the labels, and `pos_f1`, `pos_precision`, `pos_recall` over words. Results of
+    `mlm_loss_keywords` and `mlm_loss_numbers` under fixed masks; and on the texts without masks `pos_loss`,
+    `pos_accuracy` of the labels, and `pos_f1`, `pos_precision`, `pos_recall` over words. Results of
     each tag are written to `pos_tags_{prefix}.json` in `output_dir`.
 
     Args:
@@ -124,7 +123,6 @@ class PreTrainingTrainer(BaseTrainer):
         self._evaluation_collator = PreTrainingCollator(processing_class, keep_original=True, **masking)
         if self._tags:
             model.config.pos_loss_weight = args.pos_loss_weight
-            self._tagging_loss = TaggingLoss(model.config, args.pos_class_weights)
         super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
         # The loss is a mean over the tokens of a step, whatever `forward` could do with `num_items_in_batch`.
         self.model_accepts_loss_kwargs = False
@@ -174,7 +172,7 @@ class PreTrainingTrainer(BaseTrainer):
 
     def _counts(self, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         counts = {"mlm_loss": batch["labels"].ne(-100).sum()} if self._masks else {}
-        return counts | ({"pos_loss": self._tagging_loss.count(batch["pos_labels"])} if self._tags else {})
+        return counts | ({"pos_loss": batch["pos_labels"].ne(-100).sum()} if self._tags else {})
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         """The weighted sum of both parts, each a mean over all tokens of the step."""
@@ -189,7 +187,7 @@ class PreTrainingTrainer(BaseTrainer):
             parts["mlm_loss"] = outputs["mlm_loss"] if "mlm_loss" in outputs else outputs["loss"]
             weights["mlm_loss"] = self.args.mlm_loss_weight
         if self._tags:
-            parts["pos_loss"] = self._tagging_loss(outputs, inputs["pos_labels"])
+            parts["pos_loss"] = outputs["pos_loss"]
             weights["pos_loss"] = self.args.pos_loss_weight
         parts = self._weighed(parts, inputs, num_items_in_batch)
         if model.training:

@@ -129,16 +129,13 @@ def recursive_distillation(
         left = total - whole_heads(ratio, total)
         callback = args.make_callback(1 - left / sum(_heads(teacher)), importance)
 
-        def begin(trainer: DistillationTrainer, number: int = number) -> None:
-            if on_trainer is not None:
-                on_trainer(trainer, number)
-
         def finish(trainer: DistillationTrainer, ratio=ratio, callback=callback) -> dict[str, Any]:
             measured = {} if measure is None else dict(measure(trainer))
             return {"ratio": ratio, "measured": measured, "events": callback.log}
 
         folder = stages.folder(f"generation_{number}", hash_model(teacher), left)
-        metrics = stages.train(folder, teacher, teacher, begin, finish, callbacks=[callback])
+        begin = on_trainer and (lambda trainer, number=number: on_trainer(trainer, number))
+        metrics = stages.train(folder, teacher, teacher, finish, begin, callbacks=[callback])
         student = model_class.from_pretrained(folder.path)
         generation = Generation(
             number, ratio, folder.path, _heads(student), count_parameters(student), metrics, model_class
@@ -164,6 +161,3 @@ def _default_objectives(args: RecursiveDistillationConfig) -> list[Objective]:
         if args.hidden_weights is None and isinstance(each, LayerObjective) and not isinstance(each, EmbeddingOutputs):
             each.layer_weights = float(args.soft_label_weight)
     return objectives
-
-
-__all__ = ["Generation", "recursive_distillation"]

@@ -78,6 +78,3 @@ class RecursiveDistillationConfig(DistillationConfig):
             calibration_batches=self.calibration_batches,
             min_heads_per_layer=self.min_heads_per_layer,
         )
-
-
-__all__ = ["RecursiveDistillationConfig"]

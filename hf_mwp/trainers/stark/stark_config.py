@@ -75,19 +75,25 @@ class StarkConfig(DistillationConfig):
         super().__post_init__()
         for sparsity in self.sparsities:
             check_sparsity(sparsity)
-        if not self.sparsities or any(first >= second for first, second in pairwise(self.sparsities)):
-            raise UsageError(f"`sparsities` must be at least one, in ascending order, not {self.sparsities}.")
-        if self.push_to_hub:
-            raise UsageError("`push_to_hub` would push every student: push the chosen one, which `model` is then.")
         of_units = [name for name in ("auto_sparsity", "per_example", "mask", "round_to") if getattr(self, name)]
-        if self.unstructured and of_units:
-            raise UsageError(f"`{of_units[0]}` is of heads and neurons: leave it out, or `unstructured`.")
-        if self.keep_caches and not self.cache_teacher_outputs:
-            raise UsageError("`keep_caches` keeps caches of teachers: set `cache_teacher_outputs`, or leave it out.")
+        for is_wrong, message in (
+            (
+                not self.sparsities or any(first >= second for first, second in pairwise(self.sparsities)),
+                f"`sparsities` must be at least one, in ascending order, not {self.sparsities}.",
+            ),
+            (self.push_to_hub, "`push_to_hub` would push every student: push the chosen one, which `model` is then."),
+            (
+                self.unstructured and of_units,
+                f"`{next(iter(of_units), None)}` is of heads and neurons: leave it out, or `unstructured`.",
+            ),
+            (
+                self.keep_caches and not self.cache_teacher_outputs,
+                "`keep_caches` keeps caches of teachers: set `cache_teacher_outputs`, or leave it out.",
+            ),
+        ):
+            if is_wrong:
+                raise UsageError(message)
 
     def make_sparsifier(self) -> UnitSparsifier | WeightSparsifier:
         """Return the pruning granularity."""
         return WeightSparsifier() if self.unstructured else UnitSparsifier(self.mask, self.round_to)
-
-
-__all__ = ["StarkConfig"]

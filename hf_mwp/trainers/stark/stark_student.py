@@ -49,6 +49,3 @@ class StarkStudent:
     def load_state(self) -> TrainerState:
         """The state of its training, with the log."""
         return TrainerState.load_from_json(str(self.folder / TRAINER_STATE_NAME))
-
-
-__all__ = ["StarkStudent"]

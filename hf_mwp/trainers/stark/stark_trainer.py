@@ -187,16 +187,13 @@ class StarkTrainer:
         return ScoreDensity.of(self.scores.heads)
 
     def _check_data(self) -> None:
-        train, held_out = self._data["train_dataset"], self._data["eval_dataset"]
-        if train is None:
+        if self._data["train_dataset"] is None:
             raise UsageError("Students learn from a `train_dataset`, and there is none.")
-        if held_out is None or isinstance(held_out, dict):
-            raise UsageError("Students are compared on one `eval_dataset`: give one, of rows that are not trained on.")
-        for name, rows in (("eval_dataset", held_out), ("score_dataset", self.score_dataset)):
-            if isinstance(rows, str) or not has_length(rows) or not len(rows):
+        for name, rows in (("eval_dataset", self._data["eval_dataset"]), ("score_dataset", self.score_dataset)):
+            if isinstance(rows, dict | str) or not has_length(rows) or not len(rows):
                 raise UsageError(
-                    f"`{name}` must be rows of a known length, as a `datasets.Dataset` or a list has them, got "
-                    f"`{type(rows).__name__}`" + (" without rows." if has_length(rows) else ".")
+                    f"`{name}` must be one data set with rows, as a `datasets.Dataset` or a list has them, got "
+                    f"`{type(rows).__name__}`."
                 )
 
     def _check_models(self) -> None:
@@ -210,13 +207,12 @@ class StarkTrainer:
             # A trainer runs both models on two examples.
             trainer = self.stages.make_trainer(copy.deepcopy(self._student), copy.deepcopy(self.teacher_model), args)
             trainer.check_metric()
-        given = {"eval_dataset": self._data["eval_dataset"]}
-        given |= {"score_dataset": self.score_dataset} if self.scores is None else {}
-        for name, rows in given.items():
+        if not trainer.is_solver:
             names = {*trainer.label_names, "label", "label_ids"}
-            if not trainer.is_solver and all(rows[0].get(each) is None for each in names):
-                raise UsageError(f"Rows of `{name}` have no labels, of which losses are computed.")
-        if self.scores is None and trainer.is_solver:
+            for name, rows in (("eval_dataset", self._data["eval_dataset"]), ("score_dataset", self.score_dataset)):
+                if all(rows[0].get(each) is None for each in names):
+                    raise UsageError(f"Rows of `{name}` have no labels, of which losses are computed.")
+        elif self.scores is None:
             try:
                 prepare_training_rows(self.score_dataset, self.processing_class)
             except ValueError as error:
@@ -228,17 +224,14 @@ class StarkTrainer:
         """The student of a teacher, which begins as all others do."""
         folder = self._student_folder(teacher, sparsity)
 
-        def begin(trainer: DistillationTrainer) -> None:
-            if self.on_trainer is not None:
-                self.on_trainer(trainer, sparsity)
-
         def finish(trainer: DistillationTrainer) -> dict[str, Any]:
             if not self.args.keep_caches and (sparsity or self.args.teacher_cache_dir is None):
                 _remove_cache(trainer)
             heads, neurons = _units_left(teacher)
             return {"heads": heads, "neurons": neurons, "teacher_parameters": count_parameters(teacher)}
 
-        known = self.stages.train(folder, self._student, teacher, begin, finish)
+        begin = self.on_trainer and (lambda trainer: self.on_trainer(trainer, sparsity))
+        known = self.stages.train(folder, self._student, teacher, finish, begin)
         return StarkStudent(
             sparsity=sparsity,
             heads=tuple(known["heads"]),
@@ -311,6 +304,3 @@ def _remove_cache(trainer: DistillationTrainer) -> None:
         remove_folder(folder)
         if not any(folder.parent.iterdir()):
             folder.parent.rmdir()
-
-
-__all__ = ["StarkTrainer"]

@@ -47,7 +47,7 @@ def test_resuming_after_kill_in_the_middle_of_an_epoch_is_bitwise_exact(precisio
 
 
 def test_two_processes_pretrain_and_evaluate_as_one(tmp_path):
-    args = {"num_train_epochs": 2, "save_strategy": "no", "pos_class_weights": {"noun": 2.0}}
+    args = {"num_train_epochs": 2, "save_strategy": "no"}
     args |= {"per_device_train_batch_size": 4, "per_device_eval_batch_size": 3, "ddp_backend": "gloo"}
     run = {"args": args, "output_dir": str(tmp_path / "two"), "result": str(tmp_path / "two.json")}
     done = launch(pretrain, [run], processes=2)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from datasets import Dataset
-from torch.nn.functional import cross_entropy
 from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForPreTraining
 
 from hf_mwp.data import DataError, MwpProcessor, PreTrainingEncoder, encode_corpus, pos_label_list
@@ -136,34 +135,13 @@ def test_the_vocabulary_is_scored_sparsely_only_while_training(make):
     assert set(sizes) == {2} and head.sparse is False and trainer.model.config.sparse_prediction is False
 
 
-def test_class_weights(make, processor):
-    weights = {"noun": 2.0, "quantity": 0.5, "verb": 0}
-    trainer = make(pos_class_weights=weights)
-    by_tag = {"m": 0.5, "n": 2.0, "q": 0.5, "v": 0.0, "x": 1.0}
-    expected = [by_tag[label[2:]] for label in trainer.model.config.pos_labels]
-    assert trainer._tagging_loss.weights.tolist() == expected
-    batch = next(iter(trainer.get_train_dataloader()))
-    trainer.model.train()
-    loss = trainer.compute_loss(trainer.model, batch)
-    outputs = trainer.model(**batch)
-    logits, labels = outputs.pos_logits.flatten(0, 1), batch["pos_labels"].flatten()
-    pos = cross_entropy(logits, labels, weight=torch.tensor(expected))
-    assert loss.item() == pytest.approx(outputs.mlm_loss.item() + 5 * pos.item(), rel=1e-5)
-    assert make(pos_class_weights={"noun": 1})._tagging_loss.weights is None
-    other = tiny_student(processor, pos_tagger="another")
-    with pytest.raises(ValueError, match="`pos_class_weights`.*another"):
-        make(other, pos_class_weights=weights)
-
-
-@pytest.mark.parametrize("weights", [None, {"noun": 3.0, "punctuation": 0.2}])
-def test_accumulated_batches_are_one(make, processor, weights):
+def test_accumulated_batches_are_one(make, processor):
     logs = []
     for size, steps in ((16, 1), (4, 4)):
         trainer = make(
             tiny_student(processor, seed=1),
             per_device_train_batch_size=size,
             gradient_accumulation_steps=steps,
-            pos_class_weights=weights,
         )
         trainer.train()
         logs.append([logged(trainer, name) for name in ("loss", "mlm_loss", "pos_loss", "grad_norm")])
@@ -205,7 +183,7 @@ def test_masks_differ_between_epochs(make):
 
 
 def test_evaluation_against_a_loop_over_texts(make, tmp_path):
-    trainer = make(pos_class_weights={"noun": 4.0}, per_device_eval_batch_size=5)
+    trainer = make(per_device_eval_batch_size=5)
     trainer.train()
     figures = trainer.evaluate()
     measured = ("epoch", "time", "_per_second")

@@ -46,7 +46,7 @@ def pretrained(corpus, tokenizer, tmp_path_factory):
     options = {"corpus": [str(corpus)], "tokenizer": str(tokenizer), "encoder_config": SIZES, "indexed_numbers": True}
     options |= {"max_length": 64, "num_train_epochs": 2, "eval_strategy": "epoch", "logging_steps": 1}
     config = folder.parent / "pretrain.yaml"
-    config.write_text(yaml.safe_dump(options | {"pos_class_weights": {"noun": 1.5}}))
+    config.write_text(yaml.safe_dump(options))
     argv = ["pretrain", "--config", str(config), "--output_dir", str(folder), *SMALL[:-1], "--save_strategy=epoch"]
     assert main(argv) == 0
     return folder
@@ -253,13 +253,11 @@ def test_another_tokenizer_is_refused(pretrained, corpus, tmp_path, capsys):
         (["--encoder_config={}", "--tokenizer=b", "--encoder_layers=3"], "`encoder_layers`.*`encoder`"),
         (["--encoder=a", "--tagger=none"], "--tagger jieba"),
         (["--encoder=a", "--pos_loss_weight=0", "--new_pos_head"], "--new_pos_head"),
-        (["--encoder=a", "--pos_loss_weight=0", '--pos_class_weights={"noun": 2}'], "`pos_class_weights`"),
         (["--encoder=a", "--tagger=stanford"], "'stanford'.*'jieba'"),
         (["--encoder=a", "--dropout=1"], "`dropout`.* 1"),
         (["--encoder=a", "--max_texts=0"], "`max_texts`.* 0"),
         (["--encoder=a", "--max_length=2"], "`max_length`.* 3.* 2"),
         (["--encoder=a", "--num_beams=5"], "`num_beams`"),
-        (["--encoder=a", "--pos_class_weights={"], "`pos_class_weights`.*JSON"),
         (["--encoder=/no/such/folder"], "/no/such/folder"),
         (["--encoder=a", "--key_word_weight=2"], "'--key_word_weight'.*'--keyword_weight'"),
     ],
