@@ -107,21 +107,15 @@ def add_lora(
     check_whole_numbers(rank=rank)
     alpha = 2 * rank if alpha is None else alpha
     check_numbers(dropout=dropout, alpha=alpha)
-    if rank < 1:
-        raise UsageError(f"the rank of LoRA must be at least 1, not {rank}.")
-    if not 0 <= dropout < 1 or alpha <= 0:
-        raise UsageError(
-            f"LoRA's dropout is at least 0 and below 1, its alpha more than 0, not {dropout} and {alpha}."
-        )
     if any(hasattr(part, "peft_config") for part in model.modules()):
         raise UsageError(f"this {type(model).__name__} has adapters already: merge them first (`hf_mwp.merge_lora`).")
     encoder = model.encoder if isinstance(model, Solver) else model.base_model
     modules = _targeted(encoder, targets)
     full = max(min(encoder.get_submodule(name).weight.shape) for name in modules)
-    if rank > full:
+    if not 1 <= rank <= full or not 0 <= dropout < 1 or alpha <= 0:
         raise UsageError(
-            f"the rank of LoRA must be at most {full}, that of the largest weights that are adapted, not {rank}; "
-            "8 is a good beginning."
+            f"LoRA needs a rank from 1 to {full}, that of the largest weights that are adapted, a dropout from 0 to "
+            f"below 1 and an alpha above 0, got rank {rank}, dropout {dropout} and alpha {alpha}."
         )
 
     from peft import LoraConfig, inject_adapter_in_model

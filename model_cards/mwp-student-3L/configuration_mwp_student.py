@@ -122,15 +122,10 @@ class MwpStudentConfig(PreTrainedConfig):
     def __post_init__(self, **kwargs):
         if self.head_dim is None:
             heads = self.num_attention_heads
-            if not isinstance(heads, int) or heads < 1:
+            if not isinstance(heads, int) or heads < 1 or self.hidden_size % heads:
                 raise ValueError(
-                    f"`head_dim` is needed with num_attention_heads={heads}: give the width of one head, which is "
-                    "hidden_size / num_attention_heads of the encoder before heads were removed."
-                )
-            if self.hidden_size % heads:
-                raise ValueError(
-                    f"hidden_size={self.hidden_size} is not a multiple of num_attention_heads={heads}: change one of "
-                    "them, or give `head_dim`."
+                    f"hidden_size={self.hidden_size} cannot be divided by num_attention_heads={heads}: give "
+                    "`head_dim`, the width of one head of the encoder before heads were removed."
                 )
             self.head_dim = self.hidden_size // heads
         if self.pos_labels is not None and not self.num_pos_tags:
@@ -142,18 +137,17 @@ class MwpStudentConfig(PreTrainedConfig):
 
     def validate_architecture(self):
         """Part of the `strict` validation: the fields are possible and do not contradict each other."""
-        sizes = ("vocab_size", "hidden_size", "embedding_size", "num_hidden_layers", "head_dim", "type_vocab_size")
-        for name in sizes:
-            if getattr(self, name) is not None and getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be at least 1, got {getattr(self, name)}.")
         for name in ("num_attention_heads", "intermediate_size"):
             self._per_layer(name)
-        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"):
-            if getattr(self, name) is not None and not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be in [0, 1), got {getattr(self, name)}.")
+        sizes = ("vocab_size", "hidden_size", "embedding_size", "num_hidden_layers", "head_dim", "type_vocab_size")
+        sizes = [(name, getattr(self, name)) for name in sizes]
+        dropouts = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
+        dropouts = [(name, getattr(self, name)) for name in dropouts]
         tags, labels, pad = self.num_pos_tags, self.pos_labels, self.pad_token_id
         first, rows = self.position_offset, self.max_position_embeddings
         for is_wrong, message in (
+            *((size is not None and size < 1, f"`{name}` must be at least 1, got {size}.") for name, size in sizes),
+            *((p is not None and not 0 <= p < 1, f"`{name}` must be in [0, 1), got {p}.") for name, p in dropouts),
             (tags < 0, f"`num_pos_tags` must not be negative, got {tags}."),
             (
                 labels is not None and len(labels) != tags,
@@ -165,10 +159,7 @@ class MwpStudentConfig(PreTrainedConfig):
             ),
             (first < 0, f"`position_offset` must not be negative, got {first}."),
             (rows <= first, f"max_position_embeddings={rows} leaves no position after position_offset={first}."),
-            (
-                first and pad is None,
-                f"position_offset={first} counts tokens that are not padding: give `pad_token_id`.",
-            ),
+            (first and pad is None, f"position_offset={first} counts tokens without padding: give `pad_token_id`."),
         ):
             if is_wrong:
                 raise ValueError(message)
@@ -207,11 +198,9 @@ class MwpStudentConfig(PreTrainedConfig):
     def _per_layer(self, name):
         value = getattr(self, name)
         counts = [value] * self.num_hidden_layers if isinstance(value, int) else list(value)
-        if len(counts) != self.num_hidden_layers:
+        if len(counts) != self.num_hidden_layers or min(counts, default=0) < 0:
             raise ValueError(
-                f"`{name}` has {len(counts)} entries for num_hidden_layers={self.num_hidden_layers}: give one number "
-                "for all layers or one per layer."
+                f"`{name}` must be a count from 0 on for all layers, or one per layer, got {value}: {len(counts)} of "
+                f"them for num_hidden_layers={self.num_hidden_layers}."
             )
-        if min(counts) < 0:
-            raise ValueError(f"`{name}` must not be negative, got {value}.")
         return counts

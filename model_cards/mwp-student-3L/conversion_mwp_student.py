@@ -104,11 +104,10 @@ def layer_state_dict(states, indices):
     chosen = {name: value for name, value in states.items() if not name.startswith("encoder.layer.")}
     for new_index, index in enumerate(indices):
         prefix = f"encoder.layer.{index}."
-        layer = {name.removeprefix(prefix): value for name, value in states.items() if name.startswith(prefix)}
-        for name, value in layer.items():
+        for name, value in states.items():
             # Linear layers without rows or columns are none in a student.
-            if value.numel():
-                chosen[f"encoder.layer.{new_index}.{name}"] = value
+            if name.startswith(prefix) and value.numel():
+                chosen[f"encoder.layer.{new_index}.{name.removeprefix(prefix)}"] = value
     return chosen
 
 
@@ -175,22 +174,19 @@ def build_from_encoder(cls, encoder, layers=None, add_pooling_layer=None, **over
     sizes = sorted(set(overrides) & set(SIZES))
     if sizes:
         raise ValueError(f"{', '.join(sizes)}: sizes come with the weights of the encoder and cannot be changed here.")
-    states = encoder_state_dict(source)
     if any(getattr(module, name, None) for module in source.modules() for name in ("closed_heads", "closed_neurons")):
         raise ValueError(
-            f"Gates have closed some of what is in {type(encoder).__name__}, and a student would have it open again: "
-            "cut it first, `hf_mwp.prune_heads(model, {})`."
+            f"Gates have closed some of {type(encoder).__name__}, and a student would have it open again: cut it "
+            "first, `hf_mwp.prune_heads(model, {})`."
         )
     stack = source.transformer if config.model_type == "distilbert" else source.encoder
-    if any(
-        isinstance(getattr(hook, "__self__", None), nn.Module)
-        for layer in stack.layer
-        for hook in layer._forward_hooks.values()
-    ):
+    hooks = [hook for layer in stack.layer for hook in layer._forward_hooks.values()]
+    if any(isinstance(getattr(hook, "__self__", None), nn.Module) for hook in hooks):
         logger.warning(
             "The encoder's layers carry bottleneck networks, which the student does not take along: its layers read "
             "states that they were not trained on."
         )
+    states = encoder_state_dict(source)
     indices = select_layers(layers, len(stack.layer))
     states = layer_state_dict(states, indices)
     if getattr(config, "cut_heads", None):

@@ -133,11 +133,11 @@ def test_an_encoder_that_is_not_known_has_its_own_names():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"rank": 0}, "rank.* 0"),
+        ({"rank": 0}, "rank 0"),
         ({"rank": 17}, "rank.* 16.* 17"),
         ({"rank": 100_000}, "16"),
-        ({"rank": 1, "alpha": 0}, r"alpha.*\b0"),
-        ({"rank": 1, "dropout": 1.0}, r"dropout.* 1\.0"),
+        ({"rank": 1, "alpha": 0}, r"alpha 0\b"),
+        ({"rank": 1, "dropout": 1.0}, r"dropout 1\.0"),
         ({"rank": 1, "targets": ["query", "valeu"]}, "'valeu'.* query, key, value, attention_output, interm"),
     ],
 )

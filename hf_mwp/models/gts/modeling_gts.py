@@ -265,17 +265,17 @@ class GTSDecoder(GTSPreTrainedModel):
         Raises:
             `ValueError`: when there is no target, or a target is no complete tree or names a symbol out of range.
         """
-        if labels is None and trees is None:
-            raise ValueError("`labels` or `trees` is needed to score a target; use `generate` to decode")
         batch = encoder_hidden_states.shape[0]
         if trees is None or trees.shape[0] != batch:
             if labels is None:
-                raise ValueError(f"`trees` holds {trees.shape[0]} problems, the batch {batch}: give `labels` as well")
+                raise ValueError(f"{batch} problems need as many targets: give `labels`, or `trees` of this batch.")
             trees = TreeBatch.from_labels(labels, self.num_operators)
         trees = trees.to(encoder_hidden_states.device)
         memory = self.encode(encoder_hidden_states, attention_mask, number_positions)
+        # Goals of right children need the embeddings of the subtrees left of them, so subtrees come first.
         goals, contexts = self._sweep_down(memory, trees, self._sweep_up(memory, trees))
         state = torch.cat([goals, contexts], -1)
+        # One row of candidates for each node, those of its problem.
         keys = memory.candidate_keys.index_select(0, trees.rows)
         scores = self.symbol_scores(state, keys, memory.missing.index_select(0, trees.rows))
         loss = self.tree_loss(scores, trees, number_groups) / batch
@@ -285,9 +285,11 @@ class GTSDecoder(GTSPreTrainedModel):
 
     def _sweep_up(self, memory: DecoderMemory, trees: TreeBatch) -> Tensor:
         """Embeddings of the subtrees that stand left of another one, by height."""
+        # Leaves: the embeddings of their constants and numbers.
         num_candidates = memory.candidates.shape[1]
         leaves = trees.leaf_rows * num_candidates + trees.leaf_symbols - self.num_operators
         subtrees = memory.candidates.flatten(0, 1).index_select(0, leaves)
+        # Then height by height: all operators whose children are complete are merged with them at once.
         done = 0
         # Layers that a batch has no use for get no rows, but a gradient: several processes wait for that of each.
         for size in trees.up_sizes[1:] or (0,):
@@ -301,6 +303,7 @@ class GTSDecoder(GTSPreTrainedModel):
 
     def _sweep_down(self, memory: DecoderMemory, trees: TreeBatch, subtrees: Tensor) -> tuple[Tensor, Tensor]:
         """Transformed goals and contexts `(nodes, H)` by depth."""
+        # What attention reads, node by node, cut into the levels of the trees.
         sizes = trees.down_sizes if len(trees.down_sizes) > 1 else (*trees.down_sizes, 0)
         keys = memory.keys.index_select(0, trees.rows).split(sizes)
         states = memory.states.index_select(0, trees.rows).split(sizes)
@@ -310,6 +313,7 @@ class GTSDecoder(GTSPreTrainedModel):
         done = 0
         for level, size in enumerate(sizes):
             if level:
+                # The operators of the level above make the goals of this one: first all left children, then all right.
                 here = slice(done, done + size // 2)
                 parents, operators = trees.parents[here], trees.parent_operators[here]
                 left, right = self.expand(
@@ -318,6 +322,7 @@ class GTSDecoder(GTSPreTrainedModel):
                 sibling = subtrees.index_select(0, trees.siblings[here])
                 goal = torch.cat([self.left_goal(left), self.right_goal(right, sibling)])
                 done += size // 2
+            # The context of a goal: attention over the text of its problem.
             weights = _attend(self.attention(self.dropout(goal), keys[level]), padding[level])
             goals.append(goal)
             contexts.append(torch.bmm(weights.unsqueeze(1), states[level]).squeeze(1))
@@ -328,9 +333,11 @@ class GTSDecoder(GTSPreTrainedModel):
         log_probs = scores.float().log_softmax(-1)
         if number_groups is None or number_groups.shape[1] == 0:
             return -log_probs.gather(1, trees.targets.unsqueeze(1)).sum()
+        # The group of each symbol: itself, or for a number the first one with its value; -1 for missing numbers.
         symbols = torch.arange(self.num_symbols, device=scores.device).expand(len(number_groups), -1)
-        groups = torch.cat([symbols, number_groups + self.num_symbols], 1)
-        groups = groups.masked_fill(torch.cat([symbols < 0, number_groups < 0], 1), -1).index_select(0, trees.rows)
+        numbers = torch.where(number_groups < 0, -1, number_groups + self.num_symbols)
+        groups = torch.cat([symbols, numbers], 1).index_select(0, trees.rows)
+        # Sum the probabilities of all symbols in the group of the target.
         other = groups != groups.gather(1, trees.targets.unsqueeze(1))
         return -log_probs.masked_fill(other, torch.finfo(log_probs.dtype).min).logsumexp(-1).sum()
 
@@ -351,10 +358,11 @@ class GTSDecoder(GTSPreTrainedModel):
             `ValueError`: if a count is below 1, or more trees than beams are asked for.
         """
         length = self.config.max_length if max_length is None else max_length
-        if min(num_beams, length, num_return_sequences) < 1:
-            raise ValueError("`num_beams`, `max_length` and `num_return_sequences` must be at least 1")
-        if num_return_sequences > num_beams:
-            raise ValueError(f"{num_return_sequences} sequences cannot be returned from {num_beams} beams")
+        if min(num_beams, length) < 1 or not 1 <= num_return_sequences <= num_beams:
+            raise ValueError(
+                f"`num_beams` ({num_beams}) and `max_length` ({length}) must be at least 1, and "
+                f"`num_return_sequences` ({num_return_sequences}) from 1 to `num_beams`."
+            )
         memory = self.encode(encoder_hidden_states, attention_mask, number_positions)
         return TreeSearch(self, memory, num_beams, length, num_return_sequences).run()
 

@@ -77,7 +77,7 @@ class TreeSearch:
         decoder, memory = self.decoder, self.memory
         batch, beams = self.scores.shape
         goal = self.goal.view(batch, beams, -1)
-        # Nothing is computed of complete beams: of twenty nearly half of the rows.
+        # Score the symbols. Nothing is computed of complete beams: of twenty nearly half of the rows.
         going = (~self.complete).flatten().nonzero().squeeze(1)
         context = decoder.context(goal, memory, going)
         state, problems = torch.cat([goal, context], -1).flatten(0, 1)[going], going // beams
@@ -86,6 +86,7 @@ class TreeSearch:
         all_rows = log_probs.new_zeros(batch * beams, log_probs.shape[-1]).index_copy(0, going, log_probs)
         parent, symbol = self._choose(all_rows.view(batch, beams, -1))
 
+        # Reorder the state: each new beam continues that of its parent.
         rows = (parent + torch.arange(batch, device=parent.device).unsqueeze(1) * beams).flatten()
         beams = parent.shape[1]
         self.symbols = self.symbols.gather(1, parent.unsqueeze(-1).expand(-1, -1, self.max_length))
@@ -93,36 +94,40 @@ class TreeSearch:
         self.length += 1
         self.depth, self.stack = self.depth[rows], self.stack[:, rows]
         self.goal = goal.new_zeros(len(rows), goal.shape[-1])
+
+        # Operators open a subtree, constants and numbers close one or more.
         flat = symbol.flatten()
-        is_operator = (flat >= 0) & (flat < decoder.num_operators)
-        inner = is_operator.nonzero().squeeze(1)
+        inner = ((flat >= 0) & (flat < decoder.num_operators)).nonzero().squeeze(1)
         if len(inner):
             self._open(inner, flat[inner], goal.flatten(0, 1)[rows[inner]], context.flatten(0, 1)[rows[inner]])
-        leaves = (flat >= decoder.num_operators).nonzero().squeeze(1)
+        is_leaf = flat >= decoder.num_operators
+        leaves = is_leaf.nonzero().squeeze(1)
         if len(leaves):
             candidates = memory.candidates[leaves // beams, flat[leaves] - decoder.num_operators]
             self._close(leaves, candidates)
-        ended = (flat >= decoder.num_operators).view(batch, beams) & (self.depth.view(batch, beams) == 0)
-        self.complete |= ended
+        self.complete |= (is_leaf & (self.depth == 0)).view(batch, beams)
 
     def _choose(self, log_probs: Tensor) -> tuple[Tensor, Tensor]:
         """Best continuations of each problem: the beams they come from and their symbols, -100 for complete beams."""
         batch, beams, size = log_probs.shape
         num_operators = self.decoder.num_operators
-        # Candidates that a problem lacks.
+        # Forbid numbers that a problem lacks.
         log_probs[:, :, num_operators:].masked_fill_(self.memory.missing.unsqueeze(1), -torch.inf)
+        # Forbid operators where their operands, and those owed already, would not fit: each operator whose left
+        # subtree is not complete owes a right one.
         slots = torch.arange(self.stack.shape[-1], device=log_probs.device)
         waiting = (self.stack[2] < 0) & (slots < self.depth.unsqueeze(1))
         owed = 1 + waiting.sum(1).view(batch, beams)
         too_long = self.length + 1 + owed + 1 > self.max_length
         log_probs[:, :, :num_operators].masked_fill_(too_long.unsqueeze(-1), -torch.inf)
+        # A complete beam has one continuation, itself, at no cost.
         log_probs.masked_fill_(self.complete.unsqueeze(-1), -torch.inf)
         log_probs[:, :, 0].masked_fill_(self.complete, 0.0)
+        # Take the best of all beams of a problem together; what is impossible counts as complete.
         total = (self.scores.unsqueeze(-1) + log_probs).flatten(1)
         self.scores, best = total.topk(min(self.num_beams, total.shape[1]), dim=1)
         parent, symbol = best // size, best % size
-        dead = self.scores == -torch.inf
-        self.complete = self.complete.gather(1, parent) | dead
+        self.complete = self.complete.gather(1, parent) | (self.scores == -torch.inf)
         return parent, symbol.masked_fill(self.complete, -100)
 
     def _open(self, rows: Tensor, operators: Tensor, goal: Tensor, context: Tensor) -> None:
@@ -138,15 +143,18 @@ class TreeSearch:
     def _close(self, rows: Tensor, subtree: Tensor) -> None:
         """Leaves: completes the subtrees they end, then goes on with the right child of the first operator left."""
         while True:
+            # A row goes on while the operator on top of its stack has its left subtree: this one is the right.
             top = self.depth[rows] - 1
             left = torch.where(top >= 0, self.stack[2, rows, top.clamp_min(0)], -1)
             ends = (left >= 0).nonzero().squeeze(1)
             if not len(ends):
                 break
+            # Merge both with the operator, and take it off the stack.
             merged = self.decoder.combine(self.stack[0, rows[ends], top[ends]], self._load(left[ends]), subtree[ends])
             # Mixed precision on a GPU takes no copy of one dtype into another, as it does on a CPU.
             subtree = subtree.index_copy(0, ends, merged.to(subtree.dtype))
             self.depth[rows[ends]] = top[ends]
+        # What is left is the left subtree of the operator on top, whose right child is next.
         open_rows = (top >= 0).nonzero().squeeze(1)
         if len(open_rows):
             rows, top, subtree = rows[open_rows], top[open_rows], subtree[open_rows]
@@ -179,11 +187,11 @@ class TreeSearch:
         self.goal, self.depth, self.stack = self.goal[rows], self.depth[rows], self.stack[:, rows]
 
     def _write(self, chosen: Tensor) -> None:
+        """Write the results of some problems: complete beams by their scores, the rest empty."""
         count = min(self.num_return, self.scores.shape[1])
         problems = self.problems[chosen]
         finished = self.complete[chosen] & self.scores[chosen].isfinite()
-        scores = self.scores[chosen].masked_fill(~finished, -torch.inf)
-        scores, order = scores.topk(count, dim=1)
+        scores, order = self.scores[chosen].masked_fill(~finished, -torch.inf).topk(count, dim=1)
         finished = finished.gather(1, order)
         symbols = self.symbols[chosen].gather(1, order.unsqueeze(-1).expand(-1, -1, self.max_length))
         self.result.sequences[problems, :count] = symbols.masked_fill(~finished.unsqueeze(-1), -100)

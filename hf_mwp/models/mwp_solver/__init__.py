@@ -1,8 +1,7 @@
 from transformers import AutoConfig, AutoModel
 
-from .configuration_mwp_solver import MwpSolverConfig
+from .configuration_mwp_solver import MwpSolverConfig, save_solver_code
 from .modeling_mwp_solver import MwpSolver, MwpSolverOutput
-from .solver_code import save_solver_code
 from .whole_loading import SolverFolderError
 
 

@@ -1,13 +1,30 @@
 """Configuration of a math-word-problem solver: an encoder and a decoder."""
 
 import copy
+import shutil
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from huggingface_hub.dataclasses import strict
 from transformers import AutoConfig, PreTrainedConfig
 
-from .solver_code import save_solver_code
+from ..mwp_student.remote_code import name_code
+
+
+CODE = "use_hf_mwp.py"
+
+
+def save_solver_code(folder: str | PathLike) -> None:
+    """
+    Adds a file to a folder written by `save_pretrained`, and to its `config.json` the entries which point to it:
+    `AutoModel.from_pretrained(folder, trust_remote_code=True)` and `pipeline("math-word-problem", ...)` then import
+    hf_mwp by themselves, or say that it is to be installed. `save_pretrained` of a solver does this; call it for
+    folders of earlier versions. The file is a dozen lines and not the code itself, which is most of the package.
+    """
+    shutil.copyfile(Path(__file__).with_name(CODE), Path(folder) / CODE)
+    classes = {"AutoConfig": "use_hf_mwp.MwpSolverConfig", "AutoModel": "use_hf_mwp.MwpSolver"}
+    name_code(Path(folder) / "config.json", classes)
 
 
 @strict

@@ -30,10 +30,10 @@ class SolverFolderError(Exception):
 
 def load_whole(load: Callable, source: str | PathLike | None, *args, **kwargs) -> Any:
     """
-    Loads a solver by `load`, the `from_pretrained` of `PreTrainedModel`; raises `SolverFolderError` if the model is of
-    another type, a file is damaged or missing, or weights are missing, have no place, or are of another shape (which
-    `ignore_mismatched_sizes` allows). New bottleneck networks may be missing, and those that the config given has no
-    more may be left over.
+    Loads a solver by `load`, the `from_pretrained` of `PreTrainedModel`; raises [`SolverFolderError`] if the model is
+    of another type, a file is damaged or missing, or weights are missing, have no place, or are of another shape
+    (which `ignore_mismatched_sizes` allows). New bottleneck networks may be missing, and those that the config given
+    has no more may be left over.
     """
     with_info = kwargs.pop("output_loading_info", False)
     any_size = kwargs.pop("ignore_mismatched_sizes", False)
@@ -51,8 +51,6 @@ def load_whole(load: Callable, source: str | PathLike | None, *args, **kwargs) -
     # What damaged files raise differs: OSError, ValueError, TypeError, KeyError, ...
     except Exception as error:
         damage = _damage(Path(source, kwargs.get("subfolder", ""))) if source is not None else None
-        if damage is None and isinstance(error, SafetensorError):
-            damage = f"has a damaged file ({error})"
         if damage is None:
             raise
         raise SolverFolderError(f"{source} {damage}: fetch or train it again.") from error
@@ -78,27 +76,21 @@ def _without_report() -> Iterator[None]:
 
 def _damage(folder: Path) -> str | None:
     """Return what is wrong with the weights' files of a local folder, if anything is."""
-    if not folder.is_dir():
-        return None
-    if (folder / WEIGHTS).exists():
+    file, has_index = WEIGHTS, (folder / INDEX).exists()
+    if not has_index and not (folder / WEIGHTS).exists():
+        has_others = any(folder.glob("*.safetensors")) or any(folder.glob("*.bin"))
+        return None if has_others or not (folder / "config.json").exists() else f"has no weights ({WEIGHTS})"
+    try:
         files = [WEIGHTS]
-    elif (folder / INDEX).exists():
-        try:
-            files = sorted(set(json.loads((folder / INDEX).read_text("utf-8"))["weight_map"].values()))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            return f"has a damaged file ({INDEX}: {type(error).__name__}: {error})"
-    elif any(folder.glob("*.safetensors")) or any(folder.glob("*.bin")) or not (folder / "config.json").exists():
-        return None
-    else:
-        return f"has no weights ({WEIGHTS})"
-    for file in files:
-        if not (folder / file).exists():
-            return f"has no {file}, which {INDEX} names"
-        try:
+        if not (folder / WEIGHTS).exists():
+            file = INDEX
+            files = sorted({*json.loads((folder / INDEX).read_text("utf-8"))["weight_map"].values()})
+        for file in files:
             with safe_open(folder / file, "pt"):
                 pass
-        except SafetensorError as error:
-            return f"has a damaged file ({file}: {error})"
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        of = f" of {INDEX}" if has_index and file != INDEX else ""
+        return f"has a damaged or missing file ({file}{of}: {type(error).__name__}: {error})"
     return None
 
 
