@@ -133,7 +133,8 @@ def check_losses(losses: Mapping[str, Tensor], student: Features, teacher: Featu
     """Raises `ValueError`, which names the model that causes it, if a loss of some examples is NaN or infinite."""
     names = [f"loss_{name}" for name, loss in losses.items() if not loss.isfinite()]
     if names:
-        causes = [who for who, features in (("teacher", teacher), ("student", student)) if _is_broken(features)]
+        broken = {"teacher": _broken(teacher), "student": _broken(student)}
+        causes = [f"{who} ({', '.join(which[:3])})" for who, which in broken.items() if which]
         outputs = f"The outputs of the {' and the '.join(causes)}" if causes else "The losses"
         raise ValueError(
             f"{outputs} on two training examples are NaN or infinite, so nothing can be learned ({', '.join(names)}). "
@@ -141,7 +142,10 @@ def check_losses(losses: Mapping[str, Tensor], student: Features, teacher: Featu
         )
 
 
-def _is_broken(features: Features) -> bool:
+def _broken(features: Features) -> list[str]:
+    """Names of the outputs that are NaN or infinite, the first layer first."""
+    stacks = (("", "encoder"), ("decoder_", "decoder"))
+    outputs = {f"{prefix}hidden_{n}": each for prefix, stack in stacks for n, each in enumerate(features.stack(stack))}
+    outputs |= {} if features.get("logits") is None else {"logits": features["logits"]}
     # A class that is forbidden has the logit `-inf`.
-    outputs = [each for each in (features.get("logits"), *features.states) if each is not None]
-    return any(each.isnan().any() or each.isposinf().any() for each in outputs)
+    return [name for name, each in outputs.items() if each.isnan().any() or each.isposinf().any()]

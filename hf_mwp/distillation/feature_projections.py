@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers.utils import ModelOutput
 
-from .features import hidden_states
+from .features import Features, hidden_states
 
 
 PROJECTED = "projected_states"
@@ -29,19 +29,29 @@ class FeatureProjections:
     8 and 9), without bias, one for each pair of layers.
 
     Args:
-        features (`dict[str, tuple[int, int, int]]`):
-            Name of each feature -> (index in the student's `hidden_states`, its width, the teacher's width). A feature
-            of equal widths gets no map.
+        features (`dict[str, tuple[str, int, int]]`):
+            Name of each map -> (the student's feature that it reads, see [`~distillation.features.Features`], its
+            width, the teacher's width). A feature of equal widths gets no map.
+        shared (`bool`, *optional*, defaults to `False`): One map with bias for all features, also of equal widths: the
+            linear baseline of Dasgupta and Cohn.
+
+    Raises:
+        ValueError: `shared` for features of several widths.
     """
 
     name = "distillation_projections"
     file_name = "distillation_projections.safetensors"
 
-    def __init__(self, features: dict[str, tuple[int, int, int]]) -> None:
-        different = {name: feature for name, feature in features.items() if feature[1] != feature[2]}
-        self.layers = {name: layer for name, (layer, _, _) in different.items()}
+    def __init__(self, features: dict[str, tuple[str, int, int]], shared: bool = False) -> None:
+        different = {name: feature for name, feature in features.items() if shared or feature[1] != feature[2]}
+        self.reads = {name: read for name, (read, _, _) in different.items()}
+        self.shared = shared
+        widths = {feature[1:] for feature in different.values()}
+        if shared and len(widths) > 1:
+            raise ValueError(f"One map for all layers needs layers of the same widths, got {sorted(widths)}.")
+        maps = {"shared": next(iter(different.values()))} if shared and different else different
         self.module = nn.ModuleDict(
-            {name: nn.Linear(width, target, bias=False) for name, (_, width, target) in different.items()}
+            {name: nn.Linear(width, target, bias=shared) for name, (_, width, target) in maps.items()}
         )
         self._undo = None
 
@@ -107,13 +117,13 @@ class FeatureProjections:
 
     def project(self, output: Any) -> dict[str, torch.Tensor]:
         """By name what the maps make of the hidden states in an output, attached or not."""
-        states = hidden_states(output)
-        return {name: self.module[name](states[layer]) for name, layer in self.layers.items()}
+        features = Features(output)
+        return {name: self.module["shared" if self.shared else name](features[r]) for name, r in self.reads.items()}
 
     def read(self, output: Any) -> dict[str, torch.Tensor]:
         """By name what the maps made of the hidden states of the student whose output this is."""
         projected = output.get(PROJECTED) if self._undo is not None else None
-        return {} if projected is None else dict(zip(self.layers, projected, strict=True))
+        return {} if projected is None else dict(zip(self.reads, projected, strict=True))
 
     def _add_projected(self, student: nn.Module, args: tuple, output: Any) -> Any:
         if hidden_states(output) is None or not student.training:

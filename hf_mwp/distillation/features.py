@@ -43,8 +43,11 @@ def _of_encoder(output: Any, name: str) -> tuple[Tensor, ...] | None:
 # Layers are counted from 1; before them there is the embedding output, which has no attention.
 LISTS = {
     "hidden": hidden_states,
+    "decoder_hidden": lambda output: output["decoder_hidden_states"],
     "bottleneck": lambda output: output["bottleneck_states"],
     "attention": lambda output: (None, *attention_maps(output)),
+    "decoder_attention": lambda output: (None, *output["decoder_attentions"]),
+    "cross_attention": lambda output: (None, *output["cross_attentions"]),
 }
 
 
@@ -52,7 +55,9 @@ class Features:
     """
     Outputs of a model that objectives read: `features["hidden_4"]` is the output of its fourth layer (0: the embedding
     output), `"bottleneck_0"` the first narrow state, `"attention_4"` the fourth layer's attention matrices,
-    `"query_4"`, `"key_4"` and `"value_4"` what it attends with, all other names what the output calls so.
+    `"query_4"`, `"key_4"` and `"value_4"` what it attends with, all other names what the output calls so. Of a model
+    with two stacks these are the encoder's; `"decoder_hidden_4"`, `"decoder_attention_4"`, `"decoder_query_4"` ... are
+    the decoder's, `"cross_attention_4"` what it attends to in the encoder.
 
     Args:
         output (`ModelOutput`): Of the model.
@@ -74,6 +79,15 @@ class Features:
         """Hidden states, embedding output first; none if the model gave none."""
         return hidden_states(self.output) or ()
 
+    def stack(self, name: str) -> tuple[Tensor, ...]:
+        """Hidden states of a stack, `"decoder"` or else the encoder, embedding output first; none if it gave none."""
+        return self.states if name == "encoder" else self.output.get("decoder_hidden_states") or ()
+
+    def maps(self, stack: str) -> tuple[Tensor, ...]:
+        """Attention matrices of a stack, or those of the decoder to the encoder (`"cross"`), one per layer."""
+        names = {"decoder": "decoder_attentions", "cross": "cross_attentions"}
+        return (self.output.get(names[stack]) if stack in names else self.attentions) or ()
+
     @property
     def attentions(self) -> tuple[Tensor, ...]:
         """Attention matrices, one per layer; none if the model gave none."""
@@ -90,17 +104,20 @@ class Features:
         return LISTS[kind](self.output)[int(index)] if kind in LISTS else self.output[name]
 
 
-def attention_inputs(model: nn.Module) -> list[dict[str, nn.Module]]:
+def attention_inputs(model: nn.Module, stack: str = "encoder") -> list[dict[str, nn.Module]]:
     """
-    The layers of self-attention of an encoder (or of a decoder that stands alone), first layer first, each with the
-    modules that make `"query"`, `"key"` and `"value"`, or none where a layer has no heads. One module may make all
-    three in thirds of its output; models that interleave them (GPT-2) are not among them.
+    The layers of self-attention of an encoder (or of a decoder that stands alone; with `stack="decoder"` of the second
+    stack of a model), first layer first, each with the modules that make `"query"`, `"key"` and `"value"`, or none
+    where a layer has no heads. One module may make all three in thirds of its output; models that interleave them
+    (GPT-2) are not among them.
     """
-    encoder, found = model.get_encoder() if hasattr(model, "get_encoder") else model, []
-    for path, module in encoder.named_modules():
+    find, found = getattr(model, f"get_{stack}", None), []
+    for path, module in (find() if find else model).named_modules():
+        if any(word in path for word in CROSS):
+            continue
         children = [[getattr(module, name, None) for name in names] for names in NAMES]
         complete = [each for each in children if all(isinstance(child, nn.Module) for child in each)]
-        if complete and not any(word in path for word in CROSS):
+        if complete:
             found.append(dict(zip(KINDS, complete[0], strict=True)) if _has_outputs(complete[0][0]) else {})
         elif getattr(module, "self", module) is None or isinstance(module, NoHeads):
             found.append({})
@@ -117,13 +134,17 @@ def recorded_inputs(model: nn.Module, names: Iterable[str]) -> Iterator[dict[str
     Inside, each pass of a model leaves in the given `dict` those of the `names` that are queries, keys or values of a
     layer (`"query_1"`); afterwards, also after an error, the model is as it was.
     """
-    wanted = [(name, *name.rsplit("_", 1)) for name in names if name.rpartition("_")[0] in KINDS]
-    layers = attention_inputs(model) if wanted else []
+    wanted = [
+        (name, kind.removeprefix("decoder_"), layer, "decoder" if kind.startswith("decoder_") else "encoder")
+        for name, kind, layer in ((name, *name.rpartition("_")[::2]) for name in names)
+        if kind.removeprefix("decoder_") in KINDS
+    ]
+    layers = {stack: attention_inputs(model, stack) for stack in {stack for *_, stack in wanted}}
     found: dict[str, Tensor] = {}
     handles = [model.register_forward_pre_hook(lambda *args: found.clear())] if wanted else []
     try:
-        for name, kind, layer in wanted:
-            modules = layers[int(layer) - 1]
+        for name, kind, layer, stack in wanted:
+            modules = layers[stack][int(layer) - 1]
             third = KINDS.index(kind) if modules["query"] is modules["value"] else None
 
             def keep(

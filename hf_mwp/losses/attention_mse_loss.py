@@ -34,7 +34,8 @@ class AttentionMSELoss(nn.Module):
     Inputs:
         - student_attention (`torch.Tensor`): `(batch, heads, tokens, tokens)`, probabilities.
         - teacher_attention (`torch.Tensor`): the same, but for the number of heads; receives no gradient.
-        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero where a token counts.
+        - mask (`torch.Tensor`, *optional*): `(batch, tokens)`, true or non-zero where a token counts; of
+          cross-attention `(batch, queries, keys)`.
 
     Relations:
         - [`NSTLoss`] compares similarities of states, which are of the same shape, without any weights of attention.
@@ -68,9 +69,11 @@ class AttentionMSELoss(nn.Module):
         if self.heads != "each":
             student, teacher = (getattr(each, self.heads)(1, keepdim=True) for each in (student, teacher))
         difference = student - teacher
-        mask = valid_tokens(mask, difference[:, 0])
+        if mask is None or mask.dim() < 3:
+            mask = valid_tokens(mask, difference[:, 0])
         # `where` and not a product: whatever stands at padded places, NaN included, must not reach the loss.
-        difference = torch.where((mask.unsqueeze(-1) & mask.unsqueeze(-2)).unsqueeze(1), difference, 0.0)
+        pairs = mask if mask.dim() == 3 else mask.unsqueeze(-1) & mask.unsqueeze(-2)
+        difference = torch.where(pairs.unsqueeze(1), difference, 0.0)
         return difference.square().sum() / (self.count(mask).clamp(min=1) * difference.shape[1])
 
     citation = """

@@ -68,6 +68,8 @@ class CKALoss(StateLoss):
         >>> CKALoss()(student_states[1], teacher_states[4], mask=batch["attention_mask"])
     """
 
+    statistics_class = CKAStatistics
+
     def __init__(self, squared: bool = False, unbiased: bool = False) -> None:
         super().__init__()
         self.squared, self.unbiased = squared, unbiased

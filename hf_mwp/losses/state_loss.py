@@ -83,8 +83,8 @@ def count_texts(mask: Tensor) -> Tensor:
 
 
 def count_token_pairs(mask: Tensor) -> Tensor:
-    """Number of pairs of tokens over which a batch is averaged; batches of one step are weighted by it."""
-    return mask.bool().sum(-1).square().sum()
+    """Number of pairs of tokens, of a mask of either, over which a batch is averaged; batches are weighted by it."""
+    return mask.bool().sum() if mask.dim() == 3 else mask.bool().sum(-1).square().sum()
 
 
 def valid_tokens(mask: Tensor | None, states: Tensor) -> Tensor:

@@ -41,7 +41,7 @@ RANGES = (
     (
         "at least 0 and below 1",
         lambda value: 0 <= value < 1,
-        ("adam_beta1", "adam_beta2", "label_smoothing_factor", "validation_fraction"),
+        ("skew_alpha", "adam_beta1", "adam_beta2", "label_smoothing_factor", "validation_fraction"),
     ),
     ("above 0 and below 1", lambda value: 0 < value < 1, ("mlm_probability",)),
     ("at least 1, or -1 for the steps of all epochs", lambda value: value >= 1 or value == -1, ("max_steps",)),

@@ -26,7 +26,7 @@ class Objective:
         parts (`dict[str, float]`): Names and weights of the parts.
         student_reads (`tuple[str, ...]`), teacher_reads (`tuple[str, ...]`):
             Names of what it reads, see [`~distillation.features.Features`]; a teacher cache keeps the latter.
-        projections (`dict[str, tuple[int, int, int]]`): The linear maps it needs, see [`FeatureProjections`].
+        projections (`dict[str, tuple[str, int, int]]`): The linear maps it needs, see [`FeatureProjections`].
         temperature (`float`, *optional*), offset (`int`): How it reads logits, see [`TeacherRequest`].
     """
 
@@ -42,7 +42,7 @@ class Objective:
         self.parts: dict[str, float] = {}
         self.student_reads: tuple[str, ...] = ()
         self.teacher_reads: tuple[str, ...] = ()
-        self.projections: dict[str, tuple[int, int, int]] = {}
+        self.projections: dict[str, tuple[str, int, int]] = {}
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         """

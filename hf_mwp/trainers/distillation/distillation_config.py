@@ -21,15 +21,12 @@ from ...distillation.objectives import (
     TeacherValues,
 )
 from ...losses import AttentionMSELoss, CKALoss, CosineLoss, GramLoss, NSTLoss, ProcrustesLoss
+from ...losses.logit_distillation_loss import DIRECTIONS
 from ..base_config import BaseConfig, setting
 
 
 # Names that `prediction_loss` and `hidden_loss` may have; in Python, objectives may be given to the trainer instead.
-PREDICTION_LOSSES = {
-    "kd": SoftLabels,
-    "dkd": DKD,
-    "mse": lambda temperature, scale_by_square, weight: TeacherValues(weight),
-}
+PREDICTION_LOSSES = {"kd": SoftLabels, "dkd": DKD, "mse": TeacherValues}
 HIDDEN_LOSSES = {
     "mse": HiddenStates,
     "attention": AttentionMaps,
@@ -93,6 +90,13 @@ class DistillationConfig(BaseConfig):
         "kd",
         "kd, the teacher's probabilities, dkd, the right class apart from the others, or mse, its outputs themselves.",
     )
+    kl_direction: str = setting(
+        "forward",
+        "Divergence of kd: forward, KL(teacher || student), reverse, jsd (Jensen-Shannon), or skew, from the teacher "
+        "to a mixture of both.",
+        choices=list(DIRECTIONS),
+    )
+    skew_alpha: float = setting(0.1, "Share of the teacher in the mixture of skew.")
     prediction_weight: float = setting(1.0, "Weight of the prediction loss, soft and hard labels together.")
 
     hidden_loss: str | None = setting(
@@ -100,6 +104,7 @@ class DistillationConfig(BaseConfig):
         "What layers learn: mse (hidden states), attention, attention_mean, fsp, nst, pkd, ckd, minilm, "
         "several joined by +, or none.",
     )
+    pool_statistics: bool = setting(False, "Compute cka over all batches and processes of a step at once.")
     layer_mapping: str = setting(
         "uniform",
         "uniform, alternating (with the embedding outputs), first, last, or pairs student:teacher such as "
@@ -111,6 +116,9 @@ class DistillationConfig(BaseConfig):
     )
     embedding_weight: float = setting(1.0, "Weight of the loss between embedding outputs; 0 for none.")
     use_bottlenecks: bool = setting(True, "Take narrow states of the teacher's bottleneck networks as targets.")
+    shared_projection: bool = setting(
+        False, "One linear map with bias for all compared states, also of equal widths; else one for each pair."
+    )
     projection_learning_rate: float | None = setting(
         1e-3, "Learning rate of the linear maps between different widths; `learning_rate` if None."
     )
@@ -125,11 +133,17 @@ class DistillationConfig(BaseConfig):
         None, "Classes kept per position where there are more; the others share the rest. All if None."
     )
 
+    @property
+    def mappings(self) -> dict[str, str]:
+        """Return the layer mapping of each stack whose states are compared."""
+        return {"encoder": self.layer_mapping}
+
     def __post_init__(self):
         super().__post_init__()
-        if self.layer_mapping not in STRATEGIES:
-            # What the models have is not known yet: of so many layers each pair that can be read is one.
-            map_layers(self.layer_mapping, sys.maxsize, sys.maxsize)
+        for mapping in self.mappings.values():
+            if mapping not in STRATEGIES:
+                # What the models have is not known yet: of so many layers each pair that can be read is one.
+                map_layers(mapping, sys.maxsize, sys.maxsize)
         for name in ("teacher_cache_dir", "cache_top_k"):
             if self.cache_teacher_outputs is None and getattr(self, name) is not None:
                 raise ValueError(f"`{name}` is for a teacher cache: set `cache_teacher_outputs`, or leave it out.")
@@ -140,12 +154,18 @@ class DistillationConfig(BaseConfig):
             raise ValueError(
                 f"`prediction_loss` must be one of {list(PREDICTION_LOSSES)}, got {self.prediction_loss!r}."
             )
+        if self.kl_direction not in DIRECTIONS:
+            raise ValueError(f"`kl_direction` must be one of {list(DIRECTIONS)}, got {self.kl_direction!r}.")
+        if self.kl_direction != "forward" and self.prediction_loss != "kd":
+            raise ValueError('`kl_direction` is for `prediction_loss="kd"`: leave it out.')
         names = [] if self.hidden_loss is None else str(self.hidden_loss).split("+")
         if not {*names} <= {*HIDDEN_LOSSES} or len({*names}) < len(names):
             raise ValueError(
                 f"`hidden_loss` must be one of {list(HIDDEN_LOSSES)}, several joined by +, or None, got "
                 f"{self.hidden_loss!r}."
             )
+        if self.pool_statistics and "cka" not in names:
+            raise ValueError('`pool_statistics` is for `hidden_loss="cka"`: leave it out.')
         if self.hidden_weights is not None and not _is_list_of_weights(self.hidden_weights):
             raise ValueError(f"`hidden_weights` must be a list of numbers from 0 on, got {self.hidden_weights!r}.")
         if self.label_smoothing_factor:

@@ -16,6 +16,7 @@ from ...distillation.feature_projections import FeatureProjections
 from ...distillation.features import Features, read_features
 from ...distillation.objectives import Objective
 from ...distillation.teachers import CachedTeacher, LiveTeacher, TeacherRequest
+from ...distillation.teachers.cache.checks import random_state_kept
 from ...distillation.teachers.ensemble_teacher import TEACHER_INPUTS, members_of
 from ...distillation.teachers.teacher_inputs import add_teacher_inputs
 from ..solver.solver_trainer import SolverTrainer
@@ -143,10 +144,11 @@ class DistillationTrainer(SolverTrainer):
     def _plan(self, teacher: LiveTeacher) -> None:
         """Run both models on two examples, and let the objectives decide what is compared with what."""
         args = self.args
-        if args.cache_teacher_outputs and not all(each.cacheable for each in self.objectives):
+        live = [each.name for each in self.objectives if not each.cacheable]
+        if args.cache_teacher_outputs and live:
             raise ValueError(
-                "Attention matrices of the teacher are not cached: set `cache_teacher_outputs=False`, or compare "
-                "something else (`hidden_loss`)."
+                f"What {', '.join(live)} read of the teacher (attention matrices, states by a shifted decoder mask) "
+                "is not cached: set `cache_teacher_outputs=False`, or compare something else (`hidden_loss`)."
             )
         self._options = {name: value for each in self.objectives for name, value in each.options.items()}
         was_training = self.model.training
@@ -166,7 +168,8 @@ class DistillationTrainer(SolverTrainer):
         if len({*parts}) < len(parts):
             raise ValueError(f"Parts of the loss have the names {parts}: give each objective its own (`name=`).")
         self.projections = FeatureProjections(
-            {name: widths for each in self.objectives for name, widths in each.projections.items()}
+            {name: widths for each in self.objectives for name, widths in each.projections.items()},
+            args.shared_projection,
         )
         self._reads = [name for each in self.objectives for name in each.student_reads]
         teacher.request = TeacherRequest.of(self.objectives, args.cache_top_k)
@@ -253,6 +256,34 @@ class DistillationTrainer(SolverTrainer):
 
     def _counts(self, batch: dict[str, Any]) -> dict[str, torch.Tensor | int | None]:
         return {name: count for each in self.objectives for name, count in each.num_items(batch).items()}
+
+    def get_batch_samples(self, epoch_iterator, num_batches, device):
+        """As in [`BaseTrainer`]; objectives with `pool_statistics` see all batches of the step beforehand."""
+        batches, num_items = super().get_batch_samples(epoch_iterator, num_batches, device)
+        pooling = [each for each in self.objectives if getattr(each, "pool_statistics", False)]
+        if pooling and batches:
+            self._pool_statistics(pooling, batches)
+        return batches, num_items
+
+    @torch.no_grad()
+    def _pool_statistics(self, objectives: Sequence[Any], batches: Sequence[Any]) -> None:
+        totals: dict[Any, dict[str, list[torch.Tensor]]] = {each: {} for each in objectives}
+        count = len(batches) * self.accelerator.num_processes
+        self.model.train()
+        # Dropout draws the same numbers here and in the steps that follow.
+        with random_state_kept():
+            for batch in batches if count > 1 else ():
+                inputs = self._prepare_inputs(batch)
+                teacher = self.teacher_source.outputs(inputs)
+                with self.compute_loss_context_manager():
+                    student = read_features(self.model, inputs, self._options, self._reads)
+                for each, sums in totals.items():
+                    for part, new in each.statistics(student, teacher, inputs).items():
+                        sums[part] = list(map(torch.add, sums[part], new)) if part in sums else new
+        for each, sums in totals.items():
+            each.pool(
+                {part: [self.accelerator.reduce(x, reduction="sum") for x in new] for part, new in sums.items()}, count
+            )
 
     def get_train_dataloader(self):
         """As in `Trainer`; with `cache_teacher_outputs`, batches bring the teacher's outputs along."""

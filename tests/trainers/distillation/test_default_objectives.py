@@ -82,3 +82,12 @@ def test_unknown_names(tmp_path, fields):
     ((name, value),) = fields.items()
     with pytest.raises(ValueError, match=f"`{name}`.*{re.escape(repr(value))}"):
         objectives(tmp_path, **fields)
+
+
+def test_direction_of_the_divergence(tmp_path):
+    soft = objectives(tmp_path, kl_direction="skew", skew_alpha=0.3)[0]
+    assert (soft.direction, soft.skew_alpha) == ("skew", 0.3)
+    assert objectives(tmp_path)[0].direction == "forward"
+    for fields in ({"kl_direction": "back"}, {"kl_direction": "jsd", "prediction_loss": "dkd"}, {"skew_alpha": 1.0}):
+        with pytest.raises(ValueError, match=f"`{next(iter(fields))}`"):
+            objectives(tmp_path, **fields)

@@ -33,7 +33,8 @@ def test_each_kind_learns_saves_and_loads(make, kind, tmp_path):
     teacher, student = copy_of(trainer.teacher_model), copy_of(trainer.model)
     trainer.train()
     logs = training_logs(trainer)[0]
-    assert {"loss_soft", "loss_hard", "loss_hidden_0", "loss_hidden_1", "loss_hidden_2"} <= {*logs}
+    hidden = [f"loss_{stack}hidden_{layer}" for stack, last in (("", 2), ("decoder_", 1)) for layer in range(last + 1)]
+    assert {"loss_soft", "loss_hard", *hidden} == {name for name in logs if name.startswith("loss_")}
     assert unchanged(trainer.teacher_model, teacher)
     assert not unchanged(trainer.model, student)
     trainer.save_model(tmp_path / "saved")
@@ -53,16 +54,34 @@ def test_the_paper_weighs_all_losses_alike(make):
     assert trainer.objectives[0].temperature == 1
 
 
-@pytest.mark.parametrize("kind", ["bart", "t5"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_cached_teacher_is_the_live_one(make, kind):
     logs = []
     for cached in (False, True):
-        trainer = make(kind, cache_teacher_outputs=cached)
+        trainer = make(kind, cache_teacher_outputs=cached, hidden_loss="mse+cka+minilm", layer_mapping="uniform")
         trainer.train()
         logs.append(training_logs(trainer))
     for ours, theirs in zip(*logs, strict=True):
         names = [name for name in ours if name.startswith("loss")]
         assert [ours[name] for name in names] == pytest.approx([theirs[name] for name in names], rel=2e-3)
+
+
+def test_layers_of_each_stack_are_mapped_by_hand(make):
+    trainer = make(layer_mapping="1:3,2:4", decoder_layer_mapping="0:0,1:2", decoder_mask="shifted")
+    assert [each.layers for each in trainer.objectives[2:]] == [[(1, 3), (2, 4)], [(0, 0), (1, 2)]]
+    assert trainer.objectives[3].decoder_mask == "shifted"
+    assert len(make(decoder_layer_mapping="none").objectives) == 3
+    with pytest.raises(ValueError, match="layer 3 of the student"):
+        make(decoder_layer_mapping="3:1")
+
+
+def test_one_map_for_both_stacks(make):
+    trainer = make(hidden_loss="mse", shared_projection=True)
+    (before,) = trainer.projections.module.values()
+    weight = before.weight.clone()
+    trainer.train()
+    assert len(trainer.projections.reads) == 5 and not torch.equal(before.weight, weight)
+    assert before.weight.shape == (24, 16) and before.bias is not None
 
 
 def test_beams_and_lengths_reach_generate(make, monkeypatch):
@@ -95,9 +114,15 @@ def test_metrics_compare_texts_without_padding(make):
 def test_resuming_is_exact(make, tmp_path):
     fields = {"save_strategy": "steps", "save_steps": 1, "num_train_epochs": 2, "seed": 3}
     models = {"student": tiny_seq2seq(dropout=0.1), "teacher": tiny_seq2seq(width=24, seed=1)}
-    trainer = make(**models, **fields, hidden_loss="mse")
+    trainer = make(**models, **fields, hidden_loss="mse", shared_projection=True)
     trainer.train()
-    again = make(student=tiny_seq2seq(seed=5, dropout=0.1), teacher=models["teacher"], **fields, hidden_loss="mse")
+    again = make(
+        student=tiny_seq2seq(seed=5, dropout=0.1),
+        teacher=models["teacher"],
+        **fields,
+        hidden_loss="mse",
+        shared_projection=True,
+    )
     again.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
     assert unchanged(again.model, copy_of(trainer.model))
 
@@ -109,6 +134,7 @@ def test_resuming_is_exact(make, tmp_path):
         ({"student": tiny_classifier()}, "BertForSequenceClassification"),
         ({"student": tiny_seq2seq(vocab_size=50)}, "50 tokens.*pseudo-label"),
         ({"student": tiny_seq2seq(decoder_start_token_id=3)}, "decoder_start_token_id=3"),
+        ({"decoder_mask": "shifted", "cache_teacher_outputs": True}, "decoder_hidden.*not cached"),
         ({"keywords": {"processing_class": None, "data_collator": len}}, "`processing_class`"),
     ],
 )

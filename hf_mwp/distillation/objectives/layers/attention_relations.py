@@ -51,10 +51,10 @@ class AttentionRelations(HeadObjective):
             ("student", student, self.student_reads),
             ("teacher", teacher, self.teacher_reads),
         ):
-            layers = attention_inputs(features.model)
-            if len(layers) != len(features.states) - 1:
+            layers, states = attention_inputs(features.model, self.stack), features.stack(self.stack)
+            if len(layers) != len(states) - 1:
                 raise ValueError(
-                    f"The {who}, a `{type(features.model).__name__}`, has {len(features.states) - 1} layers, but "
+                    f"The {who}, a `{type(features.model).__name__}`, has {len(states) - 1} layers, but "
                     f"queries, keys and values were found in {len(layers)}: relations are for models with a module "
                     "for each of them in each layer."
                 )

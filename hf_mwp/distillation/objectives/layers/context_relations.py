@@ -45,7 +45,7 @@ class ContextRelations(HiddenStates):
                 )
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-        mask = inputs.get("attention_mask")
+        mask = self.mask(inputs)
         ours, theirs = (
             [features[name] for name in names]
             for features, names in ((student, self._reads(0)), (teacher, self._reads(1)))
@@ -65,7 +65,7 @@ class ContextRelations(HiddenStates):
         return [self._names(pair)[side][0] for pair in self.layers]
 
     def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
-        mask = inputs.get("attention_mask")
+        mask = self.mask(inputs)
         if mask is None:
             return dict.fromkeys(self.parts)
         words = {f"{self.name}_word_{kind}": loss.count(mask) for kind, loss in self.words.items()}

@@ -1,8 +1,9 @@
 """Objective on hidden states."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from ....losses import HiddenMSELoss
@@ -22,26 +23,45 @@ class HiddenStates(LayerObjective):
             that is trained with the student.
         use_bottlenecks (`bool`, *optional*, defaults to `True`):
             Whether the narrow states of the teacher's bottleneck networks stand for the layers that have one.
+        pool_statistics (`bool`, *optional*, defaults to `False`):
+            Compute the loss over all batches and processes of a step at once, so that accumulated batches give what a
+            large one would. The loss needs `statistics` and `from_statistics`, which [`CKALoss`] has. Costs another
+            pass of both models without gradients, of the student alone with a cached teacher.
         name (`str`, *optional*, defaults to `"hidden"`), kwargs: See [`LayerObjective`].
+
+    Raises:
+        ValueError: `pool_statistics` for a loss that has none.
     """
 
     def __init__(
-        self, loss: nn.Module | None = None, use_bottlenecks: bool = True, name: str = "hidden", **kwargs
+        self,
+        loss: nn.Module | None = None,
+        use_bottlenecks: bool = True,
+        name: str = "hidden",
+        pool_statistics: bool = False,
+        **kwargs,
     ) -> None:
         super().__init__(HiddenMSELoss() if loss is None else loss, name=name, **kwargs)
-        self.use_bottlenecks = use_bottlenecks
+        if pool_statistics and (not hasattr(self.loss, "statistics") or getattr(self.loss, "unbiased", False)):
+            raise ValueError(f"`pool_statistics` is for a loss of sums over tokens (`CKALoss`), got {self.loss}.")
+        self.use_bottlenecks, self.pool_statistics = use_bottlenecks, pool_statistics
+        self._pooled: dict[str, tuple[Tensor, Sequence[Tensor | None]]] = {}
         self.narrow: list[int] = []
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
         config = getattr(teacher.model, "config", None)
-        self.narrow = list(getattr(config, "bottleneck_layers", None) or ()) if self.use_bottlenecks else []
+        self.narrow = (
+            list(getattr(config, "bottleneck_layers", None) or ())
+            if self.use_bottlenecks and self.stack == "encoder"
+            else []
+        )
         super().setup(student, teacher, inputs)
         self.projections = {}
         if getattr(self.loss, "needs_equal_width", True):
             for pair in (pair for group in self.groups.values() for pair in group):
                 (ours,), (theirs,) = self._names(pair)
                 self.projections[self._projection(ours)] = (
-                    pair[0],
+                    ours,
                     student[ours].shape[-1],
                     teacher[theirs].shape[-1],
                 )
@@ -53,7 +73,8 @@ class HiddenStates(LayerObjective):
 
     def _names(self, pair: tuple[int, int]) -> tuple[list[str], list[str]]:
         s, t = pair
-        return [f"hidden_{s}"], [f"bottleneck_{self.narrow.index(t)}" if t in self.narrow else f"hidden_{t}"]
+        narrow = f"bottleneck_{self.narrow.index(t)}" if t in self.narrow else f"{self.prefix}hidden_{t}"
+        return [f"{self.prefix}hidden_{s}"], [narrow]
 
     def _projection(self, name: str) -> str:
         """Under which name a state is projected: not its own, since other objectives may project it otherwise."""
@@ -62,3 +83,39 @@ class HiddenStates(LayerObjective):
     def _of_student(self, student: Features, name: str) -> Tensor:
         projected = self._projection(name)
         return student.projected[projected] if projected in student.projected else student[name]
+
+    # Statistics of all batches of a step
+
+    def statistics(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, list[Tensor]]:
+        """Return sums over the tokens of a batch for each part; those of several batches and processes add up."""
+        mask = self.mask(inputs)
+        return {
+            part: list(self.loss.statistics(*ours, *theirs, mask))
+            for part, (ours, theirs) in self._states(student, teacher).items()
+        }
+
+    def pool(self, totals: Mapping[str, Sequence[Tensor]], num_batches: int = 1) -> None:
+        """
+        Compute the losses of a step from the added statistics of its batches, over whose number the trainer takes the
+        mean; without any, each batch has its own loss again.
+        """
+        self._pooled, self._num_batches = {}, num_batches
+        for part, sums in totals.items():
+            with torch.enable_grad():
+                leaves = [each.detach().requires_grad_() for each in sums]
+                value = self.loss.from_statistics(self.loss.statistics_class(*leaves))
+                self._pooled[part] = value.detach(), torch.autograd.grad(value, leaves, allow_unused=True)
+
+    def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+        if not self._pooled:
+            return super().losses(student, teacher, inputs)
+        parts = {}
+        for part, sums in self.statistics(student, teacher, inputs).items():
+            value, gradients = self._pooled[part]
+            # The batch's share of the gradient, by the chain rule; the value is that of the whole step.
+            share = sum((g * each).sum() for g, each in zip(gradients, sums, strict=True) if g is not None)
+            parts[part] = (value + self._num_batches * (share - share.detach())).float()
+        return parts
+
+    def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
+        return dict.fromkeys(self.parts) if self.pool_statistics else super().num_items(inputs)

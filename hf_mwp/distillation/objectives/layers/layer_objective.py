@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from ...features import Features
 from ...layer_mapping import map_layers
+from ...masks import decoder_mask
 from ..objective import Objective
 
 
@@ -24,8 +25,15 @@ class LayerObjective(Objective):
         layer_weights (`list[float]` or `float`, *optional*):
             One per part, or so much divided among them; 1.0 each by default, for [`HiddenStates`] see there.
         weight (`float`, *optional*, defaults to 1.0), name (`str`): See [`Objective`].
+        stack (`str`, *optional*, defaults to `"encoder"`): `"decoder"`: layers of the decoder of a model with both.
+        decoder_mask (`str`, *optional*, defaults to `"labels"`): Which states of a decoder count, see
+            [`~distillation.masks.decoder_mask`]; a cache keeps those of the labels.
+
+    Raises:
+        ValueError: a stack that the objective cannot read, or another `decoder_mask`.
     """
 
+    stacks: Sequence[str] = ("encoder", "decoder")
     options = {"output_hidden_states": True}
 
     def __init__(
@@ -35,8 +43,19 @@ class LayerObjective(Objective):
         layer_weights: list[float] | float | None = None,
         weight: float = 1.0,
         name: str = "layers",
+        stack: str = "encoder",
+        decoder_mask: str = "labels",
     ) -> None:
         super().__init__(name, weight)
+        for option, value, known in (
+            ("stack", stack, self.stacks),
+            ("decoder_mask", decoder_mask, ("labels", "shifted")),
+        ):
+            if value not in known:
+                raise ValueError(f"`{option}` of `{type(self).__name__}` must be one of {[*known]}, got {value!r}.")
+        self.stack, self.decoder_mask = stack, decoder_mask
+        self.prefix = "" if stack == "encoder" else f"{stack}_"
+        self.cacheable = self.cacheable and decoder_mask == "labels"
         self.loss, self.layer_mapping, self.layer_weights = loss, layer_mapping, layer_weights
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
@@ -45,13 +64,20 @@ class LayerObjective(Objective):
                 raise ValueError(
                     f"The {who} returns no hidden states: set `hidden_loss=None` and `embedding_weight=0`."
                 )
-        ours, theirs = student.states[0].shape, teacher.states[0].shape
+            if not features.stack(self.stack):
+                raise ValueError(
+                    f"The {who}, a `{type(features.model).__name__}`, returns no states of a decoder, which "
+                    f"`{self.name}` compares: map layers of the encoder alone."
+                )
+        self.mask(inputs)
+        states = student.stack(self.stack), teacher.stack(self.stack)
+        ours, theirs = (each[0].shape for each in states)
         if ours[:2] != theirs[:2]:
             raise ValueError(
                 f"For the same batch the student has states for {tuple(ours[:2])} tokens, the teacher for "
                 f"{tuple(theirs[:2])}: token by token they can only be compared for the same inputs."
             )
-        self.layers = map_layers(self.layer_mapping, len(student.states) - 1, len(teacher.states) - 1)
+        self.layers = map_layers(self.layer_mapping, *(len(each) - 1 for each in states))
         self.groups = self._group(self.layers)
         self.parts = dict(zip(self.groups, self._resolve_weights(), strict=True))
         names = [self._names(pair) for group in self.groups.values() for pair in group]
@@ -80,14 +106,22 @@ class LayerObjective(Objective):
             raise ValueError(f"`hidden_weights` has {len(weights)} entries, but the layer mapping has {what}.")
         return [self.weight * weight for weight in weights]
 
+    def mask(self, inputs: Mapping[str, Any]) -> Tensor | None:
+        """Mask of the tokens of a batch that are compared; `None` for all."""
+        return inputs.get("attention_mask") if self.stack == "encoder" else decoder_mask(inputs, self.decoder_mask)
+
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-        mask, parts = inputs.get("attention_mask"), {}
+        mask = self.mask(inputs)
+        return {part: self._compare(*states, mask) for part, states in self._states(student, teacher).items()}
+
+    def _states(self, student: Features, teacher: Features) -> dict[str, tuple[list[Tensor], list[Tensor]]]:
+        """Return what is read of student and teacher for each part."""
+        states = {}
         for part, group in self.groups.items():
             names = [self._names(pair) for pair in group]
             ours = [self._of_student(student, name) for names, _ in names for name in names]
-            theirs = [teacher[name] for _, names in names for name in names]
-            parts[part] = self._compare(ours, theirs, mask)
-        return parts
+            states[part] = ours, [teacher[name] for _, names in names for name in names]
+        return states
 
     def _of_student(self, student: Features, name: str) -> Tensor:
         return student[name]
@@ -96,7 +130,7 @@ class LayerObjective(Objective):
         return self.loss(ours[0], theirs[0], mask) if len(ours) == 1 else self.loss(ours, theirs, mask)
 
     def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
-        mask = inputs.get("attention_mask")
+        mask = self.mask(inputs)
         if mask is None:
             return dict.fromkeys(self.parts)
         return dict.fromkeys(self.parts, self.loss.count(mask) if hasattr(self.loss, "count") else mask.sum())

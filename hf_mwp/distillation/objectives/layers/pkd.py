@@ -9,12 +9,14 @@ from .hidden_states import HiddenStates
 class PKD(HiddenStates):
     """
     The `[CLS]` states of all mapped layers of the student together follow those of the teacher, patient knowledge
-    distillation (PKD).
+    distillation (PKD). A decoder has no such state.
 
     Args:
         loss (`nn.Module`, *optional*): [`PKDLoss`] if not given; called with lists of states.
         name (`str`, *optional*, defaults to `"patient"`), kwargs: See [`HiddenStates`].
     """
+
+    stacks = ("encoder",)
 
     def __init__(self, loss: nn.Module | None = None, name: str = "patient", **kwargs) -> None:
         super().__init__(PKDLoss() if loss is None else loss, name=name, **kwargs)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ....models.model_kind import CLASSIFIER, kind_of
 from ...features import Features
-from ...label_positions import label_mask, label_offset
+from ...masks import label_mask, label_offset
 from ..objective import Objective
 
 
@@ -22,6 +22,10 @@ class PredictionObjective(Objective):
         logits = student.get("logits")
         self.parts = {self.name: self.weight}
         self.kind = kind_of(student.model, logits)
+        if self.kind.has_decoder and inputs.get("labels") is None:
+            raise ValueError(
+                "Nobody can tell which predictions of a decoder count in rows without labels: give `labels`."
+            )
         self.offset = self._find_offset(student, inputs) if self.kind.per_position else 0
 
     def _find_offset(self, student: Features, inputs: Mapping[str, Any]) -> int:

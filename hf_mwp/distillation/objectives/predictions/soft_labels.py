@@ -19,6 +19,8 @@ class SoftLabels(PredictionObjective):
             See [`LogitDistillationLoss`].
         weight (`float`, *optional*, defaults to 1.0), name (`str`, *optional*, defaults to `"soft"`):
             See [`Objective`].
+        direction (`str`, *optional*, defaults to `"forward"`), skew_alpha (`float`, *optional*, defaults to 0.1):
+            See [`LogitDistillationLoss`].
         loss (`nn.Module`, *optional*):
             In place of [`LogitDistillationLoss`]: called with student logits, teacher logits and, where there are
             logits for each position, a mask of those that count; it returns their mean.
@@ -31,9 +33,11 @@ class SoftLabels(PredictionObjective):
         weight: float = 1.0,
         name: str = "soft",
         loss: nn.Module | None = None,
+        direction: str = "forward",
+        skew_alpha: float = 0.1,
     ) -> None:
         super().__init__(name, weight)
-        self.scale_by_square, self.loss = scale_by_square, loss
+        self.scale_by_square, self.loss, self.direction, self.skew_alpha = scale_by_square, loss, direction, skew_alpha
         self.uses_probabilities = loss is None
         self.temperature = temperature if loss is None else float(getattr(loss, "temperature", 1.0))
         self.teacher_reads = ("logits",)
@@ -68,7 +72,9 @@ class SoftLabels(PredictionObjective):
             self.loss = self._make_loss(self.kind.reduction)
 
     def _make_loss(self, reduction: str) -> nn.Module:
-        return LogitDistillationLoss(self.temperature, self.scale_by_square, reduction)
+        return LogitDistillationLoss(
+            self.temperature, self.scale_by_square, reduction, self.direction, self.skew_alpha
+        )
 
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         return {self.name: self.loss(student["logits"], teacher["logits"], self.positions(inputs))}

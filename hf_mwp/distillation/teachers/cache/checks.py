@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...label_positions import label_mask, token_mask
+from ...masks import label_mask, read_mask
 from .output_layout import FORBIDDEN, OutputLayout
 
 
@@ -131,7 +131,7 @@ def _used(
     pairs = []
     for name in layout.states:
         ours, theirs = expected[name], got[name]
-        pairs.append((name, ours, theirs, token_mask(batch, ours.shape[:2], ours.device)))
+        pairs.append((name, ours, theirs, read_mask(name, batch, ours.shape[:2], ours.device)))
     if layout.logits is not None:
         ours, theirs = expected["logits"], got["logits"]
         mask = None if ours.dim() == 2 else label_mask(batch, ours.shape[:2], ours.device, layout.offset)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ...features import Features
-from ...label_positions import label_mask, token_mask
+from ...masks import label_mask, read_mask
 from ..teacher_request import TeacherRequest
 
 
@@ -26,9 +26,9 @@ class OutputLayout:
     """
     Which parts of a teacher's output are kept, and how wide they are.
 
-    Of hidden states only valid tokens are kept (those of the attention mask; all where there is none), of logits only
-    positions with a label, so nothing depends on the batch in which a row happens to stand. A solver's logits are kept
-    for its operators, its constants and the row's own numbers.
+    Of hidden states only valid tokens are kept (those of the attention mask; all where there is none), of a decoder's
+    states and of logits only positions with a label, so nothing depends on the batch in which a row happens to stand.
+    A solver's logits are kept for its operators, its constants and the row's own numbers.
 
     With `top_k`, a position keeps the scores of the `k` likeliest classes and one more number for all others, which
     share the rest of the probability evenly: at `temperature` the probabilities of the `k` classes, and that of the
@@ -83,7 +83,7 @@ class OutputLayout:
         parts, indices = {}, None
         for name in self.states:
             state = output[name]
-            mask = token_mask(inputs, state.shape[:2], state.device)
+            mask = read_mask(name, inputs, state.shape[:2], state.device)
             parts[name] = _PackedPart(f"hidden states ({name})", state[mask], mask.sum(1).tolist())
         if self.logits is not None:
             logits = output["logits"].float()
@@ -125,7 +125,7 @@ class OutputLayout:
         batch: dict[str, Tensor] = {}
         for name, width in self.states.items():
             counts = [len(row[name]) for row in rows]
-            mask = token_mask(inputs, (len(rows), max(counts)), None).numpy()
+            mask = read_mask(name, inputs, (len(rows), max(counts)), None).numpy()
             batch[name] = _padded(name, rows, _places(mask, counts, "tokens"), (*mask.shape, width), dtype)
         if self.logits == CLASSES:
             batch["logits"] = torch.from_numpy(np.concatenate([row["logits"] for row in rows]).astype(dtype))

@@ -4,7 +4,7 @@ from torch import nn
 from transformers import BartConfig, BartForCausalLM, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 from transformers.modeling_outputs import MaskedLMOutput
 
-from hf_mwp.distillation.label_positions import label_mask, label_offset
+from hf_mwp.distillation.masks import label_mask, label_offset
 from tests.tiny import tiny_classifier_rows, tiny_masked_lm
 from tests.trainers.distilling import bart, pad
 

@@ -1,4 +1,4 @@
-"""At which positions of a sequence predictions count."""
+"""Masks of the positions that count: of tokens, of decoder states and of predictions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,6 +13,24 @@ def token_mask(inputs: Mapping[str, Any], shape: Sequence[int], device: Any) -> 
     if mask is None or mask.dim() != 2:
         return torch.ones(tuple(shape), dtype=torch.bool, device=device)
     return mask.bool()
+
+
+def decoder_mask(inputs: Mapping[str, Any], kind: str = "labels") -> Tensor:
+    """
+    Mask `(batch, positions)` of the decoder states that count: those that predict a label, or with `"shifted"` those
+    whose token is a label, `shift_tokens_right(labels) != pad` in the program of Dasgupta and Cohn. The latter leaves
+    out the start token, and counts the end token where a longer row of the batch leaves room for it.
+    """
+    labels = inputs.get("labels")
+    if labels is None:
+        raise ValueError("Without labels nobody can tell which states of a decoder count: give `labels`.")
+    valid = labels != -100
+    return valid if kind == "labels" else nn.functional.pad(valid[:, :-1], (1, 0))
+
+
+def read_mask(name: str, inputs: Mapping[str, Any], shape: Sequence[int], device: Any) -> Tensor:
+    """Mask `(batch, positions)` of a feature with one vector for each token, see [`Features`] for its name."""
+    return decoder_mask(inputs) if name.startswith("decoder_") else token_mask(inputs, shape, device)
 
 
 def label_mask(inputs: Mapping[str, Any], shape: Sequence[int], device: Any, offset: int = 0) -> Tensor:
