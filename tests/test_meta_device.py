@@ -36,8 +36,14 @@ from hf_mwp.models import (
 from hf_mwp.models.lora import add_lora
 from hf_mwp.models.masked_words import predict_masked_words
 from hf_mwp.pruning import HeadGates, NeuronGates
-from hf_mwp.trainers import DistillationConfig, DistillationTrainer
-from tests.tiny import tiny_classifier, tiny_masked_lm, tiny_processor, tiny_rows, tiny_solver
+from hf_mwp.trainers import (
+    DistillationConfig,
+    DistillationTrainer,
+    Seq2SeqDistillationConfig,
+    Seq2SeqDistillationTrainer,
+)
+from tests.tiny import tiny_classifier, tiny_masked_lm, tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
+from tests.tiny_seq2seq import KINDS, tiny_pairs, tiny_seq2seq
 
 
 META = torch.device("meta")
@@ -59,7 +65,8 @@ class OnMeta(TorchDispatchMode):
 @pytest.fixture(autouse=True)
 def mask_is_not_looked_at(monkeypatch):
     # transformers leaves a mask away that hides nothing, which it finds out by looking.
-    monkeypatch.setattr("transformers.masking_utils._ignore_bidirectional_mask_sdpa", lambda *args, **kwargs: False)
+    for kind in ("bidirectional", "causal"):
+        monkeypatch.setattr(f"transformers.masking_utils._ignore_{kind}_mask_sdpa", lambda *args, **kwargs: False)
 
 
 def moved(batch):
@@ -199,6 +206,23 @@ def test_a_step_of_all_objectives(kind, tmp_path):
     HeadGates(student).close({0: [1]})
     args = DistillationConfig(str(tmp_path), use_cpu=True, report_to="none")
     trainer = DistillationTrainer(student, teacher, args, objectives=[make() for make in makes], **rows)
+    batch = moved(next(iter(trainer.get_train_dataloader())))
+    trainer.projections.attach(student)
+    student.to(META).train()
+    teacher.to(META)
+    trainer.current_gradient_accumulation_steps = 2
+    with OnMeta():
+        totals = 2 * trainer._count(batch)
+    take_step(student, lambda: trainer.compute_loss(student, batch, num_items_in_batch=totals))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_step_of_both_stacks(kind, tmp_path):
+    student, teacher = tiny_seq2seq(kind, dropout=0.1), tiny_seq2seq(kind, 24, 4, seed=1)
+    args = Seq2SeqDistillationConfig(str(tmp_path), use_cpu=True, report_to="none", hidden_loss="mse+cka+minilm+fsp")
+    args.layer_mapping = "uniform"
+    rows = {"train_dataset": tiny_pairs(4), "processing_class": tiny_tokenizer()}
+    trainer = Seq2SeqDistillationTrainer(student, teacher_model=teacher, args=args, **rows)
     batch = moved(next(iter(trainer.get_train_dataloader())))
     trainer.projections.attach(student)
     student.to(META).train()

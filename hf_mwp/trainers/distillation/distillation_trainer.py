@@ -147,8 +147,9 @@ class DistillationTrainer(SolverTrainer):
         live = [each.name for each in self.objectives if not each.cacheable]
         if args.cache_teacher_outputs and live:
             raise ValueError(
-                f"What {', '.join(live)} read of the teacher (attention matrices, states by a shifted decoder mask) "
-                "is not cached: set `cache_teacher_outputs=False`, or compare something else (`hidden_loss`)."
+                "Attention matrices, and states by a shifted decoder mask, are not cached, but "
+                f"{', '.join(live)} read them: set `cache_teacher_outputs=False`, or compare something else "
+                "(`hidden_loss`)."
             )
         self._options = {name: value for each in self.objectives for name, value in each.options.items()}
         was_training = self.model.training
