@@ -17,6 +17,17 @@ def measuring():
     sys.path.remove(folder)
 
 
+def test_matching_of_hidden_states(measuring):
+    import hidden_matching
+
+    figures = hidden_matching.measure(
+        hidden_matching.parse_arguments(["--rounds=1", "--batch-size=2", "--tokens=4", "--width=24"])
+    )
+    names = {"logits alone", *hidden_matching.losses()}
+    assert all(set(seconds) == names for seconds in figures["seconds"].values())
+    assert hidden_matching.report(figures).count("%") == 2 * len(names)
+
+
 def test_views_are_not_counted(measuring):
     x = torch.ones(3, 4)
     with measuring.OperatorCounter() as counter:

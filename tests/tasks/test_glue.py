@@ -198,13 +198,14 @@ def test_a_regression(glue, encoder, tmp_path, capsys):
     teacher = json.loads((tmp_path / "teacher" / "metrics.json").read_text())
     assert teacher["trained_parameters"] == trained < teacher["parameters"]
     assert f"{trained:,} of {teacher['parameters'] + trained - 16 * 17 - 17:,} parameters" in capsys.readouterr().out
-    options = ["--teacher", tmp_path / "teacher", "--student_layers=1", "--hidden_loss=none", *few]
+    (tmp_path / "cka.yaml").write_text("hidden_loss: cka\nembedding_weight: 0\n")
+    options = ["--teacher", tmp_path / "teacher", "--student_layers=1", "--config", tmp_path / "cka.yaml", *few]
     assert run("distill", glue, tmp_path / "student", *options, task="stsb") == 0
     metrics = json.loads((tmp_path / "student" / "metrics.json").read_text())
     report = metrics["test"]["reports"]["all problems"]
     assert -1 <= report["spearman"] <= 1 and [*report] == ["spearman", "num_examples"]
     history = json.loads((tmp_path / "student" / "trainer_state.json").read_text())["log_history"]
-    assert any("eval_spearman" in entry for entry in history) and any("loss_soft" in entry for entry in history)
+    assert any("eval_spearman" in entry for entry in history) and any("loss_hidden_1" in entry for entry in history)
     capsys.readouterr()
     assert run("evaluate", glue, tmp_path / "run", "--model", tmp_path / "student") == 1
     assert re.search(r"\b1 .*\b2 .*entailment, not_entailment", capsys.readouterr().err)

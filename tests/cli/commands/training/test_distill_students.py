@@ -168,6 +168,17 @@ def test_all_knowledge_types_at_once(teacher, problems, tmp_path):
     assert MwpSolver.from_pretrained(tmp_path).encoder.config._attn_implementation == "sdpa"
 
 
+def test_cka_of_narrow_students_from_yaml(teacher, problems, tmp_path):
+    fields = {"hidden_loss": "cka", "embedding_weight": 0, "kl_direction": "reverse", "pool_statistics": True}
+    fields |= {"gradient_accumulation_steps": 2, "student_layers": 2, "student_init": "random"}
+    (tmp_path / "cka.yaml").write_text(yaml.safe_dump(fields))
+    assert distil(teacher, problems, tmp_path / "student", "--config", str(tmp_path / "cka.yaml"), *SIZES) == 0
+    history = json.loads((tmp_path / "student" / "trainer_state.json").read_text())["log_history"]
+    (logged,) = (entry for entry in history if "loss_soft" in entry)
+    assert 0 < logged["loss_hidden_1"] < 1 and 0 < logged["loss_hidden_2"] < 1 and "loss_embedding" not in logged
+    assert MwpSolver.from_pretrained(tmp_path / "student").encoder.config.hidden_size == 8
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

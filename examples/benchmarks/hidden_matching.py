@@ -1,0 +1,164 @@
+"""Time and memory that matching hidden states adds to a step of distillation, with the teacher in the loop or cached.
+
+A BERT of 12 layers and width 768 teaches the 3 x 312 student on batches of 32 texts of 128 tokens, in fp32, three
+pairs of layers. Weights are random: they do not change the time. The kinds of loss alternate in each round of one
+process. Peers: the formula of the authors' program (in fp64), and TextBrewer's `nst`.
+
+    python examples/benchmarks/hidden_matching.py [--rounds 3] [--write]
+"""
+
+import argparse
+import tempfile
+
+from measuring import Clock, PeakMemory, restart_with_threads, table, write_section
+
+
+LOGITS = "logits alone"
+SEED = 0
+
+
+def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Distillation with losses on hidden states.")
+    parser.add_argument("--rounds", type=int, default=3, help="timed steps of each kind")
+    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--tokens", type=int, default=128, help="tokens of each text")
+    parser.add_argument("--width", type=int, default=768, help="width of the teacher")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--write", action="store_true", help="put the tables into RESULTS.md")
+    return parser.parse_args(argv)
+
+
+def losses() -> dict:
+    """Losses on a pair of hidden states, by the name of their row."""
+    import torch
+    from torch import nn
+
+    from hf_mwp.losses import CKALoss, GramLoss, HiddenMSELoss, ProcrustesLoss
+
+    class AuthorsCKA(nn.Module):
+        """`1 - CKA` as in the program of Dasgupta and Cohn."""
+
+        needs_equal_width = False
+
+        def forward(self, student, teacher, mask):
+            x, y = (states[mask.bool()].double() for states in (student, teacher))
+            x, y = x - x.mean(0, keepdim=True), y - y.mean(0, keepdim=True)
+            norms = [torch.norm(a.T @ b) for a, b in ((x, y), (x, x), (y, y))]
+            return 1 - norms[0] / torch.sqrt((norms[1] + 1e-8) * (norms[2] + 1e-8))
+
+    class TextBrewerNST(nn.Module):
+        """`nst` (`mmd_loss`) as in TextBrewer, of one layer with itself."""
+
+        needs_equal_width = False
+
+        def forward(self, student, teacher, mask):
+            grams = [states @ states.transpose(1, 2) / states.shape[2] for states in (student, teacher)]
+            pairs = mask.unsqueeze(-1) * mask.unsqueeze(1)
+            return ((grams[0] - grams[1]).square() * pairs).sum() / pairs.sum()
+
+    return {
+        "CKA": CKALoss(),
+        "Gram": GramLoss(),
+        "Procrustes": ProcrustesLoss(),
+        "MSE through linear maps": HiddenMSELoss(),
+        "CKA, authors' formula in fp64": AuthorsCKA(),
+        "TextBrewer `nst`": TextBrewerNST(),
+    }
+
+
+def make_trainer(args: argparse.Namespace, loss, is_cached: bool, folder: str):
+    """A trainer of two classifiers on one batch of rows."""
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+
+    from hf_mwp import DistillationConfig, DistillationTrainer, MwpStudentConfig, MwpStudentForSequenceClassification
+    from hf_mwp.distillation.objectives import HardLabels, HiddenStates, SoftLabels
+
+    torch.manual_seed(SEED)
+    sizes = {"hidden_size": args.width, "intermediate_size": 4 * args.width, "num_attention_heads": 12}
+    teacher = BertForSequenceClassification(BertConfig(**sizes))
+    student = MwpStudentForSequenceClassification(MwpStudentConfig(vocab_size=teacher.config.vocab_size, num_labels=2))
+    ids = torch.randint(5, 20_000, (args.batch_size, args.tokens)).tolist()
+    rows = [{"input_ids": each, "attention_mask": [1] * args.tokens, "labels": n % 2} for n, each in enumerate(ids)]
+    config = DistillationConfig(
+        folder,
+        use_cpu=True,
+        report_to="none",
+        per_device_train_batch_size=args.batch_size,
+        per_device_eval_batch_size=args.batch_size,
+        cache_teacher_outputs=is_cached,
+    )
+    objectives = [SoftLabels(0.5), HardLabels(0.5), *([] if loss is None else [HiddenStates(loss)])]
+    trainer = DistillationTrainer(student, teacher, config, train_dataset=rows, objectives=objectives)
+    batch = next(iter(trainer.get_train_dataloader()))
+    trainer.create_optimizer()
+    trainer.current_gradient_accumulation_steps = 1
+
+    def step() -> None:
+        trainer.training_step(trainer.model, dict(batch))
+        trainer.optimizer.step()
+        trainer.optimizer.zero_grad()
+
+    return step
+
+
+def measure(args: argparse.Namespace) -> dict:
+    """CPU seconds of a step by kind of teacher and loss, and bytes of a pair in teacher's states."""
+    import torch
+
+    torch.set_num_threads(args.threads)
+    figures: dict = {"rounds": args.rounds, "batch": f"{args.batch_size} x {args.tokens}", "seconds": {}}
+    kinds = {LOGITS: None, **losses()}
+    with tempfile.TemporaryDirectory() as folder:
+        for is_cached in (False, True):
+            steps = {name: make_trainer(args, loss, is_cached, folder) for name, loss in kinds.items()}
+            clocks = {name: Clock() for name in kinds}
+            for round_number in range(args.rounds + 1):
+                for name, step in steps.items():
+                    if round_number:
+                        with clocks[name]:
+                            step()
+                    else:
+                        step()
+            title = "cached" if is_cached else "in the loop"
+            figures["seconds"][title] = {name: clock.cpu / clock.laps for name, clock in clocks.items()}
+    teacher = torch.randn(args.batch_size, args.tokens, args.width)
+    mask = torch.ones(args.batch_size, args.tokens, dtype=torch.long)
+    figures["memory"] = {}
+    for name, loss in losses().items():
+        width = args.width if getattr(loss, "needs_equal_width", False) else 312
+        student = torch.randn(args.batch_size, args.tokens, width, requires_grad=True)
+        with PeakMemory() as memory:
+            loss(student, teacher, mask).backward()
+        figures["memory"][name] = memory.peak / teacher.nbytes
+    return figures
+
+
+def report(figures: dict) -> str:
+    """Everything measured, as Markdown."""
+    loop, cached = (figures["seconds"][name] for name in ("in the loop", "cached"))
+    rows = []
+    for name in loop:
+        cells = [name]
+        for seconds in (loop, cached):
+            cells += [f"{seconds[name]:.2f}", f"{100 * (seconds[name] / seconds[LOGITS] - 1):+.1f} %"]
+        rows.append([*cells, f"{figures['memory'][name]:.2f}" if name in figures["memory"] else ""])
+    head = ["loss on hidden states", "teacher in the loop, CPU s", "added", "cached, CPU s", "added"]
+    about = (
+        f"Batches of {figures['batch']} tokens, mean of {figures['rounds']} steps, CPU seconds. Memory: the most that "
+        "one pair needs beyond the states themselves, backward pass included, in states of the teacher."
+    )
+    return f"{about}\n\n{table([*head, 'memory of a pair'], rows)}"
+
+
+def main() -> None:
+    args = parse_arguments()
+    restart_with_threads(args.threads)
+    body = report(measure(args))
+    print(body)
+    if args.write:
+        write_section("Matching hidden states", body)
+
+
+if __name__ == "__main__":
+    main()
