@@ -52,7 +52,7 @@ def build_classifier(
         if layers is not None:
             model = _layers_of(model, layers)
     options.add_lora(model)
-    return model, _cut_to(tokenizer, model, options.max_length)
+    return model, cut_to(tokenizer, model, options.max_length)
 
 
 def load_classifier(
@@ -82,7 +82,7 @@ def load_classifier(
             )
     set_dropout(config, dropout)
     model = _load(name, config)
-    return model, _cut_to(load_tokenizer(name), model)
+    return model, cut_to(load_tokenizer(name), model)
 
 
 def is_classifier(name: str | PathLike) -> bool:
@@ -179,9 +179,10 @@ def _layers_of(model: PreTrainedModel, layers: int | list[int] | None, **fields)
     return student
 
 
-def _cut_to(
+def cut_to(
     tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, length: int | None = None
 ) -> PreTrainedTokenizerBase:
+    """Let a tokenizer cut texts to a length, and to what the model has positions for."""
     from ..models.positions import count_positions
 
     rooms = [tokenizer.model_max_length, length]

@@ -105,7 +105,8 @@ class StudentArguments:
     student_layers: str | None = option(
         None,
         "Teacher's encoder layers the student starts from: a number, or indices (0,2,4); of a random student how many "
-        "it has; 3 if not given.",
+        "it has; 3 if not given. Of a sequence-to-sequence student how many layers its encoder and its decoder have "
+        "(6,3).",
         common=True,
     )
     student_layer_choice: str | None = option(
@@ -138,7 +139,6 @@ class StudentArguments:
         if isinstance(layers, list) and self.student_layer_choice is not None:
             raise ValueError("`student_layer_choice` does nothing with indices in `student_layers`.")
         self.student_layers = "3" if self.student_layers is None else self.student_layers
-        self.student_layer_choice = self.student_layer_choice or "first"
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -163,7 +163,7 @@ class StudentArguments:
         layers = parse_layers(self.student_layers)
         if isinstance(layers, list):
             return layers
-        return choose_layers(layers, teacher.config.num_hidden_layers, self.student_layer_choice)
+        return choose_layers(layers, teacher.config.num_hidden_layers, self.student_layer_choice or "first")
 
     def random_config(
         self, teacher: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, **fields

@@ -7,11 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from .datasets.sources import locate_dataset, locate_part
+from .glue.glue_sources import GLUE_SOURCES
+from .seq2seq.load_seq2seq import locate_pairs
 
 
 def locate_problems(source: str, options: Mapping[str, Any]) -> Path | None:
-    """Return the file or folder of a data set; `None` for tasks of GLUE, which do not read it."""
-    return None if options.get("task") else locate_dataset(source, options.get("data_dir"))
+    """
+    Return the file or folder of a data set, `None` for one of the Hub; `None` for tasks of GLUE, which do not read it.
+    """
+    task = options.get("task")
+    if task == "seq2seq":
+        return locate_pairs(source)
+    return None if task in GLUE_SOURCES else locate_dataset(source, options.get("data_dir"))
 
 
 def locate_source(source: str, options: Mapping[str, Any]) -> Path:

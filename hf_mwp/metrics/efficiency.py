@@ -105,7 +105,8 @@ def compare_costs(
     Measure the size and speed of encoders, timed in turns on the same made-up texts ([`compare_latency`]).
 
     Args:
-        models (`Mapping[str, nn.Module]`): Encoders that take `input_ids`, in evaluation mode, by name.
+        models (`Mapping[str, nn.Module]`): Encoders that take `input_ids`, in evaluation mode, by name; of
+            encoder-decoder models the decoder reads as many tokens.
         batch_size (`int`, *optional*, defaults to 1), tokens (`int`, *optional*, defaults to 32): Shape of the texts.
         repeats (`int`, *optional*, defaults to 30): Timed calls of each.
 
@@ -116,7 +117,8 @@ def compare_costs(
     calls = {}
     for name, model in models.items():
         ids = torch.ones(batch_size, tokens, dtype=torch.long, device=next(model.parameters()).device)
-        calls[name] = partial(model, input_ids=ids, attention_mask=torch.ones_like(ids))
+        decoder = {"decoder_input_ids": ids} if model.config.is_encoder_decoder else {}
+        calls[name] = partial(model, input_ids=ids, attention_mask=torch.ones_like(ids), **decoder)
     times = compare_latency(calls, repeats=repeats)
     return {
         name: {

@@ -5,9 +5,11 @@ from ..lazy_names import lazy_names
 
 _MODULES = {
     "GlueTask": "glue",
+    "MathSeq2Seq": "seq2seq",
     "MathWordProblems": "math_word_problems",
     "Reporter": "reporter",
     "RunResult": "training",
+    "Seq2SeqTask": "seq2seq",
     "Task": "task",
     "distill": "training",
     "evaluate": "evaluation",

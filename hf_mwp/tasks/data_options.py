@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from ..data.datasets.sources import DEFAULT_DATASET
 from ..data.glue.glue_sources import GLUE_SOURCES
@@ -74,8 +74,14 @@ class DataArguments:
         check_at_least_one(self, "max_train_samples", "max_eval_samples")
 
 
-# What of these says something about a task of GLUE.
-USED_BY_TASKS = ("task", "data_dir", "select_on_dev", "validation_fraction", "max_train_samples", "max_eval_samples")
+SEQ2SEQ, MATH_SEQ2SEQ = "seq2seq", "math_seq2seq"
+# What of these says something about a task; about math word problems all but the last two lines does.
+USED_BY_ALL = ("task", "validation_fraction", "max_train_samples", "max_eval_samples")
+PAIRS, GLUE = ("source", "target", "text_metrics"), ("select_on_dev",)
+USED_BY_TASKS = {
+    **dict.fromkeys(GLUE_SOURCES, (*USED_BY_ALL, "data_dir", *GLUE)),
+    SEQ2SEQ: (*USED_BY_ALL, "dataset", *PAIRS),
+}
 
 
 @dataclass
@@ -84,25 +90,43 @@ class TaskArguments(DataArguments):
 
     task: str | None = option(
         None,
-        "A task of GLUE instead of math word problems, with its files in data_dir or else from the Hub.",
+        "Instead of math word problems for a solver: a task of GLUE, with its files in data_dir or else from the Hub; "
+        "seq2seq, pairs of texts in dataset, a file, a folder or a Hub id; or math_seq2seq, math word problems for a "
+        "sequence-to-sequence model, which writes the equation.",
         common=True,
-        choices=tuple(GLUE_SOURCES),
+        choices=(*GLUE_SOURCES, SEQ2SEQ, MATH_SEQ2SEQ),
     )
     select_on_dev: bool = option(
         False,
         "With task: train on the whole training split, and both validate and test on the development split.",
     )
 
+    source: str | None = option(
+        None,
+        "Of seq2seq: field or language of the source texts, such as en; column (1) of a TSV file without a header.",
+        common=True,
+    )
+    target: str | None = option(None, "Of seq2seq: the same of the target texts.", common=True)
+    text_metrics: list[str] = option(
+        ["bleu", "chrf"],
+        "Of seq2seq: metrics of generated texts; the first one chooses the best checkpoint. Needs hf-mwp[seq2seq].",
+        choices=("bleu", "chrf", "rouge"),
+    )
+
     def __post_init__(self):
         super().__post_init__()
-        if self.select_on_dev and self.task is None:
+        if self.select_on_dev and self.task not in GLUE_SOURCES:
             raise ValueError("`select_on_dev` is for tasks of GLUE: give a `task`, or leave it out.")
         given = given_options(self)
         if self.select_on_dev and "validation_fraction" in given:
             raise ValueError("`validation_fraction` does nothing with `select_on_dev`: leave one of them out.")
-        unused = [name for name in given if name not in USED_BY_TASKS]
-        if self.task is not None and unused:
-            raise ValueError(f"`{unused[0]}` is for math word problems and does nothing with `task`: leave it out.")
+        usual = {each.name for each in fields(DataArguments)} | {"task"}
+        unused = [name for name in given if name not in USED_BY_TASKS.get(self.task, usual)]
+        if unused:
+            kind = "other tasks" if unused[0] in (*PAIRS, *GLUE) else "math word problems"
+            raise ValueError(f"`{unused[0]}` is for {kind} and does nothing with `task` {self.task}: leave it out.")
+        if self.task == SEQ2SEQ and not {"dataset", "source", "target"} <= {*given}:
+            raise ValueError("the task seq2seq needs a `dataset`, a `source` and a `target`, such as en and fr.")
 
 
 @dataclass
@@ -118,7 +142,7 @@ class MeasuredTaskArguments(TaskArguments):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.dataset is None and self.task is None:
+        if self.dataset is None and self.task in (None, MATH_SEQ2SEQ):
             raise ValueError(
                 "a `dataset` must be given: a JSONL or CSV file, or the name of a data set in the language of the "
                 "model, such as math23k (Chinese) or asdiv_a (English)."

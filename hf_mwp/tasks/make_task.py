@@ -8,17 +8,23 @@ from typing import TYPE_CHECKING, Any
 from ..data.glue.glue_sources import GLUE_SOURCES
 from ..options import default_of
 from ..usage_error import UsageError
-from .data_options import TaskArguments
+from .data_options import MATH_SEQ2SEQ, SEQ2SEQ, TaskArguments
 from .glue import GlueTask
 from .math_word_problems import MathWordProblems, once
 from .reporter import Reporter
+from .seq2seq import MathSeq2Seq, Seq2SeqTask
 from .task import Task
 
 
 if TYPE_CHECKING:
     from ..trainers.base_config import BaseConfig
 
-TASKS: dict[str | None, type[Task]] = {None: MathWordProblems, **dict.fromkeys(GLUE_SOURCES, GlueTask)}
+TASKS: dict[str | None, type[Task]] = {
+    None: MathWordProblems,
+    **dict.fromkeys(GLUE_SOURCES, GlueTask),
+    SEQ2SEQ: Seq2SeqTask,
+    MATH_SEQ2SEQ: MathSeq2Seq,
+}
 
 
 def make_task(options: TaskArguments, config: BaseConfig | None = None) -> Task:
@@ -35,7 +41,7 @@ def make_task(options: TaskArguments, config: BaseConfig | None = None) -> Task:
 def adapt_config(task: Task, config: BaseConfig) -> None:
     """Set the task's defaults in a config, where it has the usual ones."""
     usual = {field.name: default_of(field) for field in fields(config)}
-    for name, value in task.defaults.items():
+    for name, value in task.defaults_of(config).items():
         if name in usual and getattr(config, name) == usual[name]:
             setattr(config, name, value)
     chosen, known = config.metric_for_best_model, ["loss", *task.figures]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ..building.student import StudentArguments
     from ..data import LoadReport
+    from ..trainers import DistillationConfig, DistillationTrainer
     from ..trainers.base_config import BaseConfig
     from ..trainers.base_trainer import BaseTrainer
 
@@ -105,6 +106,18 @@ class Task(ABC):
         from ..trainers.base_trainer import BaseTrainer
 
         return BaseTrainer(args=config, **self.trainer_arguments(model, processor))
+
+    def defaults_of(self, config: BaseConfig) -> Mapping[str, Any]:
+        """Return the fields of a config with another default."""
+        return self.defaults
+
+    def make_distillation_trainer(
+        self, config: DistillationConfig, model: PreTrainedModel, processor: Any, **teachers
+    ) -> DistillationTrainer:
+        """Return the trainer of a student; `teachers` are its arguments of them."""
+        from ..trainers import DistillationTrainer
+
+        return DistillationTrainer(args=config, **self.trainer_arguments(model, processor), **teachers)
 
     def predict_options(self, args: Any, num_beams: int | None = None, processor: Any = None) -> dict[str, Any]:
         """

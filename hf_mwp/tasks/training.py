@@ -100,17 +100,13 @@ def distill(
     task = make_task(data_args, config)
 
     def make() -> BaseTrainer:
-        from ..trainers import DistillationTrainer
         from ..trainers.distillation.default_objectives import default_objectives, show_attention
 
         teachers, processors = zip(*map(task.load_model, teacher_args.teachers), strict=True)
         student, processor = task.make_student(teachers[0], processors[0], student_args)
         show_attention(default_objectives(config), teachers[0], student)
-        return DistillationTrainer(
-            teacher_model=teachers,
-            teacher_processing_class=processors,
-            args=config,
-            **task.trainer_arguments(student, processor),
+        return task.make_distillation_trainer(
+            config, student, processor, teacher_model=teachers, teacher_processing_class=processors
         )
 
     values = values or option_values(data_args, teacher_args, student_args, run_args, config)

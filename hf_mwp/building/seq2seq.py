@@ -1,0 +1,189 @@
+"""Sequence-to-sequence models: built anew with their tokenizer, made of a teacher, and loaded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from ..usage_error import UsageError
+from .classifier import cut_to
+from .encoder import parse_layers, set_dropout
+from .model_sources import load_config, load_tokenizer, loading
+from .solver import SolverArguments
+from .student import StudentArguments
+
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+# Options of a solver that say something about these models too.
+USED = ("encoder", "encoder_config", "tokenizer", "solver", "max_length", "dropout", "attn_implementation")
+# `--tokenizer learn:4000` learns one of so many tokens.
+LEARN = "learn:"
+SPECIAL = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
+# A student of its teacher's width has copies of layers; one of another width leading slices of their weights.
+STUDENT_INITS = {"cut": "slice", "project": "slice", "random": "random"}
+UNUSED_OF_STUDENTS = ("student_encoder", "student_intermediate_size", "student_heads", "new_decoder")
+LONGEST_TEXT = 128
+
+
+def build_seq2seq(
+    texts: Iterable[str], options: SolverArguments, placeholders: Sequence[str] = ()
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """
+    Make a sequence-to-sequence model to train, and its tokenizer.
+
+    Args:
+        texts (`Iterable[str]`): Source and target texts, from which a tokenizer may be learned.
+        options ([`SolverArguments`]): `encoder` (a pretrained model), `solver` (one to go on training), or
+            `encoder_config`, a mapping with `model_type` (`"bart"` by default) and sizes of random weights, with a
+            `tokenizer`: a folder, a Hub id, or `learn:4000` to learn one of 4,000 tokens.
+        placeholders (`Sequence[str]`, *optional*): Words that a learned tokenizer keeps whole.
+
+    Raises:
+        UsageError: options for other models, or a model that cannot be loaded or is none of this kind.
+    """
+    plain = SolverArguments(encoder=".")
+    for field in fields(options):
+        if field.name not in USED and getattr(options, field.name) != getattr(plain, field.name):
+            raise UsageError(f"`{field.name}` is for solvers of math word problems: leave it out with this `task`.")
+    if options.encoder_config is None:
+        source = options.encoder or options.solver
+        return load_seq2seq_model(
+            source, options.dropout, options.tokenizer, options.max_length, options.attn_implementation
+        )
+    if options.tokenizer.startswith(LEARN):
+        size = options.tokenizer.removeprefix(LEARN)
+        if not size.isdecimal() or not int(size):
+            raise UsageError(f"`tokenizer`: {LEARN} needs a number of tokens, such as {LEARN}4000, not {size!r}.")
+        tokenizer = learn_tokenizer(texts, int(size), placeholders)
+    else:
+        tokenizer = load_tokenizer(options.tokenizer)
+    return _random_model(options, tokenizer), tokenizer
+
+
+def load_seq2seq_model(
+    name: str,
+    dropout: float | None = None,
+    tokenizer: str | None = None,
+    max_length: int | None = None,
+    attention: str | None = None,
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """
+    Load a sequence-to-sequence model and its tokenizer from a folder or the Hub; `UsageError` if there is no such
+    model, or it is of another kind.
+    """
+    from transformers import AutoModelForSeq2SeqLM
+
+    config = load_config(name)
+    if type(config) not in AutoModelForSeq2SeqLM._model_mapping:
+        found = " and ".join(config.architectures or ()) or config.model_type
+        raise UsageError(f"{name} holds a {found}, but a sequence-to-sequence model (BART, Marian, T5) is needed.")
+    set_dropout(config, dropout)
+    options = {"config": config, "dtype": "float32", "use_safetensors": True, "attn_implementation": attention}
+    with loading(f"The model {name}"):
+        model = AutoModelForSeq2SeqLM.from_pretrained(name, trust_remote_code=False, **options)
+    return model, cut_to(load_tokenizer(tokenizer or name), model, max_length)
+
+
+def make_student_seq2seq(
+    teacher: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, options: StudentArguments
+) -> PreTrainedModel:
+    """
+    Make the student of a distillation from its teacher, see [`~distillation.make_seq2seq_student`], or load it; it has
+    the teacher's tokens. `UsageError` for options that do not suit it.
+    """
+    from ..data.training_lineage import inherit_training_texts
+    from ..distillation.students.seq2seq_student import make_seq2seq_student
+
+    unused = [name for name in UNUSED_OF_STUDENTS if getattr(options, name)]
+    if unused:
+        raise UsageError(f"`{unused[0]}` says nothing about a sequence-to-sequence student: leave it out.")
+    if options.student_init not in STUDENT_INITS:
+        raise UsageError(f"`student_init` of a sequence-to-sequence student is one of {', '.join(STUDENT_INITS)}.")
+    if options.student is not None:
+        student, own = load_seq2seq_model(options.student)
+        if own.get_vocab() != tokenizer.get_vocab():
+            raise UsageError(
+                f"{options.student} has another tokenizer than its teacher, whose probabilities say nothing to it: "
+                "take a student of the teacher's tokenizer, or train this one on the teacher's texts "
+                "(`hf-mwp pseudo-label`, then `hf-mwp train`)."
+            )
+        return student
+    layers = parse_layers(options.student_layers)
+    layers = [layers, layers] if isinstance(layers, int) else layers
+    if len(layers) != 2:
+        raise UsageError("`student_layers` of a sequence-to-sequence student are two numbers: of encoder and decoder.")
+    student = make_seq2seq_student(
+        teacher,
+        *layers,
+        options.student_hidden_size,
+        STUDENT_INITS[options.student_init],
+        options.student_layer_choice or "uniform",
+    )
+    if options.student_dropout is not None:
+        set_dropout(student.config, options.student_dropout)
+        trained, student = student, type(student)(student.config).to(student.dtype)
+        student.load_state_dict(trained.state_dict())
+        student.generation_config = trained.generation_config
+    inherit_training_texts(student, teacher)
+    return student
+
+
+def learn_tokenizer(texts: Iterable[str], size: int, placeholders: Sequence[str] = ()) -> PreTrainedTokenizerFast:
+    """
+    Learn a tokenizer (byte-pair encoding of words that keep their spaces, as SentencePiece has it) from texts; the
+    same for the same texts. `placeholders` are tokens of their own.
+    """
+    from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE(unk_token=SPECIAL["unk_token"]))
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
+    tokenizer.decoder = decoders.Metaspace(prepend_scheme="first")
+    left, names = size - len(placeholders), [*SPECIAL.values()]
+    limits = {"vocab_size": left, "limit_alphabet": max(left - len(names), 1)}
+    parts = re.compile("|".join(map(re.escape, placeholders)) or r"(?!)")
+    tokenizer.train_from_iterator(
+        (part for text in texts for part in parts.split(text)),
+        trainers.BpeTrainer(special_tokens=names, show_progress=False, **limits),
+    )
+    tokenizer.add_tokens([AddedToken(word, lstrip=True, rstrip=True, normalized=False) for word in placeholders])
+    end = SPECIAL["eos_token"]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"$A {end}", pair=f"$A $B {end}", special_tokens=[(end, tokenizer.token_to_id(end))]
+    )
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **SPECIAL)
+
+
+def _random_model(options: SolverArguments, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
+    from transformers import CONFIG_MAPPING, AutoModelForSeq2SeqLM
+
+    sizes = dict(options.encoder_config)
+    kind = str(sizes.pop("model_type", "bart"))
+    known = sorted(each.model_type for each in AutoModelForSeq2SeqLM._model_mapping)
+    if kind not in known:
+        raise UsageError(
+            f"`encoder_config`: model_type {kind!r} is no sequence-to-sequence model; these are {', '.join(known)}."
+        )
+    usual = CONFIG_MAPPING[kind]()
+    unknown = [name for name in sizes if not hasattr(usual, name)]
+    if unknown:
+        raise UsageError(f"`encoder_config`: a {type(usual).__name__} has no {unknown[0]!r}.")
+    ends = {name: getattr(tokenizer, name) for name in ("pad_token_id", "eos_token_id")}
+    if None in ends.values():
+        raise UsageError("`tokenizer`: a sequence-to-sequence model needs one with a padding and an end token.")
+    begins = {"bos_token_id": tokenizer.bos_token_id, "decoder_start_token_id": ends["eos_token_id"]}
+    forced = {"forced_eos_token_id": ends["eos_token_id"]} if hasattr(usual, "forced_eos_token_id") else {}
+    config = CONFIG_MAPPING[kind](**({"vocab_size": len(tokenizer), **ends, **begins, **forced} | sizes))
+    set_dropout(config, options.dropout)
+    model = AutoModelForSeq2SeqLM.from_config(
+        config, attn_implementation=options.attn_implementation, trust_remote_code=False
+    )
+    cut_to(tokenizer, model, options.max_length)
+    # Evaluations of an untrained model generate to the end.
+    model.generation_config.max_length = min(tokenizer.model_max_length, LONGEST_TEXT)
+    return model

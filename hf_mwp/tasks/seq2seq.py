@@ -1,0 +1,322 @@
+"""Tasks of sequence-to-sequence models: translation, summaries, and math word problems as sequences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from ..building.seq2seq import build_seq2seq, load_seq2seq_model, make_student_seq2seq
+from ..options import given_options
+from ..usage_error import UsageError
+from .math_word_problems import MathWordProblems
+from .task import Task
+
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from transformers import PreTrainedTokenizerBase
+
+    from ..problems import MathWordProblem
+    from ..solving.solver_prediction import SolverPrediction
+    from ..trainers import DistillationTrainer
+    from ..trainers.base_config import BaseConfig
+    from .data_options import TaskArguments
+
+# Placeholders of so many numbers are tokens of a tokenizer that is learned.
+NUM_PLACEHOLDERS = 20
+SYMBOL = re.compile(r"\[NUM\d+\]|\([^()]*\)|[-+*/^]|[^\s\[\]()+*/^-]+")
+
+
+@dataclass(frozen=True)
+class Seq2SeqPrediction:
+    """
+    Text generated for a row.
+
+    Args:
+        row (`Mapping[str, Any]`): The row, see [`load_seq2seq`].
+        text (`str`): What was generated.
+        log_probability (`float`, *optional*), num_tokens (`int`): Of the row's target, given its source.
+    """
+
+    row: Mapping[str, Any]
+    text: str
+    log_probability: float | None = None
+    num_tokens: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready record."""
+        scores = {"log_probability": self.log_probability, "num_tokens": self.num_tokens}
+        return {**self.row, "prediction": self.text, **scores}
+
+
+class Seq2SeqTask(Task):
+    """
+    Target texts generated from source texts, by any model of `AutoModelForSeq2SeqLM`.
+
+    Args:
+        options ([`TaskArguments`]): The pairs of texts ([`load_seq2seq`]) and the metrics ([`metrics.text_report`]).
+
+    Raises:
+        DataError: on first use of the data, see [`load_seq2seq`].
+        UsageError: a package of the metrics is not installed.
+    """
+
+    kind, recorded = "sequence-to-sequence model", ("num_beams",)
+    # Options of `hf-mwp evaluate` for solvers alone.
+    unused = ("rerank", "reranker", "answer_match")
+    placeholders: Sequence[str] = ()
+
+    def __init__(self, options: TaskArguments) -> None:
+        from ..metrics import text_figures
+
+        self.options, self.name, self.scheme = options, options.dataset, "as its files have it"
+        self.figures = text_figures(options.text_metrics)
+        self.metric = "rougeL" if options.text_metrics[0] == "rouge" else self.figures[0]
+
+    def defaults_of(self, config: BaseConfig) -> Mapping[str, Any]:
+        """Return the metric that chooses checkpoints: the task's; the loss while heads are pruned."""
+        from ..trainers import RecursiveDistillationConfig, StarkConfig
+
+        if isinstance(config, StarkConfig):
+            raise UsageError(f"`hf-mwp stark` does not take the task {self.options.task}.")
+        return {"metric_for_best_model": "loss" if isinstance(config, RecursiveDistillationConfig) else self.metric}
+
+    @cached_property
+    def splits(self) -> Mapping[str, Dataset]:
+        from ..data.seq2seq.load_seq2seq import load_seq2seq
+
+        options, found = self.options, {}
+        splits = load_seq2seq(options.dataset, options.source, options.target, options.validation_fraction)
+        for split, rows in splits.items():
+            limit = options.max_train_samples if split == "train" else options.max_eval_samples
+            found[split] = rows.select(range(min(limit or len(rows), len(rows))))
+        return found
+
+    def pair(self, row: Mapping[str, Any]) -> tuple[str, str | None]:
+        """Return the source and the target text of a row; no target where there is none to learn from."""
+        return row["text"], row["target"]
+
+    def build_model(self, options):
+        texts = [text for row in self.rows("train") for text in self.pair(row) if text]
+        return build_seq2seq(texts, options, self.placeholders)
+
+    def load_model(self, name, split="train"):
+        return load_seq2seq_model(name)
+
+    def make_student(self, teacher, processor, options):
+        return make_student_seq2seq(teacher, processor, options), processor
+
+    def collator(self, model, processor):
+        from transformers import DataCollatorForSeq2Seq
+
+        return DataCollatorForSeq2Seq(processor, model=model)
+
+    def prepare(self, rows, processor):
+        """Pairs tokenised and cut to the tokenizer's length, with what the model's folder tells of them."""
+
+        def encode(row: Mapping[str, Any]) -> dict[str, Any]:
+            source, target = self.pair(row)
+            read = processor(source, text_target=target or "", truncation=True)
+            return {**read, "text": row["text"], "dataset": row["dataset"]}
+
+        return rows.map(encode, remove_columns=rows.column_names, keep_in_memory=True)
+
+    def make_trainer(self, config, model, processor):
+        from ..trainers import Seq2SeqFineTuningConfig, Seq2SeqFineTuningTrainer
+
+        return self._generating(Seq2SeqFineTuningTrainer, Seq2SeqFineTuningConfig, config, model, processor)
+
+    def make_distillation_trainer(self, config, model, processor, **teachers) -> DistillationTrainer:
+        from ..trainers import Seq2SeqDistillationConfig, Seq2SeqDistillationTrainer
+
+        kinds = Seq2SeqDistillationTrainer, Seq2SeqDistillationConfig
+        return self._generating(*kinds, config, model, processor, **teachers)
+
+    def _generating(self, trainer: type, config_class: type, config: BaseConfig, model, processor, **more) -> Any:
+        """A trainer whose evaluations generate, with the values of a command's config."""
+        values = {field.name: getattr(config, field.name) for field in fields(config) if field.init}
+        arguments = self.trainer_arguments(model, processor)
+        return trainer(args=config_class(**values), **arguments, **self._text_metrics(processor), **more)
+
+    def _text_metrics(self, processor: PreTrainedTokenizerBase) -> dict[str, Any]:
+        from ..metrics import text_report
+
+        given = {"metrics": self.options.text_metrics, "language": self.options.target}
+        return {"text_metrics": partial(text_report, **given)}
+
+    def predict_options(self, args, num_beams=None, processor=None):
+        """`UsageError` for options that are for solvers."""
+        unused = [] if processor is None else [name for name in given_options(args) if name in self.unused]
+        if unused:
+            raise UsageError(f"`{unused[0]}` is for solvers and does nothing with this `task`: leave it out.")
+        return {"num_beams": num_beams or args.num_beams or 1, "max_decode_length": args.max_decode_length}
+
+    def predict(self, model, processor, rows, num_beams=1, max_decode_length=None, batch_size=64, progress=None):
+        from ..solving.generate_texts import generate_texts, score_texts
+
+        sources, targets = zip(*map(self.pair, rows), strict=True)
+        search = {"num_beams": num_beams, "max_length": max_decode_length, "progress": progress}
+        found = generate_texts(model, processor, sources, batch_size=batch_size, **search)
+        scores = score_texts(model, processor, sources, targets, batch_size)
+        return [
+            Seq2SeqPrediction(row, generated.text, *score)
+            for row, (generated,), score in zip(rows, found, scores, strict=True)
+        ]
+
+    def report(self, predictions: Sequence[Seq2SeqPrediction]) -> dict[str, float]:
+        """Metrics of the texts, `nll`, the negative log-likelihood of a target's token, and `num_examples`."""
+        from ..metrics import text_report
+
+        texts = [each.text for each in predictions], [each.row["target"] for each in predictions]
+        report = text_report(*texts, self.options.text_metrics, self.options.target)
+        if predictions:
+            tokens = sum(each.num_tokens for each in predictions)
+            report["nll"] = -sum(each.log_probability for each in predictions) / max(tokens, 1)
+        return report | {"num_examples": len(predictions)}
+
+    def card(self) -> dict[str, Any]:
+        return {
+            "pipeline_tag": "translation",
+            "datasets": [self.name],
+            "language": self.options.target,
+            "tags": ["hf_mwp", "seq2seq"],
+            "metrics": {name: [name, "num_examples"] for name in self.figures},
+            "items": "examples",
+        }
+
+
+class MathSeq2Seq(Seq2SeqTask):
+    """
+    Math word problems as sequences: from the text, with `[NUM0]`, `[NUM1]`, ... in place of its numbers, to its
+    equation in prefix notation over these, scored by the answers.
+
+    Args:
+        options ([`TaskArguments`]): Which problems are read, and how they are split.
+    """
+
+    metric, figures, recorded = "answer_accuracy", (), ("num_beams", "answer_match")
+    unused = ("rerank", "reranker")
+    placeholders = [f"[NUM{index}]" for index in range(NUM_PLACEHOLDERS)]
+
+    def __init__(self, options: TaskArguments) -> None:
+        self.options, self.problems = options, MathWordProblems(options)
+
+    @property
+    def splits(self) -> Mapping[str, Dataset]:
+        return self.problems.splits
+
+    @property
+    def load_report(self):
+        return self.problems.load_report
+
+    @property
+    def name(self) -> str:
+        return self.problems.name
+
+    @property
+    def scheme(self) -> str:
+        return self.problems.scheme
+
+    def problem(self, row: Mapping[str, Any]) -> MathWordProblem:
+        """Return the problem of a row."""
+        from ..data import problem_from_row
+
+        return problem_from_row(row, self.options.parse_number_words)
+
+    def pair(self, row):
+        problem = self.problem(row)
+        return problem.masked.text(indexed=True), write_equation(problem)
+
+    def trainer_arguments(self, model, processor):
+        arguments = super().trainer_arguments(model, processor)
+        learned = [index for index, row in enumerate(self.rows("train")) if self.pair(row)[1]]
+        return arguments | {"train_dataset": arguments["train_dataset"].select(learned)}
+
+    def _text_metrics(self, processor):
+        from ..solving.generate_texts import decode_texts
+
+        rows = list(self.split("validation") or ())
+
+        def measure(output: Any) -> dict[str, float]:
+            texts = decode_texts(processor, output.predictions)
+            return self.report([self.prediction(*pair) for pair in zip(rows, texts, strict=True)])
+
+        return {"compute_metrics": measure}
+
+    def predict_options(self, args, num_beams=None, processor=None):
+        return super().predict_options(args, num_beams, processor) | {"answer_match": args.answer_match}
+
+    def predict(
+        self,
+        model,
+        processor,
+        rows,
+        num_beams=1,
+        max_decode_length=None,
+        answer_match="annotated",
+        batch_size=64,
+        progress=None,
+    ) -> list[SolverPrediction]:
+        from ..solving.generate_texts import generate_texts
+
+        sources = [self.pair(row)[0] for row in rows]
+        search = {"num_beams": num_beams, "max_length": max_decode_length, "progress": progress}
+        found = generate_texts(model, processor, sources, batch_size=batch_size, **search)
+        return [
+            self.prediction(row, generated.text, generated.log_probability, answer_match)
+            for row, (generated,) in zip(rows, found, strict=True)
+        ]
+
+    def prediction(
+        self, row: Mapping[str, Any], text: str, log_probability: float = 0.0, answer_match: str = "annotated"
+    ) -> SolverPrediction:
+        """Return the prediction that a generated text is; one without a tree if it is no equation."""
+        from ..solving.beams import Beam
+        from ..solving.solver_prediction import SolverPrediction
+
+        problem = self.problem(row)
+        expression = read_equation(text, len(problem.numbers))
+        trees = () if expression is None else ((expression, log_probability),)
+        return SolverPrediction(problem, Beam(trees), answer_match=answer_match)
+
+    def report(self, predictions):
+        return self.problems.report(predictions)
+
+    def details(self, predictions):
+        return self.problems.details(predictions)
+
+    def failures(self, predictions):
+        return self.problems.failures(predictions)
+
+    def cells(self, report):
+        return self.problems.cells(report)
+
+    def card(self):
+        return self.problems.card()
+
+
+def write_equation(problem: MathWordProblem) -> str | None:
+    """Return the equation of a problem in prefix notation, with `[NUM0]` for its first number; `None` without one."""
+    from ..expressions import ExpressionError
+    from ..problems import ProblemError
+
+    try:
+        tokens = problem.expression.to_prefix()
+    except (ExpressionError, ProblemError):
+        return None
+    return " ".join(re.sub(r"^N(\d+)$", r"[NUM\1]", token) for token in tokens)
+
+
+def read_equation(text: str, num_numbers: int) -> Any:
+    """Return the expression that a generated text is, over so many numbers; `None` if it is none."""
+    from ..expressions import Expression, ExpressionError
+
+    tokens = [re.sub(r"^\[NUM(\d+)\]$", r"N\1", token) for token in SYMBOL.findall(text)]
+    slots = [int(token[1:]) for token in tokens if re.fullmatch(r"N\d+", token)]
+    try:
+        return Expression.from_prefix(tokens) if max(slots, default=-1) < num_numbers else None
+    except ExpressionError:
+        return None

@@ -1,0 +1,217 @@
+"""Sequence-to-sequence tasks from their files: trained, distilled, pruned and measured through the command line."""
+
+import json
+
+import pytest
+import sacrebleu
+import torch
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+from hf_mwp.building.seq2seq import learn_tokenizer
+from hf_mwp.cli.main import main
+from hf_mwp.models.architecture import layer_parts
+from hf_mwp.problems import MathWordProblem
+from hf_mwp.tasks.data_options import MeasuredTaskArguments, TaskArguments
+from hf_mwp.tasks.make_task import adapt_config, make_task
+from hf_mwp.tasks.seq2seq import read_equation, write_equation
+from hf_mwp.trainers import DistillationConfig, RecursiveDistillationConfig, SolverTrainingConfig, StarkConfig
+from hf_mwp.usage_error import UsageError
+from tests.tiny import tiny_rows
+
+
+QUICK = ["--use_cpu", "--per_device_train_batch_size=8", "--logging_steps=1", "--max_decode_length=10"]
+SIZES = {"encoder_layers": 2, "decoder_layers": 2, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24}
+SIZES |= {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "d_model": 16, "max_position_embeddings": 48}
+NOUNS = {"dog": "chien", "cat": "chat", "man": "homme", "horse": "cheval"}
+VERBS = {"runs": "court", "sleeps": "dort", "eats": "mange"}
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory):
+    """A folder of TSV files with a header."""
+    folder = tmp_path_factory.mktemp("pairs")
+    rows = [
+        f"the {size} {noun} {verb} .\tle {taille} {NOUNS[noun]} {VERBS[verb]} ."
+        for size, taille in (("small", "petit"), ("big", "grand"))
+        for noun in NOUNS
+        for verb in VERBS
+    ]
+    for name, part in (("train", rows[:18]), ("val", rows[18:21]), ("test_2016", rows[21:])):
+        (folder / f"{name}.tsv").write_text("\n".join(["en\tfr", *part]) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def problems(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("problems")
+    for name, rows in (("train", tiny_rows(18)), ("valid", tiny_rows(6, 1)), ("test", tiny_rows(6, 2))):
+        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
+    return folder
+
+
+def run(command, folder, *options, data=None, task="seq2seq"):
+    given = ["--task", task, "--dataset", str(data)]
+    given += ["--source=en", "--target=fr"] if task == "seq2seq" else []
+    return main([command, *given, "--output_dir", str(folder), *map(str, options)])
+
+
+def train(folder, data, task="seq2seq", model_type="marian", *options):
+    config = json.dumps(SIZES | {"model_type": model_type})
+    rates = ["--learning_rate=1e-2", "--num_train_epochs=2", "--eval_strategy=epoch", "--save_strategy=epoch"]
+    start = ["--encoder_config", config, "--tokenizer=learn:80", *QUICK, *rates, "--load_best_model_at_end"]
+    assert run("train", folder, *start, *options, data=data, task=task) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def translator(pairs, tmp_path_factory):
+    return train(tmp_path_factory.mktemp("translator"), pairs)
+
+
+def test_a_translator_from_random_weights(translator, pairs):
+    metrics = json.loads((translator / "metrics.json").read_text())
+    report = metrics["test"]["reports"]["all problems"]
+    assert list(report) == ["bleu", "chrf", "nll", "num_examples"] and report["num_examples"] == 3
+    assert metrics["best_model_checkpoint"]
+    history = json.loads((translator / "trainer_state.json").read_text())["log_history"]
+    evaluated = [entry for entry in history if "eval_bleu" in entry]
+    assert len(evaluated) == 2 and {"eval_loss", "eval_chrf"} <= evaluated[0].keys()
+    record = json.loads((translator / "data.json").read_text())
+    assert record["used"] == {"train": 18, "validation": 3, "test": 3}
+    model, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(translator), AutoTokenizer.from_pretrained(translator)
+    assert model.config.vocab_size == len(tokenizer) <= 80 and tokenizer.model_max_length == 48
+    text = "the big horse runs ."
+    assert tokenizer.decode(tokenizer(text)["input_ids"], skip_special_tokens=True) == text
+
+
+def test_it_is_evaluated(translator, pairs, tmp_path, capsys):
+    options = ["--model", translator, "--num_beams=2", "--max_decode_length=12", "--json"]
+    assert run("evaluate", tmp_path / "run", *options, data=pairs) == 0
+    report = json.loads(capsys.readouterr().out)["reports"]["all problems"]
+    path = tmp_path / "run" / f"predictions_{pairs.stem}_test.jsonl"
+    records = [json.loads(line) for line in path.open(encoding="utf-8")]
+    texts = [record["prediction"] for record in records], [[record["target"] for record in records]]
+    assert report["bleu"] == sacrebleu.corpus_bleu(*texts).score
+    assert report["chrf"] == sacrebleu.corpus_chrf(*texts).score
+    model, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(translator), AutoTokenizer.from_pretrained(translator)
+    losses, tokens = 0.0, 0
+    for record in records:
+        inputs = tokenizer(record["text"], text_target=record["target"], return_tensors="pt")
+        count = inputs["labels"].numel()
+        with torch.no_grad():
+            losses, tokens = losses + model.eval()(**inputs).loss.item() * count, tokens + count
+        beams = model.generate(inputs["input_ids"], num_beams=2, max_length=12, do_sample=False)
+        assert record["prediction"] == tokenizer.decode(beams[0], skip_special_tokens=True).strip()
+    assert report["nll"] == pytest.approx(losses / tokens, rel=1e-5)
+    assert run("evaluate", tmp_path / "search", *options, "--rerank", data=pairs) == 1
+    assert "`rerank` is for solvers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "sizes"),
+    [(["--student_layers=1"], (1, 1, 16)), (["--student_init=project", "--student_hidden_size=8"], (2, 1, 8))],
+)
+def test_students(options, sizes, translator, pairs, tmp_path):
+    layers = ["--student_layers", "2,1"] if sizes[0] == 2 else []
+    loss = ["--hidden_loss=cka", "--layer_mapping=alternating", "--embedding_weight=0", "--num_train_epochs=1"]
+    evaluations = ["--eval_strategy=epoch", "--cache_teacher_outputs"]
+    given = ["--teacher", translator, *options, *layers, *loss, *evaluations, *QUICK]
+    assert run("distill", tmp_path, *given, data=pairs) == 0
+    config = AutoModelForSeq2SeqLM.from_pretrained(tmp_path).config
+    assert (config.encoder_layers, config.decoder_layers, config.d_model) == sizes
+    history = json.loads((tmp_path / "trainer_state.json").read_text())["log_history"]
+    assert any("eval_bleu" in entry for entry in history)
+    assert any({"loss_soft", "loss_hard"} < entry.keys() for entry in history)
+
+
+def test_a_student_with_other_tokens_is_refused(translator, pairs, tmp_path, capsys):
+    train(tmp_path / "other", pairs, "seq2seq", "bart", "--num_train_epochs=1", "--tokenizer=learn:60")
+    capsys.readouterr()
+    given = ["--teacher", translator, "--student", tmp_path / "other", *QUICK]
+    assert run("distill", tmp_path / "student", *given, data=pairs) == 1
+    assert "another tokenizer" in (error := capsys.readouterr().err) and "pseudo-label" in error
+
+
+def test_heads_are_pruned(translator, pairs, tmp_path):
+    options = ["--model", translator, "--ratios", 0.25, "--num_pruning_steps=2", "--num_train_epochs=1"]
+    assert run("prune", tmp_path, *options, *QUICK, data=pairs) == 0
+    model = AutoModelForSeq2SeqLM.from_pretrained(tmp_path)
+    assert sum(each.num_heads for each in layer_parts(model)) == 9
+    models = json.loads((tmp_path / "metrics.json").read_text())["models"]
+    assert [sum(each["heads"]) for each in models] == [12, 9] and models[1]["saved"]["parameters"] > 0
+
+
+def test_math_word_problems_as_sequences(problems, tmp_path, capsys):
+    folder = train(tmp_path / "math", problems, "math_seq2seq", "bart")
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert {"answer_accuracy", "num_problems"} <= metrics["test"]["reports"]["all problems"].keys()
+    history = json.loads((folder / "trainer_state.json").read_text())["log_history"]
+    assert any("eval_answer_accuracy" in entry for entry in history)
+    options = ["--model", folder, "--json", "--max_decode_length=10"]
+    capsys.readouterr()
+    assert run("evaluate", tmp_path / "run", *options, data=problems, task="math_seq2seq") == 0
+    assert json.loads(capsys.readouterr().out)["reports"]["all problems"]["num_problems"] == 6
+
+
+def test_equations_as_texts():
+    problem = MathWordProblem("小明有4个苹果，又买了2盒，每盒3.5个", "x=4+2*3.5/100")
+    text = write_equation(problem)
+    assert text == "+ [NUM0] * [NUM1] / [NUM2] 100" or text == "+ [NUM0] / * [NUM1] [NUM2] 100"
+    tokenizer = learn_tokenizer([problem.masked.text(indexed=True), text], 40, ["[NUM0]", "[NUM1]", "[NUM2]"])
+    again = tokenizer.decode(tokenizer(text)["input_ids"], skip_special_tokens=True)
+    for written in (text, again, text.replace(" ", "", 3)):
+        assert read_equation(written, 3) == problem.expression
+    for wrong in ("", "+", "+ [NUM0]", "+ [NUM0] [NUM3]", "你好 [NUM0]"):
+        assert read_equation(wrong, 3) is None
+    assert write_equation(MathWordProblem("小明有4个苹果")) is None
+
+
+def test_the_tokenizer_is_the_same_for_the_same_texts():
+    texts = [f"小明有[NUM0]个{fruit}, a {fruit}" for fruit in ("苹果", "梨", "桃子")]
+    first, second = (learn_tokenizer(texts, 30, ["[NUM0]"]) for _ in range(2))
+    assert first.get_vocab() == second.get_vocab() and len(first) <= 30
+    assert "[NUM0]" in first.tokenize(texts[0])
+
+
+def test_metrics_that_choose_checkpoints(pairs, tmp_path):
+    given = {"task": "seq2seq", "dataset": str(pairs), "source": "en", "target": "fr"}
+    task = make_task(TaskArguments(**given, text_metrics=["rouge", "bleu"]))
+    assert task.metric == "rougeL" and task.figures == ["rouge1", "rouge2", "rougeL", "bleu"]
+    for kind, expected in ((SolverTrainingConfig, "rougeL"), (RecursiveDistillationConfig, "loss")):
+        adapt_config(task, config := kind(str(tmp_path)))
+        assert config.metric_for_best_model == expected
+    with pytest.raises(UsageError, match="`metric_for_best_model`: .* has no 'blue', but loss, rouge1"):
+        adapt_config(task, DistillationConfig(str(tmp_path), metric_for_best_model="blue"))
+    with pytest.raises(UsageError, match="stark"):
+        adapt_config(task, StarkConfig(str(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"task": "seq2seq", "dataset": "a.tsv"}, "needs a `dataset`, a `source` and a `target`"),
+        ({"source": "en"}, "`source` is for other tasks"),
+        ({"task": "rte", "target": "fr"}, "`target` is for other tasks"),
+        ({"task": "seq2seq", "dataset": "a.tsv", "source": "en", "target": "fr", "fold": 1}, "`fold` is for math"),
+        ({"task": "seq2seq", "select_on_dev": True}, "`select_on_dev` is for tasks of GLUE"),
+    ],
+)
+def test_options_that_do_not_fit(given, message):
+    with pytest.raises(ValueError, match=message):
+        TaskArguments(**given)
+    with pytest.raises(ValueError, match="`dataset` must be given"):
+        MeasuredTaskArguments(task="math_seq2seq")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--encoder_config", '{"model_type": "bert"}', "--tokenizer=learn:80"], "'bert' is no sequence-to-sequence"),
+        (["--encoder_config", '{"layers": 3}', "--tokenizer=learn:80"], "a BartConfig has no 'layers'"),
+        (["--encoder_config", "{}", "--tokenizer=learn:x"], "such as learn:4000, not 'x'"),
+        (["--encoder_config", "{}", "--tokenizer=learn:80", "--constants", "1"], "`constants` is for solvers"),
+    ],
+)
+def test_models_that_cannot_be_made(options, message, pairs, tmp_path, capsys):
+    assert run("train", tmp_path / "run", *options, *QUICK, data=pairs) == 1
+    assert message in " ".join(capsys.readouterr().err.split())
