@@ -21,8 +21,10 @@ def locate_problems(source: str, options: Mapping[str, Any]) -> Path | None:
     return None if task in GLUE_SOURCES else locate_dataset(source, options.get("data_dir"))
 
 
-def locate_source(source: str, options: Mapping[str, Any]) -> Path:
-    """Return the file or folder of a source of problems: a file, a data set, or one of its splits."""
+def locate_source(source: str, options: Mapping[str, Any]) -> Path | None:
+    """Return the file or folder of a source of problems: a file, a data set, or one of its splits; or of texts."""
+    if options.get("task") == "seq2seq":
+        return locate_pairs(source)
     return locate_part(source, options.get("data_dir"))
 
 

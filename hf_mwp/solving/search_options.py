@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..building.model_sources import locate_solver
 from ..data.locating import locate_source, locate_texts
-from ..options import option
+from ..options import given_options, option
 from ..options.checks import check_at_least_one, check_share
 from ..usage_error import UsageError
 
@@ -81,7 +81,10 @@ class LabelArguments(RankedSearchOptions):
     """Options of `hf-mwp pseudo-label`."""
 
     problems: list[str] = option(
-        [], "Files, data sets, or sets and parts (must be given).", common=True, locate=locate_source
+        [],
+        "Files, data sets, or sets and parts; with task seq2seq a file, folder or Hub id (must be given).",
+        common=True,
+        locate=locate_source,
     )
     output_dir: str | None = option(None, "Folder for labelled.jsonl and the figures (must be given).")
     model: str = option(
@@ -98,15 +101,53 @@ class LabelArguments(RankedSearchOptions):
         "Share of the problems without an answer that get the solver's own, those that it is the surest of; "
         "--rerank chooses it.",
     )
-    overwrite: bool = option(False, "Replace the labelled.jsonl that is in the folder.", affects_result=False)
+    task: str | None = option(
+        None,
+        "seq2seq: generate target texts with a sequence-to-sequence model, the data of a following training; train.jsonl "
+        "in the folder, with the other splits beside it.",
+        common=True,
+        choices=("seq2seq",),
+    )
+    source: str | None = option(None, "Of seq2seq: field or language of the source texts.")
+    target: str | None = option(None, "Of seq2seq: the same of the target texts that are written.")
+    num_return_sequences: int = option(1, "Of seq2seq: texts generated from each source text, the best of the beams.")
+    keep_fraction: float = option(
+        1.0, "Of seq2seq: share of the source texts that are kept, those whose best text is the likeliest by token."
+    )
+    max_decode_length: int | None = option(
+        None, "Of seq2seq: most tokens of a text; as the model has it if not given."
+    )
+    overwrite: bool = option(False, "Replace the labels that are in the folder.", affects_result=False)
 
     def __post_init__(self):
         if not self.problems or self.output_dir is None:
             raise ValueError("`problems` and `output_dir` must be given.")
         super().__post_init__()
+        _check_task(self)
         check_share(self, "min_probability", "pseudo_label_fraction")
         if (self.rerank or self.reranker is not None) and not self.pseudo_label_fraction:
             raise ValueError("`rerank` is for problems without an answer: give `pseudo_label_fraction`, too.")
+
+
+# Options of pseudo-labels by what gets labels.
+OF_PROBLEMS = ("exclude", "data_dir", "min_probability", "pseudo_label_fraction", "rerank", "reranker")
+OF_SEQUENCES = ("source", "target", "num_return_sequences", "keep_fraction", "max_decode_length")
+
+
+def _check_task(args: LabelArguments) -> None:
+    others, kind = (OF_SEQUENCES, "texts") if args.task is None else (OF_PROBLEMS, "problems")
+    unused = [name for name in given_options(args) if name in others]
+    if unused:
+        raise ValueError(f"`{unused[0]}` is for labels of {kind}: leave it out, or set `task` accordingly.")
+    if args.task is None:
+        return
+    if args.source is None or args.target is None or len(args.problems) > 1:
+        raise ValueError("the task seq2seq needs a `source`, a `target` and one source of `problems`.")
+    check_at_least_one(args, "num_return_sequences", "max_decode_length")
+    if args.num_return_sequences > args.num_beams:
+        raise ValueError(f"`num_return_sequences` must be at most `num_beams`, {args.num_beams}.")
+    if not 0 < args.keep_fraction <= 1:
+        raise ValueError(f"`keep_fraction` must be above 0 and at most 1, not {args.keep_fraction}.")
 
 
 @dataclass

@@ -13,6 +13,7 @@ from ..store.files import remove_folder, write_json_lines
 from ..store.runs.main_process import check_one_process
 from ..store.runs.run_folder import RunFolder
 from .reporter import SILENT, Reporter
+from .text_labels import label_texts
 
 
 LABEL_OPTIONS = ("min_probability", "pseudo_label_fraction", "data_dir", "batch_size")
@@ -23,7 +24,7 @@ def pseudo_label(
 ) -> tuple[Path, Mapping[str, int]]:
     """
     Label the problems of files and data sets ([`label_problems`]), and write `labelled.jsonl`: `hf-mwp pseudo-label`.
-    An interrupted run resumes.
+    An interrupted run resumes. With `args.task` see [`label_texts`].
 
     Args:
         args ([`LabelArguments`]): Options of the command.
@@ -36,6 +37,8 @@ def pseudo_label(
         UsageError: the folder has labels already, or solver and problems do not suit each other.
     """
     check_one_process("pseudo-label", launches=False)
+    if args.task is not None:
+        return label_texts(args, values, reporter)
     device = find_device(args.device)
     from ..data.datasets.sources import read_part
     from ..data.training_lineage import ancestry_of

@@ -215,3 +215,50 @@ def test_options_that_do_not_fit(given, message):
 def test_models_that_cannot_be_made(options, message, pairs, tmp_path, capsys):
     assert run("train", tmp_path / "run", *options, *QUICK, data=pairs) == 1
     assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_generated_texts_are_the_data_of_a_student_with_other_tokens(translator, pairs, tmp_path, capsys):
+    options = ["--model", str(translator), "--task=seq2seq", "--source=en", "--target=fr", "--num_beams=3"]
+    options += ["--num_return_sequences=2", "--keep_fraction=0.5", "--max_decode_length=10", "--batch_size=5"]
+    given = ["pseudo-label", "--problems", str(pairs), "--output_dir", str(tmp_path / "labels"), *options]
+    assert main(given) == 0
+    path = tmp_path / "labels" / "train.jsonl"
+    records = [json.loads(line) for line in path.open(encoding="utf-8")]
+    metrics = json.loads((tmp_path / "labels" / "metrics.json").read_text())
+    assert metrics["fates"] == {"labelled": 9, "unsure": 9, "empty": 0}
+    best = [record for record in records if record["rank"] == 0]
+    assert len(best) == 9 and {record["rank"] for record in records} == {0, 1}
+    model, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(translator), AutoTokenizer.from_pretrained(translator)
+    inputs = tokenizer(best[0]["en"], return_tensors="pt")
+    beams = model.eval().generate(**inputs, num_beams=3, max_length=10)
+    assert tokenizer.decode(beams[0], skip_special_tokens=True).strip() == best[0]["fr"]
+    with torch.no_grad():
+        loss = model(**inputs, labels=beams[:, 1:]).loss.item()
+    assert best[0]["score"] == pytest.approx(-loss, rel=1e-4)
+    assert main(given) == 1 and "--overwrite" in capsys.readouterr().err
+    # The other splits are there as they were.
+    data = make_task(TaskArguments(task="seq2seq", dataset=str(path.parent), source="en", target="fr"))
+    assert {split: len(rows) for split, rows in data.splits.items()} == {
+        "train": len(records),
+        "validation": 3,
+        "test": 3,
+    }
+    student = train(
+        tmp_path / "student", path.parent, "seq2seq", "bart", "--num_train_epochs=1", "--tokenizer=learn:60"
+    )
+    assert json.loads((student / "metrics.json").read_text())["test"]["reports"]["all problems"]["num_examples"] == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--task=seq2seq"], "needs a `source`, a `target`"),
+        (["--source=en"], "`source` is for labels of texts"),
+        (["--task=seq2seq", "--source=en", "--target=fr", "--rerank"], "`rerank` is for labels of problems"),
+        (["--task=seq2seq", "--source=en", "--target=fr", "--keep_fraction=0"], "`keep_fraction` must be above 0"),
+        (["--task=seq2seq", "--source=en", "--target=fr", "--num_return_sequences=9"], "at most `num_beams`, 5"),
+    ],
+)
+def test_options_of_labels_that_do_not_fit(options, message, pairs, tmp_path, capsys):
+    assert main(["pseudo-label", "--problems", str(pairs), "--output_dir", str(tmp_path / "run"), *options]) == 1
+    assert message in " ".join(capsys.readouterr().err.split())

@@ -20,7 +20,7 @@ Rows = list[dict[str, str]]
 
 
 def load_seq2seq(
-    dataset: str | Path, source: str, target: str, validation_fraction: float = 0.1, seed: int = 0
+    dataset: str | Path, source: str, target: str | None, validation_fraction: float = 0.1, seed: int = 0
 ) -> DatasetDict:
     """
     Load pairs of source and target texts.
@@ -31,9 +31,9 @@ def load_seq2seq(
             name begins with, or else the training split; a folder with `train`, `validation` (or `valid`, `val`,
             `dev`) and `test` files of these kinds, or with parallel files, `train.en` and `train.fr`; or a data set of
             the Hub, `id` or `id:configuration`.
-        source (`str`), target (`str`):
+        source (`str`), target (`str`, *optional*):
             Fields of the texts, or of the languages in a field `translation`; endings of parallel files. Columns of a
-            TSV file without a header are `"1"`, `"2"`, ...
+            TSV file without a header are `"1"`, `"2"`, ... Without a target, rows have source texts alone.
         validation_fraction (`float`, *optional*, defaults to 0.1): Share of the training split that is held out if
             there is no validation split; at 0 none.
         seed (`int`, *optional*, defaults to 0): Seed of the choice.
@@ -77,7 +77,7 @@ def _kind(path: Path) -> str | None:
     return next((suffix for suffix in SUFFIXES if path.name.removesuffix(".gz").endswith(suffix)), None)
 
 
-def _read_folder(folder: Path, source: str, target: str) -> dict[str, Rows]:
+def _read_folder(folder: Path, source: str, target: str | None) -> dict[str, Rows]:
     files, splits = sorted(path for path in folder.iterdir() if path.is_file()), {}
     for split, stems in SPLITS.items():
         # The exact name counts before one that goes on, such as test_2016_flickr.tsv.
@@ -90,43 +90,44 @@ def _read_folder(folder: Path, source: str, target: str) -> dict[str, Rows]:
         if found and _kind(found[0]):
             splits[split] = _read_file(found[0], source, target)
         elif found:
-            splits[split] = _read_parallel(found[0], found[0].with_suffix(f".{target}"), source, target)
+            splits[split] = _read_parallel(found[0], source, target)
     if not splits:
         raise DataError(
-            f"there is no train, validation or test file that ends in {', '.join(SUFFIXES)}, or in .{source} and "
-            f".{target}",
-            folder,
+            f"there is no train, validation or test file that ends in {', '.join(SUFFIXES)} or .{source}", folder
         )
     return splits
 
 
-def _read_parallel(first: Path, second: Path, source: str, target: str) -> Rows:
+def _read_parallel(first: Path, source: str, target: str | None) -> Rows:
+    second = first if target is None else first.with_suffix(f".{target}")
     if not second.is_file():
         raise DataError(f"there is no such file beside {first.name}", second)
     texts = [[line.rstrip("\r\n") for line in read_lines(path)] for path in (first, second)]
     if len(texts[0]) != len(texts[1]):
         line, longer = min(map(len, texts)) + 1, (first, second)[len(texts[1]) > len(texts[0])]
         raise DataError("the other file of the pair has no such line", longer, line)
-    entries = [{source: ours, target: theirs} for ours, theirs in zip(*texts, strict=True)]
+    entries = [{target: theirs, source: ours} for ours, theirs in zip(*texts, strict=True)]
     return _rows(first.with_suffix(".*"), source, target, enumerate(entries, 1))
 
 
-def _read_file(path: Path, source: str, target: str) -> Rows:
+def _read_file(path: Path, source: str, target: str | None) -> Rows:
     if _kind(path) is None:
         raise DataError(f"a file of pairs ends in {', '.join(SUFFIXES)}", path)
     entries = _tsv_entries(path, source, target) if _kind(path) == ".tsv" else read_entries(path)
     return _rows(path, source, target, entries)
 
 
-def _tsv_entries(path: Path, source: str, target: str) -> Iterator[tuple[int, Mapping[str, str]]]:
+def _tsv_entries(path: Path, source: str, target: str | None) -> Iterator[tuple[int, Mapping[str, str]]]:
     header: list[str] | None = None
     for number, line in enumerate(read_lines(path), 1):
         cells = line.rstrip("\r\n").split("\t")
         if header is None:
-            header = cells if {source, target} <= {*cells} else [str(place + 1) for place in range(len(cells))]
+            header = (
+                cells if {source, target} - {None} <= {*cells} else [str(place + 1) for place in range(len(cells))]
+            )
             if header is cells:
                 continue
-            for name in (source, target):
+            for name in filter(None, (source, target)):
                 if name not in header:
                     columns = ", ".join(header)
                     raise DataError(
@@ -141,25 +142,26 @@ def _tsv_entries(path: Path, source: str, target: str) -> Iterator[tuple[int, Ma
         yield number, dict(zip(header, cells, strict=True))
 
 
-def _rows(path: Path, source: str, target: str, entries: Iterable[tuple[int, Any]]) -> Rows:
+def _rows(path: Path, source: str, target: str | None, entries: Iterable[tuple[int, Any]]) -> Rows:
     rows = []
     for line, entry in entries:
         if isinstance(entry, DataError):
             raise entry
         fields = entry["translation"] if isinstance(entry.get("translation"), Mapping) else entry
-        for name in (source, target):
+        for name in filter(None, (source, target)):
             text = fields.get(name)
             if not isinstance(text, str) or not text.strip():
                 found = f"there is no such field, but {', '.join(map(str, fields))}" if name not in fields else None
                 raise DataError(found or f"expected a text, not {str(text)[:40]!r}", path, line, name)
         stem = path.name.partition(".")[0]
-        rows.append({"id": f"{stem}-{line}", "text": fields[source].strip(), "target": fields[target].strip()})
+        texts = {"text": source} if target is None else {"text": source, "target": target}
+        rows.append({"id": f"{stem}-{line}"} | {key: fields[name].strip() for key, name in texts.items()})
     if not rows:
         raise DataError("there are no rows", path)
     return rows
 
 
-def _read_hub(name: str, source: str, target: str) -> dict[str, Rows]:
+def _read_hub(name: str, source: str, target: str | None) -> dict[str, Rows]:
     from datasets import load_dataset
 
     locate_pairs(name)
