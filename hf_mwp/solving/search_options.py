@@ -103,8 +103,8 @@ class LabelArguments(RankedSearchOptions):
     )
     task: str | None = option(
         None,
-        "seq2seq: generate target texts with a sequence-to-sequence model, the data of a following training; train.jsonl "
-        "in the folder, with the other splits beside it.",
+        "seq2seq: generate target texts with a sequence-to-sequence model, the data of a following training: "
+        "train.jsonl in the folder, with the other splits beside it.",
         common=True,
         choices=("seq2seq",),
     )

@@ -122,11 +122,10 @@ def _tsv_entries(path: Path, source: str, target: str | None) -> Iterator[tuple[
     for number, line in enumerate(read_lines(path), 1):
         cells = line.rstrip("\r\n").split("\t")
         if header is None:
-            header = (
-                cells if {source, target} - {None} <= {*cells} else [str(place + 1) for place in range(len(cells))]
-            )
-            if header is cells:
+            if {source, target} - {None} <= {*cells}:
+                header = cells
                 continue
+            header = [str(place + 1) for place in range(len(cells))]
             for name in filter(None, (source, target)):
                 if name not in header:
                     columns = ", ".join(header)
