@@ -38,6 +38,7 @@ _LAZY = {
     "prune_heads": "pruning",
     "prune_neurons": "pruning",
     "average_parameters": "distillation",
+    "make_seq2seq_student": "distillation",
     "mix_parameters": "distillation",
     "build_solver": "building",
     "load_solver": "building",

@@ -37,6 +37,7 @@ NAMES = [
     "prune_neurons",
     # distillation
     "average_parameters",
+    "make_seq2seq_student",
     "mix_parameters",
     # building
     "build_solver",

@@ -203,6 +203,7 @@ def make_student(
             three layers of the teacher with its decoder.
 
     Raises:
+        TypeError: the teacher is no solver; a sequence-to-sequence one has [`make_seq2seq_student`].
         UsageError: a student that does not read and answer as the teacher does, or that cannot be loaded.
         ValueError: options that contradict each other, or sizes or layers that the teacher does not have.
 
@@ -213,8 +214,14 @@ def make_student(
     >>> narrow = hf_mwp.make_student(teacher, processor, data["train"], student_init="project", student_layers=3)
     ```
     """
+    from ..models.model_kind import kind_of
+
     if options is not None and fields:
         raise TypeError(f"`options` say what student to make: put {', '.join(fields)} there.")
+    kind = kind_of(teacher)
+    if not kind.is_solver:
+        way = "make_seq2seq_student" if kind.has_decoder else "distillation.project_student"
+        raise TypeError(f"Expected a `Solver`, got `{type(teacher).__name__}`: make its student with `hf_mwp.{way}`.")
     options = StudentArguments(**fields) if options is None else options
     student, own = make_student_and_processor(teacher, processor, rows, options)
     if own is not processor:

@@ -21,6 +21,7 @@ _MODULES = {
     "context_report": "accuracy",
     "count_flops": "efficiency",
     "count_parameters": "efficiency",
+    "describe_compression": "efficiency",
     "equations_match": "matching",
     "f1_of_positive": "glue",
     "failure_reason": "failure_reasons",

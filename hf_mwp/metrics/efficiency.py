@@ -29,6 +29,17 @@ def count_parameters(model: nn.Module, trainable_only: bool = False, embeddings:
     return sum(each.numel() for each in parameters if each.requires_grad or not trainable_only)
 
 
+def describe_compression(student: nn.Module, teacher: nn.Module) -> str:
+    """Return a sentence with the parameters of a student, with and without embeddings, and how many times fewer."""
+    told = []
+    for embeddings in (True, False):
+        ours, theirs = (count_parameters(model, embeddings=embeddings) for model in (student, teacher))
+        told.append(
+            f"{ours:,} parameters{'' if embeddings else ' without embeddings'}, {theirs / max(ours, 1):.1f} times"
+        )
+    return f"The student has {told[0]} fewer than its teacher, and {told[1]} fewer."
+
+
 def count_flops(function: Callable, inputs: Mapping | None = None) -> int:
     """
     Floating point operations of a call as torch's own counter sees them: two per multiply-add of matrix products,

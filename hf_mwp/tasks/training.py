@@ -100,10 +100,12 @@ def distill(
     task = make_task(data_args, config)
 
     def make() -> BaseTrainer:
+        from ..metrics import describe_compression
         from ..trainers.distillation.default_objectives import default_objectives, show_attention
 
         teachers, processors = zip(*map(task.load_model, teacher_args.teachers), strict=True)
         student, processor = task.make_student(teachers[0], processors[0], student_args)
+        reporter.print(describe_compression(student, teachers[0]))
         show_attention(default_objectives(config), teachers[0], student)
         return task.make_distillation_trainer(
             config, student, processor, teacher_model=teachers, teacher_processing_class=processors

@@ -8,7 +8,8 @@ from hf_mwp.building.solver import SolverArguments
 from hf_mwp.building.student import StudentArguments
 from hf_mwp.models.architecture import layer_parts
 from tests.pruning.encoders import tiny_encoder
-from tests.tiny import tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
+from tests.tiny import tiny_classifier, tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
+from tests.tiny_seq2seq import tiny_seq2seq
 
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
@@ -90,3 +91,12 @@ def test_options_are_given_once():
         hf_mwp.make_student(None, None, options=StudentArguments(), student_layers=1)
     with pytest.raises(TypeError, match="layer"):
         hf_mwp.build_solver([], encoder="encoder", layer=1)
+
+
+def test_a_teacher_that_is_no_solver_is_led_to_its_students():
+    with pytest.raises(TypeError, match="got `BartForConditionalGeneration`: .*`hf_mwp.make_seq2seq_student`"):
+        hf_mwp.make_student(tiny_seq2seq(), tiny_tokenizer())
+    with pytest.raises(
+        TypeError, match="got `BertForSequenceClassification`: .*`hf_mwp.distillation.project_student`"
+    ):
+        hf_mwp.make_student(tiny_classifier(), tiny_tokenizer())

@@ -1,7 +1,7 @@
 import torch
 from torch import nn
 
-from hf_mwp.metrics import compare_latency, count_flops, count_parameters, peak_memory
+from hf_mwp.metrics import compare_latency, count_flops, count_parameters, describe_compression, peak_memory
 
 
 def tied_model():
@@ -66,3 +66,14 @@ def test_functions_are_timed_in_turns():
     result = compare_latency({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, repeats=2, warmup=1)
     assert calls == ["a", "b"] * 3
     assert all(second >= 0 for second in result.values())
+
+
+def test_compression_with_and_without_embeddings():
+    def model(width):
+        return nn.Sequential(nn.Embedding(10, width), nn.Linear(width, width, bias=False))
+
+    told = describe_compression(model(2), model(4))
+    assert told == (
+        "The student has 24 parameters, 2.3 times fewer than its teacher, and 4 parameters without embeddings, 4.0 "
+        "times fewer."
+    )

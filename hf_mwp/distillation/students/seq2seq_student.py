@@ -9,6 +9,7 @@ import torch
 from transformers import PreTrainedModel
 from transformers.utils import logging
 
+from ...metrics import describe_compression
 from .cut_student import choose_layers
 
 
@@ -90,8 +91,7 @@ def make_seq2seq_student(
             ours, theirs = (each.get_input_embeddings().weight for each in (student, teacher))
             ours.copy_(_principal_directions(theirs, width))
     student.tie_weights()
-    sizes = [sum(each.numel() for each in model.parameters()) for model in (teacher, student)]
-    logger.info(f"The student has {sizes[1]:,} parameters, {sizes[0] / sizes[1]:.1f} times fewer than its teacher.")
+    logger.info(describe_compression(student, teacher))
     return student
 
 
