@@ -66,17 +66,24 @@ def losses() -> dict:
     }
 
 
-def make_trainer(args: argparse.Namespace, loss, is_cached: bool, folder: str):
-    """A trainer of two classifiers on one batch of rows."""
+def make_teacher(args: argparse.Namespace):
+    """A classifier with random weights."""
     import torch
     from transformers import BertConfig, BertForSequenceClassification
+
+    torch.manual_seed(SEED)
+    sizes = {"hidden_size": args.width, "intermediate_size": 4 * args.width, "num_attention_heads": 12}
+    return BertForSequenceClassification(BertConfig(**sizes))
+
+
+def make_step(args: argparse.Namespace, teacher, loss, is_cached: bool, folder: str):
+    """A function that trains a student for a step, always on the same batch."""
+    import torch
 
     from hf_mwp import DistillationConfig, DistillationTrainer, MwpStudentConfig, MwpStudentForSequenceClassification
     from hf_mwp.distillation.objectives import HardLabels, HiddenStates, SoftLabels
 
     torch.manual_seed(SEED)
-    sizes = {"hidden_size": args.width, "intermediate_size": 4 * args.width, "num_attention_heads": 12}
-    teacher = BertForSequenceClassification(BertConfig(**sizes))
     student = MwpStudentForSequenceClassification(MwpStudentConfig(vocab_size=teacher.config.vocab_size, num_labels=2))
     ids = torch.randint(5, 20_000, (args.batch_size, args.tokens)).tolist()
     rows = [{"input_ids": each, "attention_mask": [1] * args.tokens, "labels": n % 2} for n, each in enumerate(ids)]
@@ -109,9 +116,10 @@ def measure(args: argparse.Namespace) -> dict:
     torch.set_num_threads(args.threads)
     figures: dict = {"rounds": args.rounds, "batch": f"{args.batch_size} x {args.tokens}", "seconds": {}}
     kinds = {LOGITS: None, **losses()}
+    teacher = make_teacher(args)
     with tempfile.TemporaryDirectory() as folder:
         for is_cached in (False, True):
-            steps = {name: make_trainer(args, loss, is_cached, folder) for name, loss in kinds.items()}
+            steps = {name: make_step(args, teacher, loss, is_cached, folder) for name, loss in kinds.items()}
             clocks = {name: Clock() for name in kinds}
             for round_number in range(args.rounds + 1):
                 for name, step in steps.items():
@@ -122,15 +130,15 @@ def measure(args: argparse.Namespace) -> dict:
                         step()
             title = "cached" if is_cached else "in the loop"
             figures["seconds"][title] = {name: clock.cpu / clock.laps for name, clock in clocks.items()}
-    teacher = torch.randn(args.batch_size, args.tokens, args.width)
+    states = torch.randn(args.batch_size, args.tokens, args.width)
     mask = torch.ones(args.batch_size, args.tokens, dtype=torch.long)
     figures["memory"] = {}
     for name, loss in losses().items():
         width = args.width if getattr(loss, "needs_equal_width", False) else 312
         student = torch.randn(args.batch_size, args.tokens, width, requires_grad=True)
         with PeakMemory() as memory:
-            loss(student, teacher, mask).backward()
-        figures["memory"][name] = memory.peak / teacher.nbytes
+            loss(student, states, mask).backward()
+        figures["memory"][name] = memory.peak / states.nbytes
     return figures
 
 

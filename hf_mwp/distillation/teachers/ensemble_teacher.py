@@ -41,6 +41,10 @@ class EnsembleTeacher(nn.Module):
         first = self.members[0]
         return first.get_encoder() if hasattr(first, "get_encoder") else first
 
+    def get_decoder(self) -> nn.Module:
+        """The decoder of the first member, which must have one."""
+        return self.members[0].get_decoder()
+
     def forward(self, teacher_inputs: Mapping[str, Mapping[str, Tensor]] | None = None, **inputs: Any) -> Any:
         """
         Return the first member's output with the mean in place of its logits, and without its loss.

@@ -2,9 +2,11 @@
 
 import pytest
 import torch
+from torch.nn import functional
 from transformers import AutoModelForSeq2SeqLM
 
-from hf_mwp import Seq2SeqDistillationConfig, Seq2SeqDistillationTrainer
+from hf_mwp import HeadPruningCallback, Seq2SeqDistillationConfig, Seq2SeqDistillationTrainer
+from hf_mwp.pruning import HeadGates
 from tests.tiny import tiny_classifier, tiny_tokenizer
 from tests.tiny_seq2seq import KINDS, tiny_pairs, tiny_seq2seq
 from tests.trainers.distilling import copy_of, training_logs, unchanged
@@ -84,6 +86,43 @@ def test_one_map_for_both_stacks(make):
     assert before.weight.shape == (24, 16) and before.bias is not None
 
 
+def authors_cka(student, teacher, mask):
+    s, t = (states[mask].double() for states in (student, teacher))
+    s, t = s - s.mean(0), t - t.mean(0)
+    norms = [torch.norm(a.T @ b) for a, b in ((s, t), (s, s), (t, t))]
+    return (1 - norms[0] / torch.sqrt((norms[1] + 1e-8) * (norms[2] + 1e-8))).item()
+
+
+def test_the_authors_fourteen_terms(make):
+    student, teacher = tiny_seq2seq("bart", 16, 6, 6), tiny_seq2seq("bart", 24, 12, 12, seed=1)
+    fields = {"decoder_mask": "shifted", "per_device_train_batch_size": 8, "train_sampling_strategy": "sequential"}
+    trainer = make(student=student, teacher=teacher, **fields)
+    batch = next(iter(trainer.get_train_dataloader()))
+    with torch.no_grad():
+        ours, theirs = (model(**batch, output_hidden_states=True) for model in (student, teacher))
+    labels = batch["labels"]
+    masks = {"": batch["attention_mask"].bool(), "decoder_": functional.pad(labels[:, :-1] != -100, (1, 0))}
+    expected = {}
+    for prefix, mask in masks.items():
+        pair = [output[f"{prefix or 'encoder_'}hidden_states"] for output in (ours, theirs)]
+        for layer in range(7):
+            expected[f"{prefix}hidden_{layer}"] = authors_cka(pair[0][layer], pair[1][2 * layer], mask)
+    trainer.train()
+    logs = training_logs(trainer)[0]
+    found = {name.removeprefix("loss_"): value for name, value in logs.items() if "hidden" in name}
+    assert len(expected) == 14 and found == pytest.approx(expected, abs=2e-5)
+
+
+def test_several_teachers_and_heads_pruned_on_the_way(make):
+    teachers = [tiny_seq2seq(width=16, encoder_layers=3, seed=seed) for seed in (1, 2)]
+    callback = HeadPruningCallback(max_ratio=0.25, num_pruning_steps=1, end_fraction=0.5)
+    fields = {"hidden_loss": "minilm+mse", "layer_mapping": "last", "num_train_epochs": 2}
+    trainer = make(student=tiny_seq2seq(), teacher=teachers, keywords={"callbacks": [callback]}, **fields)
+    trainer.train()
+    assert sum(map(len, HeadGates.closed_on(trainer.model))) == 3
+    assert all(torch.isfinite(torch.tensor(entry["loss"])) for entry in training_logs(trainer))
+
+
 def test_beams_and_lengths_reach_generate(make, monkeypatch):
     trainer, seen = make(num_beams=3, max_decode_length=6), []
     generate = trainer.model.generate
@@ -111,13 +150,14 @@ def test_metrics_compare_texts_without_padding(make):
     assert trainer.state.best_metric == trainer.state.log_history[-2]["eval_same"]
 
 
-def test_resuming_is_exact(make, tmp_path):
+@pytest.mark.parametrize("kind", KINDS)
+def test_resuming_is_exact(make, kind, tmp_path):
     fields = {"save_strategy": "steps", "save_steps": 1, "num_train_epochs": 2, "seed": 3}
-    models = {"student": tiny_seq2seq(dropout=0.1), "teacher": tiny_seq2seq(width=24, seed=1)}
+    models = {"student": tiny_seq2seq(kind, dropout=0.1), "teacher": tiny_seq2seq(kind, width=24, seed=1)}
     trainer = make(**models, **fields, hidden_loss="mse", shared_projection=True)
     trainer.train()
     again = make(
-        student=tiny_seq2seq(seed=5, dropout=0.1),
+        student=tiny_seq2seq(kind, seed=5, dropout=0.1),
         teacher=models["teacher"],
         **fields,
         hidden_loss="mse",
