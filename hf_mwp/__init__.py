@@ -78,7 +78,7 @@ def _is_command() -> bool:
 
 
 # Registering needs PyTorch, whose import takes seconds: the command line registers when its arguments are read
-# (`cli.parsing`), and so shows its help at once.
+# (`tasks.commands`), and so shows its help at once.
 if not _is_command():
     from . import pipelines  # noqa: F401 (registers models and pipeline)
 

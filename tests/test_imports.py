@@ -221,7 +221,7 @@ def test_the_command_line_registers_when_it_has_its_arguments():
         sys.argv[0] = "bin/hf-mwp"
         import hf_mwp
         assert "transformers" not in sys.modules
-        from hf_mwp.cli.options import parse_command
+        from hf_mwp.tasks.commands import parse_command
 
         parse_command("toy", "", [], [])
         from transformers import AutoConfig, AutoModel

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import difflib
 import sys
+import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from enum import Enum
+from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from ..usage_error import UsageError
-from .option import options_in
-from .option_parser import FALSE, TRUE, OptionParser, Owners, hint, to_bool
+from .option import OWN_KEYS, default_of, options_in
 from .yaml_values import read_yaml
+
+
+TRUE = ("true", "yes", "t", "y", "1")
+FALSE = ("false", "no", "f", "n", "0")
+REST = (
+    "Training options are those of the trainer's config, such as --output_dir, --num_train_epochs, --learning_rate, "
+    "--per_device_train_batch_size, --eval_strategy and --seed. `hf-mwp {} --help all` lists every option."
+)
+Owners = Callable[[str], Sequence[str]]
 
 
 def parse(
@@ -42,47 +54,35 @@ def parse(
     Raises:
         UsageError: a key or flag is unknown, or a value has the wrong type. The message names file and key.
     """
-    words = [*argv, ""]
     place = next((index for index, word in enumerate(argv) if word in ("-h", "--help")), None)
-    is_short = place is not None and common is not None and words[place + 1] != "all"
-    types = common if is_short else dataclass_types() if callable(dataclass_types) else dataclass_types
-    rest = (
-        "Training options are those of the trainer's config, such as --output_dir, --num_train_epochs, "
-        "--learning_rate, --per_device_train_batch_size, --eval_strategy and --seed. "
-        f"`hf-mwp {command} --help all` lists every option."
-    )
-    parser = build_parser(command, description, types, common=is_short, epilog=rest if is_short else None)
+    is_short = place is not None and common is not None and "all" not in argv[place + 1 : place + 2]
+    kinds = common if is_short else dataclass_types() if callable(dataclass_types) else dataclass_types
+    parser = OptionParser(command, description, kinds, is_short, REST.format(command) if is_short else None, owners)
+    parser.add_argument("--config", metavar="FILE", help="YAML file with any of these options; flags win over it")
     if positional is not None:
         parser.add_argument(positional, nargs="*", help="as many as you like")
         parser.usage += f" [{positional} ...]"
     if place is not None:
         parser.print_help()
         sys.exit(0)
-    argv = _spelled_out(argv, parser)
+    argv = parser.spelled_out(argv)
     config = config_path(argv)
     if config is not None:
-        _set_defaults(parser, parser.convert(read_yaml(config), config, owners))
+        parser.set_given(read_yaml(config), config)
     namespace, unknown = parser.parse_known_args(argv)
     if unknown:
         flag = unknown[0].partition("=")[0]
-        raise UsageError(f"{command}: unknown argument {flag!r}.{hint(flag, parser, owners, '--')}")
-    return _make_instances(parser, namespace)
+        raise UsageError(f"{command}: unknown argument {flag!r}.{parser.hint(flag, '--')}")
+    return parser.instances(namespace)
 
 
 def read_options(
     name: str, dataclass_types: Sequence[type], given: Mapping[str, Any], owners: Owners = lambda name: ()
 ) -> tuple[list, dict[str, Any]]:
     """Check options given as a mapping; `name` is the place that errors name. See [`parse`]."""
-    parser = build_parser(name, "", dataclass_types)
-    _set_defaults(parser, parser.convert(given, name, owners))
-    return _make_instances(parser, parser.parse_args([]))
-
-
-def build_parser(command: str, description: str, dataclass_types: Sequence[type], **kwargs) -> OptionParser:
-    """Return the argument parser of a command, with a flag for each field of the dataclasses, and `--config`."""
-    parser = OptionParser(command, description, dataclass_types, **kwargs)
-    parser.add_argument("--config", metavar="FILE", help="YAML file with any of these options; flags win over it")
-    return parser
+    parser = OptionParser(name, "", dataclass_types, owners=owners)
+    parser.set_given(given, name)
+    return parser.instances(parser.parse_args([]))
 
 
 def config_path(argv: Sequence[str]) -> str | None:
@@ -92,28 +92,159 @@ def config_path(argv: Sequence[str]) -> str | None:
     return early.parse_known_args(list(argv))[0].config
 
 
-def _set_defaults(parser: OptionParser, given: Mapping[str, Any]) -> None:
-    for action in parser._actions:
-        action.required = action.required and action.dest not in given
-    parser.set_defaults(**given)
+class OptionParser(argparse.ArgumentParser):
+    """
+    An argument parser with a flag for each field of dataclasses, like `transformers.HfArgumentParser`, whose import
+    takes longer than to show a help. With `common`, only the fields declared `common=True`, or all fields of a
+    dataclass that has none.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        description: str,
+        dataclass_types: Sequence[type],
+        common: bool = False,
+        epilog: str | None = None,
+        owners: Owners = lambda name: (),
+    ) -> None:
+        usage = f"hf-mwp {command} [--config FILE] [--option VALUE ...]"
+        texts = {"prog": f"hf-mwp {command}", "usage": usage, "description": description, "epilog": epilog}
+        super().__init__(**texts, allow_abbrev=False, add_help=False)
+        self.command, self.dataclass_types, self.owners = command, list(dataclass_types), owners
+        for each in self.dataclass_types:
+            title = getattr(each, "_argument_group_name", None)
+            group = self if title is None else self.add_argument_group(title)
+            hints, fields = get_type_hints(each), options_in(each).values()
+            marked = [field for field in fields if field.metadata.get("common")]
+            for field in marked if common and marked else fields:
+                _add_option(group, field, hints[field.name])
+
+    def error(self, message: str) -> NoReturn:
+        """Raise `UsageError` instead of printing all options."""
+        raise UsageError(f"{self.command}: {message}.")
+
+    def set_given(self, content: Any, source: str) -> None:
+        """Make the options of a mapping the defaults, read as flags are; `UsageError` names source and key."""
+        if not isinstance(content, Mapping | None):
+            kind = type(content).__name__
+            raise UsageError(f"{source} must hold a mapping of options (`key: value` lines), not a {kind}.")
+        actions = {action.dest: action for action in reversed(self._actions) if action.dest != "config"}
+        for key, value in (content or {}).items():
+            name = str(key).replace("-", "_")
+            if name not in actions:
+                raise UsageError(f"{source}: unknown key {key!r}.{self.hint(name)}")
+            try:
+                self.set_defaults(**{name: self._value_of(actions[name], value)})
+            except argparse.ArgumentError as error:
+                raise UsageError(f"{source}: key {key!r}: {error.message}") from error
+            actions[name].required = False
+
+    def _value_of(self, action: argparse.Action, value: Any) -> Any:
+        if value is None:
+            if not action.optional and action.default is not None:
+                raise argparse.ArgumentError(action, "must have a value")
+            return None
+        if action.nargs != "+" and isinstance(value, list | dict):
+            if action.type is not str:
+                raise argparse.ArgumentError(action, f"takes one value, not a {type(value).__name__}")
+            return value
+        values = [self._get_value(action, str(item)) for item in (value if isinstance(value, list) else [value])]
+        for each in values:
+            self._check_value(action, each)
+        if action.nargs != "+":
+            return values[0]
+        return OneOrMore.joined(values) if isinstance(action, OneOrMore) else values
+
+    def instances(self, namespace: argparse.Namespace) -> tuple[list, dict[str, Any]]:
+        """Return an instance of each dataclass, and all values; `UsageError` for values that a dataclass refuses."""
+        values = {name: value for name, value in vars(namespace).items() if name != "config"}
+        try:
+            return [each(**{name: values[name] for name in options_in(each)}) for each in self.dataclass_types], values
+        except (ValueError, TypeError) as error:
+            raise UsageError(f"{self.command}: {error}") from error
+
+    def spelled_out(self, argv: Sequence[str]) -> list[str]:
+        """Return `--a-flag` as `--a_flag`, and switches as `--flag=true`, not to swallow what follows."""
+        switches = {name for action in self._actions if action.type is to_bool for name in action.option_strings}
+        words = []
+        for word, following in zip(argv, [*argv[1:], ""], strict=False):
+            flag, equals, value = word.partition("=")
+            spelled = f"--{flag[2:].replace('-', '_')}"
+            if flag.startswith("--") and spelled in self._option_string_actions:
+                word = spelled + equals + value
+            words.append(f"{word}=true" if word in switches and following.lower() not in TRUE + FALSE else word)
+        return words
+
+    def hint(self, name: str, prefix: str = "") -> str:
+        """
+        Return a sentence, preceded by a space, on what an unknown option may mean: an option of this command with a
+        similar name, or the commands that have the option.
+        """
+        known = [option.removeprefix("--") for option in self._option_string_actions]
+        name = name.removeprefix("--").replace("-", "_")
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+        surely = difflib.get_close_matches(name, close, n=1, cutoff=0.8)
+        if others := () if surely else self.owners(name):
+            return f" It is an option of {' and '.join(f'`hf-mwp {other}`' for other in others)}."
+        return f" Did you mean {prefix + close[0]!r}?" if close else " `--help all` lists all options."
 
 
-def _make_instances(parser: OptionParser, namespace: argparse.Namespace) -> tuple[list, dict[str, Any]]:
-    values = {name: value for name, value in vars(namespace).items() if name != "config"}
-    try:
-        return [each(**{name: values[name] for name in options_in(each)}) for each in parser.dataclass_types], values
-    except (ValueError, TypeError) as error:
-        raise UsageError(f"{parser.command}: {error}") from error
+class OneOrMore(argparse.Action):
+    """Takes one value or several: one is kept as it is, so that such an option's record says what was given."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        setattr(namespace, self.dest, self.joined(values))
+
+    @staticmethod
+    def joined(values: list) -> Any:
+        """Return one value as it is, several as a list."""
+        return values[0] if len(values) == 1 else values
 
 
-def _spelled_out(argv: Sequence[str], parser: OptionParser) -> list[str]:
-    """`--a-flag` as `--a_flag`, and flags of yes-or-no options as `--flag=true`, not to swallow what follows."""
-    switches = {name for action in parser._actions if action.type is to_bool for name in action.option_strings}
-    words = []
-    for word, following in zip(argv, [*argv[1:], ""], strict=False):
-        flag, equals, value = word.partition("=")
-        spelled = f"--{flag[2:].replace('-', '_')}"
-        if flag.startswith("--") and spelled in parser._option_string_actions:
-            word = spelled + equals + value
-        words.append(f"{word}=true" if word in switches and following.lower() not in TRUE + FALSE else word)
-    return words
+def to_bool(text: str) -> bool:
+    """Read the value of a yes-or-no option."""
+    if text.lower() in TRUE + FALSE:
+        return text.lower() in TRUE
+    raise argparse.ArgumentTypeError(f"takes true or false, not {text!r}")
+
+
+def _add_option(group: argparse._ActionsContainer, field: dataclasses.Field, hint: Any) -> None:
+    kind, default = _kind(hint), default_of(field)
+    options: dict[str, Any] = {name: value for name, value in field.metadata.items() if name not in OWN_KEYS}
+    options |= {"default": default, "type": kind, "help": _help(field, default)}
+    options["required"] = default is dataclasses.MISSING
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        options |= {"type": str, "choices": [each.value for each in kind]}
+    elif kind is bool:
+        options["type"] = to_bool
+        if default is not None:
+            options |= {"nargs": "?", "const": True}
+    elif get_origin(kind) is list:
+        # A text, such as the empty one that `TrainingArguments` has somewhere, is no default of a list.
+        default = None if isinstance(default, str) else default
+        options |= {"type": get_args(kind)[0], "nargs": "+", "default": default}
+        if field.metadata.get("one_or_more"):
+            options["action"] = OneOrMore
+    group.add_argument(f"--{field.name}", **options).optional = type(None) in get_args(hint)
+    if kind is bool and default is True:
+        off = {"action": "store_false", "dest": field.name, "default": True}
+        group.add_argument(f"--no_{field.name}", **off, help=f"The same as --{field.name} false.")
+
+
+def _kind(hint: Any) -> Any:
+    """Return the type of a flag's text: of a union `str` if the value may be missing, or else the other type."""
+    if get_origin(hint) not in (Union, types.UnionType):
+        return hint
+    kinds = [kind for kind in get_args(hint) if kind is not type(None)]
+    if str in kinds and type(None) in get_args(hint):
+        return str
+    return next((kind for kind in kinds if kind is not str), str)
+
+
+def _help(field: dataclasses.Field, default: Any) -> str:
+    text = field.metadata.get("help", "")
+    if default in (None, "", [], dataclasses.MISSING):
+        return text
+    shown = str(default.value if isinstance(default, Enum) else default).replace("%", "%%")
+    return f"{text} (default: {shown})"

@@ -10,8 +10,7 @@ from ..options import affects_result
 from ..store.finished_folder import FinishedFolder
 from ..tasks.commands import options_of
 from .recipe_file import KEYS, RecipeError, read_recipe, unknown_name
-from .stage import Commands, Stage, StageResult
-from .stage_inputs import fingerprint
+from .stage import Commands, Stage, StageResult, fingerprint
 
 
 # Stands for a stage in a text until its folder is known.
@@ -67,19 +66,16 @@ class Recipe:
         launch: str | None = None,
     ) -> None:
         self.source, self.output_dir, self.launch = source, Path(output_dir), launch
-        if not isinstance(content, Mapping) or not isinstance(content.get("stages"), Mapping):
-            raise RecipeError(f"{source} has no mapping `stages`, so it is no recipe.")
-        if content.get("base") is not None:
-            raise RecipeError(f"{source} has a `base`, {content['base']}, which is not read yet: see `read_recipe`.")
+        is_recipe = isinstance(content, Mapping) and isinstance(content.get("stages"), Mapping)
+        self._need(is_recipe and content.get("base") is None, "", "has no mapping `stages`, or a `base` to be read.")
         for key in content:
             self._check(key, KEYS, "key")
         self.title = str(content.get("recipe", source))
         self.variables = self._mapping(content.get("variables") or {}, "variables")
         stages = self._mapping(content["stages"], "stages")
         for name in stages:
-            if not STAGE_NAME.fullmatch(name):
-                fault = "cannot name a stage: take up to 60 letters, digits, - and _."
-                raise RecipeError(f"{source}, stages: {name!r:.80} {fault}")
+            fault = f"{name!r:.80} cannot name a stage: take up to 60 letters, digits, - and _."
+            self._need(STAGE_NAME.fullmatch(name), "stages", fault)
         self._options = {name: self._mapping(options, f"stages.{name}") for name, options in stages.items()}
         budgets = self._mapping(content.get("budgets") or {}, "budgets")
         self.budget = budget or content.get("budget")
@@ -91,8 +87,8 @@ class Recipe:
         for each in [changes or {}] if isinstance(changes, Mapping | None) else changes:
             self._change(each)
         self.targets = content.get("targets") or list(self._options)
-        if not isinstance(self.targets, list) or not all(isinstance(target, str) for target in self.targets):
-            raise RecipeError(f"{source}, targets: needs a list of names of stages, not {self.targets!r}.")
+        is_list = isinstance(self.targets, list) and all(isinstance(target, str) for target in self.targets)
+        self._need(is_list, "targets", f"needs a list of names of stages, not {self.targets!r}.")
         self.stages: dict[str, Stage] = {}
         options = self._filled()
         for name in options:
@@ -155,10 +151,6 @@ class Recipe:
         from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
 
         marks = {name: f"\0{name}\0" for name in self._options}
-        try:
-            root = OmegaConf.create({**marks, **self.variables})
-        except OmegaConfBaseException as error:
-            raise RecipeError(f"{self.source}, variables: {error}") from None
 
         def fill(value: Any) -> Any:
             config = OmegaConf.create({"value": value}, parent=root)
@@ -172,13 +164,17 @@ class Recipe:
                 if isinstance(value, str):
                     return fill_text(value) if "${" in value else value
                 return fill(value) if isinstance(value, (Mapping, list, tuple)) else value
-            except InterpolationKeyError as error:
-                missing = re.search("'(.*)'", error.msg)[1]
-                self._check(missing, [*self._options, *self.variables], "variable or stage", place)
-                raise RecipeError(f"{self.source}, {place}: {error.msg}") from None
             except OmegaConfBaseException as error:
+                if isinstance(error, InterpolationKeyError):
+                    missing = re.search("'(.*)'", error.msg)[1]
+                    self._check(missing, [*self._options, *self.variables], "variable or stage", place)
                 fault = f"{value!r:.200} cannot be filled in: {str(error).splitlines()[0]}."
                 raise RecipeError(f"{self.source}, {place}: {fault}") from None
+
+        try:
+            root = OmegaConf.create({**marks, **self.variables})
+        except OmegaConfBaseException as error:
+            raise RecipeError(f"{self.source}, variables: {error}") from None
 
         return {
             stage: {name: option(f"{stage}.{name}", value) for name, value in options.items()}
@@ -189,15 +185,12 @@ class Recipe:
         """Add a stage after those that it builds on."""
         if name in self.stages:
             return self.stages[name]
-        if name in parents:
-            raise RecipeError(f"{self.source}: the stages {' -> '.join([*parents, name])} need each other.")
+        self._need(name not in parents, "", f"the stages {' -> '.join([*parents, name])} need each other.")
         options = {key: value for key, value in every[name].items() if value is not None}
         command = options.pop("command", None)
-        if not isinstance(command, str):
-            raise RecipeError(f"{self.source}: stage {name!r} has no `command`.")
-        if "output_dir" in options:
-            fault = "the recipe names the folder of each stage: give --output_dir, where they all lie."
-            raise RecipeError(f"{self.source}, stage {name}: key 'output_dir': {fault}")
+        self._need(isinstance(command, str), "", f"stage {name!r} has no `command`.")
+        fault = "key 'output_dir': the recipe names the folder of each stage: give --output_dir, where they all lie."
+        self._need("output_dir" not in options, f"stage {name}", fault)
         needs: dict[str, Stage] = {}
 
         def with_folders(value: Any, needs: dict[str, Stage]) -> Any:
@@ -216,10 +209,9 @@ class Recipe:
             # A cache may lie in the folder of a stage that is not needed otherwise.
             options[key] = with_folders(value, needs if option is None or affects_result(option) else {})
             if option is not None and option.metadata.get("writes"):
-                path = Path(str(options[key]))
-                if not path.resolve().is_relative_to(self.output_dir.resolve()):
-                    fault = f"{path} is outside the output folder {self.output_dir}: leave the key out, or change it."
-                    raise RecipeError(f"{self.source}, stage {name}: key {key!r}: {fault}")
+                inside = Path(str(options[key])).resolve().is_relative_to(self.output_dir.resolve())
+                fault = f"key {key!r}: {options[key]} is outside the output folder {self.output_dir}."
+                self._need(inside, f"stage {name}", fault)
         inputs = {str(stage.folder): stage.fingerprint for stage in needs.values()}
         digest = fingerprint(command, options, inputs, self.launch)
         folder = FinishedFolder.named(self.output_dir, name, digest).path
@@ -227,16 +219,18 @@ class Recipe:
         return self.stages[name]
 
     def _mapping(self, value: Any, place: str) -> dict[str, Any]:
-        if not isinstance(value, Mapping):
-            raise RecipeError(f"{self.source}, {place}: needs a mapping (`name: value` lines), not {value!r}.")
+        self._need(isinstance(value, Mapping), place, f"needs a mapping (`name: value` lines), not {value!r}.")
         for name in value:
-            if not isinstance(name, str):
-                raise RecipeError(f"{self.source}, {place}: {name!r} is no name: put quotes around it.")
+            self._need(isinstance(name, str), place, f"{name!r} is no name: put quotes around it.")
         return dict(value)
 
     def _check(self, name: str, known: Iterable[str], kind: str, place: str = "") -> None:
-        if told := unknown_name(name, known, kind):
-            raise RecipeError(f"{self.source}{place and ', '}{place}: {told}")
+        told = unknown_name(name, known, kind)
+        self._need(told is None, place, told)
+
+    def _need(self, condition: Any, place: str, fault: str | None) -> None:
+        if not condition:
+            raise RecipeError(f"{self.source}{place and ', '}{place}: {fault}")
 
 
 def caution(budget: str | None) -> str:

@@ -1,22 +1,31 @@
-"""One step of a recipe: a command with its options and the folder that it fills."""
+"""One step of a recipe: a command with its options, its inputs, and the folder that it fills."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from ..store.files import write_whole
-from ..store.finished_folder import FinishedFolder
-from ..tasks.commands import options_of
-from .stage_inputs import check_stage
+from .. import __version__
+from ..data.datasets.sources import LOADERS, data_set_name
+from ..options import affects_result, default_of
+from ..options.checks import as_list
+from ..options.parsing import read_options
+from ..store.files import content_digest, write_whole
+from ..store.finished_folder import FinishedFolder, digest_of
+from ..tasks.commands import STAGES, commands_with, options_of, trains, types_of
+from ..usage_error import UsageError
 
 
 OPTIONS = "stage.yaml"
 Commands = Mapping[str, Callable[[list[str]], int]]
+# Version of what the commands make of their options; a change of it makes every stage a new one.
+VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -42,7 +51,7 @@ class Stage:
 
     @property
     def finished(self) -> FinishedFolder:
-        """The folder, which tells whether it is done, its record and checkpoint."""
+        """The folder, with its record and checkpoint."""
         return FinishedFolder(self.folder, self.fingerprint)
 
     @property
@@ -55,10 +64,13 @@ class Stage:
         """Return whether the folder holds the finished stage."""
         return self.finished.is_done
 
+    @property
+    def _given(self) -> dict[str, Any]:
+        return {**self.options, "output_dir": str(self.folder)}
+
     def check(self) -> None:
         """Check options and inputs before any stage runs; `UsageError` names the stage and the option."""
-        options = {**self.options, "output_dir": str(self.folder)}
-        check_stage(self.name, self.command, options, [str(stage.folder) for stage in self.inputs])
+        check_stage(self.name, self.command, self._given, [str(stage.folder) for stage in self.inputs])
 
     def run(self, commands: Commands) -> StageResult:
         """
@@ -69,8 +81,7 @@ class Stage:
 
         def work() -> None:
             path = self.folder / OPTIONS
-            options = {**self.options, "output_dir": str(self.folder)}
-            write_whole(path, yaml.safe_dump(options, allow_unicode=True, sort_keys=False))
+            write_whole(path, yaml.safe_dump(self._given, allow_unicode=True, sort_keys=False))
             arguments = ["--config", str(path)]
             if folder.checkpoint is not None:
                 arguments.append("--resume")
@@ -82,3 +93,105 @@ class Stage:
         told = {"stage": self.name, "command": f"hf-mwp {self.command}", "needs": list(self.needs)}
         skipped = not folder.fill(work, told)
         return StageResult(self, folder.record["seconds"], skipped, folder.metrics)
+
+
+def check_stage(name: str, command: str, options: Mapping[str, Any], made: Iterable[str]) -> None:
+    """
+    Parse the options of a stage as its command does, and look for the models, data sets and files that they name.
+    `made` are folders that other stages fill; what lies there is not looked for.
+
+    Raises:
+        UsageError: an option is unknown, has a wrong value, or names what is not there. The message names stage and
+            option.
+    """
+    if command not in STAGES:
+        raise UsageError(f"Stage {name!r}: {command!r} cannot be a stage; these can: {', '.join(STAGES)}.")
+    _, values = read_options(f"stage {name}", types_of(command), options, commands_with)
+    inputs = _Inputs(command, values, made)
+    for option, value in values.items():
+        try:
+            for item in as_list(value):
+                inputs.locate(option, item)
+        except ValueError as error:
+            raise UsageError(f"stage {name}: key {option!r}: {str(error).removesuffix('.')}.") from None
+
+
+def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str], launch: str | None = None) -> str:
+    """
+    Return a digest of everything that the result of a stage depends on: its command, its options that are not declared
+    `affects_result=False`, and the contents of the stages, files, folders and data sets that these name.
+
+    Args:
+        command (`str`), options (`Mapping[str, Any]`): The stage.
+        made (`Mapping[str, str]`): Fingerprints of the stages that it builds on, by their folders.
+        launch (`str`, *optional*): Program that starts training commands: with two processes a step has twice as many
+            examples.
+    """
+    known = options_of(command)
+    # A data set that is read by default counts as if it were named.
+    defaults = {name: default_of(each) for name, each in known.items() if each.metadata.get("locate") is not None}
+    values = {name: value for name, value in defaults.items() if isinstance(value, str) and value in LOADERS}
+    values |= options
+    inputs = _Inputs(command, values, made)
+
+    def described(name: str, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {str(key): described(name, item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [described(name, item) for item in value]
+        if not isinstance(value, str):
+            return _number(value)
+        if name in known and known[name].metadata.get("writes"):
+            return Path(value).name
+        place = None
+        with suppress(ValueError):
+            place = inputs.locate(name, value)
+        if place is not None:
+            kind = value if data_set_name(value) else place.suffix if place.is_file() else ""
+            return {"source": kind, "content": content_digest(place)}
+        for folder, digest in made.items():
+            value = value.replace(folder, digest)
+        # A word before a path says what it is: `ltp:FOLDER`. `Path.exists` fails for a text that is too long.
+        prefix, _, path = value.rpartition(":")
+        if path and os.path.exists(value):
+            return {"content": content_digest(value)}
+        return {prefix: content_digest(path)} if prefix and os.path.exists(path) else _number(value)
+
+    counted = [name for name in values if name not in known or affects_result(known[name])]
+    content = {name: described(name, values[name]) for name in counted if name != "data_dir"}
+    if "data_dir" in values and not inputs.found_in_data_dir:
+        content["data_dir"] = described("data_dir", values["data_dir"])
+    parts = {"command": command, "options": content, "version": [__version__, VERSION]}
+    return digest_of(parts | ({"launch": launch} if launch is not None and trains(command) else {}))
+
+
+class _Inputs:
+    """Options of a stage, with the means to locate what they name, but for what other stages make."""
+
+    def __init__(self, command: str, values: Mapping[str, Any], made: Iterable[str]) -> None:
+        self.made = list(made)
+        self.options = options_of(command)
+        self.values = {name: None if self._is_made(value) else value for name, value in values.items()}
+        self.data_dir_is_made = self._is_made(values.get("data_dir"))
+        self.found_in_data_dir = False
+
+    def locate(self, name: str, value: Any) -> Path | None:
+        """Return the file or folder that a value of an option names, if its option can tell."""
+        locate = self.options[name].metadata.get("locate") if name in self.options else None
+        if locate is None or not isinstance(value, str) or self._is_made(value) or self.data_dir_is_made:
+            return None
+        place, data_dir = locate(value, self.values), self.values.get("data_dir")
+        if place is not None and data_dir is not None:
+            self.found_in_data_dir |= place.resolve().is_relative_to(Path(data_dir).resolve())
+        return place
+
+    def _is_made(self, value: Any) -> bool:
+        return any(folder in str(value) for folder in self.made)
+
+
+def _number(value: Any) -> Any:
+    """Return numbers that are written in several ways, `"2e-4"` and `0.0002`, as one."""
+    try:
+        return value if value is None or isinstance(value, bool) else float(value)
+    except (ValueError, OverflowError, TypeError):
+        return value

@@ -1,13 +1,15 @@
-"""Dataclasses of the options of each command that may be a stage of a recipe."""
+"""Options of the commands: the dataclasses of each that may be a stage of a recipe, read from files and flags."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import Field
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
+from typing import Any
 
 from ..options import options_in
+from ..options.parsing import parse
 
 
 # Modules are imported when they are needed: those of trainers' configs import Transformers.
@@ -48,6 +50,28 @@ STAGES: Mapping[str, tuple[str, ...]] = {
     "evaluate": ("solving.search_options.EvaluateArguments", "tasks.data_options.MeasuredTaskArguments"),
     "card": ("hub.card_arguments.CardArguments",),
 }
+
+
+def parse_command(
+    command: str,
+    description: str,
+    argv: Sequence[str],
+    types: Sequence[type] | None = None,
+    positional: str | None = None,
+) -> tuple[list, dict[str, Any]]:
+    """
+    Read the options of a command, see [`~options.parsing.parse`], and register models and pipeline with Transformers.
+
+    Args:
+        command (`str`), description (`str`), argv (`Sequence[str]`): The command and its arguments.
+        types (`Sequence[type]`, *optional*): Dataclasses of the options, for a command that cannot be a stage.
+        positional (`str`, *optional*): Name of a list of arguments without a flag.
+    """
+    common = types_of(command, trainer=False) if trains(command) else None
+    types = partial(types_of, command) if types is None else types
+    parsed = parse(command, description, types, argv, positional, common, commands_with)
+    import_module("hf_mwp.pipelines")
+    return parsed
 
 
 def types_of(command: str, trainer: bool = True) -> list[type]:

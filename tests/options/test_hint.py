@@ -3,7 +3,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from hf_mwp.options.option_parser import OptionParser, hint
+from hf_mwp.options.parsing import OptionParser
 from hf_mwp.tasks.commands import commands_with
 
 
@@ -11,6 +11,9 @@ from hf_mwp.tasks.commands import commands_with
 class ToyArguments:
     num_beams: int = field(default=1)
     fsdp_config: str | None = field(default=None)
+
+
+PARSER = OptionParser("toy", "", [ToyArguments], owners=commands_with)
 
 
 @pytest.mark.parametrize(
@@ -26,11 +29,11 @@ class ToyArguments:
     ],
 )
 def test_hint(name, said):
-    assert re.search(said, hint(name, OptionParser("toy", "", [ToyArguments]), commands_with, "--"))
+    assert re.search(said, PARSER.hint(name, "--"))
 
 
 def test_hint_for_a_key():
-    assert "'num_beams'" in hint("num_baems", OptionParser("toy", "", [ToyArguments]), commands_with)
+    assert "'num_beams'" in PARSER.hint("num_baems")
 
 
 def test_commands_with():

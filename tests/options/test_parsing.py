@@ -2,7 +2,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from hf_mwp.options.parsing import build_parser, parse
+from hf_mwp.options.parsing import OptionParser, parse
 from hf_mwp.usage_error import UsageError
 
 
@@ -60,7 +60,7 @@ def test_flags_win_over_the_file_and_the_file_over_defaults(yaml_file):
 
 def test_every_field_is_a_flag_and_a_key(yaml_file):
     assert read("--config", yaml_file("mode: fast\n"))[0].mode == "fast"
-    help_text = build_parser("toy", "", [ToyArguments]).format_help()
+    help_text = OptionParser("toy", "", [ToyArguments]).format_help()
     assert all(f"--{name}" in help_text for name in vars(ToyArguments()))
 
 

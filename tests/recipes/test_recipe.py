@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from hf_mwp.recipes import Recipe, RecipeError, read_recipe
-from hf_mwp.recipes.stage_inputs import fingerprint
+from hf_mwp.recipes.stage import fingerprint
 from hf_mwp.store import finished_folder
 
 

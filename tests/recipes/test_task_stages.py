@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from hf_mwp.recipes.stage_inputs import check_stage, fingerprint
+from hf_mwp.recipes.stage import check_stage, fingerprint
 from hf_mwp.usage_error import UsageError
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..options import parse_command
+from ...tasks.commands import parse_command
 from ..terminal.console import make_console
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from rich.table import Table
 
+from ...tasks.commands import parse_command
 from ...tasks.evaluation import evaluate
-from ..options import parse_command
 from ..terminal.console import make_console, make_table, percent, print_evaluation
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ...tasks.commands import parse_command
 from ...tasks.data_options import MeasuredTaskArguments
 from ...tasks.pruning import HeadsArguments, score_heads
-from ..options import parse_command
 from ..terminal.console import make_console, make_table
 
 

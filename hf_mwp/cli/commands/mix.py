@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...building.mixing import mix_solvers
 from ...store.runs.run_folder import RunFolder
-from ..options import parse_command
+from ...tasks.commands import parse_command
 from ..terminal.console import make_console
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ...tasks.commands import parse_command
 from ...tasks.pseudo_labels import pseudo_label
-from ..options import parse_command
 from ..terminal.console import make_console, make_table
 
 

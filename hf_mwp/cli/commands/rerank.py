@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...tasks.commands import parse_command
 from ...tasks.reranking import rerank
-from ..options import parse_command
 from ..terminal.console import make_console, make_table, percent
 
 

@@ -10,8 +10,8 @@ from ...data.reading.problem_lines import problem_batches
 from ...options import option
 from ...options.checks import check_at_least_one
 from ...solving.search_options import RankedSearchOptions, find_device
+from ...tasks.commands import parse_command
 from ...usage_error import UsageError
-from ..options import parse_command
 from ..terminal.console import make_console
 from ..terminal.solution import json_line, print_solution
 

@@ -62,8 +62,7 @@ class RichProgressCallback(TrainerCallback):
             self.caching = now, now
             self._start_bar("teacher cache", total, done)
         begin, reported = self.caching
-        if self.progress is not None:
-            self.progress.update(self.task, completed=done)
+        self._update_bar(completed=done)
         if done == total or now - reported > SECONDS_BETWEEN_LINES:
             self.caching = begin, now
             line = f"teacher cache  {done}/{total} problems, {now - begin:.0f} s"
@@ -73,15 +72,13 @@ class RichProgressCallback(TrainerCallback):
             self.caching = None
 
     def on_step_end(self, args, state, control, **kwargs):
-        if self.progress is not None:
-            self.progress.update(self.task, completed=state.global_step)
+        self._update_bar(completed=state.global_step)
 
     def on_log(self, args, state, control, logs=None, **kwargs):
         if "loss" not in (logs or {}):
             return
         self.loss = logs["loss"]
-        if self.progress is not None:
-            self.progress.update(self.task, description=f"{self.name}  loss {self.loss:.3f}")
+        self._update_bar(description=f"{self.name}  loss {self.loss:.3f}")
         seconds = time.perf_counter() - self.started
         line = f"{self.name}  step {state.global_step}/{state.max_steps}, loss {self.loss:.3f}, {seconds:.0f} s"
         self._log(line, show=not self.console.is_terminal)
@@ -90,14 +87,14 @@ class RichProgressCallback(TrainerCallback):
         found = {name: metrics[f"eval_{name}"] for name in LABELS if f"eval_{name}" in (metrics or {})}
         if not found or state.epoch is None:
             return
-        shown = [
-            LABELS[name].format(percent(value) if "%" in LABELS[name] else f"{value:.3f}")
-            + (of_equations(metrics, "eval_") if name == "equation_accuracy" else "")
-            for name, value in found.items()
-        ]
-        loss = [] if self.loss is None else [f"loss {self.loss:.3f}"]
-        seconds = [] if self.started is None else [f"{time.perf_counter() - self.started:.0f} s"]
-        parts = [f"{self.name}  epoch {state.epoch:g}", *loss, f"validation: {shown[0]}", *shown[1:], *seconds]
+        parts = [f"{self.name}  epoch {state.epoch:g}"] + ([] if self.loss is None else [f"loss {self.loss:.3f}"])
+        before = "validation: "
+        for name, value in found.items():
+            text = LABELS[name].format(percent(value) if "%" in LABELS[name] else f"{value:.3f}")
+            parts.append(before + text + (of_equations(metrics, "eval_") if name == "equation_accuracy" else ""))
+            before = ""
+        if self.started is not None:
+            parts.append(f"{time.perf_counter() - self.started:.0f} s")
         self._log(", ".join(parts))
 
     def on_train_end(self, args, state, control, **kwargs):
@@ -114,6 +111,10 @@ class RichProgressCallback(TrainerCallback):
             self.progress = _make_bar(self.console)
             self.task = self.progress.add_task(name, total=total, completed=completed)
             self.progress.start()
+
+    def _update_bar(self, **changes) -> None:
+        if self.progress is not None:
+            self.progress.update(self.task, **changes)
 
     def _log(self, line: str, show: bool = True) -> None:
         logging.getLogger("hf_mwp.cli").info(line)

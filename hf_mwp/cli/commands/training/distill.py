@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ....tasks.commands import parse_command
 from ....tasks.training import distill
-from ...options import parse_command
 from ...terminal.console import make_console
 from ..recipes.run import is_recipe
 from ..recipes.run import run as run_stages

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ....store.runs.run_folder import describe_contents
+from ....tasks.commands import parse_command
 from ....tasks.pruning import ACCURACY_LATENCY, prune
-from ...options import parse_command
 from ...terminal.console import make_console, model_table
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ....store.runs.run_folder import describe_contents
+from ....tasks.commands import parse_command
 from ....tasks.sparse_teachers import PICTURES, find_sparse_teacher
-from ...options import parse_command
 from ...terminal.console import make_console, model_table
 from ..recipes.run import is_recipe
 from ..recipes.run import run as run_stages
