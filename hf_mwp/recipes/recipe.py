@@ -67,7 +67,9 @@ class Recipe:
     ) -> None:
         self.source, self.output_dir, self.launch = source, Path(output_dir), launch
         is_recipe = isinstance(content, Mapping) and isinstance(content.get("stages"), Mapping)
-        self._need(is_recipe and content.get("base") is None, "", "has no mapping `stages`, or a `base` to be read.")
+        self._need(is_recipe, "", "has no mapping `stages`, so it is no recipe.")
+        base = content.get("base")
+        self._need(base is None, "", f"has a `base`, {base}, which is not read yet: see `read_recipe`.")
         for key in content:
             self._check(key, KEYS, "key")
         self.title = str(content.get("recipe", source))
