@@ -40,7 +40,5 @@ class CardArguments:
 
     def __post_init__(self):
         check_given(self, "model", "output_dir")
-        for name in ("summary", "notes"):
-            value = getattr(self, name)
-            if not isinstance(value, str):
-                raise ValueError(f"`{name}` needs a text, not {value!r}: put it in quotes.")
+        if wrong := [name for name in ("summary", "notes") if not isinstance(getattr(self, name), str)]:
+            raise ValueError(f"`{wrong[0]}` needs a text, not {getattr(self, wrong[0])!r}: put it in quotes.")

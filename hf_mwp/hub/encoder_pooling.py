@@ -13,11 +13,8 @@ from ..models.mwp_student.layers_mwp_student import MwpStudentPooler
 
 def with_pooling_layer(encoder: MwpStudentModel) -> MwpStudentModel:
     """
-    The encoder itself if it has a pooling layer, otherwise a copy with one, so that its folder has all weights that
-    `AutoModel` looks for. Without one each loading would report it missing and make another random one.
-
-    Solvers read no pooled output and have no pooling layer that was trained. The one added here has the identity as
-    its weight and no bias: `pooler_output` is the tanh of the first token's last state.
+    Return the encoder itself if it has a pooling layer, otherwise a copy with the identity as one, so that its folder
+    has all weights that `AutoModel` looks for: `pooler_output` is the tanh of the first token's last state.
     """
     if encoder.pooler is not None:
         return encoder

@@ -19,8 +19,8 @@ from .usage import usage_section
 
 
 PAPER = "A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025)"
-# What a card says of a task of which runs of former versions say nothing. A metric is a column of the figures:
-# the key of a report, and that of the number of items that it is a mean over.
+# The task of runs that record none. A metric is a column of the figures: the key of a report, and that of the number
+# of items that it is a mean over.
 TASK = "math-word-problem"
 MATH_WORD_PROBLEMS: Mapping[str, Any] = {
     "tags": ["hf_mwp", "math-word-problems"],
@@ -30,11 +30,10 @@ MATH_WORD_PROBLEMS: Mapping[str, Any] = {
     },
 }
 RECORD = "record.json"
-"""Name of the file with all figures and stages, beside the card."""
+# Entries of a run's `run.json` that go into the record.
 CIRCUMSTANCES = ("seed", "wall_seconds", "cpu_seconds", "machine", "libraries", "trained_parameters")
-"""Entries of a run's `run.json` that go into the record."""
+# Rows of the card's table and results of its metadata; the record has all.
 MAX_ROWS = 8
-"""Rows of the card's table and results of its metadata; the record has all."""
 # Options of stages that name the problems and texts that were trained on.
 DATA_OPTIONS = ("corpus", "problems", "dataset", "extra_train")
 
@@ -45,11 +44,10 @@ class TrainingStage:
     A step of a model's making.
 
     Args:
-        name (`str`): What it is called in the recipe.
-        command (`str`): The command that was run.
-        options (`Mapping[str, Any]`): Its options, as far as they were set, without local paths.
-        record (`Mapping[str, Any]`): What its `run.json` holds; may be empty.
-        task (`Mapping[str, Any]`): What its `data.json` says of the task, see [`~tasks.Task.card`]; may be empty.
+        name (`str`), command (`str`): Its name in the recipe, and the command that was run.
+        options (`Mapping[str, Any]`): Options that were set, without local paths.
+        record (`Mapping[str, Any]`), task (`Mapping[str, Any]`): Content of `run.json`, and of `data.json` on the task
+            ([`~tasks.Task.card`]); may be empty.
     """
 
     name: str
@@ -66,13 +64,12 @@ class ModelFigures:
 
     Args:
         model (`str`): Whose figures: `"this model"`, `"teacher"`, `"solver built on it"`.
-        dataset (`str`): Name of the data set.
-        part (`str`): Which part of it.
+        dataset (`str`), part (`str`): Data set, and split of it.
         num_beams (`int`, *optional*): Beams of the search, `None` where nothing is searched.
-        answer_match (`str`): What was a right answer, see [`metrics.answers_match`].
-        reports (`Mapping[str, Mapping[str, float]]`): Results of [`metrics.accuracy_report`] by group of problems.
-        remark (`str`): What has to be said beside them, see [`metrics.TrainingOverlap`].
-        calibration (`Mapping[str, Any]`, *optional*): Result of [`metrics.calibration_report`] for all problems.
+        answer_match (`str`): See [`metrics.answers_match`].
+        reports (`Mapping[str, Mapping[str, float]]`): Reports of the task by group of problems.
+        remark (`str`): See [`metrics.TrainingOverlap`].
+        calibration (`Mapping[str, Any]`, *optional*): See [`metrics.calibration_report`].
     """
 
     model: str
@@ -103,28 +100,24 @@ def build_model_card(
     output: str | None = None,
 ) -> ModelCard:
     """
-    Write the card of a student, solver or classifier: how to use it, how well it does, its limits. All figures come
-    from the arguments; [`model_record`] has those for which the card has no room.
+    Write the card of a student, solver or classifier: how to use it, how well it does, its limits.
 
     Args:
         model (`PreTrainedModel`): The model.
         model_id (`str`): Folder or Hub id by which it is loaded.
         figures (`Sequence[ModelFigures]`, *optional*): Measurements. Those of `"this model"` also go to the metadata,
             which the Hub shows, unless the model is an encoder.
-        stages (`Sequence[TrainingStage]`, *optional*): How it was made; the data sets that their options name go to
-            the metadata.
+        stages (`Sequence[TrainingStage]`, *optional*): How it was made; their data sets go to the metadata.
         language (`str`, *optional*): Language of the problems; that of the task, or Chinese, by default.
-        indexed_numbers (`bool`, *optional*, defaults to `False`): Numbers are read as `[NUM0]`, `[NUM1]`, ... and not
-            all as `[NUM]`.
+        indexed_numbers (`bool`, *optional*, defaults to `False`): Numbers are read as `[NUM0]`, `[NUM1]`, ...
         license (`str`, *optional*): Licence identifier of the weights.
-        summary (`str`, *optional*): First paragraph.
-        notes (`str`, *optional*): Mistakes, limits, sources and licences, as Markdown.
+        summary (`str`, *optional*), notes (`str`, *optional*): First paragraph and last section, as Markdown.
         output (`str`, *optional*): Output of the model for the example that the card shows.
 
     Returns:
         `ModelCard`: to be saved as `README.md`.
     """
-    task = _task_of(stages)
+    task = {**MATH_WORD_PROBLEMS, **next((stage.task for stage in reversed(stages) if stage.task), {})}
     language = language or task.get("language") or "zh"
     kind = "mwp_solver" if isinstance(model, Solver) else model.config.model_type
     is_encoder = isinstance(model, MwpStudentModel)
@@ -163,34 +156,16 @@ def model_record(
     training_texts: TrainingTexts | None = None,
 ) -> dict[str, Any]:
     """
-    Return all that is known of a model's making, for the file beside its card.
-
-    Args:
-        figures (`Sequence[ModelFigures]`, *optional*), stages (`Sequence[TrainingStage]`, *optional*): As in
-            [`build_model_card`].
-        training_texts ([`~data.TrainingTexts`], *optional*): Digests of the texts it was trained on, if known.
-
-    Returns:
-        `dict`: `figures` and `stages`, lists in the order given; `training_texts`, with the number of texts, their
-        sources and the ancestors whose texts are unknown, or `None`.
+    Return all that is known of a model's making, for the file beside its card: `figures` and `stages` as in
+    [`build_model_card`], and the number, sources and unknown ancestors of its [`~data.TrainingTexts`], if known.
     """
     texts = training_texts
     known = texts and {"texts": len(texts), "sources": list(texts.sources), "unknown": list(texts.unknown)}
-    return {
-        "figures": [asdict(each) for each in figures],
-        "stages": [_stage_record(each) for each in stages],
-        "training_texts": known,
-    }
-
-
-def _stage_record(stage: TrainingStage) -> dict[str, Any]:
-    """Return a stage without what only its own machine understands."""
-    kept = {name: stage.record[name] for name in CIRCUMSTANCES if name in stage.record}
-    return {"name": stage.name, "command": stage.command, "options": dict(stage.options), **kept}
-
-
-def _task_of(stages: Sequence[TrainingStage]) -> Mapping[str, Any]:
-    return {**MATH_WORD_PROBLEMS, **next((stage.task for stage in reversed(stages) if stage.task), {})}
+    steps = []
+    for stage in stages:
+        kept = {name: stage.record[name] for name in CIRCUMSTANCES if name in stage.record}
+        steps.append({"name": stage.name, "command": stage.command, "options": dict(stage.options), **kept})
+    return {"figures": [asdict(each) for each in figures], "stages": steps, "training_texts": known}
 
 
 def _architecture(model: PreTrainedModel) -> str:
@@ -205,10 +180,7 @@ def _architecture(model: PreTrainedModel) -> str:
         text += f", {model.decoder_title}"
     text += f"; {count_parameters(model):,} parameters"
     if isinstance(model, MwpStudentModel) and has_identity_pooling(model):
-        text += (
-            ". Its pooling layer is not trained but the identity: `pooler_output` is the tanh of the first token's "
-            "([CLS]) last state"
-        )
+        text += ". Its pooling layer is the identity: `pooler_output` is the tanh of the last state of [CLS]"
     return text
 
 

@@ -53,26 +53,29 @@ def make_model_folder(args: CardArguments) -> None:
     >>> make_model_folder(CardArguments("runs/student", "me/mwp-student", evaluations=["runs/evaluate"]))
     ```
     """
-    source, folder, reranker, encoder_only = args.model, args.output_dir, args.reranker, args.part == "encoder"
+    source, folder, encoder_only = args.model, args.output_dir, args.part == "encoder"
     check_output_folder(folder, for_model=True)
-    notes = _read_notes(args.notes)
-    if encoder_only and reranker is not None:
-        raise UsageError("Answers are re-ranked by solvers, not by an encoder alone: leave `reranker` out.")
+    notes = args.notes
+    if notes.endswith(".md") and (Path(notes).is_file() or len(notes.split()) == 1):
+        notes = Path(notes).read_text(encoding="utf-8")
     model, processor = load_classifier(str(source)) if is_classifier(source) else load_solver(source)
-    weights = None if encoder_only else _reranker_of(source, reranker, processor)
+    reranker = _reranker_of(args, processor)
     texts = training_texts_of(model)
     if encoder_only:
         model = _encoder_alone(model, source)
         # As `hf-mwp pretrain` leaves it: constants are collected by the solver that is built on the encoder.
         processor.vocabulary = OutputVocabulary()
-    reads = {}
+    reads, output = {}, None
     if isinstance(processor, MwpProcessor):
         reads = {"language": processor.language, "indexed_numbers": processor.indexed_numbers}
+    if isinstance(model, Solver):
+        solver = MathWordProblemPipeline(model=model, processor=processor, device="cpu", rerank=reranker)
+        output = str(solver(EXAMPLES.get(processor.language, EXAMPLES["en"])))
     if texts is not None:
         # Also of an encoder taken out of its solver.
         note_training_texts(model, texts)
-    evaluated = {"solver built on it" if encoder_only else "this model": args.evaluations}
-    evaluated |= {"teacher": args.teacher_evaluations}
+    own = "solver built on it" if encoder_only else "this model"
+    evaluated = {own: args.evaluations, "teacher": args.teacher_evaluations}
     figures = [read_figures(each, name) for name, folders in evaluated.items() for each in folders or ()]
     made_by = [read_stage(each) for each in args.stages or ()]
     card = build_model_card(
@@ -84,7 +87,7 @@ def make_model_folder(args: CardArguments) -> None:
         license=args.license,
         summary=args.summary,
         notes=notes,
-        output=_output_of(model, processor, weights),
+        output=output,
     )
     record = json.dumps(model_record(figures, made_by, texts), indent=1, ensure_ascii=False)
     with RunFolder(folder, for_model=True) as run:
@@ -93,51 +96,33 @@ def make_model_folder(args: CardArguments) -> None:
         (Path(folder) / RECORD).write_text(record + "\n", encoding="utf-8")
         if encoder_only:
             save_student_code(folder)
-        elif weights is not None:
-            weights.save_pretrained(folder)
+        elif reranker is not None:
+            reranker.save_pretrained(folder)
             DefaultSearch.from_pretrained(source).save_pretrained(folder)
 
 
-def _read_notes(notes: str) -> str:
-    """The text, or that of the file which it names; `UsageError` if it can only be a file and there is none."""
-    if not notes.endswith(".md") or (len(notes.split()) > 1 and not Path(notes).is_file()):
-        return notes
-    if not Path(notes).is_file():
-        raise UsageError(f"--notes: there is no file {notes}.")
-    return Path(notes).read_text(encoding="utf-8")
-
-
-def _reranker_of(
-    source: str | PathLike, reranker: str | PathLike | None, processor: Any
-) -> PlausibilityReranker | None:
-    """The one that is asked for, or the one beside a solver; `UsageError` if there is none or it does not suit."""
-    is_solver = isinstance(processor, MwpProcessor)
-    if reranker is None and not (is_solver and (Path(source) / PlausibilityReranker.file_name).is_file()):
+def _reranker_of(args: CardArguments, processor: Any) -> PlausibilityReranker | None:
+    """Load the re-ranker that is asked for, or the one beside a solver; `UsageError` if it does not suit."""
+    ranks = isinstance(processor, MwpProcessor) and args.part == "solver"
+    if args.reranker is None and not (ranks and (Path(args.model) / PlausibilityReranker.file_name).is_file()):
         return None
-    if not is_solver:
-        raise UsageError(f"{source} is a classifier, whose answers are not re-ranked: leave `reranker` out.")
+    if not ranks:
+        raise UsageError("Answers are re-ranked by solvers, not by an encoder or a classifier: leave `reranker` out.")
     try:
-        found = PlausibilityReranker.from_pretrained(reranker or source)
+        found = PlausibilityReranker.from_pretrained(args.reranker or args.model)
         found.check(processor.language)
     except PlausibilityError as error:
         raise UsageError(f"reranker: {error}.") from error
     return found
 
 
-def _output_of(model: PreTrainedModel, processor: Any, reranker: PlausibilityReranker | None) -> str | None:
-    """Return what a solver's pipeline prints for the example of its card; `None` for other models."""
-    if not isinstance(model, Solver):
-        return None
-    solver = MathWordProblemPipeline(model=model, processor=processor, device="cpu", rerank=reranker)
-    return str(solver(EXAMPLES.get(processor.language, EXAMPLES["en"])))
-
-
 def _encoder_alone(solver: Any, source: str | PathLike) -> MwpStudentModel:
-    if not isinstance(solver, Solver):
-        raise UsageError(f"{source} is a classifier: only a solver's encoder is written alone.")
-    if not isinstance(solver.encoder, MwpStudentModel):
-        kind = solver.encoder.config.model_type
-        raise UsageError(f"Students can be written alone, but the encoder of {source} is of type {kind!r}.")
+    encoder = getattr(solver, "encoder", None)
+    if not isinstance(solver, Solver) or not isinstance(encoder, MwpStudentModel):
+        kind = getattr(encoder, "config", solver.config).model_type
+        raise UsageError(
+            f"Only a solver's encoder that is a student can be written alone, not the {kind!r} of {source}."
+        )
     if solver.config.bottleneck_layers:
         raise UsageError(f"The encoder of {source} needs its bottleneck networks: write the solver instead.")
     return with_pooling_layer(solver.encoder)
@@ -151,16 +136,15 @@ def write_model_folder(
     dtype: torch.dtype = torch.float16,
 ) -> None:
     """
-    Writes weights, configuration, processor, digests of what the model was trained on (as far as that is known, see
-    [`~data.TrainingTexts`]) and card to a folder that `from_pretrained` loads and the Hub takes as it is.
+    Write weights, configuration, processor, digests of the training texts ([`~data.TrainingTexts`]) and card to a
+    folder that `from_pretrained` loads and the Hub takes as it is.
 
     Args:
-        model (`PreTrainedModel`): The model; it is not changed.
-        folder (`str` or `PathLike`): Where to; made if it is not there.
+        model (`PreTrainedModel`), folder (`str` or `PathLike`): The model, which is not changed, and where to write.
         card (`ModelCard`, *optional*): Written as `README.md`.
         processor (`Any`, *optional*): Anything with `save_pretrained`.
-        dtype (`torch.dtype`, *optional*, defaults to `torch.float16`): In which the weights are stored: half precision
-            halves the download. The configuration keeps the model's own dtype, in which they are loaded.
+        dtype (`torch.dtype`, *optional*, defaults to `torch.float16`): Of the stored weights; the configuration keeps
+            the model's own dtype, in which they are loaded.
     """
     folder = Path(folder)
     stored = copy.deepcopy(model).to(dtype)
@@ -169,15 +153,11 @@ def write_model_folder(
         processor.save_pretrained(folder)
     write_training_texts(model, folder)
     stored.save_pretrained(folder, max_shard_size=MAX_SHARD_SIZE)
-    _set_dtype(folder / "config.json", model.dtype)
-    if card is not None:
-        card.save(folder / "README.md")
-
-
-def _set_dtype(path: Path, dtype: torch.dtype) -> None:
+    path = folder / "config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
-    name = str(dtype).removeprefix("torch.")
     for part in (config, *(value for value in config.values() if isinstance(value, dict))):
         if "dtype" in part:
-            part["dtype"] = name
+            part["dtype"] = str(model.dtype).removeprefix("torch.")
     path.write_text(json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+    if card is not None:
+        card.save(folder / "README.md")

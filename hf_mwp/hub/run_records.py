@@ -9,11 +9,10 @@ from typing import Any
 
 import yaml
 
-from ..options import affects_result
+from ..options import affects_result, default_of
 from ..options.option import WITHOUT_EFFECT
-from ..options.option_parser import OptionParser
 from ..store.files import without_folder
-from ..tasks.commands import STAGES, options_of, types_of
+from ..tasks.commands import STAGES, options_of
 from ..usage_error import UsageError
 from .model_card import ModelFigures, TrainingStage
 
@@ -23,7 +22,7 @@ PLACES = frozenset({"data_dir", "output_dir"})
 
 
 def read_figures(folder: str | Path, model: str) -> ModelFigures:
-    """Figures, of `model` ([`ModelFigures`]), of a folder of `hf-mwp evaluate`; `UsageError` if it is none."""
+    """Read the folder of an `hf-mwp evaluate` of `model` ([`ModelFigures`]); `UsageError` if it is none."""
     metrics = _read_mapping(Path(folder) / "metrics.json")
     part = next((name for name in ("test", "validation", "train") if name in metrics), None)
     if part is None or "dataset" not in metrics:
@@ -42,10 +41,7 @@ def read_figures(folder: str | Path, model: str) -> ModelFigures:
 
 
 def read_stage(folder: str | Path) -> TrainingStage:
-    """
-    Read what a run's folder tells about it, without the places of local files; `UsageError` if it is none, or a record
-    in it is damaged.
-    """
+    """Read the records in a run's folder, without local paths; `UsageError` if it is none, or one is damaged."""
     path = Path(folder)
     stage = _read_mapping(path / "stage.json", missing={})
     record = _read_mapping(path / "run.json", missing={})
@@ -56,7 +52,7 @@ def read_stage(folder: str | Path) -> TrainingStage:
     given = _read_mapping(file)
     command = stage.get("command") or record.get("command") or "hf-mwp"
     name = command.removeprefix("hf-mwp ")
-    defaults = vars(OptionParser(name, "", types_of(name)).parse_args([]))
+    defaults = {option: default_of(field) for option, field in options_of(name).items()}
     if not is_stage:
         # A run's own record holds all options, also those that were not set.
         given = {key: value for key, value in given.items() if key not in defaults or value != defaults[key]}
@@ -74,7 +70,7 @@ def read_stage(folder: str | Path) -> TrainingStage:
 
 
 def without_place(value: Any) -> Any:
-    """As [`without_folder`] has it, also for paths that are not there any more: a Hub id has one slash at most."""
+    """[`without_folder`], also for paths that do not exist any more: a Hub id has one slash at most."""
     if isinstance(value, list):
         return [without_place(item) for item in value]
     if not isinstance(value, str):

@@ -1,7 +1,5 @@
 """The section of a card that shows how its model is used."""
 
-from __future__ import annotations
-
 import json
 
 from ..problems import mask_numbers
@@ -25,8 +23,7 @@ from transformers import AutoModel, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained("{model_id}", trust_remote_code=True)
 encoder = AutoModel.from_pretrained("{model_id}", trust_remote_code=True)
-inputs = tokenizer("{masked}", return_tensors="pt")
-states = encoder(**inputs).last_hidden_state
+states = encoder(**tokenizer("{masked}", return_tensors="pt")).last_hidden_state
 ```""",
     "math-word-problem": """```python
 import hf_mwp
@@ -58,9 +55,8 @@ def usage_section(
     output: str | None = None,
 ) -> str:
     """
-    The section for the name of the model's pipeline, with code that runs as it stands. Numbers are read as `[NUM0]`,
-    `[NUM1]`, ... if they are indexed, and not all as `[NUM]`. A classifier's example is what is `given` to it.
-    `output` is shown below the code.
+    Return the section for the name of the model's pipeline, with code that runs as it stands. Numbers are read as
+    `[NUM0]`, `[NUM1]`, ... if they are indexed. A classifier's example is `given` to it; `output` follows the code.
     """
     language = language if language in EXAMPLES else "en"
     example = EXAMPLES[language]

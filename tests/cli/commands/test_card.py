@@ -165,7 +165,7 @@ def test_no_local_path_goes_into_a_card(solver, tmp_path):
 def test_notes_are_a_text_or_a_file_that_is_there(solver, tmp_path, capsys):
     argv = ["card", "--model", str(solver), "--output_dir", str(tmp_path / "card"), "--notes"]
     assert main([*argv, str(tmp_path / "missing.md")]) == 1
-    assert re.search(f"--notes: .*{tmp_path / 'missing.md'}", capsys.readouterr().err)
+    assert str(tmp_path / "missing.md") in capsys.readouterr().err
     assert not (tmp_path / "card").exists()
     (tmp_path / "notes.md").write_text("## Limits\n\nMany.", encoding="utf-8")
     for notes, shown in ((str(tmp_path / "notes.md"), "## Limits\n\nMany."), ("See notes.md", "\nSee notes.md\n")):
