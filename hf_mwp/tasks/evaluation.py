@@ -77,26 +77,19 @@ class Evaluation:
         return {"scheme": self.task.scheme, **options, "reports": self.reports, "training_texts": texts}
 
     @property
-    def outcomes(self) -> str:
-        """1 for each right row and 0 for each wrong one; empty if a row is neither."""
-        right = [getattr(prediction, "is_right", None) for prediction in self.predictions]
-        return "" if None in right else "".join("01"[each] for each in right)
-
-    @property
-    def examples(self) -> dict[str, str]:
-        """`predictions` and `labels` of the rows, numbers in a line with six digits; empty for a task without any."""
-        numbers = [getattr(prediction, "numbers", None) for prediction in self.predictions]
-        if not numbers or None in numbers:
-            return {}
-        return {
-            name: " ".join(f"{number:.6g}" for number in column)
-            for name, column in zip(("predictions", "labels"), zip(*numbers, strict=True), strict=True)
-        }
-
-    @property
     def record(self) -> dict[str, Any]:
-        """The metrics and the outcome of each row, from which models are compared row by row."""
-        return self.figures | {"outcomes": self.outcomes, "examples": self.examples}
+        """
+        The metrics and, to compare models row by row, `outcomes`, 1 for each right row and 0 for each wrong one, and
+        `examples`, with `predictions` and `labels` in a line with six digits; both empty for tasks without them.
+        """
+        right = [getattr(prediction, "is_right", None) for prediction in self.predictions]
+        numbers = [getattr(prediction, "numbers", None) for prediction in self.predictions]
+        examples = {}
+        if numbers and None not in numbers:
+            lines = (" ".join(f"{number:.6g}" for number in column) for column in zip(*numbers, strict=True))
+            examples = dict(zip(("predictions", "labels"), lines, strict=True))
+        outcomes = "" if None in right else "".join("01"[each] for each in right)
+        return self.figures | {"outcomes": outcomes, "examples": examples}
 
     @property
     def heading(self) -> str:
@@ -118,12 +111,7 @@ def evaluate(
 ) -> tuple[Evaluation, dict[str, Any], Path]:
     """
     Measure a model on a split of a task, and write each prediction with the reason of its failure: `hf-mwp evaluate`.
-
-    Args:
-        args ([`EvaluateArguments`]), data_args ([`MeasuredTaskArguments`]): Options of the command.
-        values (`Mapping[str, Any]`, *optional*): Options as the run's record shows them; those of the arguments by
-            default.
-        reporter ([`Reporter`], *optional*): Receives messages and progress.
+    Arguments: see [`train`].
 
     Returns:
         `tuple`: the predictions, their [`Evaluation.figures`] with [`~Task.details`] and, if re-ranked,
@@ -182,12 +170,7 @@ def evaluate(
 
 
 def evaluate_split(task: Task, model: PreTrainedModel, processor: Any, split: str, **options) -> Evaluation:
-    """
-    Measure a model on a split; `options` are those of [`~Task.predict`].
-
-    Raises:
-        UsageError: the split does not exist or has no rows.
-    """
+    """Measure a model on a split; `options` are those of [`~Task.predict`]. `UsageError` if it has no rows."""
     from ..metrics import TrainingOverlap
 
     rows = list(task.rows(split))
@@ -205,38 +188,33 @@ def evaluate_splits(
     Measure a trained model on the validation split and, with `args.test`, on the test split, if these have rows, with
     the search options of a trainer's config; nothing but on the main process.
     """
-    beams = {"validation": None} | ({"test": args.test_num_beams} if args.test else {})
-    splits = [split for split in beams if is_main_process() and task.split(split) is not None]
-    return {
-        split: evaluate_split(
-            task,
-            model,
-            processor,
-            split,
-            batch_size=config.per_device_eval_batch_size,
-            progress=reporter.progress(),
-            **task.predict_options(config, beams[split]),
-        )
-        for split in splits
-    }
+    beams, found = {"validation": None} | ({"test": args.test_num_beams} if args.test else {}), {}
+    for split in beams if is_main_process() else ():
+        if task.split(split) is not None:
+            options = {"batch_size": config.per_device_eval_batch_size, "progress": reporter.progress()}
+            options |= task.predict_options(config, beams[split])
+            found[split] = evaluate_split(task, model, processor, split, **options)
+    return found
+
+
+def split_records(evaluations: Mapping[str, Evaluation]) -> dict[str, dict[str, Any]]:
+    """Return the record of each evaluation, by split."""
+    return {split: evaluation.record for split, evaluation in evaluations.items()}
 
 
 def _predictions_path(args: EvaluateArguments, data_args: MeasuredTaskArguments) -> Path:
-    """The path that was given, or a file in the run's folder or in `runs`."""
+    """Return the path that was given, or a file in the run's folder or in `runs`."""
     if args.predictions is not None:
         return Path(args.predictions)
     source = Path(data_args.dataset or data_args.task)
-    dataset = source.stem
-    fold = "" if data_args.fold is None else f"_fold{data_args.fold}"
     if args.output_dir is not None:
-        return Path(args.output_dir) / f"predictions_{dataset}_{args.split}.jsonl"
-    if source.is_file():
-        # Files of several data sets are often called alike.
-        dataset = f"{source.resolve().parent.name}_{dataset}"
+        return Path(args.output_dir) / f"predictions_{source.stem}_{args.split}.jsonl"
+    # Models and files of different folders are often called alike.
     names = (args.model, source, data_args.data_dir, data_args.split_scheme)
     digest = digest_of([str(Path(name).resolve()) if os.path.exists(name) else str(name) for name in names if name])
-    model = Path(args.model).resolve().name
-    return Path("runs") / f"predictions_{model}_{dataset}{fold}_{args.split}-{digest[:8]}.jsonl"
+    fold = "" if data_args.fold is None else f"_fold{data_args.fold}"
+    name = f"predictions_{Path(args.model).resolve().name}_{source.stem}{fold}_{args.split}-{digest[:8]}.jsonl"
+    return Path("runs") / name
 
 
 def _check_path(path: Path, args: EvaluateArguments, data_args: MeasuredTaskArguments) -> None:
@@ -245,18 +223,18 @@ def _check_path(path: Path, args: EvaluateArguments, data_args: MeasuredTaskArgu
 
     if args.predictions is not None:
         check_output_folder(path.parent, for_model=True)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"`predictions`: {path.parent} cannot be made: {error.strerror}.") from error
+        path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
         return
+    is_data = False
     with suppress(DataError):
         # Predictions have texts and answers, and so can be a data set.
-        if data_args.dataset and path.samefile(locate_dataset(data_args.dataset, data_args.data_dir)):
-            raise UsageError(f"`predictions`: {path} is the data set. Name another file.")
-    if not path.is_file() or not (args.overwrite or _has_predictions(path)):
-        raise UsageError(f"`predictions`: {path} holds no predictions. Name another file, or pass --overwrite.")
+        is_data = data_args.dataset and path.samefile(locate_dataset(data_args.dataset, data_args.data_dir))
+    if is_data or not path.is_file() or not (args.overwrite or _has_predictions(path)):
+        kind = "is the data set" if is_data else "holds no predictions"
+        raise UsageError(
+            f"`predictions`: {path} {kind}. Name another file{'' if is_data else ', or pass --overwrite'}."
+        )
 
 
 def _has_predictions(path: Path) -> bool:
@@ -264,7 +242,6 @@ def _has_predictions(path: Path) -> bool:
     try:
         with path.open(encoding="utf-8") as file:
             line = file.readline(LONGEST_RECORD)
-        record = json.loads(line) if line else {"masked_text_in_": None}
-    except (OSError, ValueError, RecursionError):
+        return not line or any(name.startswith("masked_text_in_") for name in dict(json.loads(line)))
+    except (OSError, ValueError, TypeError, RecursionError):
         return False
-    return isinstance(record, dict) and any(name.startswith("masked_text_in_") for name in record)

@@ -15,44 +15,36 @@ def draw_learning_curve(
     panels: Mapping[str, str] = PANELS,
 ) -> bool:
     """
-    Draws figures of the log over epochs to a PNG file; returns whether there was anything to draw.
+    Draw metrics of the log over epochs to a PNG file, and return whether there was anything to draw.
 
     Args:
         histories (`Mapping[str, Sequence[Mapping]]`): `trainer.state.log_history` by the name of the model.
-        path (`str` or `Path`), title (`str`, *optional*): The file, and what stands above the panels.
-        panels (`Mapping[str, str]`, *optional*): Names of the figures by the label of their panel.
+        path (`str` or `Path`), title (`str`, *optional*): File and title.
+        panels (`Mapping[str, str]`, *optional*): Keys of the log by the label of their panel.
     """
-    drawn = {
-        label: {name: _series(history, figure) for name, history in histories.items()}
-        for label, figure in panels.items()
-    }
-    if not any(points for series in drawn.values() for points in series.values()):
-        return False
-
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.6), layout="constrained")
-    for panel, (label, series) in zip(figure.subplots(1, len(drawn)), drawn.items(), strict=True):
-        for name, points in series.items():
-            if points:
+    axes = figure.subplots(1, len(panels))
+    for panel, (label, key) in zip(axes, panels.items(), strict=True):
+        for name, history in histories.items():
+            if points := [(entry["epoch"], entry[key]) for entry in history if key in entry and "epoch" in entry]:
                 panel.plot(*zip(*points, strict=True), marker="o", markersize=3, linewidth=1.2, label=name)
         panel.set(xlabel="epoch", ylabel=label)
         panel.grid(alpha=0.3)
         if panel.lines and len(histories) > 1:
             panel.legend()
-        if panels[label].endswith(("accuracy", "f1")):
+        if key.endswith(("accuracy", "f1")):
             panel.set_ylim(0, 1)
+    if not any(panel.lines for panel in axes):
+        return False
     figure.suptitle(title)
     figure.savefig(path, dpi=120)
     return True
 
 
-def _series(history: Sequence[Mapping], name: str) -> list[tuple[float, float]]:
-    return [(entry["epoch"], entry[name]) for entry in history if name in entry and "epoch" in entry]
-
-
 def draw_reliability(report: Mapping[str, Any], path: str | Path, title: str = "") -> None:
-    """Draws to a PNG file how right the answers of each bin of probability are, and how many they are."""
+    """Draw to a PNG file how right the answers of each bin of probability are, and how many they are."""
     from matplotlib.figure import Figure
 
     bins = report["bins"]
@@ -83,14 +75,9 @@ def draw_models(
     chosen: float | None = None,
 ) -> None:
     """
-    Draws a metric of models on the validation and the test split to a PNG file.
-
-    Args:
-        models (`Sequence[Mapping]`): Models as `metrics.json` has them.
-        places (`Sequence[float]`): Their places on the horizontal axis.
-        metric (`str`), path (`str` or `Path`), title (`str`), xlabel (`str`): Metric, file and texts.
-        labels (`Sequence[str]`, *optional*): Text beside each point.
-        chosen (`float`, *optional*): A place to mark; the level of the first model is drawn, too.
+    Draw a metric of models, as `metrics.json` has them, on the validation and the test split to a PNG file, at their
+    places on the horizontal axis with labels beside them. `chosen` is a place to mark; the level of the first model is
+    drawn, too.
     """
     from matplotlib.figure import Figure
 

@@ -31,11 +31,9 @@ def locate_tagger(tagger: str, options: Mapping[str, Any]) -> Path | None:
     from ..problems.tagging.pos_tagger import split_tagger
 
     folder = "" if tagger == NO_TAGGER else split_tagger(tagger)[1]
-    if Path(folder).exists():
-        return Path(folder) if folder else None
-    if is_path(folder):
+    if is_path(folder) and not Path(folder).exists():
         raise UsageError(f"There is no folder {folder}.")
-    return None
+    return Path(folder) if folder and Path(folder).exists() else None
 
 
 @dataclass
@@ -83,16 +81,9 @@ def make_pretraining_trainer(
     reporter: Reporter = SILENT,
 ) -> tuple[PreTrainingTrainer, dict[str, Any]]:
     """
-    Read and tag a corpus, and return the trainer of a student on it, and what was read for the run's `data.json`.
-
-    Args:
-        args ([`CorpusArguments`]), model_args ([`PretrainingArguments`]), config ([`PreTrainingConfig`]):
-            The texts, the student, and how it is trained.
-        folder (`Path`): The run's folder, for the tags if they have no other.
-        reporter ([`Reporter`], *optional*): Receives messages and progress.
-
-    Raises:
-        UsageError: no text is left, tags are learned without a tagger, or what [`PretrainingBuilder`] raises.
+    Read and tag a corpus, and return the trainer of a student on it, and what was read for the run's `data.json`. Tags
+    are kept in the run's `folder` if they have no other. `UsageError` if no text is left, or tags are learned without
+    a tagger.
     """
     from transformers import set_seed
 
@@ -127,16 +118,14 @@ def make_pretraining_trainer(
     record: dict[str, Any] = {"corpus": args.corpus, "exclude": args.exclude, "texts": dict(counts)}
     if tagger is not None:
         record |= {"tagger": tagger.name, "tagger_fingerprint": tagger.fingerprint}
-    labels = {"pos_labels": len(trainer.model.config.pos_labels)} if learns_tags else {}
-    return trainer, record | {"used": used, "held_out": held_out} | labels
+    record |= {"used": used, "held_out": held_out}
+    return trainer, record | ({"pos_labels": len(trainer.model.config.pos_labels)} if learns_tags else {})
 
 
 def read_corpus(
     args: CorpusArguments, language: str, tagger: PosTagger | None, folder: Path, reporter: Reporter = SILENT
 ) -> tuple[Sequence[Any], Counter]:
-    """
-    Read the texts, tagged in a [`~data.TaggedCorpus`] if there is a tagger, with the counts of [`~data.read_texts`].
-    """
+    """Read the texts, in a [`~data.TaggedCorpus`] if there is a tagger, with the counts of [`~data.read_texts`]."""
     from ..data import read_texts, tag_corpus
 
     counts: Counter = Counter()

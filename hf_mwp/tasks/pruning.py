@@ -17,7 +17,7 @@ from ..store.runs.main_process import is_main_process
 from ..store.runs.run_folder import RunFolder, check_output_folder
 from ..usage_error import UsageError
 from .data_options import MeasuredTaskArguments, TaskArguments
-from .evaluation import evaluate_splits
+from .evaluation import evaluate_splits, split_records
 from .make_task import data_record, make_task, tell_data
 from .pictures import draw_models
 from .reporter import SILENT, Reporter
@@ -33,8 +33,15 @@ if TYPE_CHECKING:
     from ..trainers import DistillationTrainer, Generation, RecursiveDistillationConfig
 
 ACCURACY_LATENCY = "accuracy_latency.png"
-# What ranks attention heads; the command line makes classes of them.
-IMPORTANCES = ("combined", "norm", "entropy", "peak", "gradient", "random")
+# Classes of [`pruning`] that rank attention heads, by their names on the command line.
+IMPORTANCES = {
+    "combined": "CombinedImportance",
+    "norm": "WeightNorm",
+    "entropy": "AttentionEntropy",
+    "peak": "AttentionPeak",
+    "gradient": "GateGradient",
+    "random": "RandomImportance",
+}
 IMPORTANCE_HELP = (
     "What ranks heads: combined (norm and entropy, by alpha), norm of their weights, entropy or peak of their "
     "attention, gradient of the loss by their gate, or random."
@@ -48,12 +55,9 @@ class PruneArguments:
     _argument_group_name = "pruning"
 
     model: str | None = option(
-        None,
-        "Folder or Hub id of a trained solver (must be given).",
-        common=True,
-        locate=locate_solver,
+        None, "Folder or Hub id of a trained solver (must be given).", common=True, locate=locate_solver
     )
-    importance: str = option("combined", IMPORTANCE_HELP, common=True, choices=IMPORTANCES)
+    importance: str = option("combined", IMPORTANCE_HELP, common=True, choices=tuple(IMPORTANCES))
     generations_dir: str | None = option(
         None,
         "Folder of the generations, which runs may share; generations in output_dir if not given.",
@@ -77,7 +81,7 @@ class HeadsArguments:
     model: str | None = option(
         None, "Folder or Hub id of a solver, or of any encoder with its tokenizer (must be given).", common=True
     )
-    importance: str = option("combined", IMPORTANCE_HELP, common=True, choices=IMPORTANCES)
+    importance: str = option("combined", IMPORTANCE_HELP, common=True, choices=tuple(IMPORTANCES))
     alpha: float = option(0.5, "Weight of the heads' norm against their entropy, of importance combined.")
     split: str = option("train", "Part of the data set on whose texts heads are scored.")
     num_batches: int = option(8, "Batches of them.")
@@ -91,25 +95,11 @@ class HeadsArguments:
 
 
 def make_importance(name: str, alpha: float = 0.5, seed: int = 0) -> HeadImportance:
-    """
-    Return a score of attention heads by its name.
-
-    Args:
-        name (`str`): One of `IMPORTANCES`.
-        alpha (`float`, *optional*, defaults to 0.5): Weight of the norm in the combined score.
-        seed (`int`, *optional*, defaults to 0): Seed of the random score.
-    """
+    """Return a score of attention heads by its name; `alpha` is of the combined score, `seed` of the random one."""
     from .. import pruning
 
-    made = {
-        "combined": lambda: pruning.CombinedImportance(alpha),
-        "norm": pruning.WeightNorm,
-        "entropy": pruning.AttentionEntropy,
-        "peak": pruning.AttentionPeak,
-        "gradient": pruning.GateGradient,
-        "random": lambda: pruning.RandomImportance(seed),
-    }
-    return made[name]()
+    kind = getattr(pruning, IMPORTANCES[name])
+    return kind(alpha) if name == "combined" else kind(seed) if name == "random" else kind()
 
 
 def prune(
@@ -121,12 +111,7 @@ def prune(
 ) -> RunResult:
     """
     Prune attention heads of a trained model in generations ([`recursive_distillation`]), and measure each of them:
-    `hf-mwp prune`. Finished generations are reused, an interrupted one resumes.
-
-    Args:
-        data_args ([`TaskArguments`]), args ([`PruneArguments`]), config ([`RecursiveDistillationConfig`]):
-            Options of the command.
-        values (`Mapping[str, Any]`, *optional*), reporter ([`Reporter`], *optional*): See [`~tasks.training.train`].
+    `hf-mwp prune`. Finished generations are reused, an interrupted one resumes. Arguments: see [`train`].
 
     Returns:
         [`RunResult`]: metrics are `models`, the given one and each generation, with reports, costs and savings (shares
@@ -157,8 +142,7 @@ def prune(
             reporter.follow(trainer, f"generation {number}, {config.ratios[number - 1]:.0%} of the heads pruned")
 
         def measure(model: PreTrainedModel) -> dict[str, Any]:
-            evaluations = evaluate_splits(task, model, processor, config, args, reporter)
-            return {split: evaluation.record for split, evaluation in evaluations.items()}
+            return split_records(evaluate_splits(task, model, processor, config, args, reporter))
 
         generations = recursive_distillation(
             args=config,
@@ -177,16 +161,10 @@ def prune(
             generations[-1].load().save_pretrained(folder.path)
             processor.save_pretrained(folder.path)
             metrics = _metrics_of(model, measure(model), generations)
-            times = [100 * each["seconds"] / metrics["models"][0]["seconds"] for each in metrics["models"]]
-            draw_models(
-                metrics["models"],
-                times,
-                task.metric,
-                folder.path / ACCURACY_LATENCY,
-                f"{Path(args.model).name} on {task.name}",
-                "time of the encoder, % of the first model's",
-                labels=[f"{each['ratio']:.0%}" for each in metrics["models"]],
-            )
+            models, path = metrics["models"], folder.path / ACCURACY_LATENCY
+            times = [100 * each["seconds"] / models[0]["seconds"] for each in models]
+            labels, axis = [f"{each['ratio']:.0%}" for each in models], "time of the encoder, % of the first model's"
+            draw_models(models, times, task.metric, path, f"{Path(args.model).name} on {task.name}", axis, labels)
             for generation in generations:
                 scores, number = scores_of(generation.metrics["events"][-1]["scores"]), generation.number
                 heading = f"{args.importance} of heads, generation {number}"
@@ -201,19 +179,18 @@ def _metrics_of(model: PreTrainedModel, dense: Mapping[str, Any], generations: S
 
     students = [each.load().to(model.device).eval() for each in generations]
     encoders = {str(number): find_encoder(each) for number, each in enumerate([model.eval(), *students])}
-    first, *others = compare_costs(encoders).values()
-    heads = [each.num_heads for each in layer_parts(model)]
-    models = [{"ratio": 0.0, "heads": heads, **first, "saved": _savings(first, first), **dense}]
-    for generation, cost in zip(generations, others, strict=True):
-        known = {"ratio": generation.ratio, "heads": list(generation.heads), "folder": generation.folder.name}
-        models.append(known | cost | {"saved": _savings(first, cost)} | dict(generation.metrics["measured"]))
-    return {"models": models, "saved": models[-1]["saved"], **generations[-1].metrics["measured"]}
-
-
-def _savings(first: Mapping[str, float], cost: Mapping[str, float]) -> dict[str, float]:
-    """Shares of the first model's costs that are saved; `speed` is the relative gain in texts per second."""
-    saved = {name: 1 - cost[name] / first[name] for name in first if name != "seconds"}
-    return saved | {"speed": first["seconds"] / cost["seconds"] - 1}
+    costs = list(compare_costs(encoders).values())
+    known = [{"ratio": 0.0, "heads": [each.num_heads for each in layer_parts(model)]}]
+    for each in generations:
+        known.append({"ratio": each.ratio, "heads": list(each.heads), "folder": each.folder.name})
+    measured = [dense, *(each.metrics["measured"] for each in generations)]
+    models, first = [], costs[0]
+    for about, cost, splits in zip(known, costs, measured, strict=True):
+        # Shares of the first model's costs; `speed` is the relative gain in texts per second.
+        saved = {name: 1 - cost[name] / first[name] for name in first if name != "seconds"}
+        saved["speed"] = first["seconds"] / cost["seconds"] - 1
+        models.append({**about, **cost, "saved": saved, **splits})
+    return {"models": models, "saved": models[-1]["saved"], **measured[-1]}
 
 
 def score_heads(args: HeadsArguments, data_args: MeasuredTaskArguments) -> tuple[Path, list[list[float | None]]]:

@@ -33,15 +33,11 @@ def rerank(
 ) -> tuple[Path, PlausibilityReranker]:
     """
     Fit a re-ranker to a solver's beams ([`fit_reranker`]), measure it on the validation split, and save it:
-    `hf-mwp rerank`. Beside the model it becomes the default if it is better than the solver's own ranking.
-
-    Args:
-        args ([`RerankArguments`]), data_args ([`DataArguments`]): Options of the command.
-        values (`Mapping[str, Any]`, *optional*), reporter ([`Reporter`], *optional*): See [`~tasks.training.train`].
+    `hf-mwp rerank`. Beside the model it becomes the default if it is better than the solver's own ranking. Arguments:
+    see [`train`].
 
     Returns:
         `tuple[Path, PlausibilityReranker]`: the file, and the re-ranker with its accuracies.
-
     """
     check_one_process("rerank", launches=False)
     device = find_device(args.device)

@@ -38,11 +38,9 @@ def begin_run(
     folder: RunFolder, config: BaseConfig, args: ResumeArguments, reporter: Reporter
 ) -> tuple[str | None, dict[str, tuple]]:
     """
-    Return the checkpoint to resume from, and the options that have changed since. Nothing is written.
-
-    Raises:
-        UsageError: there is no checkpoint although the run is to be resumed, there is earlier work although it is not,
-            or an option has changed on which the weights depend.
+    Return the checkpoint to resume from, and the options that have changed since; nothing is written. `UsageError` if
+    there is no checkpoint to resume from, there is earlier work although the run is not resumed, or an option has
+    changed on which the weights depend.
     """
     checkpoint = _checkpoint(folder, config, args)
     if checkpoint is None:
@@ -83,12 +81,11 @@ def _checkpoint(folder: RunFolder, config: BaseConfig, args: ResumeArguments) ->
     from ..store.checkpoints import is_complete, last_complete_checkpoint
 
     path, last, given = folder.path, last_complete_checkpoint(folder.path), config.resume_from_checkpoint
-    if given:
-        if not is_complete(given):
-            raise UsageError(f"--resume_from_checkpoint: there is no complete checkpoint {given}.")
-        if Path(given).parent.resolve() == path.resolve():
-            return given
-    elif args.resume:
+    if given and not is_complete(given):
+        raise UsageError(f"--resume_from_checkpoint: there is no complete checkpoint {given}.")
+    if given and Path(given).parent.resolve() == path.resolve():
+        return given
+    if args.resume and not given:
         if last is None:
             raise UsageError(f"There is no checkpoint in {path} to resume from; start without --resume.")
         return last
@@ -102,10 +99,7 @@ def _checkpoint(folder: RunFolder, config: BaseConfig, args: ResumeArguments) ->
 
 
 def changed_options(before: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """
-    Return the values of options that differ between two runs, by name. A file or folder that has moved is the same; an
-    option that only one of them has does not count.
-    """
+    """Return the values of options that differ between two runs, by name. A file that has moved is the same."""
     places = tuple(str(options.get("output_dir") or "") for options in (before, values))
     return {
         name: (before[name], value)
@@ -115,12 +109,10 @@ def changed_options(before: Mapping[str, Any], values: Mapping[str, Any]) -> dic
 
 
 def _same(old: Any, new: Any, places: tuple[str, str]) -> bool:
-    if old == new:
-        return True
     if isinstance(old, list) and isinstance(new, list):
         return len(old) == len(new) and all(_same(*pair, places) for pair in zip(old, new, strict=True))
     if not (isinstance(old, str) and isinstance(new, str) and new and os.path.exists(new)):
-        return False
+        return old == new
     # In a folder of runs that was moved as a whole, each run finds the others where they were.
     if os.path.relpath(old, places[0] or ".") == os.path.relpath(new, places[1] or "."):
         return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from ..store.runs.main_process import is_main_process
 from ..store.runs.run_folder import RunFolder, check_output_folder
 from ..usage_error import UsageError
 from .data_options import TaskArguments
-from .evaluation import evaluate_splits
+from .evaluation import evaluate_splits, split_records
 from .make_task import data_record, make_task, tell_data
 from .pictures import draw_models
 from .reporter import SILENT, Reporter
@@ -25,11 +25,9 @@ from .training import RunResult
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from ..trainers import DistillationTrainer, StarkConfig
+    from ..trainers import DistillationTrainer, StarkConfig, StarkTrainer
 
 SPARSITIES, DENSITIES, CUMULATIVE = PICTURES = "sparsities.png", "densities.png", "cumulative_densities.png"
-# What ranks the units of a teacher; the command line makes objects of them.
-SCORES = ("knowledgeable", "random")
 
 
 @dataclass
@@ -49,7 +47,7 @@ class StarkArguments:
         "What ranks the teacher's heads and neurons: knowledgeable (gradients, see expressiveness_weight), or random "
         "(STARK-RAND, by seed).",
         common=True,
-        choices=SCORES,
+        choices=("knowledgeable", "random"),
     )
     score_split: str = option(
         "validation", "Part that heads and neurons are scored on.", choices=("validation", "test", "train")
@@ -75,20 +73,15 @@ def find_sparse_teacher(
 ) -> RunResult:
     """
     Find the sparse teacher that teaches a student best ([`StarkTrainer`]), and measure every student: `hf-mwp stark`.
-    Finished students are reused, an interrupted one resumes.
-
-    Args:
-        data_args ([`TaskArguments`]), args ([`StarkArguments`]), student_args ([`StudentArguments`]), config ([`StarkConfig`]):
-            Options of the command.
-        values (`Mapping[str, Any]`, *optional*), reporter ([`Reporter`], *optional*): See [`~tasks.training.train`].
+    Finished students are reused, an interrupted one resumes. Arguments: see [`train`].
 
     Returns:
-        [`RunResult`]: metrics are `models` (the trial student and those of the sparse teachers, with their teachers and
+        [`RunResult`]: metrics are `models` (trial student and those of the sparse teachers, with their teachers and
         reports), `trial` and `chosen` among them, reports of the `teacher`, and `gain_over_trial` of the chosen one.
 
     Raises:
         UsageError: the folder holds another run, or model, data and options do not suit each other.
-    """  # noqa: E501 (a signature)
+    """
     from transformers import set_seed
 
     from ..trainers import StarkTrainer
@@ -108,19 +101,16 @@ def find_sparse_teacher(
         tell_data(task, reporter)
         student, own = task.make_student(teacher, processor, student_args)
         if own is not processor:
-            raise UsageError(
-                f"stark: {student_args.student} must have the tokenizer of its teacher to be scored with."
-            )
+            raise UsageError(f"stark: {student_args.student} must have the tokenizer of its teacher.")
         for split, flag in (("validation", "--validation_fraction"), (args.score_split, "--score_split")):
             if task.split(split) is None:
                 raise UsageError(f"stark: {task.name} has no {split} split to choose sparse teachers on: see {flag}.")
         config.disable_tqdm = True
-        is_random = args.scores == "random"
         trainer = StarkTrainer(
             teacher_model=teacher,
             args=config,
             score_dataset=task.prepare(task.split(args.score_split), processor),
-            scores=config.make_sparsifier().random(teacher, config.seed) if is_random else None,
+            scores=config.make_sparsifier().random(teacher, config.seed) if args.scores == "random" else None,
             **task.trainer_arguments(student, processor),
         )
         folder.begin()
@@ -137,44 +127,14 @@ def find_sparse_teacher(
 
             def measure(model: PreTrainedModel) -> dict[str, Any]:
                 evaluations = evaluate_splits(task, model.to(config.device), processor, config, args, reporter)
-                return {split: evaluation.record for split, evaluation in evaluations.items()}
+                return split_records(evaluations)
 
-            students = {each.sparsity: each for each in (trainer.trial, *trainer.students)}
-            models = {
-                sparsity: {
-                    "sparsity": sparsity,
-                    "heads": list(each.heads),
-                    "neurons": list(each.neurons),
-                    "teacher_parameters": each.teacher_parameters,
-                    "folder": each.folder.name,
-                    each.metric: each.value,
-                }
-                | measure(each.load())
-                for sparsity, each in students.items()
-            }
-            chosen, trial = models[trainer.chosen.sparsity], models[0.0]
-            reports = {split: chosen[split] for split in ("validation", "test") if split in chosen}
-            metrics = {
-                "models": list(models.values()),
-                "chosen": chosen,
-                "chosen_sparsity": trainer.chosen.sparsity,
-                "chosen_by": trainer.chosen.metric,
-                "trial": trial,
-                "teacher": measure(trainer.teacher_model),
-                "gain_over_trial": {
-                    split: metric_of(chosen, split, task.metric) - metric_of(trial, split, task.metric)
-                    for split in reports
-                },
-                **({} if trainer.knowledgeable is None else {"scored": dict(trainer.knowledgeable.about)}),
-                **reports,
-                "scores": args.scores,
-                "score_split": args.score_split,
-            }
-            title = f"{Path(args.teacher).name} on {task.name}"
-            shares = [100 * each["sparsity"] for each in metrics["models"]]
-            path, label = folder.path / SPARSITIES, "of the teacher gone, %"
-            chosen_share = 100 * trainer.chosen.sparsity
-            draw_models(metrics["models"], shares, task.metric, path, title, label, chosen=chosen_share)
+            metrics = _metrics_of(trainer, measure, task.metric)
+            metrics |= {"scores": args.scores, "score_split": args.score_split}
+            title, models = f"{Path(args.teacher).name} on {task.name}", metrics["models"]
+            shares, axis = [100 * each["sparsity"] for each in models], "of the teacher gone, %"
+            chosen = 100 * trainer.chosen.sparsity
+            draw_models(models, shares, task.metric, folder.path / SPARSITIES, title, axis, chosen=chosen)
             if trainer.knowledgeable is not None and not config.unstructured:
                 from ..pruning import ScoreDensity, draw_densities
 
@@ -184,6 +144,30 @@ def find_sparse_teacher(
                 draw_densities(densities, folder.path / CUMULATIVE, cumulative=True, title=f"Scores, {title}")
             folder.finish(metrics)
     return RunResult(folder.path, metrics, task)
+
+
+def _metrics_of(
+    trainer: StarkTrainer, measure: Callable[[PreTrainedModel], dict[str, Any]], metric: str
+) -> dict[str, Any]:
+    models = {}
+    for each in (trainer.trial, *trainer.students):
+        known = {"sparsity": each.sparsity, "heads": list(each.heads), "neurons": list(each.neurons)}
+        known |= {"teacher_parameters": each.teacher_parameters, "folder": each.folder.name, each.metric: each.value}
+        models[each.sparsity] = known | measure(each.load())
+    chosen, trial = models[trainer.chosen.sparsity], models[0.0]
+    reports = {split: chosen[split] for split in ("validation", "test") if split in chosen}
+    gains = {split: metric_of(chosen, split, metric) - metric_of(trial, split, metric) for split in reports}
+    return {
+        "models": list(models.values()),
+        "chosen": chosen,
+        "chosen_sparsity": trainer.chosen.sparsity,
+        "chosen_by": trainer.chosen.metric,
+        "trial": trial,
+        "teacher": measure(trainer.teacher_model),
+        "gain_over_trial": gains,
+        **({} if trainer.knowledgeable is None else {"scored": dict(trainer.knowledgeable.about)}),
+        **reports,
+    }
 
 
 def metric_of(model: Mapping[str, Any], split: str, metric: str) -> float:

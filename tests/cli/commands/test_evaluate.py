@@ -120,7 +120,7 @@ def test_models_and_data_sets_of_one_name_have_files_of_their_own(solver_folder,
     for model, data in (("one", "one"), ("two", "one"), ("one", "two")):
         assert main(["evaluate", "--model", f"{model}/student", "--dataset", f"{data}/set/test.jsonl"]) == 0
     names = [path.name for path in (tmp_path / "runs").iterdir()]
-    assert len(names) == 3 and all(name.startswith("predictions_student_set_test_test") for name in names)
+    assert len(names) == 3 and all(name.startswith("predictions_student_test_test") for name in names)
     # The same model and data by another name are the same.
     argv = ["--model", str(tmp_path / "one" / "student"), "--dataset", str(tmp_path / "one" / "set" / "test.jsonl")]
     assert main(["evaluate", *argv]) == 0
