@@ -232,9 +232,7 @@ def _check_path(path: Path, args: EvaluateArguments, data_args: MeasuredTaskArgu
         is_data = data_args.dataset and path.samefile(locate_dataset(data_args.dataset, data_args.data_dir))
     if is_data or not path.is_file() or not (args.overwrite or _has_predictions(path)):
         fault = "is the data set" if is_data else "holds no predictions (see --overwrite)"
-        raise UsageError(
-            f"`predictions`: {path} {kind}. Name another file{'' if is_data else ', or pass --overwrite'}."
-        )
+        raise UsageError(f"`predictions`: {path} {fault}. Name another file.")
 
 
 def _has_predictions(path: Path) -> bool:
