@@ -49,11 +49,10 @@ class MathWordProblemPipeline(Pipeline):
     - `warning` (`str`), only where the text was cut off and numbers beyond the cut could not be used, or where more
       than a fifth of its tokens are unknown, as of a text in a language that the solver was not trained on.
 
-    What has no answer, and says so in `error` instead of raising: an empty text, one without numbers, with a number of
-    hundreds of digits (or `1e999`), with half a surrogate pair, or of more than 100,000 characters; an equation
-    without a value (division by zero, too large); no finished tree. Texts are cut at the processor's `max_length`
-    tokens; one whose numbers all lie beyond has no answer either. An input that is no text raises `TypeError` with its
-    place among the others.
+    Texts that cannot be solved have an `error` instead of raising: empty ones, without numbers, with a number of
+    hundreds of digits, with half a surrogate pair, or of more than 100,000 characters; equations without a value; no
+    finished tree; numbers that all lie beyond the processor's `max_length` tokens. An input that is no text raises
+    `TypeError` with its place among the others.
 
     Args:
         model ([`MwpSolver`]): The solver.
@@ -81,9 +80,8 @@ class MathWordProblemPipeline(Pipeline):
     (of dictionaries, or of lists of `top_k`), with a generator or data set an iterator over the same.
 
     Raises:
-        ValueError: the model is no [`MwpSolver`], has no processor beside it, or one with other output symbols or more
-            tokens than the encoder embeds; it has no re-ranker beside it and one is asked for, or that does not suit
-            its language or the beams; an argument is out of its range.
+        ValueError: the model is no [`MwpSolver`], processor or re-ranker are missing or do not suit it, or an argument
+            is out of its range.
         SolverFolderError: the folder is not one of a whole solver; or none is given and the quickstart has made none.
 
     Examples:

@@ -15,7 +15,7 @@ from ..data.glue.glue_sources import GLUE_SOURCES, HUB_ID
 from ..options import given_options
 from ..usage_error import UsageError
 from .accuracy_cells import percent
-from .task import Task
+from .task import Task, limited
 
 
 if TYPE_CHECKING:
@@ -36,20 +36,12 @@ SEARCHING = ("num_beams", "max_decode_length", "rerank", "reranker", "answer_mat
 
 @dataclass(frozen=True)
 class GluePrediction:
-    """
-    Prediction of a model for a row.
+    """Prediction of a model for a row, as [`~Task.predict`] describes it."""
 
-    Args:
-        row (`Mapping[str, Any]`): The row, see [`load_glue`].
-        value (`float`): The number of the class that it chose, or its value in a regression.
-        probability (`float`, *optional*): Of that class.
-        variance (`float`, *optional*): Of the probabilities of all classes.
-    """
-
-    row: Mapping[str, Any]
-    value: float
-    probability: float | None = None
-    variance: float | None = None
+    row: Mapping[str, Any]  # see [`load_glue`]
+    value: float  # number of the predicted class, or value of a regression
+    probability: float | None = None  # of that class
+    variance: float | None = None  # of the probabilities of all classes
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready record."""
@@ -58,7 +50,7 @@ class GluePrediction:
 
     @property
     def is_right(self) -> bool | None:
-        """Return whether the class is right; `None` for a regression."""
+        """Whether the class is right; `None` for a regression."""
         return None if self.probability is None else self.value == self.row["label"]
 
     @property
@@ -97,14 +89,11 @@ class GlueTask(Task):
     def splits(self) -> Mapping[str, Dataset]:
         from ..data import load_glue
 
-        options, found = self.options, {}
+        options = self.options
         splits = load_glue(self.name, options.data_dir, 0.0 if options.select_on_dev else options.validation_fraction)
         if options.select_on_dev:
             splits["validation"] = splits["test"]
-        for split, rows in splits.items():
-            limit = options.max_train_samples if split == "train" else options.max_eval_samples
-            found[split] = rows.select(range(min(limit or len(rows), len(rows))))
-        return found
+        return {split: limited(rows, split, options) for split, rows in splits.items()}
 
     def build_model(self, options: SolverArguments) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         return build_classifier(self.classes, options)
@@ -127,12 +116,11 @@ class GlueTask(Task):
         return DataCollatorWithPadding(processor)
 
     def prepare(self, rows, processor):
-        """Rows tokenised and cut to the tokenizer's length, with their texts, which the model's folder tells of."""
+        """Tokenise rows, with their texts, of which the model's folder tells."""
 
         def encode(row: Mapping[str, Any]) -> dict[str, Any]:
-            (text,) = self.texts([row])
-            labels = {"labels": row["label"], "text": text, "dataset": f"{HUB_ID}, {self.name}"}
-            return {**self._encode(row, processor), **labels}
+            known = {"labels": row["label"], "text": self.texts([row])[0], "dataset": f"{HUB_ID}, {self.name}"}
+            return self._encode(row, processor) | known
 
         return rows.map(encode, remove_columns=["label"], keep_in_memory=True)
 
@@ -177,18 +165,18 @@ class GlueTask(Task):
         return [found[index] for index in range(len(rows))]
 
     def report(self, predictions: Sequence[GluePrediction]) -> dict[str, float]:
-        """Figures and `num_examples`; of MNLI's matched and mismatched rows also apart, such as `accuracy_matched`."""
-        found = self._figures_of(predictions)
+        """Metrics and `num_examples`; of MNLI's matched and mismatched rows also apart, such as `accuracy_matched`."""
+        groups = {"": predictions}
         for split in GLUE_SOURCES[self.name].dev:
             rows = [each for each in predictions if each.row["id"].startswith(f"{split}-")]
             if len(rows) < len(predictions):
-                part = split.removeprefix("dev")
-                found |= {f"{name}{part}": value for name, value in self._figures_of(rows).items()}
+                groups[split.removeprefix("dev")] = rows
+        found: dict[str, float] = {}
+        for part, rows in groups.items():
+            if rows:
+                values, labels = zip(*(each.numbers for each in rows), strict=True)
+                found |= {f"{name}{part}": value for name, value in self._figures(values, labels).items()}
         return found | {"num_examples": len(predictions)}
-
-    def _figures_of(self, predictions: Sequence[GluePrediction]) -> dict[str, float]:
-        numbers = [each.numbers for each in predictions]
-        return self._figures(*zip(*numbers, strict=True)) if numbers else {}
 
     def _figures(self, values: Sequence[float], labels: Sequence[float]) -> dict[str, float]:
         from ..metrics import GLUE_FIGURES

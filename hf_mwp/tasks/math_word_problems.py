@@ -12,7 +12,7 @@ from ..building.solver import SolverArguments, build_solver, load_solver
 from ..building.student import StudentArguments, make_student_and_processor
 from .accuracy_cells import accuracy_cells
 from .data_options import DataArguments
-from .task import Task
+from .task import Task, limited
 
 
 if TYPE_CHECKING:
@@ -44,22 +44,20 @@ class MathWordProblems(Task):
     def _loaded(self) -> tuple[Mapping[str, Dataset], LoadReport]:
         from ..data import load_mwp_dataset
 
-        options = {each.name: getattr(self.options, each.name) for each in fields(DataArguments)}
-        limits = {"train": options.pop("max_train_samples")}
-        limits["validation"] = limits["test"] = options.pop("max_eval_samples")
-        name = options.pop("dataset")
+        own = ("dataset", "max_train_samples", "max_eval_samples")
+        options = {
+            each.name: getattr(self.options, each.name) for each in fields(DataArguments) if each.name not in own
+        }
+        name = self.options.dataset
         for kind in ("extra_train", "extra_exclude"):
             options[kind] = tuple(options[kind] or ())
         key = (name, *options.items())
         splits, report = once(key, lambda: load_mwp_dataset(name, return_report=True, **options))
         # Added problems come last; a few problems are to be a sample of all.
         added = any(options[each] for each in ("extra_train", "augment_reverse", "augment_distractors"))
-        chosen = dict(splits)
-        for split, limit in limits.items():
-            if split in splits and limit is not None:
-                rows = splits[split].shuffle(seed=0) if split == "train" and added else splits[split]
-                chosen[split] = rows.select(range(min(limit, len(rows))))
-        return chosen, report
+        if added and self.options.max_train_samples is not None:
+            splits = {**splits, "train": splits["train"].shuffle(seed=0)}
+        return {split: limited(rows, split, self.options) for split, rows in splits.items()}, report
 
     @cached_property
     def splits(self) -> Mapping[str, Dataset]:
@@ -141,10 +139,7 @@ _kept: dict[tuple, Any] | None = None
 
 @contextlib.contextmanager
 def keep_loaded() -> Iterator[None]:
-    """
-    Within this context, a data set is read and reported once: stages of a recipe run in one process, and reading and
-    checking a data set takes as long as training a little on it.
-    """
+    """Within this context, a data set is read and reported once, such as for the stages of a recipe."""
     global _kept
     before, _kept = _kept, {} if _kept is None else _kept
     try:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..trainers import DistillationConfig, DistillationTrainer
     from ..trainers.base_config import BaseConfig
     from ..trainers.base_trainer import BaseTrainer
+    from .data_options import DataArguments
 
 
 class Task(ABC):
@@ -166,3 +167,9 @@ class Task(ABC):
         column the key of a report and that of the number of items, if not answers and equations; `items`, what is
         counted (`num_{items}`), if not problems; `example`, an input of the pipeline.
         """
+
+
+def limited(rows: Dataset, split: str, options: DataArguments) -> Dataset:
+    """Return the rows of a split that options ask for."""
+    limit = options.max_train_samples if split == "train" else options.max_eval_samples
+    return rows if limit is None else rows.select(range(min(limit, len(rows))))

@@ -227,7 +227,7 @@ def test_figures_do_not_depend_on_batches(glue):
     assert many.predictions[3].value == logits.argmax() and model.training is False
     assert many.predictions[3].probability == pytest.approx(logits.softmax(-1).max().item(), abs=1e-6)
     wrong = sum(count for count, _ in task.failures(many.predictions).values())
-    assert many.outcomes.count("0") == wrong and task.report([]) == {"num_examples": 0}
+    assert many.record["outcomes"].count("0") == wrong and task.report([]) == {"num_examples": 0}
 
 
 @pytest.mark.parametrize(
