@@ -278,7 +278,7 @@ def prune_student(
     teacher: PreTrainedModel, batches: Iterable[Mapping[str, Any]], sparsity: float = SPARSITY
 ) -> PreTrainedModel:
     """A copy of a teacher without the heads and neurons that its loss needs least (Yang et al., section 4.1)."""
-    from ..pruning.sparse_teacher import RemovedUnits, cut_teacher, measure_scores
+    from ..pruning import RemovedUnits, cut_teacher, measure_scores
 
     scores = measure_scores(teacher, batches).combined(1.0)
     return cut_teacher(teacher, RemovedUnits.lowest(scores, sparsity))

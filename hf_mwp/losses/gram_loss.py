@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from .centred_rows import centred_rows, safe_sqrt, squared_product_norm, unit_norm
+from .centred_rows import centred_rows, squared_product_norm, unit_norm
 from .state_loss import StateLoss
 
 
@@ -13,10 +13,6 @@ class GramLoss(StateLoss):
     Purpose: draws the similarities between all tokens of a batch in the student towards the teacher's:
     `||X Xᵀ - Y Yᵀ||_F²` of the states, centred over the valid tokens and divided by their Frobenius norms. No matrix
     of all pairs of tokens is made where the widths are smaller. Computed in fp32, or fp64 for fp64 states.
-
-    Args:
-        squared (`bool`, *optional*, defaults to `True`): The square of the distance, not the distance. The paper does
-            not say which it uses.
 
     References:
         - Bhattarai et al., Knowledge distillation through geometry-aware representational alignment:
@@ -33,17 +29,12 @@ class GramLoss(StateLoss):
         >>> GramLoss()(student_states[1], teacher_states[4], mask=batch["attention_mask"])
     """
 
-    def __init__(self, squared: bool = True) -> None:
-        super().__init__()
-        self.squared = squared
-
     def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
         ours, theirs, _ = centred_rows(ours, theirs, mask)
         ours, theirs = unit_norm(ours), unit_norm(theirs)
         # ||X Xᵀ - Y Yᵀ||² multiplied out, so that no matrix of all pairs of tokens is needed.
         own = squared_product_norm(ours, ours) + squared_product_norm(theirs, theirs)
-        loss = own - 2 * squared_product_norm(ours, theirs)
-        return loss if self.squared else safe_sqrt(loss)
+        return own - 2 * squared_product_norm(ours, theirs)
 
     citation = """
 @misc{bhattarai2025knowledge,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .centred_rows import centred_rows, safe_sqrt, unit_norm
+from .centred_rows import centred_rows, unit_norm
 from .gram_loss import GramLoss
 from .state_loss import StateLoss
 
@@ -16,10 +16,6 @@ class ProcrustesLoss(StateLoss):
     nuclear norm) of the states, centred over the valid tokens and divided by their Frobenius norms. The rotation is
     found without a gradient, and directions without variance get none, so that gradients are finite for dead features.
     Computed in fp32, or fp64 for fp64 states.
-
-    Args:
-        squared (`bool`, *optional*, defaults to `True`): The square of the distance, not the distance. The paper does
-            not say which it uses.
 
     References:
         - Bhattarai et al., Knowledge distillation through geometry-aware representational alignment:
@@ -36,14 +32,9 @@ class ProcrustesLoss(StateLoss):
         >>> ProcrustesLoss()(student_states[1], teacher_states[4], mask=batch["attention_mask"])
     """
 
-    def __init__(self, squared: bool = True) -> None:
-        super().__init__()
-        self.squared = squared
-
     def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
         ours, theirs, number = centred_rows(ours, theirs, mask)
-        loss = torch.where(number > 0, 2 - 2 * _nuclear_norm(unit_norm(ours), unit_norm(theirs)), 0.0)
-        return loss if self.squared else safe_sqrt(loss)
+        return torch.where(number > 0, 2 - 2 * _nuclear_norm(unit_norm(ours), unit_norm(theirs)), 0.0)
 
     citation = GramLoss.citation
 

@@ -39,8 +39,7 @@ def hash_model(model: nn.Module) -> str:
 
 def _content(value: torch.Tensor) -> Any:
     """The bytes of a tensor's numbers."""
-    value = value.detach().cpu().contiguous()
-    return value.flatten().view(torch.uint8).numpy().data if value.numel() else b""
+    return value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data if value.numel() else b""
 
 
 def _without(fields: Any) -> Any:
@@ -95,10 +94,10 @@ def _describe(value: Any, depth: int) -> Any:
         return sorted((_describe(each, depth) for each in value), key=str)
     if isinstance(value, Mapping):
         return {str(name): _describe(each, depth) for name, each in value.items()}
-    if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
-        return [str(value.dtype), value.shape, hashlib.blake2b(value.tobytes(), digest_size=16).hexdigest()]
-    if isinstance(value, torch.Tensor):
-        return [str(value.dtype), value.shape, hashlib.blake2b(_content(value), digest_size=16).hexdigest()]
+    is_array = isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject
+    if is_array or isinstance(value, torch.Tensor):
+        content = value.tobytes() if is_array else _content(value)
+        return [str(value.dtype), value.shape, hashlib.blake2b(content, digest_size=16).hexdigest()]
     if hasattr(value, "get_vocab"):
         return hash_processing(value)
     has_tokenizer = hasattr(getattr(value, "tokenizer", None), "get_vocab")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,6 +13,13 @@ def as_list(value: Any) -> list:
     if value is None:
         return []
     return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def refuse(faults: Mapping[str, Any], error: type[Exception] = ValueError) -> None:
+    """Raise the first message whose condition is true."""
+    for message, is_there in faults.items():
+        if is_there:
+            raise error(message)
 
 
 def check_given(options: Any, *names: str) -> None:

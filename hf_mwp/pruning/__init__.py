@@ -17,10 +17,11 @@ _NAMES = {
     ),
     "head_pruning_callback": ("HeadPruningCallback",),
     "score_drawing": ("draw_densities", "draw_importance", "rows_of", "scores_of"),
-    "sparse_teacher": (
-        *("KnowledgeableScores", "RemovedUnits", "ScoreDensity", "UnitScores", "cut_teacher", "mask_teacher"),
-        *("measure_scores", "measure_weight_scores", "zero_random_weights", "zero_weights"),
-    ),
+    "sparse_teacher.gate_gradients": ("measure_scores",),
+    "sparse_teacher.knowledgeable_scores": ("KnowledgeableScores", "UnitScores"),
+    "sparse_teacher.removed_units": ("RemovedUnits", "cut_teacher", "mask_teacher"),
+    "sparse_teacher.score_density": ("ScoreDensity",),
+    "sparse_teacher.unstructured": ("measure_weight_scores", "zero_random_weights", "zero_weights"),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 

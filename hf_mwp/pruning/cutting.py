@@ -75,8 +75,9 @@ def prune(
     smaller = copy.deepcopy(model)
     # What a `HeadPruningCallback` and gates have put on the original.
     smaller.__dict__.pop("save_pretrained", None)
-    for key in fitting_hooks(smaller):
-        del smaller._load_state_dict_pre_hooks[key]
+    hooks = smaller._load_state_dict_pre_hooks
+    for key in [key for key, hook in hooks.items() if hook.hook is fit_heads]:
+        del hooks[key]
     gone = []
     for kind, chosen in ((HeadGates, heads or {}), (NeuronGates, neurons or {})):
         gone.append([{*closed, *chosen.get(layer, ())} for layer, closed in enumerate(kind.closed_on(smaller))])
@@ -100,11 +101,6 @@ def prune_heads(model: nn.Module, heads: Mapping[int, Iterable[int]]) -> nn.Modu
 def prune_neurons(model: nn.Module, neurons: Mapping[int, Iterable[int]]) -> nn.Module:
     """A model without some feed-forward neurons; see [`prune`]."""
     return prune(model, neurons=neurons)
-
-
-def fitting_hooks(model: nn.Module) -> list[int]:
-    """Return the keys of a model's hooks that fit it to checkpoints with fewer heads ([`fit_heads`])."""
-    return [key for key, hook in model._load_state_dict_pre_hooks.items() if hook.hook is fit_heads]
 
 
 def _to_saved_form(model: nn.Module) -> nn.Module:

@@ -12,6 +12,7 @@ from ..models.architecture import find_encoder
 from ..models.cut_model import stock_models
 from ..models.mwp_solver import MwpSolver
 from ..models.mwp_student.conversion_mwp_student import CLASSIFIER_ACTIVATIONS, COPIED, RENAMED
+from ..options.checks import refuse
 from .cutting import STUDENTS, prune, solver_on
 
 
@@ -98,28 +99,22 @@ def _check(kind: str, config: Any, family: str, auto_class: str | None, activati
     )
     offset, heads, width = config.position_offset, config.heads_per_layer, config.embedding_size
     first = config.pad_token_id + 1 if family == "roberta" else 0
-    for is_wrong, message in (
-        (auto_class is None, f"a {kind} is none of {', '.join(each.__name__ for each in STUDENTS.values())}"),
-        (width == config.hidden_size, f"embedding_size={width} is projected, though it is that of the encoder"),
-        (
-            offset != first,
-            f"position_offset={offset}: with pad_token_id={config.pad_token_id}, {family} counts from {first}",
+    names = ", ".join(each.__name__ for each in STUDENTS.values())
+    faults = {
+        f"a {kind} is none of {names}": auto_class is None,
+        f"embedding_size={width} is projected, though it is that of the encoder": width == config.hidden_size,
+        f"position_offset={offset}: with pad_token_id={config.pad_token_id}, {family} has {first}": offset != first,
+        f"the classifier's activation is {config.classifier_activation}, that of {family} {activation}": (
+            classifies and config.classifier_activation != activation
         ),
-        (
-            classifies and config.classifier_activation != activation,
-            f"the classifier's activation is {config.classifier_activation}, that of {family} {activation}",
+        f"the head for masked words has hidden_act={config.hidden_act!r}, that of {family} gelu": (
+            family == "electra" and predicts_words and config.hidden_act != "gelu"
         ),
-        (
-            family == "electra" and predicts_words and config.hidden_act != "gelu",
-            f"the head for masked words has hidden_act={config.hidden_act!r}, that of {family} gelu",
+        f"{max(heads)} heads of width {config.head_dim} do not fill an encoder of width {config.hidden_size}": (
+            config.hidden_size % config.head_dim or config.hidden_size < config.head_dim * max(heads)
         ),
-        (
-            config.hidden_size % config.head_dim or config.hidden_size < config.head_dim * max(heads),
-            f"{max(heads)} heads of width {config.head_dim} do not fill an encoder of width {config.hidden_size}",
-        ),
-    ):
-        if is_wrong:
-            raise ValueError(f"No stock model has the outputs of this student: {message}. Export another part of it.")
+    }
+    refuse({f"No stock model has the outputs of this student: {each}.": fault for each, fault in faults.items()})
 
 
 def _padded(value: Tensor | None, like: Tensor) -> Tensor:

@@ -11,7 +11,8 @@ from transformers import TrainingArguments
 
 from ..models.architecture import cut_heads, find_encoder, layer_parts
 from ..models.slicing import fit_heads, note_cut_heads, slice_heads
-from .cutting import fitting_hooks, note_counts
+from ..options.checks import refuse
+from .cutting import note_counts
 from .gates import HeadGates
 
 
@@ -76,22 +77,17 @@ class CutClosing(GateClosing):
 
     def check(self, args: TrainingArguments, min_heads_per_layer: int, optimizer: Any) -> None:
         optimizer = getattr(optimizer, "optimizer", optimizer)
-        for is_wrong, message in (
-            (
-                args.world_size > 1 or getattr(args, "deepspeed", None),
-                "is for one process: several (DDP, DeepSpeed) keep buffers of the shape of all weights",
+        kind = type(optimizer).__name__
+        faults = {
+            "is for one process: several (DDP, DeepSpeed) keep buffers of the shape of all weights": (
+                args.world_size > 1 or getattr(args, "deepspeed", None)
             ),
-            (
-                not min_heads_per_layer,
-                "needs `min_heads_per_layer` of 1: some encoders do not run with an empty layer",
+            "needs `min_heads_per_layer` of 1: some encoders need a head in each layer": not min_heads_per_layer,
+            f"knows the state of AdamW, Adam and SGD, not of {kind}: take another `optim`": (
+                not isinstance(optimizer, torch.optim.Adam | torch.optim.AdamW | torch.optim.SGD)
             ),
-            (
-                not isinstance(optimizer, torch.optim.Adam | torch.optim.AdamW | torch.optim.SGD),
-                f"knows the state of AdamW, Adam and SGD, not of {type(optimizer).__name__}: take another `optim`",
-            ),
-        ):
-            if is_wrong:
-                raise ValueError(f'`mode="slice"` {message}, or train with `mode="mask"`.')
+        }
+        refuse({f'`mode="slice"` {each}, or train with `mode="mask"`.': fault for each, fault in faults.items()})
 
     def begin(self, model: nn.Module, closed: Mapping[int, Sequence[int]]) -> int:
         if not closed or self._cut_before is None:
@@ -142,7 +138,7 @@ class CutClosing(GateClosing):
 
 def cuts_while_training(model: nn.Module) -> bool:
     """Return whether a trainer of the model has [`CutClosing`], in whatever order its callbacks stand."""
-    return bool(fitting_hooks(model))
+    return any(hook.hook is fit_heads for hook in model._load_state_dict_pre_hooks.values())
 
 
 CLOSINGS = {"mask": GateClosing, "slice": CutClosing}

@@ -19,7 +19,7 @@ from transformers.integrations import is_deepspeed_zero3_enabled
 from transformers.trainer_callback import ExportableState
 from transformers.utils import logging
 
-from ..options.checks import check_numbers, check_whole_numbers
+from ..options.checks import check_numbers, check_whole_numbers, refuse
 from .cutting import prune, pruned_class
 from .head_choice import choose_heads, whole_heads
 from .head_closing import CLOSINGS
@@ -110,20 +110,19 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
             calibration_batches=calibration_batches,
             min_heads_per_layer=min_heads_per_layer,
         )
-        for holds, message in (
-            (0 <= min_ratio <= max_ratio < 1, f"0 <= `min_ratio` ({min_ratio}) <= `max_ratio` ({max_ratio}) < 1"),
-            (
-                power > 0 and 0 < end_fraction <= 1,
-                f"`power` ({power}) > 0 and 0 < `end_fraction` ({end_fraction}) <= 1",
-            ),
-            (
-                num_pruning_steps > 0 and calibration_batches > 0 and min_heads_per_layer >= 0,
-                "`num_pruning_steps` >= 1, `calibration_batches` >= 1 and `min_heads_per_layer` >= 0",
-            ),
-            (mode in CLOSINGS, f"`mode` to be one of {', '.join(CLOSINGS)}, got {mode!r}"),
-        ):
-            if not holds:
-                raise ValueError(f"Pruning needs {message}.")
+        refuse(
+            {
+                f"`min_ratio` ({min_ratio}) and `max_ratio` ({max_ratio}) must ascend, from 0 to below 1.": (
+                    not 0 <= min_ratio <= max_ratio < 1
+                ),
+                f"`power` must be above 0, got {power}.": power <= 0,
+                f"`end_fraction` must be above 0 and at most 1, got {end_fraction}.": not 0 < end_fraction <= 1,
+                "`num_pruning_steps` and `calibration_batches` must be above 0, `min_heads_per_layer` not below.": (
+                    num_pruning_steps < 1 or calibration_batches < 1 or min_heads_per_layer < 0
+                ),
+                f"`mode` must be one of {', '.join(CLOSINGS)}, not {mode!r}.": mode not in CLOSINGS,
+            }
+        )
         self.max_ratio, self.min_ratio, self.power, self.end_fraction = max_ratio, min_ratio, power, end_fraction
         self.importance = CombinedImportance(alpha) if importance is None else importance
         self.num_pruning_steps, self.calibration_batches = num_pruning_steps, calibration_batches
@@ -171,29 +170,21 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
     def on_train_begin(self, args, state, control, model=None, **kwargs):
         # `accelerate launch` says it in the environment alone; one process has nothing to split.
         has_fsdp = args.world_size > 1 and parse_flag_from_env("ACCELERATE_USE_FSDP")
-        for is_wrong, message in (
-            (
-                getattr(args, "fsdp", None) or has_fsdp or is_deepspeed_zero3_enabled(),
-                "FSDP and DeepSpeed's ZeRO-3 split weights over processes: heads can be neither scored nor cut, train "
-                "with DDP.",
-            ),
-            (
-                getattr(args, "restore_callback_states_from_checkpoint", False),
-                "`restore_callback_states_from_checkpoint` would make a callback with other arguments; this one reads "
-                "its heads from the checkpoint itself: leave the option out.",
-            ),
-            (
-                state.max_steps < self.num_pruning_steps,
+        refuse(
+            {
+                "FSDP and DeepSpeed's ZeRO-3 split weights over processes, so that no head can go: use DDP.": (
+                    getattr(args, "fsdp", None) or has_fsdp or is_deepspeed_zero3_enabled()
+                ),
+                "`restore_callback_states_from_checkpoint` makes a callback with other arguments: leave it out.": (
+                    getattr(args, "restore_callback_states_from_checkpoint", False)
+                ),
                 f"The training has {state.max_steps} steps, too few for {self.num_pruning_steps} pruning steps: set "
-                "`num_pruning_steps` to at most that.",
-            ),
-            (
-                "prunes_heads" in vars(state),
-                "The trainer has two callbacks that prune heads: remove one (`trainer.remove_callback(callback)`).",
-            ),
-        ):
-            if is_wrong:
-                raise ValueError(message)
+                "`num_pruning_steps` to at most that.": state.max_steps < self.num_pruning_steps,
+                "The trainer has two callbacks that prune heads: remove one (`trainer.remove_callback(callback)`).": (
+                    "prunes_heads" in vars(state)
+                ),
+            }
+        )
         # No field of the state, so that it is not saved.
         state.prunes_heads = True
         pruned_class(model)

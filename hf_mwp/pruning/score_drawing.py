@@ -11,11 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from ..usage_error import UsageError
-
 
 if TYPE_CHECKING:
-    from .sparse_teacher import ScoreDensity
+    from .sparse_teacher.score_density import ScoreDensity
 
 
 def rows_of(scores: Tensor) -> list[list[float | None]]:
@@ -41,12 +39,7 @@ def draw_importance(scores: Tensor, path: str | Path, title: str = "Importance o
 
     Returns:
         The figure (`matplotlib.figure.Figure`).
-
-    Raises:
-        ValueError: scores that are no table, or none at all.
     """
-    if scores.dim() != 2 or not scores.isfinite().any():
-        raise ValueError(f"There are no scores to draw in an array of shape {tuple(scores.shape)}: layers x heads.")
     layers, heads = scores.shape
     figure, panel = _figure(2.0 + 0.5 * heads, 1.4 + 0.34 * layers, title)
     values = scores.double().cpu().numpy()
@@ -80,12 +73,7 @@ def draw_densities(
 
     Returns:
         The figure (`matplotlib.figure.Figure`).
-
-    Raises:
-        UsageError: there is nothing to draw.
     """
-    if not densities:
-        raise UsageError("There are no densities to draw.")
     figure, panel = _figure(5.6, 3.6, title)
     shares = panel.twinx() if cumulative else None
     for number, (name, each) in enumerate(densities.items()):

@@ -145,7 +145,7 @@ def evaluate(
         task = make_task(data_args)
         model, processor = task.load_model(args.model, args.split)
         if args.random_sparsity:
-            from ..pruning.sparse_teacher import zero_random_weights
+            from ..pruning import zero_random_weights
 
             model = zero_random_weights(model, args.random_sparsity, args.seed)
         options = task.predict_options(args, processor=processor)

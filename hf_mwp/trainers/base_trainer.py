@@ -136,15 +136,6 @@ class BaseTrainer(Trainer):
         with full_disk_named(output_dir or self.args.output_dir, self.args.output_dir):
             super().save_model(output_dir, _internal_call)
 
-    def init_hf_repo(self, *args, **kwargs):
-        try:
-            super().init_hf_repo(*args, **kwargs)
-        except Exception as error:
-            raise ConnectionError(
-                f"`push_to_hub`: the repository on the Hub cannot be made ({error}): log in with `hf auth login`, or "
-                "leave `push_to_hub` away."
-            ) from error
-
     def _run_epoch(self, *args, **kwargs):
         # A run that had stopped early takes no further step.
         if not self.control.should_training_stop:

@@ -174,14 +174,12 @@ def of_unit_norm(student, teacher, mask):
 
 def gram(loss, student, teacher, mask):
     ours, theirs = of_unit_norm(student, teacher, mask)
-    distance = (ours @ ours.T - theirs @ theirs.T).norm()
-    return distance**2 if loss.squared else distance
+    return (ours @ ours.T - theirs @ theirs.T).norm() ** 2
 
 
 def procrustes(loss, student, teacher, mask):
     ours, theirs = of_unit_norm(student, teacher, mask)
-    distance = 2 - 2 * torch.linalg.svdvals(ours.T @ theirs).sum()
-    return distance if loss.squared else distance.sqrt()
+    return 2 - 2 * torch.linalg.svdvals(ours.T @ theirs).sum()
 
 
 def cosine(loss, student, teacher, mask):

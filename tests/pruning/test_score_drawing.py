@@ -1,11 +1,9 @@
 import math
-import re
 
 import pytest
 import torch
 
 from hf_mwp.pruning import ScoreDensity, draw_densities, draw_importance, rows_of, scores_of
-from hf_mwp.usage_error import UsageError
 
 
 SCORES = torch.tensor([[0.5, 0.25, math.nan], [1.0, math.nan, 0.125]], dtype=torch.float64)
@@ -32,12 +30,6 @@ def test_cells_of_pruned_heads_are_empty(tmp_path):
     assert again.read_bytes() == (tmp_path / "heads.png").read_bytes()
 
 
-def test_nothing_to_draw(tmp_path):
-    for scores in (torch.full((2, 2), math.nan), torch.zeros(3)):
-        with pytest.raises(ValueError, match=re.escape(str(tuple(scores.shape)))):
-            draw_importance(scores, tmp_path / "heads.png")
-
-
 def normal(mean, deviation, count):
     """Quantiles of a normal distribution."""
     shares = (torch.arange(count, dtype=torch.float64) + 0.5) / count
@@ -56,5 +48,3 @@ def test_densities_are_drawn(tmp_path):
     panel, shares = figure.axes
     assert panel.lines[0].get_ydata().tolist() == first.density.tolist()
     assert shares.lines[0].get_ydata().tolist() == first.cumulative.tolist()
-    with pytest.raises(UsageError, match="densities"):
-        draw_densities({}, path)

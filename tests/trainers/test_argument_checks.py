@@ -1,6 +1,5 @@
 import pytest
-from huggingface_hub.errors import OfflineModeIsEnabled
-from transformers import Trainer, TrainingArguments
+from transformers import TrainingArguments
 
 from hf_mwp.trainers import DistillationConfig, SolverTrainer, SolverTrainingConfig
 from tests.tiny import tiny_classifier_rows, tiny_rows, tiny_solver
@@ -116,12 +115,3 @@ def test_other_arguments_say_what_to_make(make_trainer, tmp_path):
         TypeError, match=r"`args`.*`SolverTrainingConfig`.*`TrainingArguments`.*`SolverTrainingConfig\("
     ):
         make_trainer(args=TrainingArguments(output_dir=str(tmp_path), report_to="none"))
-
-
-def test_a_repository_that_cannot_be_made_is_told_before_training(make_trainer, monkeypatch):
-    def offline(trainer, token=None):
-        raise OfflineModeIsEnabled("offline mode is enabled")
-
-    monkeypatch.setattr(Trainer, "init_hf_repo", offline)
-    with pytest.raises(ConnectionError, match="`push_to_hub`.*offline mode is enabled.*`hf auth login`"):
-        make_trainer(push_to_hub=True)

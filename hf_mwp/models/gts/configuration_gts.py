@@ -3,6 +3,8 @@
 from huggingface_hub.dataclasses import strict
 from transformers import PreTrainedConfig
 
+from ...options.checks import refuse
+
 
 @strict
 class GTSConfig(PreTrainedConfig):
@@ -50,11 +52,11 @@ class GTSConfig(PreTrainedConfig):
     def validate_decoder(self):
         """Checks value ranges; called by `strict` after creation."""
         sizes = ("hidden_size", "encoder_hidden_size", "operator_embedding_size", "max_length")
-        for is_wrong, message in (
-            (self.root_goal not in ("cls", "mean"), f"`root_goal` must be 'cls' or 'mean', got {self.root_goal!r}"),
-            (min(getattr(self, name) for name in sizes) < 1, f"`{'`, `'.join(sizes)}` must be >= 1"),
-            (not 0 <= self.dropout < 1, f"`dropout` must be in [0, 1), got {self.dropout}"),
-            (not self.operators, "`operators` must name at least one operator"),
-        ):
-            if is_wrong:
-                raise ValueError(message)
+        refuse(
+            {
+                f"`root_goal` must be 'cls' or 'mean', got {self.root_goal!r}": self.root_goal not in ("cls", "mean"),
+                f"`{'`, `'.join(sizes)}` must be >= 1": min(getattr(self, name) for name in sizes) < 1,
+                f"`dropout` must be in [0, 1), got {self.dropout}": not 0 <= self.dropout < 1,
+                "`operators` must name at least one operator": not self.operators,
+            }
+        )

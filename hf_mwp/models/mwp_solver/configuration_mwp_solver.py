@@ -9,6 +9,7 @@ from typing import Any
 from huggingface_hub.dataclasses import strict
 from transformers import AutoConfig, PreTrainedConfig
 
+from ...options.checks import refuse
 from ..mwp_student.remote_code import name_code
 
 
@@ -77,29 +78,22 @@ class MwpSolverConfig(PreTrainedConfig):
                 setattr(self, name, copy.deepcopy(value))
         super().__post_init__(**kwargs)
 
-    def validate_widths(self):
-        """Part of the `strict` validation: the decoder reads what the encoder writes."""
+    def validate_parts(self):
+        """Part of the `strict` validation: decoder and bottlenecks fit the encoder."""
         written, read = self.encoder_config.hidden_size, self.decoder_config.encoder_hidden_size
-        if written != read:
-            raise ValueError(f"the encoder's hidden_size is {written}, the decoder's encoder_hidden_size {read}")
-
-    def validate_bottlenecks(self):
-        """Part of the `strict` validation: bottlenecks stand after layers that there are, and have a width."""
-        layers, count = self.bottleneck_layers, self.encoder_config.num_hidden_layers
-        size, numbers = self.bottleneck_size, range(1, count + 1)
-        for is_wrong, message in (
-            (
-                bool(layers) != (size is not None),
-                f"`bottleneck_layers` ({layers}) and `bottleneck_size` ({size}) belong together: give both or neither",
-            ),
-            (
-                len({*layers} & {*numbers}) != len(layers),
-                f"`bottleneck_layers` are different layers from 1 to {count}, got {layers}",
-            ),
-            (size is not None and size < 1, f"`bottleneck_size` must be at least 1, got {size}"),
-        ):
-            if is_wrong:
-                raise ValueError(message)
+        layers, count, size = self.bottleneck_layers, self.encoder_config.num_hidden_layers, self.bottleneck_size
+        refuse(
+            {
+                f"the encoder's hidden_size is {written}, the decoder's encoder_hidden_size {read}": written != read,
+                f"`bottleneck_layers` ({layers}) and `bottleneck_size` ({size}) belong together: give both": (
+                    bool(layers) != (size is not None)
+                ),
+                f"`bottleneck_layers` are different layers from 1 to {count}, got {layers}": (
+                    len({*layers} & {*range(1, count + 1)}) != len(layers)
+                ),
+                f"`bottleneck_size` must be at least 1, got {size}": size is not None and size < 1,
+            }
+        )
 
     def save_pretrained(self, save_directory: str | PathLike, **kwargs) -> None:
         """As in `PreTrainedConfig`, with the file of [`save_solver_code`]."""

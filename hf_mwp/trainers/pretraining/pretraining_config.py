@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from ...options.checks import refuse
 from ..base_config import BaseConfig, setting
 
 
@@ -55,11 +56,14 @@ class PreTrainingConfig(BaseConfig):
         super().__post_init__()
         defaults = {each.name: each.default for each in fields(BaseConfig)}
         given = [name for name in SOLVER_FIELDS if getattr(self, name) != defaults[name]]
-        if given:
-            raise ValueError(f"`{given[0]}` is for solvers: leave it out.")
-        if not self.mlm_loss_weight and not self.pos_loss_weight:
-            raise ValueError("Nothing to learn: `mlm_loss_weight` and `pos_loss_weight` are both 0.")
-        if self.dataloader_persistent_workers and self.dataloader_num_workers:
-            raise ValueError(
-                "`dataloader_persistent_workers` would keep the masks of the first epoch: set it to False."
-            )
+        refuse(
+            {
+                f"`{next(iter(given), None)}` is for solvers: leave it out.": given,
+                "Nothing to learn: `mlm_loss_weight` and `pos_loss_weight` are both 0.": (
+                    not self.mlm_loss_weight and not self.pos_loss_weight
+                ),
+                "`dataloader_persistent_workers` would keep the masks of the first epoch: set it to False.": (
+                    self.dataloader_persistent_workers and self.dataloader_num_workers
+                ),
+            }
+        )

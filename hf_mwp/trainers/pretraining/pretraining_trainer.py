@@ -26,6 +26,7 @@ from ...metrics.pretraining_statistics import (
     tagging_statistics,
 )
 from ...models.model_kind import kind_of
+from ...options.checks import refuse
 from ..base_trainer import BaseTrainer
 from ..solver.solver_dataset import ROW_INDEX
 from .pretraining_config import PreTrainingConfig
@@ -92,11 +93,6 @@ class PreTrainingTrainer(BaseTrainer):
         **kwargs,
     ) -> None:
         args = self._checked(args, PreTrainingConfig)
-        if not isinstance(processing_class, MwpProcessor):
-            raise TypeError(
-                f"`processing_class` must be an `MwpProcessor`, got `{type(processing_class).__name__}`: make one "
-                "with `MwpProcessor(tokenizer)`."
-            )
         _check_model(model, args, processing_class)
         self._masks, self._tags = args.mlm_loss_weight > 0, args.pos_loss_weight > 0
         self._corpus = train_dataset
@@ -268,21 +264,27 @@ class PreTrainingTrainer(BaseTrainer):
         return output._replace(num_samples=len(first))
 
 
-def _check_model(model: nn.Module | None, args: PreTrainingConfig, processor: MwpProcessor) -> None:
+def _check_model(model: nn.Module | None, args: PreTrainingConfig, processor: Any) -> None:
     """Raise `TypeError` or `ValueError` if a model cannot be pretrained as the arguments say."""
-    if model is None or kind_of(model).is_solver:
-        raise TypeError(
-            "`model` must be a model to pretrain, such as `MwpStudentForPreTraining`, got "
-            f"{type(model).__name__ if model is not None else None}."
-        )
-    if args.pos_loss_weight and not getattr(model.config, "num_pos_tags", 0):
-        raise ValueError(
-            f"`{type(model).__name__}` has no tagging head: use `MwpStudentForPreTraining`, or set "
-            "`pos_loss_weight=0`."
-        )
-    embeddings = model.get_input_embeddings().num_embeddings
-    if len(processor.tokenizer) > embeddings:
-        raise ValueError(
-            f"The tokenizer has {len(processor.tokenizer)} entries, the model embeds {embeddings}: call "
-            "`processor.resize_embeddings(model)`, or give the model the tokenizer that it was made for."
-        )
+    kind, given = type(model).__name__, type(processor).__name__
+    refuse(
+        {
+            f"`processing_class` must be an `MwpProcessor`, got `{given}`: make one with `MwpProcessor(tokenizer)`.": (
+                not isinstance(processor, MwpProcessor)
+            ),
+            f"`model` must be a model to pretrain, such as `MwpStudentForPreTraining`, got {kind}.": (
+                model is None or kind_of(model).is_solver
+            ),
+        },
+        TypeError,
+    )
+    entries, embedded = len(processor.tokenizer), model.get_input_embeddings().num_embeddings
+    refuse(
+        {
+            f"`{kind}` has no tagging head: use `MwpStudentForPreTraining`, or set `pos_loss_weight=0`.": (
+                args.pos_loss_weight and not getattr(model.config, "num_pos_tags", 0)
+            ),
+            f"The tokenizer has {entries} entries, the model embeds {embedded}: call "
+            "`processor.resize_embeddings(model)`, or take the model's own tokenizer.": entries > embedded,
+        }
+    )

@@ -13,6 +13,7 @@ from transformers.trainer_utils import EvalLoopOutput
 from ...data.batches.mwp_processor import MwpProcessor
 from ...metrics import accuracy_report
 from ...models.model_kind import kind_of
+from ...options.checks import refuse
 from ...solving.beams import solve_batch
 from ...solving.solver_prediction import figure_names, read_predictions
 from ...store.files import write_json_lines
@@ -82,14 +83,21 @@ class SolverTrainer(BaseTrainer):
         args = self._checked(args)
         check_not_empty(train_dataset, eval_dataset)
         self.is_solver = isinstance(processing_class, MwpProcessor) if model is None else kind_of(model).is_solver
-        if model is not None and self.solvers_only and not self.is_solver:
-            raise TypeError(
+        refuse(
+            {
                 f"Expected a `Solver`, got `{type(model).__name__}`: put a decoder on it with "
-                "`MwpSolver.from_encoder_decoder_pretrained(encoder, processor)`."
-            )
+                "`MwpSolver.from_encoder_decoder_pretrained(encoder, processor)`.": (
+                    model is not None and self.solvers_only and not self.is_solver
+                ),
+                f"A solver needs an `MwpProcessor` as `processing_class`, got `{type(processing_class).__name__}`: "
+                "load it with `MwpProcessor.from_pretrained(folder)`, or `MwpProcessor.build(tokenizer, problems)`.": (
+                    self.is_solver and not isinstance(processing_class, MwpProcessor)
+                ),
+            },
+            TypeError,
+        )
         self._numbers_rows, self._evaluated = self.is_solver, None
         if self.is_solver:
-            _check_solver_processor(processing_class)
             if args.batch_eval_metrics or not args.eval_do_concat_batches:
                 raise ValueError(
                     "Solvers are evaluated on all problems at once: leave `batch_eval_metrics` and "
@@ -212,11 +220,3 @@ class SolverTrainer(BaseTrainer):
             path = Path(self.args.output_dir) / f"predictions_{metric_key_prefix}.jsonl"
             write_json_lines(path, (prediction.to_dict() for prediction in predictions))
         return output._replace(predictions=(sequences, scores), label_ids=rows, num_samples=len(predictions))
-
-
-def _check_solver_processor(processor: Any) -> None:
-    if not isinstance(processor, MwpProcessor):
-        raise TypeError(
-            f"A solver needs an `MwpProcessor` as `processing_class`, got `{type(processor).__name__}`: load it with "
-            "`MwpProcessor.from_pretrained(folder)` or make one with `MwpProcessor.build(tokenizer, problems)`."
-        )

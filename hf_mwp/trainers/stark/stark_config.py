@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
+from ...options.checks import refuse
 from ...pruning.sparse_teacher.removed_units import check_sparsity
 from ...pruning.sparse_teacher.sparsifier import UnitSparsifier, WeightSparsifier
 from ...usage_error import UsageError
@@ -76,23 +77,21 @@ class StarkConfig(DistillationConfig):
         for sparsity in self.sparsities:
             check_sparsity(sparsity)
         of_units = [name for name in ("auto_sparsity", "per_example", "mask", "round_to") if getattr(self, name)]
-        for is_wrong, message in (
-            (
-                not self.sparsities or any(first >= second for first, second in pairwise(self.sparsities)),
-                f"`sparsities` must be at least one, in ascending order, not {self.sparsities}.",
-            ),
-            (self.push_to_hub, "`push_to_hub` would push every student: push the chosen one, which `model` is then."),
-            (
-                self.unstructured and of_units,
-                f"`{next(iter(of_units), None)}` is of heads and neurons: leave it out, or `unstructured`.",
-            ),
-            (
-                self.keep_caches and not self.cache_teacher_outputs,
-                "`keep_caches` keeps caches of teachers: set `cache_teacher_outputs`, or leave it out.",
-            ),
-        ):
-            if is_wrong:
-                raise UsageError(message)
+        refuse(
+            {
+                f"`sparsities` must be at least one, in ascending order, not {self.sparsities}.": (
+                    not self.sparsities or any(first >= second for first, second in pairwise(self.sparsities))
+                ),
+                "`push_to_hub` would push all students: push the chosen one, which `model` is then.": self.push_to_hub,
+                f"`{next(iter(of_units), None)}` is of heads and neurons: leave it out, or `unstructured`.": (
+                    self.unstructured and of_units
+                ),
+                "`keep_caches` keeps caches of teachers: set `cache_teacher_outputs`, or leave it out.": (
+                    self.keep_caches and not self.cache_teacher_outputs
+                ),
+            },
+            UsageError,
+        )
 
     def make_sparsifier(self) -> UnitSparsifier | WeightSparsifier:
         """Return the pruning granularity."""

@@ -21,13 +21,9 @@ from ...distillation.teachers import CachedTeacher
 from ...metrics import count_parameters
 from ...models.fingerprints import describe, hash_model, hash_processing
 from ...pruning.gates import HeadGates, NeuronGates
-from ...pruning.sparse_teacher import (
-    KnowledgeableScores,
-    ScoreDensity,
-    UnitScores,
-)
-from ...pruning.sparse_teacher.knowledgeable_scores import count_units
+from ...pruning.sparse_teacher.knowledgeable_scores import KnowledgeableScores, UnitScores, count_units
 from ...pruning.sparse_teacher.removed_units import check_no_gates
+from ...pruning.sparse_teacher.score_density import ScoreDensity
 from ...store.files import remove_folder
 from ...store.finished_folder import FinishedFolder, digest_of
 from ...usage_error import UsageError

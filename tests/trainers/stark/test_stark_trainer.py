@@ -10,8 +10,7 @@ from hf_mwp.distillation import cut_student
 from hf_mwp.models import MwpStudentForSequenceClassification
 from hf_mwp.models.architecture import layer_parts
 from hf_mwp.models.fingerprints import hash_model
-from hf_mwp.pruning.gates import HeadGates
-from hf_mwp.pruning.sparse_teacher import (
+from hf_mwp.pruning import (
     KnowledgeableScores,
     RemovedUnits,
     UnitScores,
@@ -20,6 +19,7 @@ from hf_mwp.pruning.sparse_teacher import (
     measure_scores,
     zero_weights,
 )
+from hf_mwp.pruning.gates import HeadGates
 from hf_mwp.pruning.sparse_teacher.sparsifier import WeightSparsifier
 from hf_mwp.trainers import DistillationTrainer
 from hf_mwp.usage_error import UsageError
