@@ -18,7 +18,7 @@ from ..compatibility import (
 )
 from ..features import Features, read_features
 from .ensemble_teacher import TEACHER_INPUTS, EnsembleTeacher, members_of
-from .teacher_inputs import TeacherInputsCollator
+from .teacher_inputs import TeacherInputsCollator, add_teacher_inputs
 from .teacher_request import TeacherRequest
 
 
@@ -80,6 +80,20 @@ class LiveTeacher:
                 if len(members) == 1:
                     raise
                 raise UsageError(f"Teacher {number + 1} of {len(members)}: {error}") from error
+
+    def add_columns(self, dataset: Any) -> tuple[Any, list[str]]:
+        """Return rows with what members with tokens of their own read, and the names of the further columns."""
+        if not self.own_processors:
+            return dataset, []
+        return add_teacher_inputs(dataset, self.own_processors), [TEACHER_INPUTS]
+
+    @staticmethod
+    def split(batch: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the inputs of both models in a batch, and those of the teacher alone."""
+        sides: tuple[dict, dict] = {}, {}
+        for name, value in batch.items():
+            sides[name == TEACHER_INPUTS][name] = value
+        return sides
 
     def prepare(self, dataset: Any, collator: Callable[[list], Mapping[str, Any]]) -> Callable:
         """Return the collator of batches for [`~LiveTeacher.outputs`], from the rows' own one."""

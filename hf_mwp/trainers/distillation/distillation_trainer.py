@@ -17,8 +17,7 @@ from ...distillation.features import Features, read_features
 from ...distillation.objectives import Objective
 from ...distillation.teachers import CachedTeacher, LiveTeacher, TeacherRequest
 from ...distillation.teachers.cache.checks import random_state_kept
-from ...distillation.teachers.ensemble_teacher import TEACHER_INPUTS, members_of
-from ...distillation.teachers.teacher_inputs import add_teacher_inputs
+from ...distillation.teachers.ensemble_teacher import members_of
 from ..solver.solver_trainer import SolverTrainer
 from .default_objectives import default_objectives
 from .distillation_config import DistillationConfig
@@ -117,10 +116,9 @@ class DistillationTrainer(SolverTrainer):
         self.accelerator.free_memory()
         self.teacher_model.requires_grad_(False).eval()
         if self.train_dataset is not None:
-            if teacher.own_processors:
-                self.train_dataset = add_teacher_inputs(self.train_dataset, teacher.own_processors)
-                self._set_signature_columns_if_needed()
-                self._signature_columns.append(TEACHER_INPUTS)
+            self.train_dataset, columns = teacher.add_columns(self.train_dataset)
+            self._set_signature_columns_if_needed()
+            self._signature_columns += columns
             self._plan(teacher)
 
     @property
@@ -156,9 +154,8 @@ class DistillationTrainer(SolverTrainer):
         self.model.eval()
         with torch.random.fork_rng(devices=[]):
             given = next(self.batches_in_order(2, teacher))
-            theirs = self.teacher_model(**given, **self._options)
-            inputs = {name: value for name, value in given.items() if name != TEACHER_INPUTS}
-            outputs = [self.model(**inputs, **self._options), theirs]
+            inputs, own = teacher.split(given)
+            outputs = [self.model(**inputs, **self._options), self.teacher_model(**inputs, **own, **self._options)]
             check_outputs(*outputs)
             models = [self.accelerator.unwrap_model(model) for model in (self.model, self.teacher_model)]
             models[1] = members_of(models[1])[0]

@@ -123,6 +123,13 @@ def test_several_teachers_and_heads_pruned_on_the_way(make):
     assert all(torch.isfinite(torch.tensor(entry["loss"])) for entry in training_logs(trainer))
 
 
+def test_layers_that_are_nan_are_named(make):
+    teacher = tiny_seq2seq(width=24)
+    torch.nn.init.constant_(teacher.model.decoder.layers[1].fc1.weight, float("nan"))
+    with pytest.raises(ValueError, match="teacher .decoder_hidden_2, logits"):
+        make(teacher=teacher)
+
+
 def test_beams_and_lengths_reach_generate(make, monkeypatch):
     trainer, seen = make(num_beams=3, max_decode_length=6), []
     generate = trainer.model.generate
