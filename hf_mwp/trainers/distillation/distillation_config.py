@@ -110,6 +110,16 @@ class DistillationConfig(BaseConfig):
         "uniform, alternating (with the embedding outputs), first, last, or pairs student:teacher such as "
         "1:4,2:8,3:12 (0 is the embedding output).",
     )
+    decoder_layer_mapping: str | None = setting(
+        None,
+        "Layer mapping of the decoder of a sequence-to-sequence model, or none; if not given, layer_mapping in "
+        "Seq2SeqDistillationConfig, else none.",
+    )
+    decoder_mask: str = setting(
+        "labels",
+        "Decoder states that are compared: those that predict labels, or shifted, those that read them.",
+        choices=["labels", "shifted"],
+    )
     hidden_weights: list[float] | None = setting(
         None,
         "Weight of each pair of the layer mapping; 1.0 each if not given, of mse on three uniform pairs 1.0 0.9 1.0.",
@@ -136,7 +146,8 @@ class DistillationConfig(BaseConfig):
     @property
     def mappings(self) -> dict[str, str]:
         """Return the layer mapping of each stack whose states are compared."""
-        return {"encoder": self.layer_mapping}
+        decoder = self.decoder_layer_mapping or "none"
+        return {"encoder": self.layer_mapping} | ({} if decoder == "none" else {"decoder": decoder})
 
     def __post_init__(self):
         super().__post_init__()
@@ -154,6 +165,8 @@ class DistillationConfig(BaseConfig):
             raise ValueError(
                 f"`prediction_loss` must be one of {list(PREDICTION_LOSSES)}, got {self.prediction_loss!r}."
             )
+        if self.decoder_mask not in ("labels", "shifted"):
+            raise ValueError(f"`decoder_mask` must be labels or shifted, got {self.decoder_mask!r}.")
         if self.kl_direction not in DIRECTIONS:
             raise ValueError(f"`kl_direction` must be one of {list(DIRECTIONS)}, got {self.kl_direction!r}.")
         if self.kl_direction != "forward" and self.prediction_loss != "kd":

@@ -30,20 +30,12 @@ class Seq2SeqDistillationConfig(DistillationConfig, Seq2SeqFineTuningConfig):
     layer_mapping: str = setting(
         "alternating", "alternating, uniform, first, last, or pairs student:teacher such as 0:0,1:2,2:4."
     )
-    decoder_layer_mapping: str | None = setting(
-        None, "Layer mapping of the decoder; that of the encoder if not given, none to compare encoders alone."
-    )
-    decoder_mask: str = setting(
-        "labels",
-        "Decoder states that are compared: those that predict labels, or shifted, those that read them.",
-        choices=["labels", "shifted"],
-    )
     embedding_weight: float = setting(
         0.0, "Weight of a further loss between embedding outputs, which the alternating mapping compares already."
     )
 
     @property
     def mappings(self) -> dict[str, str]:
-        """See [`DistillationConfig`]; the decoder's besides the encoder's."""
-        decoder = self.layer_mapping if self.decoder_layer_mapping is None else self.decoder_layer_mapping
-        return super().mappings | ({} if decoder == "none" else {"decoder": decoder})
+        """See [`DistillationConfig`]; a decoder is compared unless its mapping is none."""
+        decoder = self.decoder_layer_mapping or self.layer_mapping
+        return {"encoder": self.layer_mapping} | ({} if decoder == "none" else {"decoder": decoder})

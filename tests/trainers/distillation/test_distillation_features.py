@@ -230,3 +230,8 @@ def test_mixing_after_distillation_from_narrow_states(solvers, processor):
     )
     trainer.train()
     assert unchanged(trainer.model, copy_of(before))
+
+
+def test_a_decoder_mapping_for_an_encoder(others):
+    with pytest.raises(ValueError, match="BertForSequenceClassification.*no states of a decoder"):
+        others(decoder_layer_mapping="1:1")
