@@ -77,7 +77,7 @@ class DataArguments:
 SEQ2SEQ, MATH_SEQ2SEQ = "seq2seq", "math_seq2seq"
 # What of these says something about a task; about math word problems all but the last two lines does.
 USED_BY_ALL = ("task", "validation_fraction", "max_train_samples", "max_eval_samples")
-PAIRS, GLUE = ("source", "target", "text_metrics"), ("select_on_dev",)
+PAIRS, GLUE = ("source", "target", "source_prefix", "text_metrics"), ("select_on_dev",)
 USED_BY_TASKS = {
     **dict.fromkeys(GLUE_SOURCES, (*USED_BY_ALL, "data_dir", *GLUE)),
     SEQ2SEQ: (*USED_BY_ALL, "dataset", *PAIRS),
@@ -107,6 +107,7 @@ class TaskArguments(DataArguments):
         common=True,
     )
     target: str | None = option(None, "Of seq2seq: the same of the target texts.", common=True)
+    source_prefix: str = option("", "Of seq2seq: text before each source text, as T5 wants it ('summarize: ').")
     text_metrics: list[str] = option(
         ["bleu", "chrf"],
         "Of seq2seq: metrics of generated texts; the first one chooses the best checkpoint. Needs hf-mwp[seq2seq].",

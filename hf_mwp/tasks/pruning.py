@@ -21,6 +21,7 @@ from .evaluation import evaluate_splits, split_records
 from .make_task import data_record, make_task, tell_data
 from .pictures import draw_models
 from .reporter import SILENT, Reporter
+from .seq2seq import Seq2SeqTask
 from .task import Task
 from .training import RunResult
 
@@ -219,7 +220,7 @@ def score_heads(args: HeadsArguments, data_args: MeasuredTaskArguments) -> tuple
 
 
 def _load_with_batches(task: Task, name: str, split: str, groups: list) -> tuple[nn.Module, list[Mapping[str, Any]]]:
-    """A solver with batches of its collator; of another model its encoder, with batches of texts."""
+    """A solver or sequence-to-sequence model with batches of its collator; else an encoder with batches of texts."""
     from ..data.batches.processor_file import load_tokenizer
     from ..trainers.solver.solver_dataset import prepare_training_rows
 
@@ -227,6 +228,10 @@ def _load_with_batches(task: Task, name: str, split: str, groups: list) -> tuple
         model, processor = task.load_model(name, split)
         collator = task.collator(model, processor)
         return model, [collator([*prepare_training_rows(group, processor)]) for group in groups]
+    if isinstance(task, Seq2SeqTask):
+        model, processor = task.load_model(name)
+        collator = task.collator(model, processor)
+        return model, [collator([task.encode(row, processor) for row in group]) for group in groups]
     model = load_encoder(name, dropout=None)
     with loading(f"The tokenizer {name}"):
         tokenizer = load_tokenizer(name)

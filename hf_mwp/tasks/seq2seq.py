@@ -97,7 +97,7 @@ class Seq2SeqTask(Task):
 
     def pair(self, row: Mapping[str, Any]) -> tuple[str, str | None]:
         """Return the source and the target text of a row; no target where there is none to learn from."""
-        return row["text"], row["target"]
+        return self.options.source_prefix + row["text"], row["target"]
 
     def build_model(self, options):
         texts = [text for row in self.rows("train") for text in self.pair(row) if text]
@@ -118,11 +118,14 @@ class Seq2SeqTask(Task):
         """Pairs tokenised and cut to the tokenizer's length, with what the model's folder tells of them."""
 
         def encode(row: Mapping[str, Any]) -> dict[str, Any]:
-            source, target = self.pair(row)
-            read = processor(source, text_target=target or "", truncation=True)
-            return {**read, "text": row["text"], "dataset": row["dataset"]}
+            return {**self.encode(row, processor), "text": row["text"], "dataset": row["dataset"]}
 
         return rows.map(encode, remove_columns=rows.column_names, keep_in_memory=True)
+
+    def encode(self, row: Mapping[str, Any], processor: PreTrainedTokenizerBase) -> dict[str, Any]:
+        """Return the inputs and the labels of a row."""
+        source, target = self.pair(row)
+        return dict(processor(source, text_target=target or "", truncation=True))
 
     def make_trainer(self, config, model, processor):
         from ..trainers import Seq2SeqFineTuningConfig, Seq2SeqFineTuningTrainer
@@ -231,6 +234,7 @@ class MathSeq2Seq(Seq2SeqTask):
         return problem.masked.text(indexed=True), write_equation(problem)
 
     def trainer_arguments(self, model, processor):
+        """As in [`Task`]; problems without an equation that can be read are not learned from."""
         arguments = super().trainer_arguments(model, processor)
         learned = [index for index, row in enumerate(self.rows("train")) if self.pair(row)[1]]
         return arguments | {"train_dataset": arguments["train_dataset"].select(learned)}

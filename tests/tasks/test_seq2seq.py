@@ -141,6 +141,22 @@ def test_heads_are_pruned(translator, pairs, tmp_path):
     assert [sum(each["heads"]) for each in models] == [12, 9] and models[1]["saved"]["parameters"] > 0
 
 
+def test_heads_are_scored(translator, pairs, tmp_path):
+    options = ["--model", translator, "--importance=gradient", "--num_batches=2", "--batch_size=4"]
+    assert run("heads", tmp_path, *options, data=pairs) == 0
+    scores = json.loads((tmp_path / "heads.json").read_text())["scores"]
+    # Two layers of the encoder, self-attention and cross-attention of two layers of the decoder.
+    assert [len(row) for row in scores] == [2] * 6 and all(score > 0 for row in scores for score in row)
+
+
+def test_a_pretrained_model_with_a_prefix(translator, pairs, tmp_path):
+    options = ["--encoder", translator, "--source_prefix=translate: ", "--max_steps=1", "--warmup_steps=0", *QUICK]
+    assert run("train", tmp_path, *options, data=pairs) == 0
+    ours, theirs = (AutoModelForSeq2SeqLM.from_pretrained(path) for path in (tmp_path, translator))
+    assert ours.config.vocab_size == theirs.config.vocab_size
+    assert not torch.equal(ours.model.shared.weight, theirs.model.shared.weight)
+
+
 def test_math_word_problems_as_sequences(problems, tmp_path, capsys):
     folder = train(tmp_path / "math", problems, "math_seq2seq", "bart")
     metrics = json.loads((folder / "metrics.json").read_text())
