@@ -12,7 +12,7 @@ from ..building.seq2seq import build_seq2seq, load_seq2seq_model, make_student_s
 from ..options import given_options
 from ..usage_error import UsageError
 from .math_word_problems import MathWordProblems
-from .task import Task
+from .task import Task, limited
 
 
 if TYPE_CHECKING:
@@ -88,12 +88,9 @@ class Seq2SeqTask(Task):
     def splits(self) -> Mapping[str, Dataset]:
         from ..data.seq2seq.load_seq2seq import load_seq2seq
 
-        options, found = self.options, {}
+        options = self.options
         splits = load_seq2seq(options.dataset, options.source, options.target, options.validation_fraction)
-        for split, rows in splits.items():
-            limit = options.max_train_samples if split == "train" else options.max_eval_samples
-            found[split] = rows.select(range(min(limit or len(rows), len(rows))))
-        return found
+        return {split: limited(rows, split, options) for split, rows in splits.items()}
 
     def pair(self, row: Mapping[str, Any]) -> tuple[str, str | None]:
         """Return the source and the target text of a row; no target where there is none to learn from."""
