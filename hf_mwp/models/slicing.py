@@ -64,6 +64,7 @@ def note_cut_heads(model: nn.Module, cut: Mapping[int, Iterable[int]]) -> None:
     for layer, parts in enumerate(layer_parts(model)):
         gone = list(cut.get(layer, ()))
         total = parts.num_heads + len(gone) + len(noted[layer])
+        # The heads that were left before this cut, by their first numbers.
         labels = [head for head in range(total) if head not in noted[layer]]
         noted[layer] = sorted([*noted[layer], *(labels[head] for head in gone)])
     find_encoder(model).config.cut_heads = noted if any(noted) else None

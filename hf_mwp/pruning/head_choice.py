@@ -46,10 +46,12 @@ def choose_heads(
         raise ValueError(f"The ratio of heads to prune must be at least 0 and below 1, not {ratio}.")
     there = scores.isfinite()
     wanted = whole_heads(ratio, int(there.sum()) if total is None else total)
+    # Heads of earlier choices stay chosen, and count.
     chosen = {(layer, head) for layer, heads in (gone or {}).items() for head in heads}
     left = there.sum(1).tolist()
     for layer, head in chosen:
         left[layer] -= int(there[layer, head])
+    # Then the lowest scores of all layers, as long as a layer has more heads than it keeps.
     order = sorted((scores[layer, head].item(), layer, head) for layer, head in there.nonzero().tolist())
     for _, layer, head in order:
         if len(chosen) >= wanted:

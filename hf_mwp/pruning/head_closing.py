@@ -126,6 +126,7 @@ class CutClosing(GateClosing):
         """Return by layer the heads that are left and those that are gone."""
         found = []
         for parts, before, now in zip(layer_parts(self.model), self._cut_before, cut_heads(self.model), strict=True):
+            # The heads of the beginning of the training, by their first numbers; their places are the numbers here.
             labels = [head for head in range(parts.num_heads + len(now)) if head not in before]
             left, gone = ([n for n, head in enumerate(labels) if (head in now) is cut] for cut in (False, True))
             found.append((left, gone))

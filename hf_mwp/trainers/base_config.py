@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from transformers import TrainingArguments
 
+from ..options.checks import refuse
 from .argument_checks import check_types, check_values
 
 
@@ -87,10 +88,13 @@ class BaseConfig(TrainingArguments):
             # chooses.
             self.metric_for_best_model, self.greater_is_better = None, greater_is_better
         check_values(self)
-        if self.answer_match not in ANSWER_MATCHES:
-            raise ValueError(f"`answer_match` must be one of {list(ANSWER_MATCHES)}, got {self.answer_match!r}.")
-        if self.early_stopping_patience is not None and self.eval_strategy == "no":
-            raise ValueError(
-                '`early_stopping_patience` needs evaluations while training: set `eval_strategy` to "epoch" or '
-                '"steps".'
-            )
+        refuse(
+            {
+                f"`answer_match` must be one of {list(ANSWER_MATCHES)}, got {self.answer_match!r}.": (
+                    self.answer_match not in ANSWER_MATCHES
+                ),
+                "`early_stopping_patience` needs evaluations while training: set `eval_strategy`.": (
+                    self.early_stopping_patience is not None and self.eval_strategy == "no"
+                ),
+            }
+        )

@@ -1,10 +1,5 @@
 """The classes of parts of speech that matter most in math word problems, in the tag sets of the taggers."""
 
-from collections.abc import Iterable
-
-from ..errors import ProblemError
-
-
 POS_CLASSES = ("noun", "quantity", "verb", "punctuation", "pronoun")
 """
 The five classes that Ming et al. (AAAI 2025) single out: "nouns (including temporal nouns), quantity, verbs,
@@ -41,10 +36,3 @@ def tag_classes(tagger: str) -> dict[str, str]:
     """
     classes = TAG_SETS.get(tagger.partition(":")[0], {})
     return {tag: name for name, tags in classes.items() for tag in tags}
-
-
-def check_classes(names: Iterable[str]) -> None:
-    """Raises [`ProblemError`] unless all names are among `POS_CLASSES`."""
-    unknown = sorted(set(names) - set(POS_CLASSES))
-    if unknown:
-        raise ProblemError(f"no such class of parts of speech: {', '.join(unknown)}; there are {list(POS_CLASSES)}")

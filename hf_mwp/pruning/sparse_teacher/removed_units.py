@@ -97,11 +97,13 @@ def check_sparsity(sparsity: float) -> None:
 
 
 def _lowest(name: str, scores: Tensor, sparsity: float, round_to: int | None, width: int = 1) -> dict[int, list[int]]:
+    # How many of the lowest scores, over all layers, are in each layer.
     places = scores.isfinite().nonzero()
     total = len(places)
     order = scores[scores.isfinite()].argsort(stable=True)[: round(sparsity * total)]
     gone = torch.bincount(places[order, 0], minlength=len(scores)).tolist()
     if round_to is not None:
+        # In columns of the weights, `width` for each unit.
         gone = [
             min(round(round(count * width / round_to) * round_to / width), there)
             for count, there in zip(gone, scores.isfinite().sum(1).tolist(), strict=True)
