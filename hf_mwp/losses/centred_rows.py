@@ -13,7 +13,7 @@ MIN_ROWS = 3
 def centred_rows(ours: Tensor, theirs: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """
     Return two states `(batch, tokens, width)`, zero at padding, as rows that are centred over the valid tokens, and
-    the number of these. Rows of padding stay zero.
+    the number of these. Rows of padding stay zero. The states are changed in place.
 
     Raises:
         ValueError: one or two valid tokens. On an accelerator the number is checked by an assertion on the device, so
@@ -27,7 +27,9 @@ def centred_rows(ours: Tensor, theirs: Tensor, mask: Tensor) -> tuple[Tensor, Te
     elif number.device.type != "meta":
         torch._assert_async((number == 0) | (number >= MIN_ROWS), message)
     rows = [states.flatten(0, 1) for states in (ours, theirs)]
-    return *(torch.where(valid, each - each.sum(0) / number.clamp(min=1), 0.0) for each in rows), number
+    means = [each.sum(0, keepdim=True) / number.clamp(min=1) for each in rows]
+    # In place: copies of the states are most of what such a loss needs.
+    return *(each.addcmul_(valid.to(each.dtype), mean, value=-1) for each, mean in zip(rows, means, strict=True)), number
 
 
 def squared_product_norm(first: Tensor, second: Tensor) -> Tensor:
