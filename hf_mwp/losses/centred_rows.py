@@ -29,7 +29,9 @@ def centred_rows(ours: Tensor, theirs: Tensor, mask: Tensor) -> tuple[Tensor, Te
     rows = [states.flatten(0, 1) for states in (ours, theirs)]
     means = [each.sum(0, keepdim=True) / number.clamp(min=1) for each in rows]
     # In place: copies of the states are most of what such a loss needs.
-    return *(each.addcmul_(valid.to(each.dtype), mean, value=-1) for each, mean in zip(rows, means, strict=True)), number
+    return *(
+        each.addcmul_(valid.to(each.dtype), mean, value=-1) for each, mean in zip(rows, means, strict=True)
+    ), number
 
 
 def squared_product_norm(first: Tensor, second: Tensor) -> Tensor:

@@ -28,8 +28,9 @@ class DistillationTrainer(SolverTrainer):
     Trains a student to follow a frozen teacher: in its predictions, its hidden states and its embeddings.
 
     Teacher and student may be any models with the same inputs whose outputs have `logits` and `hidden_states`:
-    solvers, classifiers, masked language models, encoder-decoder models (of which encoder states are compared). With
-    solvers, data and evaluation are as in [`SolverTrainer`].
+    solvers, classifiers, masked language models, encoder-decoder models (of which encoder states are compared unless
+    `decoder_layer_mapping` is given; [`Seq2SeqDistillationTrainer`] compares both stacks, and generates in
+    evaluations). With solvers, data and evaluation are as in [`SolverTrainer`].
 
     The loss is the weighted sum of the parts of its objectives, which are logged unweighted: by default those of
     [`DistillationConfig`], `loss_soft`, `loss_hard`, `loss_hidden_{student layer}` and `loss_embedding`. In

@@ -45,7 +45,9 @@ class HiddenStates(LayerObjective):
         if pool_statistics and (not hasattr(self.loss, "statistics") or getattr(self.loss, "unbiased", False)):
             raise ValueError(f"`pool_statistics` is for a loss of sums over tokens (`CKALoss`), got {self.loss}.")
         self.use_bottlenecks, self.pool_statistics = use_bottlenecks, pool_statistics
+        # Loss and gradients by part, of so many batches.
         self._pooled: dict[str, tuple[Tensor, Sequence[Tensor | None]]] = {}
+        self._num_batches = 1
         self.narrow: list[int] = []
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
