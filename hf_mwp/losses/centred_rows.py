@@ -10,22 +10,30 @@ MIN_ROWS = 3
 """With two rows all centred states are multiples of one direction, and any two models look alike."""
 
 
-def centred_rows(ours: Tensor, theirs: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def count_rows(mask: Tensor) -> Tensor:
     """
-    Return two states `(batch, tokens, width)`, zero at padding, as rows that are centred over the valid tokens, and
-    the number of these. Rows of padding stay zero. The states are changed in place.
+    Return the number of valid tokens.
 
     Raises:
-        ValueError: one or two valid tokens. On an accelerator the number is checked by an assertion on the device, so
-            that nothing waits for it.
+        ValueError: one or two. On an accelerator the number is checked by an assertion on the device, so that nothing
+            waits for it.
     """
-    number, valid = mask.sum(), mask.flatten().unsqueeze(-1)
+    number = mask.sum()
     message = f"Hidden states are compared over at least {MIN_ROWS} valid tokens; this batch has one or two."
     if number.device.type == "cpu":
         if 0 < number < MIN_ROWS:
             raise ValueError(message)
     elif number.device.type != "meta":
         torch._assert_async((number == 0) | (number >= MIN_ROWS), message)
+    return number
+
+
+def centred_rows(ours: Tensor, theirs: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """
+    Return two states `(batch, tokens, width)`, zero at padding, as rows that are centred over the valid tokens, and
+    the number of these. Rows of padding stay zero. The states are changed in place.
+    """
+    number, valid = count_rows(mask), mask.flatten().unsqueeze(-1)
     rows = [states.flatten(0, 1) for states in (ours, theirs)]
     means = [each.sum(0, keepdim=True) / number.clamp(min=1) for each in rows]
     # In place: copies of the states are most of what such a loss needs.

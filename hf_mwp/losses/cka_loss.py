@@ -7,8 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .centred_rows import centred_rows, safe_sqrt, squared_product_norm
-from .state_loss import StateLoss, without_autocast
+from .centred_rows import centred_rows, count_rows, safe_sqrt, squared_product_norm
+from .state_loss import StateLoss, masked, without_autocast
 
 
 EPSILON = 1e-8  # as in the authors' program
@@ -26,6 +26,48 @@ class CKAStatistics(NamedTuple):
     student_student: Tensor
     teacher_teacher: Tensor
     student_teacher: Tensor
+
+
+class _StreamedProducts(torch.autograd.Function):
+    """
+    The squared norms of `XᵀY`, `XᵀX` and `YᵀY` of centred states. These are read in groups of texts, forward and
+    backward, so that no copy of them is made and only the student's gradient has their size.
+    """
+
+    @staticmethod
+    def forward(ctx, student, teacher, mask, number):
+        sums = [
+            sum(masked(states[texts], mask[texts]).flatten(0, 1).sum(0) for texts in _groups(mask))
+            for states in (student, teacher)
+        ]
+        means = [each / number.clamp(min=1) for each in sums]
+        cross, ours, theirs = 0.0, 0.0, 0.0
+        for texts in _groups(mask):
+            x, y = (_centred(*each, mask, texts) for each in zip((student, teacher), means, strict=True))
+            cross, ours, theirs = cross + x.T @ y, ours + x.T @ x, theirs + y.T @ y
+        ctx.save_for_backward(student, teacher, mask, *means, cross, ours)
+        return tuple(each.square().sum() for each in (cross, ours, theirs))
+
+    @staticmethod
+    def backward(ctx, cross_gradient, ours_gradient, _):
+        student, teacher, mask, student_mean, teacher_mean, cross, ours = ctx.saved_tensors
+        gradient = torch.empty_like(student)
+        for texts in _groups(mask):
+            x, y = _centred(student, student_mean, mask, texts), _centred(teacher, teacher_mean, mask, texts)
+            part = y @ (2 * cross_gradient * cross.T) + x @ (4 * ours_gradient * ours)
+            gradient[texts] = part.view(*student[texts].shape).to(gradient.dtype)
+        return gradient, None, None, None
+
+
+def _groups(mask: Tensor, rows: int = 1024) -> list[slice]:
+    """Slices of texts that have about so many tokens together."""
+    size = max(rows // max(mask.shape[1], 1), 1)
+    return [slice(start, start + size) for start in range(0, len(mask), size)]
+
+
+def _centred(states: Tensor, mean: Tensor, mask: Tensor, texts: slice) -> Tensor:
+    rows, valid = masked(states[texts], mask[texts]).flatten(0, 1), mask[texts].flatten().unsqueeze(-1)
+    return rows.addcmul_(valid.to(rows.dtype), mean.unsqueeze(0), value=-1)
 
 
 class CKALoss(StateLoss):
@@ -73,6 +115,15 @@ class CKALoss(StateLoss):
     def __init__(self, squared: bool = False, unbiased: bool = False) -> None:
         super().__init__()
         self.squared, self.unbiased = squared, unbiased
+
+    def forward(self, student_hidden: Tensor, teacher_hidden: Tensor, mask: Tensor | None = None) -> Tensor:
+        [ours], [theirs], valid = self.check(student_hidden, teacher_hidden, mask)
+        if self.unbiased or valid.numel() < min(ours.shape[-1], theirs.shape[-1]):
+            return super().forward(student_hidden, teacher_hidden, mask)
+        with without_autocast(valid):
+            number = count_rows(valid)
+            products = _StreamedProducts.apply(ours, theirs, valid, number)
+            return torch.where(number > 0, self._of_products(*products), 0.0)
 
     def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
         ours, theirs, number = centred_rows(ours, theirs, mask)

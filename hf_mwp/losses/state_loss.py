@@ -54,6 +54,13 @@ class StateLoss(nn.Module):
         self, student: Tensor | Sequence[Tensor], teacher: Tensor | Sequence[Tensor], mask: Tensor | None
     ) -> tuple[list[Tensor], list[Tensor], Tensor]:
         """Check the arguments of `forward`, and return what `compare` gets, a list of states for each side."""
+        ours, theirs, mask = self.check(student, teacher, mask)
+        return [masked(state, mask) for state in ours], [masked(state, mask) for state in theirs], mask
+
+    def check(
+        self, student: Tensor | Sequence[Tensor], teacher: Tensor | Sequence[Tensor], mask: Tensor | None
+    ) -> tuple[list[Tensor], list[Tensor], Tensor]:
+        """Check the arguments of `forward`, and return them as lists of states, the teacher's without gradient."""
         number = self.num_layers or 1
         ours, theirs = ([x] * number if isinstance(x, Tensor) else list(x) for x in (student, teacher))
         if not ours or not len(ours) == len(theirs) == (self.num_layers or len(ours)):
@@ -73,8 +80,7 @@ class StateLoss(nn.Module):
                 f"The student's hidden states have the widths {widths[0]}, the teacher's {widths[1]}. Different "
                 "widths need a projection; apply it to the student's first."
             )
-        mask = valid_tokens(mask, ours[0])
-        return [masked(state, mask) for state in ours], [masked(state.detach(), mask) for state in theirs], mask
+        return ours, [state.detach() for state in theirs], valid_tokens(mask, ours[0])
 
 
 def count_texts(mask: Tensor) -> Tensor:
