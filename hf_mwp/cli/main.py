@@ -7,7 +7,7 @@ import os
 import sys
 
 from ..problems.control_characters import show_controls
-from .commands import command_module
+from .commands import run_command
 
 
 COMMANDS = {
@@ -58,7 +58,7 @@ def main(argv: list[str] | None = None) -> int:
         hint = f" Did you mean `hf-mwp {close[0]}`?" if close else " `hf-mwp --help` lists the commands."
         return _fail(f"There is no command {name!r}.{hint}", 2)
     try:
-        status = command_module(name).run(argv[1:]) or 0
+        status = run_command(name, argv[1:])
         if "WORLD_SIZE" in os.environ:
             from ..trainers.processes import end_process_group
 

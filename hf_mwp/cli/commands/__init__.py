@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
+
+from ...tasks.commands import parse_command
+from ..terminal.console import make_console
 
 
-def command_module(name: str) -> ModuleType:
-    """The module of a subcommand, whose `run` is called with the arguments."""
+# Commands that run a recipe if their configuration file has stages.
+RUN_RECIPES = ("distill", "stark")
+
+
+def run_command(name: str, argv: list[str]) -> int:
+    """Parse the arguments of a subcommand, run it, and print its results; `--help` prints the options and exits."""
+    from .recipes import run
+
+    if name == "run" or (name in RUN_RECIPES and run.is_recipe(argv)):
+        run.run(argv, name)
+        return 0
     folder = Path(__file__).parent
     (path,) = folder.rglob(f"{name.replace('-', '_')}.py")
-    return import_module(".".join((__name__, *path.relative_to(folder).with_suffix("").parts)))
+    module = import_module(".".join((__name__, *path.relative_to(folder).with_suffix("").parts)))
+    types, positional = getattr(module, "TYPES", None), getattr(module, "POSITIONAL", None)
+    options, values = parse_command(name, module.__doc__, argv, types, positional)
+    module.run(options, values, make_console(stderr=bool(values.get("json"))))
+    return 0

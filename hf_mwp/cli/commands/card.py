@@ -1,21 +1,15 @@
-"""`hf-mwp card`: a model's folder as the Hub gets it, with a card made of the records of its runs."""
+"""
+Write the folder that the Hub gets: weights in half precision, configuration, processor, and a card made of the records
+of the runs.
+"""
 
-from __future__ import annotations
-
-from ...tasks.commands import parse_command
-from ..terminal.console import make_console
+from ..terminal.console import CommandConsole
 
 
-def run(argv: list[str]) -> int:
-    """Write the folder; see `hf-mwp card --help`."""
-    (args,), _ = parse_command(
-        "card",
-        "Write the folder that the Hub gets: weights in half precision, configuration, processor, and a card made of "
-        "the records of the runs.",
-        argv,
-    )
+def run(options: list, values: dict, console: CommandConsole) -> None:
+    """Write the folder."""
+    (args,) = options
     from ...hub import make_model_folder
 
     make_model_folder(args)
-    make_console().print(f"{args.output_dir} has weights, configuration, processor and README.md.")
-    return 0
+    console.print(f"{args.output_dir} has weights, configuration, processor and README.md.")

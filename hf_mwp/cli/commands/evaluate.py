@@ -1,6 +1,8 @@
-"""`hf-mwp evaluate`: how well a solver does on a data set, and what each of its failures is."""
-
-from __future__ import annotations
+"""
+Measure a solver on a data set: answer and equation accuracy, overall, per level of complexity, and with and without
+problems whose text, or whose text up to its numbers, the model was trained on. Every prediction goes to a JSONL file
+with the reason of its failure. With --task a classifier of texts, by its figures.
+"""
 
 import json
 from collections.abc import Mapping
@@ -8,21 +10,13 @@ from typing import Any
 
 from rich.table import Table
 
-from ...tasks.commands import parse_command
 from ...tasks.evaluation import evaluate
-from ..terminal.console import make_console, make_table, percent, print_evaluation
+from ..terminal.console import CommandConsole, make_table, percent, print_evaluation
 
 
-def run(argv: list[str]) -> int:
-    """Evaluate and print tables; see `hf-mwp evaluate --help`."""
-    (args, data_args), values = parse_command(
-        "evaluate",
-        "Measure a solver on a data set: answer and equation accuracy, overall, per level of complexity, and with and "
-        "without problems whose text, or whose text up to its numbers, the model was trained on. Every prediction "
-        "goes to a JSONL file with the reason of its failure. With --task a classifier of texts, by its figures.",
-        argv,
-    )
-    console = make_console(stderr=args.json)
+def run(options: list, values: dict, console: CommandConsole) -> None:
+    """Evaluate and print tables."""
+    (args, data_args) = options
     evaluation, figures, path = evaluate(args, data_args, values, console)
     if args.json:
         print(json.dumps({"model": args.model, "split": args.split} | figures, ensure_ascii=False))
@@ -36,7 +30,6 @@ def run(argv: list[str]) -> int:
         if figures["calibration"] is not None:
             console.print(calibration_table(figures["calibration"]))
     console.print(f"Predictions: {path}")
-    return 0
 
 
 def calibration_table(report: Mapping[str, Any]) -> Table:

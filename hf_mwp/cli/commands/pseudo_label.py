@@ -1,26 +1,19 @@
-"""`hf-mwp pseudo-label`: equations for problems that have none."""
-
-from __future__ import annotations
+"""
+Give equations to problems that have an answer and no equation (self-training): of the trees that a solver finds, the
+most probable one whose value is the answer. Of those without an answer the surest get the solver's own
+(--pseudo_label_fraction). labelled.jsonl is training data for --extra_train. With --task seq2seq the texts that a
+sequence-to-sequence model generates become targets: sequence-level distillation, for students of any tokenizer.
+"""
 
 from pathlib import Path
 
-from ...tasks.commands import parse_command
 from ...tasks.pseudo_labels import pseudo_label
-from ..terminal.console import make_console, make_table
+from ..terminal.console import CommandConsole, make_table
 
 
-def run(argv: list[str]) -> int:
-    """Label problems and print how many got an equation; see `hf-mwp pseudo-label --help`."""
-    (args,), values = parse_command(
-        "pseudo-label",
-        "Give equations to problems that have an answer and no equation (self-training): of the trees that a solver "
-        "finds, the most probable one whose value is the answer. Of those without an answer the surest get the "
-        "solver's own (--pseudo_label_fraction). labelled.jsonl is training data for --extra_train. With --task "
-        "seq2seq the texts that a sequence-to-sequence model generates become targets: sequence-level distillation, "
-        "for students of any tokenizer.",
-        argv,
-    )
-    console = make_console()
+def run(options: list, values: dict, console: CommandConsole) -> None:
+    """Label problems and print how many got an equation."""
+    (args,) = options
     path, fates = pseudo_label(args, values, console)
     from ...solving.label_problems import FATES
     from ...tasks.text_labels import TEXT_FATES
@@ -30,4 +23,3 @@ def run(argv: list[str]) -> int:
     title = ", ".join(Path(source).name for source in args.problems)
     console.print(make_table(title, (items, "", "meaning"), rows, right=[items]))
     console.print(f"Labelled {items}: {path}")
-    return 0

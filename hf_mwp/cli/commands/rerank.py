@@ -1,21 +1,14 @@
-"""`hf-mwp rerank`: weights of plausibility for a solver, from the beams of training problems."""
+"""
+Fit a re-ranker of plausibility to a solver's beams on training problems, and save it beside the model: `hf-mwp solve
+--rerank`, `hf-mwp evaluate --rerank` and the pipeline (rerank=True) use it.
+"""
 
-from __future__ import annotations
-
-from ...tasks.commands import parse_command
 from ...tasks.reranking import rerank
-from ..terminal.console import make_console, make_table, percent
+from ..terminal.console import CommandConsole, make_table, percent
 
 
-def run(argv: list[str]) -> int:
-    """Fit a re-ranker and print its accuracies; see `hf-mwp rerank --help`."""
-    options, values = parse_command(
-        "rerank",
-        "Fit a re-ranker of plausibility to a solver's beams on training problems, and save it beside the model: "
-        "`hf-mwp solve --rerank`, `hf-mwp evaluate --rerank` and the pipeline (rerank=True) use it.",
-        argv,
-    )
-    console = make_console()
+def run(options: list, values: dict, console: CommandConsole) -> None:
+    """Fit a re-ranker and print its accuracies."""
     path, reranker = rerank(*options, values=values, reporter=console)
     from ...solving.plausibility import FEATURES
 
@@ -30,4 +23,3 @@ def run(argv: list[str]) -> int:
     rows = ((f"{reranker.weights[feature.name]:+.2f}", feature.name, feature.meaning) for feature in heaviest)
     console.print(make_table("Heaviest weights", ("weight", "feature", "meaning"), rows, right=["weight"]))
     console.print(f"Re-ranker: {path}")
-    return 0

@@ -1,6 +1,7 @@
-"""`hf-mwp solve`: problems in, equations and values out."""
-
-from __future__ import annotations
+"""
+Solve math word problems given as arguments, in a file, or on standard input (one a line, answered as it comes). One
+without an answer is reported in its place with its error; the exit status is 0 all the same.
+"""
 
 from dataclasses import dataclass
 from itertools import chain
@@ -10,9 +11,8 @@ from ...data.reading.problem_lines import problem_batches
 from ...options import option
 from ...options.checks import check_at_least_one
 from ...solving.search_options import RankedSearchOptions, find_device
-from ...tasks.commands import parse_command
 from ...usage_error import UsageError
-from ..terminal.console import make_console
+from ..terminal.console import CommandConsole
 from ..terminal.solution import json_line, print_solution
 
 
@@ -38,16 +38,13 @@ class SolveArguments(RankedSearchOptions):
         check_at_least_one(self, "num_beams", "top_k", "batch_size")
 
 
-def run(argv: list[str]) -> int:
-    """Solves and prints; see `hf-mwp solve --help`."""
-    (args,), values = parse_command(
-        "solve",
-        "Solve math word problems given as arguments, in a file, or on standard input (one a line, answered as it "
-        "comes). One without an answer is reported in its place with its error; the exit status is 0 all the same.",
-        argv,
-        [SolveArguments],
-        positional="problems",
-    )
+TYPES = [SolveArguments]
+POSITIONAL = "problems"
+
+
+def run(options: list, values: dict, console: CommandConsole) -> None:
+    """Solves and prints."""
+    (args,) = options
     device = find_device(args.device)
     batches = problem_batches(values["problems"], args.file, args.batch_size)
     first = next(batches, None)
@@ -55,7 +52,6 @@ def run(argv: list[str]) -> int:
         raise UsageError("There is no problem to solve: the input is empty.")
     from ...pipelines import MathWordProblemPipeline
 
-    console = make_console()
     model, processor = load_solver(args.model)
     solver = MathWordProblemPipeline(model=model, processor=processor, device=device, batch_size=args.batch_size)
     reranker, num_beams = args.load_reranker(processor)
@@ -74,4 +70,3 @@ def run(argv: list[str]) -> int:
                     print(json_line(problem | result), flush=True)
             else:
                 print_solution(console, problem["text"], [problem | result for result in results], tree=args.tree)
-    return 0

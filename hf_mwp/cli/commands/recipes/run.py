@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from rich.table import Table
@@ -17,10 +18,10 @@ from ....tasks.accuracy_cells import percent
 from ....tasks.commands import STAGES
 from ....usage_error import UsageError
 from ...terminal.console import make_console, make_table
-from .. import command_module
+from .. import run_command
 
 
-def run(argv: list[str], command: str = "run") -> int:
+def run(argv: list[str], command: str = "run") -> None:
     """Run the stages that are not complete, and print what each of them gave; see `hf-mwp run --help`."""
     if argv and not argv[0].startswith("-"):
         argv = ["--config", *argv]
@@ -60,7 +61,6 @@ def run(argv: list[str], command: str = "run") -> int:
     results = run_recipe(options.pop("config"), on_plan=tell_plan, on_stage=tell_stage, **options)
     if not args.dry_run:
         console.print(result_table(shown[0], results))
-    return 0
 
 
 def is_recipe(argv: Sequence[str]) -> bool:
@@ -75,7 +75,7 @@ def is_recipe(argv: Sequence[str]) -> bool:
 
 def stage_commands() -> dict[str, Callable[[list[str]], int]]:
     """The functions of the commands that may be stages."""
-    return {name: command_module(name).run for name in STAGES}
+    return {name: partial(run_command, name) for name in STAGES}
 
 
 def plan_table(recipe: Recipe, stages: Sequence[Stage]) -> Table:

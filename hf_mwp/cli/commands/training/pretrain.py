@@ -1,10 +1,10 @@
-"""`hf-mwp pretrain`: masked language modelling and tagging on texts."""
+"""
+Pretrain a student on texts of math word problems: masked words, of which those that carry the mathematics are masked
+more often, and parts of speech.
+"""
 
-from __future__ import annotations
-
-from ....tasks.commands import parse_command
 from ....tasks.training import pretrain
-from ...terminal.console import make_console, make_table, percent
+from ...terminal.console import CommandConsole, make_table, percent
 from .train import print_result
 
 
@@ -19,15 +19,8 @@ LABELS = {
 }
 
 
-def run(argv: list[str]) -> int:
-    """Pretrain a student; see `hf-mwp pretrain --help`. Also runs under `torchrun` and `accelerate launch`."""
-    options, values = parse_command(
-        "pretrain",
-        "Pretrain a student on texts of math word problems: masked words, of which those that carry the mathematics "
-        "are masked more often, and parts of speech.",
-        argv,
-    )
-    console = make_console()
+def run(options: list, values: dict, console: CommandConsole) -> None:
+    """Pretrain a student, also under `torchrun` and `accelerate launch`."""
     result = pretrain(*options, values=values, reporter=console)
     metrics = result.metrics.get("validation", {})
     rows = [
@@ -38,4 +31,3 @@ def run(argv: list[str]) -> int:
     if rows:
         console.print(make_table("held-out texts", ("", "metric"), rows, right=["metric"]))
     print_result(console, result, "student")
-    return 0

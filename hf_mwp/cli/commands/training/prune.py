@@ -1,11 +1,11 @@
-"""`hf-mwp prune`: a solver pruned and distilled in generations."""
-
-from __future__ import annotations
+"""
+Prune attention heads of a trained solver, or with --task a classifier, in generations: each learns from the last one,
+which has more heads. Started again, it goes on where it was.
+"""
 
 from ....store.runs.run_folder import describe_contents
-from ....tasks.commands import parse_command
 from ....tasks.pruning import ACCURACY_LATENCY, prune
-from ...terminal.console import make_console, model_table
+from ...terminal.console import CommandConsole, model_table
 
 
 COLUMNS = {
@@ -17,19 +17,11 @@ COLUMNS = {
 }
 
 
-def run(argv: list[str]) -> int:
-    """Prune; see `hf-mwp prune --help`. Also runs under `torchrun` and `accelerate launch`."""
-    options, values = parse_command(
-        "prune",
-        "Prune attention heads of a trained solver, or with --task a classifier, in generations: each learns from the "
-        "last one, which has more heads. Started again, it goes on where it was.",
-        argv,
-    )
-    console = make_console()
+def run(options: list, values: dict, console: CommandConsole) -> None:
+    """Prune, also under `torchrun` and `accelerate launch`."""
     result = prune(*options, values=values, reporter=console)
     if result.metrics:
         title = f"{values['model']} on {result.task.name}"
         title += "\nparameters, operations and time are the encoder's, for one text of 32 tokens"
         console.print(model_table(title, result.metrics["models"], COLUMNS, result.task.metric))
     console.print(describe_contents(result.folder, "model", "processor", ACCURACY_LATENCY, "heads_*.png"))
-    return 0
