@@ -177,8 +177,8 @@ def evaluate_split(task: Task, model: PreTrainedModel, processor: Any, split: st
     predictions = task.predict(model, processor, rows, **options)
     # Without a record of the model, texts are compared with the training split.
     train = None if split == "train" else task.split("train")
-    overlap = TrainingOverlap.of(model, None if train is None else task.texts(train))
-    return Evaluation(task, split, task.texts(rows), predictions, overlap, options)
+    overlap = TrainingOverlap.of(model, None if train is None else train["text"])
+    return Evaluation(task, split, [row["text"] for row in rows], predictions, overlap, options)
 
 
 def evaluate_splits(

@@ -93,7 +93,8 @@ class GlueTask(Task):
         splits = load_glue(self.name, options.data_dir, 0.0 if options.select_on_dev else options.validation_fraction)
         if options.select_on_dev:
             splits["validation"] = splits["test"]
-        return {split: limited(rows, split, options) for split, rows in splits.items()}
+        found = {split: limited(rows, split, options) for split, rows in splits.items()}
+        return {split: rows.add_column("text", [_text(row) for row in rows]) for split, rows in found.items()}
 
     def build_model(self, options: SolverArguments) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         return build_classifier(self.classes, options)
@@ -119,8 +120,7 @@ class GlueTask(Task):
         """Tokenise rows, with their texts, of which the model's folder tells."""
 
         def encode(row: Mapping[str, Any]) -> dict[str, Any]:
-            known = {"labels": row["label"], "text": self.texts([row])[0], "dataset": f"{HUB_ID}, {self.name}"}
-            return self._encode(row, processor) | known
+            return self._encode(row, processor) | {"labels": row["label"], "dataset": f"{HUB_ID}, {self.name}"}
 
         return rows.map(encode, remove_columns=["label"], keep_in_memory=True)
 
@@ -197,9 +197,6 @@ class GlueTask(Task):
         known = [each.variance for each in predictions if each.variance is not None]
         return {"confidence": sum(known) / len(known)} if known else {}
 
-    def texts(self, rows):
-        return ["\n".join(filter(None, (row["sentence1"], row["sentence2"]))) for row in rows]
-
     def card(self) -> dict[str, Any]:
         source = GLUE_SOURCES[self.name]
         return {
@@ -211,3 +208,7 @@ class GlueTask(Task):
             "items": "examples",
             "example": dict(zip(("text", "text_pair"), EXAMPLE[: len(source.hub_columns)], strict=False)),
         }
+
+
+def _text(row: Mapping[str, Any]) -> str:
+    return "\n".join(filter(None, (row["sentence1"], row["sentence2"])))

@@ -88,10 +88,11 @@ class MathWordProblems(Task):
     ) -> tuple[MwpSolver, MwpProcessor]:
         return make_student_and_processor(teacher, processor, self.rows("train"), options)
 
-    def make_trainer(self, config, model, processor):
-        from ..trainers import SolverTrainer
+    def make_trainer(self, config, model, processor, **teachers):
+        from ..trainers import DistillationTrainer, SolverTrainer
 
-        return SolverTrainer(args=config, **self.trainer_arguments(model, processor))
+        kind = DistillationTrainer if teachers else SolverTrainer
+        return kind(args=config, **self.trainer_arguments(model, processor), **teachers)
 
     def collator(self, model: MwpSolver, processor: MwpProcessor):
         return model.make_collator(processor)

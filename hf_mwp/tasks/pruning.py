@@ -236,4 +236,4 @@ def _load_with_batches(task: Task, name: str, split: str, groups: list) -> tuple
     with loading(f"The tokenizer {name}"):
         tokenizer = load_tokenizer(name)
     read = {"padding": True, "truncation": True, "return_tensors": "pt"}
-    return model, [tokenizer(task.texts(group), **read) for group in groups]
+    return model, [tokenizer([row["text"] for row in group], **read) for group in groups]

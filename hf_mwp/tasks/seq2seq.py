@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from ..problems import MathWordProblem
     from ..solving.solver_prediction import SolverPrediction
-    from ..trainers import DistillationTrainer
     from ..trainers.base_config import BaseConfig
     from .data_options import TaskArguments
 
@@ -124,22 +123,15 @@ class Seq2SeqTask(Task):
         source, target = self.pair(row)
         return dict(processor(source, text_target=target or "", truncation=True))
 
-    def make_trainer(self, config, model, processor):
-        from ..trainers import Seq2SeqFineTuningConfig, Seq2SeqFineTuningTrainer
+    def make_trainer(self, config, model, processor, **teachers):
+        """Return a trainer whose evaluations generate, with the values of a command's config."""
+        from .. import trainers
 
-        return self._generating(Seq2SeqFineTuningTrainer, Seq2SeqFineTuningConfig, config, model, processor)
-
-    def make_distillation_trainer(self, config, model, processor, **teachers) -> DistillationTrainer:
-        from ..trainers import Seq2SeqDistillationConfig, Seq2SeqDistillationTrainer
-
-        kinds = Seq2SeqDistillationTrainer, Seq2SeqDistillationConfig
-        return self._generating(*kinds, config, model, processor, **teachers)
-
-    def _generating(self, trainer: type, config_class: type, config: BaseConfig, model, processor, **more) -> Any:
-        """A trainer whose evaluations generate, with the values of a command's config."""
+        kind = "Seq2SeqDistillation" if teachers else "Seq2SeqFineTuning"
+        trainer, config_class = getattr(trainers, f"{kind}Trainer"), getattr(trainers, f"{kind}Config")
         values = {field.name: getattr(config, field.name) for field in fields(config) if field.init}
-        arguments = self.trainer_arguments(model, processor)
-        return trainer(args=config_class(**values), **arguments, **self._text_metrics(processor), **more)
+        arguments = self.trainer_arguments(model, processor) | self._text_metrics(processor)
+        return trainer(args=config_class(**values), **arguments, **teachers)
 
     def _text_metrics(self, processor: PreTrainedTokenizerBase) -> dict[str, Any]:
         from ..metrics import text_report

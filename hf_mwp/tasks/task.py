@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from ..building.student import StudentArguments
     from ..data import LoadReport
-    from ..trainers import DistillationConfig, DistillationTrainer
     from ..trainers.base_config import BaseConfig
     from ..trainers.base_trainer import BaseTrainer
     from .data_options import DataArguments
@@ -50,7 +49,10 @@ class Task(ABC):
     @cached_property
     @abstractmethod
     def splits(self) -> Mapping[str, Dataset]:
-        """Rows of `"train"`, `"validation"` and `"test"`, as far as these exist."""
+        """
+        Rows of `"train"`, `"validation"` and `"test"`, as far as these exist, with a `text` that is compared with those
+        that a model was trained on.
+        """
 
     def split(self, name: str) -> Dataset | None:
         """Return a split that has rows, or `None`."""
@@ -102,23 +104,17 @@ class Task(ABC):
             "processing_class": processor,
         }
 
-    def make_trainer(self, config: BaseConfig, model: PreTrainedModel, processor: Any) -> BaseTrainer:
-        """Return the trainer that fine-tunes a model."""
+    def make_trainer(self, config: BaseConfig, model: PreTrainedModel, processor: Any, **teachers) -> BaseTrainer:
+        """Return the trainer that fine-tunes a model or, with the arguments of its `teachers`, distils it."""
+        from ..trainers import DistillationTrainer
         from ..trainers.base_trainer import BaseTrainer
 
-        return BaseTrainer(args=config, **self.trainer_arguments(model, processor))
+        kind = DistillationTrainer if teachers else BaseTrainer
+        return kind(args=config, **self.trainer_arguments(model, processor), **teachers)
 
     def defaults_of(self, config: BaseConfig) -> Mapping[str, Any]:
         """Return the fields of a config with another default."""
         return self.defaults
-
-    def make_distillation_trainer(
-        self, config: DistillationConfig, model: PreTrainedModel, processor: Any, **teachers
-    ) -> DistillationTrainer:
-        """Return the trainer of a student; `teachers` are its arguments of them."""
-        from ..trainers import DistillationTrainer
-
-        return DistillationTrainer(args=config, **self.trainer_arguments(model, processor), **teachers)
 
     def predict_options(self, args: Any, num_beams: int | None = None, processor: Any = None) -> dict[str, Any]:
         """
@@ -155,10 +151,6 @@ class Task(ABC):
     def cells(self, report: Mapping[str, float]) -> dict[str, str]:
         """Format a report as the cells of a table row, by their headings."""
         return {name: f"{value:,}" if isinstance(value, int) else f"{value:.3f}" for name, value in report.items()}
-
-    def texts(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Return the texts that are compared with those that a model was trained on."""
-        return [row["text"] for row in rows]
 
     @abstractmethod
     def card(self) -> dict[str, Any]:
