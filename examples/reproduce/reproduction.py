@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_mwp.recipes import Recipe, Stage
-from hf_mwp.recipes.running import with_launcher
+from hf_mwp.recipes.recipe import with_launcher
 from hf_mwp.store.files import without_folder
 from hf_mwp.usage_error import UsageError
 

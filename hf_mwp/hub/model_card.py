@@ -14,6 +14,7 @@ from ..data.training_texts import TrainingTexts
 from ..losses import HiddenMSELoss
 from ..metrics import count_parameters
 from ..models import MwpStudentModel, Solver
+from ..tasks.accuracy_cells import percent
 from .encoder_pooling import has_identity_pooling
 from .usage import usage_section
 
@@ -205,14 +206,9 @@ def _most_telling(figures: Sequence[ModelFigures]) -> list[ModelFigures]:
     return sorted(best.values(), key=lambda each: each.model != "this model")[:MAX_ROWS]
 
 
-def _main_metric(figures: ModelFigures, task: Mapping[str, Any]) -> tuple[str, Mapping[str, float]]:
-    """Return the name of the task's first metric, and the report of all problems."""
-    metric, _ = next(iter(task["metrics"].values()))
-    return metric, next(iter(figures.reports.values()))
-
-
 def _eval_result(figures: ModelFigures, task: Mapping[str, Any]) -> EvalResult:
-    metric, report = _main_metric(figures, task)
+    # The task's first metric, of all problems.
+    metric, report = next(iter(task["metrics"].values()))[0], next(iter(figures.reports.values()))
     items = task.get("items", "problems")
     return EvalResult(
         task_type=task.get("pipeline_tag") or TASK,
@@ -231,14 +227,14 @@ def _results_section(figures: Sequence[ModelFigures], task: Mapping[str, Any]) -
         return ""
     items = task.get("items", "problems")
     known = any(_new_items(each) for each in figures)
-    name = next(iter(task["metrics"]))
+    name, (metric, *_) = next(iter(task["metrics"].items()))
     header = ["model", "data", "search", items, f"{name} %"] + ([f"new {items}", f"{name} %"] if known else [])
     rows = [header, ["---", "---", "---", *("---:" for _ in header[3:])]]
     for each in figures:
-        metric, report = _main_metric(each, task)
+        report = next(iter(each.reports.values()))
         row = [each.model, f"{each.dataset}, {each.part}", each.search]
         for group in (report, _new_items(each))[: 2 if known else 1]:
-            row += [f"{int(group[f'num_{items}']):,}", _percent(group.get(metric))] if group else ["-", "-"]
+            row += [f"{int(group[f'num_{items}']):,}", percent(group.get(metric))] if group else ["-", "-"]
         rows.append(row)
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     notes = []
@@ -247,7 +243,7 @@ def _results_section(figures: Sequence[ModelFigures], task: Mapping[str, Any]) -
     if measured := next((each.calibration for each in figures if each.calibration), None):
         notes.append(
             f"The `score` of an equation is its probability: expected calibration error "
-            f"{measured['expected_calibration_error']:.3f}, and {_percent(measured['surer_half_accuracy'])} % of the "
+            f"{measured['expected_calibration_error']:.3f}, and {percent(measured['surer_half_accuracy'])} % of the "
             "surer half are right; see `confidence_threshold`."
         )
     return "\n\n".join(["## Results", table, " ".join(notes)])
@@ -256,7 +252,3 @@ def _results_section(figures: Sequence[ModelFigures], task: Mapping[str, Any]) -
 def _new_items(figures: ModelFigures) -> Mapping[str, float] | None:
     """Return the report of the problems whose masked text is new to the model, if it is known."""
     return next((report for group, report in figures.reports.items() if group.startswith("masked text not in")), None)
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.1f}"

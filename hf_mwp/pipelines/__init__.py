@@ -1,17 +1,35 @@
 """The pipeline `math-word-problem`; importing this package registers it."""
 
+from pathlib import Path
+from typing import Any
+
 from transformers import AutoModel
 from transformers.pipelines import PIPELINE_REGISTRY
 
-from .default_model import DefaultModel
+from ..models.mwp_solver import SolverFolderError
 from .math_word_problem_pipeline import MathWordProblemPipeline
+
+
+DEFAULT_MODEL = "hf_mwp_quickstart/student"
+
+
+class _DefaultModel(dict):
+    """The student that `examples/quickstart.py` leaves in the current folder, or an error that says so."""
+
+    def __getitem__(self, key: str) -> Any:
+        if key == "model" and not Path(DEFAULT_MODEL).is_dir():
+            raise SolverFolderError(
+                f"No model was named, and there is no folder {DEFAULT_MODEL}: make it with `python "
+                "examples/quickstart.py` (`make demo`), or give model=FOLDER_OR_HUB_ID."
+            )
+        return super().__getitem__(key)
 
 
 PIPELINE_REGISTRY.register_pipeline(
     "math-word-problem",
     pipeline_class=MathWordProblemPipeline,
     pt_model=AutoModel,
-    default=DefaultModel(),
+    default=_DefaultModel(model=(DEFAULT_MODEL, None)),
     type="text",
 )
 

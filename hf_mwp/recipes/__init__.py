@@ -1,8 +1,7 @@
 """Recipes: several commands that build on each other, each done once."""
 
-from .recipe import Recipe
+from .recipe import Recipe, run_recipe
 from .recipe_file import RecipeError, read_recipe
-from .running import run_recipe
 from .stage import Stage, StageResult
 
 

@@ -50,8 +50,8 @@ class Task(ABC):
     @abstractmethod
     def splits(self) -> Mapping[str, Dataset]:
         """
-        Rows of `"train"`, `"validation"` and `"test"`, as far as these exist, with a `text` that is compared with those
-        that a model was trained on.
+        Rows of `"train"`, `"validation"` and `"test"`, as far as these exist, with a `text` to compare with those that
+        a model was trained on.
         """
 
     def split(self, name: str) -> Dataset | None:

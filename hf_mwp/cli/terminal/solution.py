@@ -40,18 +40,14 @@ def print_solution(console: Console, text: str, results: list[dict[str, Any]], t
             console.print(line.append(f"   (probability {result['score']:.2f}{plausible})", style="dim"))
         if result.get("violations"):
             console.print(Text(f"    against it: {', '.join(result['violations'])}", style="dim"))
-        if result.get("instead_of"):
-            console.print(Text(f"  {told(result['instead_of'])}", style="dim"))
+        if rejected := result.get("instead_of"):
+            reasons = f": {', '.join(rejected['violations'])}" if rejected["violations"] else ""
+            text = f"  instead of {rejected['equation']} = {rejected['answer']:.10g}{reasons}"
+            console.print(Text(text, style="dim"))
         if tree:
             drawn = draw(Expression.from_prefix(result["prefix"]).bind(result["numbers"]))
             console.print(Text("\n".join(f"    {row}" for row in drawn.splitlines())))
     console.print()
-
-
-def told(rejected: dict[str, Any]) -> str:
-    """Return what the solver itself held for likelier, and what speaks against it."""
-    reasons = f": {', '.join(rejected['violations'])}" if rejected["violations"] else ""
-    return f"instead of {rejected['equation']} = {rejected['answer']:.10g}{reasons}"
 
 
 def json_line(record: dict[str, Any]) -> str:

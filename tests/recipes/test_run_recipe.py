@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from hf_mwp.recipes import run_recipe
-from hf_mwp.recipes.running import start_command
+from hf_mwp.recipes.recipe import start_command
 from hf_mwp.usage_error import UsageError
 
 
@@ -47,7 +47,7 @@ def test_a_wrong_option_of_a_late_stage_is_found_before_the_first_one_runs(path)
 
 def test_without_commands_each_stage_is_a_process(path, monkeypatch):
     started = []
-    monkeypatch.setattr("hf_mwp.recipes.running.start_command", lambda *words: started.append(words))
+    monkeypatch.setattr("hf_mwp.recipes.recipe.start_command", lambda *words: started.append(words))
     run_recipe(path)
     assert [words[:2] for words in started] == [([sys.executable], "train"), ([sys.executable], "mix")]
     assert all(words[2][0] == "--config" for words in started)
