@@ -25,10 +25,7 @@ PAPER = "A Compact Model for Mathematics Problem Representations Distilled from 
 TASK = "math-word-problem"
 MATH_WORD_PROBLEMS: Mapping[str, Any] = {
     "tags": ["hf_mwp", "math-word-problems"],
-    "metrics": {
-        "answers": ("answer_accuracy", "num_problems"),
-        "equations": ("equation_accuracy", "num_equations"),
-    },
+    "metrics": {"answers": ("answer_accuracy", "num_problems"), "equations": ("equation_accuracy", "num_equations")},
 }
 RECORD = "record.json"
 # Entries of a run's `run.json` that go into the record.

@@ -43,10 +43,7 @@ class PredictionScore:
 
 
 def score_prediction(
-    problem: MathWordProblem,
-    prediction: Expression | None,
-    answer_match: str = "annotated",
-    tolerance: float = 1e-4,
+    problem: MathWordProblem, prediction: Expression | None, answer_match: str = "annotated", tolerance: float = 1e-4
 ) -> PredictionScore:
     """
     Scores one prediction.

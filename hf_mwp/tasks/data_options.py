@@ -37,8 +37,7 @@ class DataArguments:
     )
     parse_number_words: bool | None = option(None, "Whether number words are numbers; in English only if not given.")
     validation_fraction: float = option(
-        0.1,
-        "Share of the training split held out if the data set has no validation split; 0: no validation.",
+        0.1, "Share of the training split held out if the data set has no validation split; 0: no validation."
     )
     extra_train: list[str] | None = option(
         None,
@@ -54,17 +53,12 @@ class DataArguments:
         locate=locate_extra_texts,
     )
     augment_reverse: bool = option(
-        False,
-        "Add reverse-operation problems to the training problems: the answer is given, one number is unknown.",
+        False, "Add reverse-operation problems to the training problems: the answer is given, one number is unknown."
     )
     augment_distractors: bool = option(
-        False,
-        "Add a copy of each training problem with one to five irrelevant numbers, in clauses of others.",
+        False, "Add a copy of each training problem with one to five irrelevant numbers, in clauses of others."
     )
-    reverse_held_out: bool = option(
-        False,
-        "Replace validation and test problems by their reverse-operation problems.",
-    )
+    reverse_held_out: bool = option(False, "Replace validation and test problems by their reverse-operation problems.")
     max_train_samples: int | None = option(None, "Train on so many problems only, for a quick try.")
     max_eval_samples: int | None = option(None, "Evaluate on so many problems only.")
 
@@ -97,8 +91,7 @@ class TaskArguments(DataArguments):
         choices=(*GLUE_SOURCES, SEQ2SEQ, MATH_SEQ2SEQ),
     )
     select_on_dev: bool = option(
-        False,
-        "With task: train on the whole training split, and both validate and test on the development split.",
+        False, "With task: train on the whole training split, and both validate and test on the development split."
     )
 
     source: str | None = option(

@@ -9,10 +9,7 @@ PANELS = {"training loss": "loss", "answer accuracy": "eval_answer_accuracy"}
 
 
 def draw_learning_curve(
-    histories: Mapping[str, Sequence[Mapping]],
-    path: str | Path,
-    title: str = "",
-    panels: Mapping[str, str] = PANELS,
+    histories: Mapping[str, Sequence[Mapping]], path: str | Path, title: str = "", panels: Mapping[str, str] = PANELS
 ) -> bool:
     """
     Draw metrics of the log over epochs to a PNG file, and return whether there was anything to draw.
