@@ -84,14 +84,12 @@ def without_place(value: Any) -> Any:
 def _read_mapping(path: Path, missing: Mapping | None = None) -> Mapping[str, Any]:
     """A JSON or YAML file; `missing` if it is not there, `UsageError` if that is `None` or it holds no mapping."""
     kind, load = ("JSON", json.loads) if path.suffix == ".json" else ("YAML", yaml.safe_load)
+    if missing is not None and not path.exists():
+        return missing
     try:
         content = load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        if missing is None:
-            raise UsageError(f"There is no {path}.") from None
-        return missing
+        if not isinstance(content, Mapping):
+            raise ValueError(f"it must hold a mapping, not {content!r}")
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise UsageError(f"{path} cannot be read as {kind}: {error}") from error
-    if not isinstance(content, Mapping):
-        raise UsageError(f"{path} must hold a mapping, not {content!r}.")
+        raise UsageError(f"{path} cannot be read as {kind}: {error}.") from error
     return content

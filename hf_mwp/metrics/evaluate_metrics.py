@@ -66,8 +66,6 @@ class AnswerAccuracy(_TextMetric):
     inputs = ANSWER_INPUTS
 
     def _measure(self, predictions, references, answer_match="annotated", tolerance=1e-4, levels=None):
-        if levels is not None and len(levels) != len(predictions):
-            raise ValueError(f"`levels` has {len(levels)} entries for {len(predictions)} predictions.")
         correct = []
         for row, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
             by_value = answer_match == "equation_value"

@@ -50,7 +50,7 @@ def test_references_must_be_usable():
         )
     with pytest.raises(ValueError, match="row 0: ''"):
         EquationAccuracy(keep_in_memory=True).compute(predictions=["1"], references=[""])
-    with pytest.raises(ValueError, match="`levels`.* 1 .* 2"):
+    with pytest.raises(ValueError, match="shorter"):
         AnswerAccuracy(keep_in_memory=True).compute(predictions=["1", "2"], references=["1", "2"], levels=["low"])
 
 

@@ -183,10 +183,10 @@ class PlausibilityReranker:
                 weights = {**content["weights"], **dict.fromkeys(added, 0.0)}
                 content |= {"feature_list": FEATURE_LIST, "weights": weights}
             return cls(**content)
-        except PlausibilityError as error:
-            raise PlausibilityError(f"{path}: {error}") from error
         except (ValueError, TypeError, AttributeError, KeyError) as error:
-            raise PlausibilityError(f"{path} is damaged, or no file of a re-ranker ({error}): {remedy}") from error
+            known = isinstance(error, PlausibilityError)
+            fault = f": {error}" if known else f" is damaged, or no file of a re-ranker ({error}): {remedy}"
+            raise PlausibilityError(f"{path}{fault}") from error
 
 
 def _violations(
@@ -218,9 +218,12 @@ def _violations(
 
 def check_fit(num_beams: int, min_beams: int | None = None, regularization: float = 1.0) -> None:
     """Raise `PlausibilityError` if a re-ranker cannot be fitted so, or cannot rank so few beams."""
-    if isinstance(num_beams, bool) or not isinstance(num_beams, int) or num_beams < 2:
-        raise PlausibilityError(f"`num_beams` must be a whole number of at least 2, not {num_beams!r}")
-    if min_beams is not None and min_beams not in range(2, num_beams + 1):
-        raise PlausibilityError(f"`min_beams` must be from 2 to {num_beams}, not {min_beams!r}")
-    if regularization <= 0:
-        raise PlausibilityError(f"`regularization` must be more than 0, not {regularization}")
+    fault = None
+    if type(num_beams) is not int or num_beams < 2:
+        fault = f"`num_beams` must be a whole number of at least 2, not {num_beams!r}"
+    elif min_beams is not None and min_beams not in range(2, num_beams + 1):
+        fault = f"`min_beams` must be from 2 to {num_beams}, not {min_beams!r}"
+    elif regularization <= 0:
+        fault = f"`regularization` must be more than 0, not {regularization}"
+    if fault is not None:
+        raise PlausibilityError(fault)

@@ -93,8 +93,3 @@ def test_words_say_why_they_are_there(language):
     for group in content["kinds"] + content["cues"]:
         assert group["reason"].strip(), group["name"]
         assert group.get("units") or group.get("words")
-
-
-def test_another_language_is_refused():
-    with pytest.raises(ValueError, match="'fr'"):
-        read_question_words("fr")
