@@ -93,9 +93,8 @@ def make_pretraining_trainer(
 
     learns_tags = bool(config.pos_loss_weight)
     if (args.tagger == NO_TAGGER and learns_tags) or (model_args.new_pos_head and not learns_tags):
-        raise UsageError(
-            "pretrain: tagging needs a tagger: take --tagger jieba, or pass --pos_loss_weight 0 without --new_pos_head."
-        )
+        remedy = "take --tagger jieba, or pass --pos_loss_weight 0 without --new_pos_head"
+        raise UsageError(f"pretrain: tagging needs a tagger and its loss: {remedy}.")
     tagger = None if args.tagger == NO_TAGGER else load_tagger(args.tagger)
     builder = PretrainingBuilder(model_args, tagger.name if learns_tags else None)
     with config.main_process_first(local=False, desc="tagging"):
