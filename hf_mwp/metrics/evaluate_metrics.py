@@ -1,5 +1,7 @@
 """Answer and equation accuracy as classes of `evaluate`."""
 
+import inspect
+
 import datasets
 import evaluate
 
@@ -9,37 +11,13 @@ from .accuracy import LEVELS
 from .matching import answers_match, equations_match
 
 
-ANSWER_INPUTS = """
-Args:
-    predictions (`list` of `str`): predicted equations or numbers in infix notation, numbers put in ("4+2", "80%*50").
-        An empty string (no answer) and whatever has no value (division by zero, garbage) count as wrong.
-    references (`list` of `str`): with `answer_match="annotated"` the annotated answers as the data set writes them
-        ("6", "((7)/(4))", "10%", "9 (apples)"); with `answer_match="equation_value"` the target equations.
-    answer_match (`str`, defaults to "annotated"), tolerance (`float`, defaults to 1e-4): see `answers_match`.
-    levels (`list` of `str`, *optional*): level of complexity of each problem ("low", "medium", "high").
-Returns:
-    `answer_accuracy`, between 0 and 1, and `answer_accuracy_low` and so on for the levels that occur.
-"""
-EQUATION_INPUTS = """
-Args:
-    predictions (`list` of `str`): predicted equations in infix notation, numbers put in ("4+2"); empty for no answer.
-    references (`list` of `str`): target equations in infix notation ("x=4+2", "2+4").
-    canonical (`bool`, defaults to False): compare canonical forms, where the order of terms is free.
-Returns:
-    `equation_accuracy`, between 0 and 1.
-"""
-
-
 class _TextMetric(evaluate.Metric):
     """Metric whose predictions and references are strings."""
 
-    inputs: str
-
     def _info(self):
         texts = datasets.Features({name: datasets.Value("string") for name in ("predictions", "references")})
-        return evaluate.MetricInfo(
-            description=self.__doc__, citation="", inputs_description=self.inputs, features=texts
-        )
+        doc = inspect.getdoc(type(self))
+        return evaluate.MetricInfo(description=doc, citation="", inputs_description="", features=texts)
 
     def _compute(self, predictions, references, **options):
         if not predictions:
@@ -52,7 +30,14 @@ class AnswerAccuracy(_TextMetric):
     Answer ("value") accuracy of math word problem solvers, for use with and without a network: the share of problems
     whose predicted equation has the value of the reference ([`answers_match`]).
 
-    Inputs of `compute`: `predictions` and `references`, strings; see `inputs_description`.
+    Args:
+        predictions (`list[str]`): Predicted equations or numbers in infix notation, numbers put in ("4+2", "80%*50").
+            An empty string (no answer) and whatever has no value (division by zero, garbage) count as wrong.
+        references (`list[str]`): With `answer_match="annotated"` the annotated answers as the data set writes them
+            ("6", "((7)/(4))", "10%", "9 (apples)"); with `answer_match="equation_value"` the target equations.
+        answer_match (`str`, defaults to `"annotated"`), tolerance (`float`, defaults to 1e-4): See [`answers_match`].
+        levels (`list[str]`, *optional*): Level of complexity of each problem (`"low"`, `"medium"`, `"high"`), for
+            which there are `answer_accuracy_low` and so on.
 
     Examples:
 
@@ -62,8 +47,6 @@ class AnswerAccuracy(_TextMetric):
     {'answer_accuracy': 0.6666666666666666}
     ```
     """
-
-    inputs = ANSWER_INPUTS
 
     def _measure(self, predictions, references, answer_match="annotated", tolerance=1e-4, levels=None):
         correct = []
@@ -85,7 +68,10 @@ class EquationAccuracy(_TextMetric):
     Equation accuracy of math word problem solvers: the share of problems whose predicted prefix is the target's, token
     for token; brackets do not count.
 
-    Inputs of `compute`: `predictions` and `references`, strings; see `inputs_description`.
+    Args:
+        predictions (`list[str]`), references (`list[str]`): Predicted and target equations in infix notation, numbers
+            put in ("4+2", "x=4+2"); an empty prediction for no answer.
+        canonical (`bool`, defaults to `False`): Compare canonical forms, where the order of terms is free.
 
     Examples:
 
@@ -98,8 +84,6 @@ class EquationAccuracy(_TextMetric):
     {'equation_accuracy': 1.0}
     ```
     """
-
-    inputs = EQUATION_INPUTS
 
     def _measure(self, predictions, references, canonical=False):
         correct = 0
