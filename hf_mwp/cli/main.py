@@ -26,6 +26,8 @@ COMMANDS = {
     "card": "write the folder that the Hub gets: weights, processor, and a card made of the runs' records",
 }
 ALIASES = {"distil": "distill"}
+# The last two do so if their configuration file has stages.
+RUN_RECIPES = ("run", "distill", "stark")
 LISTING = "\n".join(f"  {name:12} {text}" for name, text in COMMANDS.items())
 HELP = f"""usage: hf-mwp <command> [options]
 
@@ -58,6 +60,11 @@ def main(argv: list[str] | None = None) -> int:
         hint = f" Did you mean `hf-mwp {close[0]}`?" if close else " `hf-mwp --help` lists the commands."
         return _fail(f"There is no command {name!r}.{hint}", 2)
     try:
+        if name in RUN_RECIPES:
+            from .commands.recipes import run
+
+            if name == "run" or run.is_recipe(argv[1:]):
+                return run.run(argv[1:], name)
         status = run_command(name, argv[1:])
         if "WORLD_SIZE" in os.environ:
             from ..trainers.processes import end_process_group

@@ -9,17 +9,8 @@ from ...tasks.commands import parse_command
 from ..terminal.console import make_console
 
 
-# Commands that run a recipe if their configuration file has stages.
-RUN_RECIPES = ("distill", "stark")
-
-
 def run_command(name: str, argv: list[str]) -> int:
     """Parse the arguments of a subcommand, run it, and print its results; `--help` prints the options and exits."""
-    from .recipes import run
-
-    if name == "run" or (name in RUN_RECIPES and run.is_recipe(argv)):
-        run.run(argv, name)
-        return 0
     folder = Path(__file__).parent
     (path,) = folder.rglob(f"{name.replace('-', '_')}.py")
     module = import_module(".".join((__name__, *path.relative_to(folder).with_suffix("").parts)))

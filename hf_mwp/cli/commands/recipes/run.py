@@ -21,7 +21,7 @@ from ...terminal.console import make_console, make_table
 from .. import run_command
 
 
-def run(argv: list[str], command: str = "run") -> None:
+def run(argv: list[str], command: str = "run") -> int:
     """Run the stages that are not complete, and print what each of them gave; see `hf-mwp run --help`."""
     if argv and not argv[0].startswith("-"):
         argv = ["--config", *argv]
@@ -61,6 +61,7 @@ def run(argv: list[str], command: str = "run") -> None:
     results = run_recipe(options.pop("config"), on_plan=tell_plan, on_stage=tell_stage, **options)
     if not args.dry_run:
         console.print(result_table(shown[0], results))
+    return 0
 
 
 def is_recipe(argv: Sequence[str]) -> bool:
