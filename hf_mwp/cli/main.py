@@ -5,9 +5,13 @@ from __future__ import annotations
 import difflib
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from pathlib import Path
 
 from ..problems.control_characters import show_controls
-from .commands import run_command
+from ..tasks.commands import STAGES, parse_command
 
 
 COMMANDS = {
@@ -64,7 +68,7 @@ def main(argv: list[str] | None = None) -> int:
             from .commands.recipes import run
 
             if name == "run" or run.is_recipe(argv[1:]):
-                return run.run(argv[1:], name)
+                return run.run(argv[1:], name, stage_commands())
         status = run_command(name, argv[1:])
         if "WORLD_SIZE" in os.environ:
             from ..trainers.processes import end_process_group
@@ -86,6 +90,24 @@ def main(argv: list[str] | None = None) -> int:
         if os.environ.get("HF_MWP_TRACEBACK") or not known:
             raise
         return _fail(str(cause) or type(cause).__name__, 1)
+
+
+def run_command(name: str, argv: list[str]) -> int:
+    """Parse the arguments of a subcommand, run it, and print its results; `--help` prints the options and exits."""
+    folder = Path(__file__).parent
+    (path,) = (folder / "commands").rglob(f"{name.replace('-', '_')}.py")
+    module = import_module(".".join((__package__, *path.relative_to(folder).with_suffix("").parts)))
+    types, positional = getattr(module, "TYPES", None), getattr(module, "POSITIONAL", None)
+    options, values = parse_command(name, module.__doc__, argv, types, positional)
+    from .terminal.console import make_console
+
+    module.run(options, values, make_console(stderr=bool(values.get("json"))))
+    return 0
+
+
+def stage_commands() -> dict[str, Callable[[list[str]], int]]:
+    """Return the functions of the commands that may be stages of a recipe."""
+    return {name: partial(run_command, name) for name in STAGES}
 
 
 def _fail(message: str, status: int) -> int:

@@ -6,7 +6,7 @@ import sys
 import pytest
 import yaml
 
-from hf_mwp.cli.commands.recipes.run import stage_commands
+from hf_mwp.cli.main import stage_commands
 from hf_mwp.recipes import RecipeError
 from hf_mwp.tasks.commands import options_of
 from hf_mwp.usage_error import UsageError

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -13,15 +12,14 @@ from ....options.parsing import config_path
 from ....options.yaml_values import read_value, read_yaml
 from ....recipes import Recipe, Stage, StageResult, run_recipe
 from ....recipes.recipe import caution
+from ....recipes.stage import Commands
 from ....store.runs.main_process import check_one_process
 from ....tasks.accuracy_cells import percent
-from ....tasks.commands import STAGES
 from ....usage_error import UsageError
 from ...terminal.console import make_console, make_table
-from .. import run_command
 
 
-def run(argv: list[str], command: str = "run") -> int:
+def run(argv: list[str], command: str, commands: Commands) -> int:
     """Run the stages that are not complete, and print what each of them gave; see `hf-mwp run --help`."""
     if argv and not argv[0].startswith("-"):
         argv = ["--config", *argv]
@@ -57,7 +55,7 @@ def run(argv: list[str], command: str = "run") -> int:
         state = "done before, skipped" if stage.is_done else f"hf-mwp {stage.command}"
         console.rule(f"stage {number} of {count}: {stage.name} ({state})", align="left", style="dim")
 
-    options = vars(args) | {"changes": changes, "commands": stage_commands()}
+    options = vars(args) | {"changes": changes, "commands": commands}
     results = run_recipe(options.pop("config"), on_plan=tell_plan, on_stage=tell_stage, **options)
     if not args.dry_run:
         console.print(result_table(shown[0], results))
@@ -72,11 +70,6 @@ def is_recipe(argv: Sequence[str]) -> bool:
     except UsageError:
         return False
     return isinstance(content, Mapping) and ("stages" in content or "base" in content)
-
-
-def stage_commands() -> dict[str, Callable[[list[str]], int]]:
-    """The functions of the commands that may be stages."""
-    return {name: partial(run_command, name) for name in STAGES}
 
 
 def plan_table(recipe: Recipe, stages: Sequence[Stage]) -> Table:
