@@ -87,25 +87,16 @@ class Bottlenecks(nn.ModuleDict):
                 hook.remove()
 
 
-def check_no_bottlenecks(encoder: nn.Module) -> None:
-    """Raises `ValueError` if an encoder carries bottleneck networks: it would compute with them in any model."""
-    if next(_hooks(encoder), None) is not None:
-        raise ValueError(
-            f"This `{type(encoder).__name__}` carries the bottleneck networks of another solver: make the new solver "
-            "of another copy of the encoder, or take them away first (`detach_bottlenecks(encoder)`)."
-        )
-
-
 def detach_bottlenecks(encoder: nn.Module) -> None:
     """Takes the bottleneck networks away from an encoder, which then computes as it did without them."""
-    for module, key, _ in list(_hooks(encoder)):
+    for module, key, _ in list(bottleneck_hooks(encoder)):
         del module._forward_hooks[key]
 
 
 @contextmanager
 def bottlenecks_apart(encoder: nn.Module) -> Iterator[dict[int, Bottleneck]]:
     """While inside, an encoder computes without its bottleneck networks; gives them by layer, from 1."""
-    hooks = list(_hooks(encoder))
+    hooks = list(bottleneck_hooks(encoder))
     layers = list(encoder_layers(encoder)) if hooks else []
     detach_bottlenecks(encoder)
     try:
@@ -116,7 +107,8 @@ def bottlenecks_apart(encoder: nn.Module) -> Iterator[dict[int, Bottleneck]]:
             module._forward_hooks.move_to_end(key, last=False)
 
 
-def _hooks(encoder: nn.Module) -> Iterator[tuple[nn.Module, int, Any]]:
+def bottleneck_hooks(encoder: nn.Module) -> Iterator[tuple[nn.Module, int, Any]]:
+    """Yield the layers of an encoder with a bottleneck network, the key of its hook, and the hook."""
     for module in encoder.modules():
         for key, hook in module._forward_hooks.items():
             if isinstance(getattr(hook, "__self__", None), Bottleneck):

@@ -22,7 +22,7 @@ from ...data.training_lineage import inherit_training_texts, write_training_text
 from ..gts import GTSConfig
 from ..positions import count_positions
 from ..solver import SolveOutput, Solver
-from .bottlenecks import Bottleneck, Bottlenecks, check_no_bottlenecks
+from .bottlenecks import Bottleneck, Bottlenecks, bottleneck_hooks
 from .configuration_mwp_solver import MwpSolverConfig
 from .whole_loading import load_whole
 
@@ -80,10 +80,13 @@ class MwpSolver(PreTrainedModel, Solver):
         decoder: PreTrainedModel | None = None,
     ) -> None:
         super().__init__(config)
-        if encoder is not None:
-            check_no_bottlenecks(encoder)
-        else:
+        if encoder is None:
             encoder = AutoModel.from_config(config.encoder_config, trust_remote_code=False)
+        elif any(bottleneck_hooks(encoder)):
+            raise ValueError(
+                f"This `{type(encoder).__name__}` carries the bottleneck networks of another solver: make the new one "
+                "of another copy of the encoder, or take them away first (`detach_bottlenecks(encoder)`)."
+            )
         self.encoder = encoder
         if getattr(self.encoder, "pooler", None) is not None:
             self.encoder.pooler = None
