@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from transformers.utils import logging
@@ -111,7 +112,7 @@ def tag_corpus(
         raise ValueError(f"`batch_size` must be at least 1, not {batch_size}")
     root = Path(tempfile.mkdtemp(prefix="hf_mwp-tags-") if cache_dir is None else cache_dir)
     try:
-        corpus = _Tagging(tagger, root, batch_size, progress).run(texts)
+        corpus = _tag_into(root, texts, tagger, batch_size, progress or (lambda done, total: None))
     except BaseException:
         if cache_dir is None:
             shutil.rmtree(root, ignore_errors=True)
@@ -122,84 +123,76 @@ def tag_corpus(
     return corpus
 
 
-class _Tagging:
-    """One run of [`tag_corpus`]."""
+def _tag_into(
+    root: Path, texts: Iterable[str], tagger: PosTagger, batch_size: int, progress: Progress
+) -> TaggedCorpus:
+    """Tag the texts that are not in the tagger's folder yet, and return all."""
+    folder, total = root / f"{tagger.name}-{tagger.fingerprint}", len(texts) if hasattr(texts, "__len__") else None
+    others = [path for path in root.glob(f"{tagger.name}-*") if path != folder]
+    if others and not folder.exists():
+        logger.warning(
+            f"The tags in {', '.join(map(str, others))} are of another version, dictionary or model of {tagger.name} "
+            "and are not used: delete them if they are needed no more."
+        )
+    stream, keys, tags, done, writing = iter(texts), bytearray(), set(), 0, False
 
-    def __init__(self, tagger: PosTagger, root: Path, batch_size: int, progress: Progress | None):
-        self.tagger, self.batch_size = tagger, batch_size
-        self.progress = progress or (lambda done, total: None)
-        self.folder = root / f"{tagger.name}-{tagger.fingerprint}"
-        self.done, self.total = 0, None
+    def keeping() -> AbstractContextManager[None]:
+        return storing("the tags", f"{done} texts are tagged and kept", folder)
 
-    def run(self, texts: Iterable[str]) -> TaggedCorpus:
-        self.total = len(texts) if hasattr(texts, "__len__") else None
-        stream, store = iter(texts), self._open()
-        keys, tags, writing = bytearray(), set(), False
-        with ExitStack() as stack:
-            while chunk := list(islice(stream, SHARD_SIZE)):
-                own = [_key(text, self.done + index) for index, text in enumerate(chunk)]
-                if len(store.missing(own)) and not writing:
-                    writing = self._begin(store, stack)
-                missing = store.missing(own)
-                if len(missing):
-                    self._add(store, [chunk[index] for index in missing], [own[index] for index in missing])
-                tags.update(*(json.loads(row["tags"]) for row in store.rows(store.find(own), ["tags"])))
-                keys += b"".join(own)
-                self.done += len(chunk)
-                self.progress(self.done, self.total)
-        if not keys:
-            raise DataError("the corpus is empty: there is no text to tag")
-        return TaggedCorpus(store, self.tagger, bytes(keys), tags)
+    with keeping():
+        store = RowStore(folder, f"{tagger.name} {tagger.fingerprint}")
+    with ExitStack() as stack:
+        while chunk := list(islice(stream, SHARD_SIZE)):
+            own = [_key(text, done + index) for index, text in enumerate(chunk)]
+            if len(store.missing(own)) and not writing:
+                with keeping():
+                    stack.enter_context(store.locked())
+                    stack.enter_context(store.writing(_schema()))
+                writing = True
+            missing = store.missing(own)
+            if len(missing):
+                rows = {"key": [own[index] for index in missing], "text": [chunk[index] for index in missing]}
+                rows |= {"tags": [], "words": []}
+                for start in range(0, len(missing), batch_size):
+                    progress(done + start, total)
+                    for words in _tag(tagger, rows["text"][start : start + batch_size]):
+                        ids = {tag: number for number, tag in enumerate(sorted({word.tag for word in words}))}
+                        places = np.array([(ids[word.tag], word.start, word.end) for word in words], np.int32)
+                        rows["tags"].append(json.dumps(list(ids), ensure_ascii=False))
+                        rows["words"].append(places.tobytes())
+                with keeping():
+                    store.append(rows)
+                    store.complete()
+            tags.update(*(json.loads(row["tags"]) for row in store.rows(store.find(own), ["tags"])))
+            keys += b"".join(own)
+            done += len(chunk)
+            progress(done, total)
+    if not keys:
+        raise DataError("the corpus is empty: there is no text to tag")
+    return TaggedCorpus(store, tagger, bytes(keys), tags)
 
-    def _open(self) -> RowStore:
-        others = [path for path in self.folder.parent.glob(f"{self.tagger.name}-*") if path != self.folder]
-        if others and not self.folder.exists():
-            logger.warning(
-                f"The tags in {', '.join(map(str, others))} are of another version, dictionary or model of "
-                f"{self.tagger.name} and are not used: delete them if they are needed no more."
-            )
-        with self._storing():
-            return RowStore(self.folder, f"{self.tagger.name} {self.tagger.fingerprint}")
 
-    def _begin(self, store: RowStore, stack: ExitStack) -> bool:
-        import pyarrow
+def _schema() -> Any:
+    import pyarrow
 
-        columns = {"key": pyarrow.binary(16), "text": pyarrow.string(), "tags": pyarrow.string()}
-        with self._storing():
-            stack.enter_context(store.locked())
-            stack.enter_context(store.writing(pyarrow.schema(columns | {"words": pyarrow.binary()})))
-        return True
+    text, binary = pyarrow.string(), pyarrow.binary()
+    return pyarrow.schema({"key": pyarrow.binary(16), "text": text, "tags": text, "words": binary})
 
-    def _add(self, store: RowStore, texts: list[str], keys: list[bytes]) -> None:
-        """Tags texts and completes a file of them."""
-        tags, words = [], []
-        for start in range(0, len(texts), self.batch_size):
-            self.progress(self.done + start, self.total)
-            for each in self._tag(texts[start : start + self.batch_size]):
-                ids = {tag: number for number, tag in enumerate(sorted({word.tag for word in each}))}
-                tags.append(json.dumps(list(ids), ensure_ascii=False))
-                words.append(np.array([(ids[word.tag], word.start, word.end) for word in each], np.int32).tobytes())
-        with self._storing():
-            store.append({"key": keys, "text": texts, "tags": tags, "words": words})
-            store.complete()
 
-    def _tag(self, texts: list[str]) -> list[list[TaggedWord]]:
-        tagged = self.tagger.tag(texts)
-        if len(tagged) != len(texts):
-            raise DataError(f"the tagger {self.tagger.name} gave {len(tagged)} lists of words for {len(texts)} texts")
-        for text, words in zip(texts, tagged, strict=True):
-            end = 0
-            for word in words:
-                if word.start < end or text[word.start : word.end] != word.word or not word.word:
-                    raise DataError(
-                        f"the tagger {self.tagger.name} gave a word that is not in the text where it says: {word} in "
-                        f"{text[:80]!r}"
-                    )
-                end = word.end
-        return tagged
-
-    def _storing(self) -> AbstractContextManager[None]:
-        return storing("the tags", f"{self.done} texts are tagged and kept", self.folder)
+def _tag(tagger: PosTagger, texts: list[str]) -> list[list[TaggedWord]]:
+    tagged = tagger.tag(texts)
+    if len(tagged) != len(texts):
+        raise DataError(f"the tagger {tagger.name} gave {len(tagged)} lists of words for {len(texts)} texts")
+    for text, words in zip(texts, tagged, strict=True):
+        end = 0
+        for word in words:
+            if word.start < end or text[word.start : word.end] != word.word or not word.word:
+                raise DataError(
+                    f"the tagger {tagger.name} gave a word that is not in the text where it says: {word} in "
+                    f"{text[:80]!r}"
+                )
+            end = word.end
+    return tagged
 
 
 def _key(text: object, index: int) -> bytes:
