@@ -86,10 +86,7 @@ def load_classifier(
 
 
 def is_classifier(name: str | PathLike) -> bool:
-    """
-    Return whether a folder or Hub repository has a classifier or regressor of texts; not if it has nothing to be
-    read.
-    """
+    """Return whether a folder or Hub repository has a readable classifier or regressor of texts."""
     try:
         return _classifies(load_config(str(name)))
     except UsageError:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..options import option
-from ..options.checks import check_share
+from ..options.checks import check_share, refuse
 from ..usage_error import UsageError
 from .model_sources import load_config, loading, locate_encoder, locate_tokenizer, resolve_encoder
 
@@ -70,18 +70,18 @@ class EncoderArguments:
     def __post_init__(self):
         self.encoder_config = parse_mapping("encoder_config", self.encoder_config)
         check_share(self, "dropout")
-        if self.max_length is not None and self.max_length < 3:
-            # No room for a token between the two special ones.
-            raise ValueError(f"`max_length` must be at least 3, not {self.max_length}.")
-        *others, last = (f"`{name}`" for name in self._starts)
         given = [name for name in self._starts if getattr(self, name) is not None]
-        if len(given) != 1:
-            found = f"{' and '.join(given)} are" if given else "none is"
-            raise ValueError(f"exactly one of {', '.join(others)} and {last} says where to start from; {found} given.")
-        if self.encoder_config is not None and self.tokenizer is None:
-            raise ValueError("an encoder from random weights (`encoder_config`) needs a `tokenizer`.")
-        if self.encoder_config is not None and self.encoder_layers is not None:
-            raise ValueError("`encoder_layers` belongs to `encoder`; with random weights say `num_hidden_layers`.")
+        starts, found = " or ".join(f"`{name}`" for name in self._starts), " and ".join(given) or "none"
+        is_random, tokenizer, layers = self.encoder_config is not None, self.tokenizer, self.encoder_layers
+        refuse(
+            {
+                # Two tokens are special.
+                f"`max_length` must be at least 3, not {self.max_length}.": (self.max_length or 3) < 3,
+                f"exactly one of {starts} says where to start from, and {found} is given.": len(given) != 1,
+                "random weights (`encoder_config`) need a `tokenizer`.": is_random and tokenizer is None,
+                "`encoder_layers` belongs to `encoder`, `num_hidden_layers` to random weights.": is_random and layers,
+            }
+        )
         parse_layers(self.encoder_layers, "encoder_layers")
         self.encoder, self.tokenizer = resolve_encoder(self.encoder), resolve_encoder(self.tokenizer)
 

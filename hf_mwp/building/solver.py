@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..options import option
-from ..options.checks import check_at_least_one, check_share
+from ..options.checks import check_at_least_one, check_share, refuse
 from ..usage_error import UsageError
 from .encoder import EncoderArguments, keep_layers, parse_layers, parse_mapping, set_dropout
 from .model_sources import check_folder, load_config, load_tokenizer, locate_solver, solver_class
@@ -76,20 +76,20 @@ class SolverArguments(EncoderArguments):
         check_share(self, "decoder_dropout", "lora_dropout")
         check_at_least_one(self, "min_constant_count", "bottleneck_size", "lora_rank")
         unused = [name for name in OF_NEW_SOLVERS if self.solver is not None and getattr(self, name) is not None]
-        if unused:
-            raise ValueError(f"`{unused[0]}` does nothing with `solver`: leave one of them out.")
+        adapters = (self.lora_alpha, self.lora_dropout, self.lora_targets) != (None, 0.0, None)
+        layers, size = parse_layers(self.bottleneck_layers, "bottleneck_layers"), self.bottleneck_size
+        alpha = 1 if self.lora_alpha is None else self.lora_alpha
+        refuse(
+            {
+                f"`{unused and unused[0]}` does nothing with `solver`: leave one of them out.": unused,
+                "`bottleneck_layers` (4,8,12) and `bottleneck_size` need each other.": (layers is None)
+                != (size is None),
+                f"`lora_alpha` must be more than 0, not {alpha}.": alpha <= 0,
+                "other options of adapters (`lora_alpha`) need a `lora_rank`.": adapters and self.lora_rank is None,
+            }
+        )
         self.max_length = 512 if self.max_length is None else self.max_length
         self.min_constant_count = 5 if self.min_constant_count is None else self.min_constant_count
-        if parse_layers(self.bottleneck_layers, "bottleneck_layers") is not None and self.bottleneck_size is None:
-            raise ValueError(
-                "`bottleneck_layers` need a `bottleneck_size`: the width of the student to come, as a rule."
-            )
-        if self.lora_alpha is not None and self.lora_alpha <= 0:
-            raise ValueError(f"`lora_alpha` must be more than 0, not {self.lora_alpha}.")
-        if self.lora_rank is None and (self.lora_alpha, self.lora_dropout, self.lora_targets) != (None, 0.0, None):
-            raise ValueError("`lora_alpha`, `lora_dropout` and `lora_targets` need a `lora_rank`, such as 8.")
-        if self.bottleneck_size is not None and self.bottleneck_layers is None:
-            raise ValueError("`bottleneck_size` needs `bottleneck_layers`: after which layers, for example 4,8,12.")
 
     def add_lora(self, model: PreTrainedModel, tokens: Sequence[int] = ()) -> None:
         """Puts the adapters on a model that are asked for, if any are; see [`~models.lora.add_lora`]."""
@@ -216,11 +216,11 @@ def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:
     >>> solver, processor = hf_mwp.load_solver("model_cards/mwp-student-3L-gts-math23k")
     ```
     """
-    name = str(name)
-    check_folder(name, solver=True)
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models.mwp_solver import SolverFolderError
 
+    name = str(name)
+    check_folder(name, solver=True)
     if Path(name).is_dir() and not (Path(name) / MwpProcessor.file_name).exists():
         raise UsageError(
             f"{name} has a solver but no {MwpProcessor.file_name}; save its processor to the same folder."

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..options import option
-from ..options.checks import as_list, check_at_least_one, check_share
+from ..options.checks import as_list, check_at_least_one, check_share, refuse
 from ..usage_error import UsageError
 from .encoder import SAMPLE_BATCH, SAMPLE_SIZE, load_encoder, parse_layers, project_on_problems
 from .model_sources import load_tokenizer, locate_encoder, locate_solver, resolve_encoder
@@ -124,20 +124,21 @@ class StudentArguments:
         check_share(self, "student_dropout", "student_sparsity")
         self.student_encoder = resolve_encoder(self.student_encoder)
         layers = parse_layers(self.student_layers, "student_layers")
-        if self.student is not None and self.student_encoder is not None:
-            raise ValueError("`student` is a whole solver and `student_encoder` an encoder: give one of them.")
-        if self.student_init not in STARTS:
-            raise ValueError(f"`student_init` is one of {', '.join(STARTS)}, not {self.student_init!r}.")
-        source = next((name for name in ("student", "student_encoder") if getattr(self, name) is not None), None)
-        if self.student_init != "cut" and source is not None:
-            raise ValueError("`student` and `student_encoder` say where the student starts: leave out `student_init`.")
-        source = source or f"student_init={self.student_init}"
-        for name in UNUSED[source]:
-            # A dropout of 0 is given, a `False` is not.
-            if getattr(self, name) is not None and getattr(self, name) is not False:
-                raise ValueError(f"`{name}` does nothing with `{source}`: leave one of them out.")
-        if isinstance(layers, list) and self.student_layer_choice is not None:
-            raise ValueError("`student_layer_choice` does nothing with indices in `student_layers`.")
+        given = [name for name in ("student", "student_encoder") if getattr(self, name) is not None]
+        start, choice = self.student_init, self.student_layer_choice
+        source = given[0] if given else f"student_init={start}"
+        # A dropout of 0 is given, a `False` is not.
+        values = {name: getattr(self, name) for name in UNUSED.get(source, ())}
+        unused = [name for name, value in values.items() if value is not None and value is not False]
+        refuse(
+            {
+                "`student` is a whole solver, `student_encoder` an encoder: give one of them.": len(given) > 1,
+                f"`student_init` is one of {', '.join(STARTS)}, not {start!r}.": start not in STARTS,
+                f"`student_init` does nothing with `{source}`: leave it out.": given and start != "cut",
+                f"`{unused and unused[0]}` does nothing with `{source}`: leave one of them out.": unused,
+                "`student_layer_choice` does nothing with indices.": isinstance(layers, list) and choice is not None,
+            }
+        )
         self.student_layers = "3" if self.student_layers is None else self.student_layers
 
     @property

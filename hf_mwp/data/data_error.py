@@ -38,10 +38,7 @@ class DataError(ValueError):
 
 @contextmanager
 def storing(what: str, kept: str, place: str | Path) -> Iterator[None]:
-    """
-    Within it, a store that is damaged or another one's, and a disk that is full or does not let one write `what`, are
-    `DataError`s, which name what is `kept`.
-    """
+    """Raise [`DataError`] for a damaged store or a full disk while `what` is written, naming what is `kept`."""
     from ..store.row_store import StoreError
 
     try:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from .corpus.pretraining_texts import read_texts
 from .datasets.sources import locate_dataset, locate_part
 from .glue.glue_sources import GLUE_SOURCES
 from .seq2seq.load_seq2seq import locate_pairs
@@ -30,9 +31,9 @@ def locate_source(source: str, options: Mapping[str, Any]) -> Path | None:
 
 def locate_texts(source: str, options: Mapping[str, Any]) -> Path:
     """Return the file or folder of a source of texts; a file must have one of the known extensions."""
-    place = locate_source(source, options)
-    _check_texts(source, options.get("data_dir"))
-    return place
+    # It checks its sources at once, and reads nothing before it is asked for a text.
+    read_texts(source, data_dir=options.get("data_dir"))
+    return locate_source(source, options)
 
 
 def locate_extra(source: str, options: Mapping[str, Any]) -> Path | None:
@@ -46,13 +47,5 @@ def locate_extra(source: str, options: Mapping[str, Any]) -> Path | None:
 
 def locate_extra_texts(source: str, options: Mapping[str, Any]) -> Path | None:
     """Return the file or folder of a source of texts that lies beside the data set; see [`locate_texts`]."""
-    place = locate_extra(source, options)
-    _check_texts(source)
-    return place
-
-
-def _check_texts(source: str, data_dir: str | None = None) -> None:
-    from .corpus.pretraining_texts import read_texts
-
-    # It checks its sources at once, and reads nothing before it is asked for a text.
-    read_texts(source, data_dir=data_dir)
+    read_texts(source)
+    return locate_extra(source, options)

@@ -39,10 +39,7 @@ def training_texts_of(model: Any) -> TrainingTexts | None:
 
 
 def ancestry_of(model: Any) -> TrainingTexts:
-    """
-    Return what is known of a model that another one is made of: its [`training_texts_of`], or what it inherited. A
-    model that was loaded without a record is named as not known; one that was not loaded has random weights.
-    """
+    """Training texts of a model that another is made of; one loaded without a record is named as not known."""
     lineage, name = Lineage.of(model), getattr(model, "name_or_path", None)
     for known in (lineage.trained_on, lineage.inherited):
         if known is not None:

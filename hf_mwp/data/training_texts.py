@@ -133,13 +133,11 @@ class TrainingTexts:
         Raises:
             DataError: the file is damaged, or of another version of the rule by which texts are compared.
         """
-        path = find_beside(name_or_path, cls.file_name, **kwargs)
-        return None if path is None else cls._read(path)
-
-    @classmethod
-    def _read(cls, path: Path) -> Self:
         from safetensors import SafetensorError, safe_open
 
+        path = find_beside(name_or_path, cls.file_name, **kwargs)
+        if path is None:
+            return None
         remedy = "train the model again, or write it anew with `TrainingTexts.from_sources(...).save(folder)`"
         try:
             with safe_open(path, framework="numpy") as file:

@@ -1,6 +1,7 @@
 """Values of expressions: exact while numerator and denominator stay short, floats beyond, never unbounded."""
 
 import math
+import operator as operators
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
@@ -18,6 +19,7 @@ has a finite float other than 0.
 """
 
 Number = Fraction | float
+_COMPUTE = {"+": operators.add, "-": operators.sub, "*": operators.mul, "/": operators.truediv}
 
 
 def evaluate_postfix(
@@ -71,14 +73,7 @@ def _apply(operator: str, left: Number, right: Number) -> Number:
         raise ExpressionError("division by zero", token=operator)
     if isinstance(left, float) or isinstance(right, float):
         left, right = float(left), float(right)
-    if operator == "+":
-        value = left + right
-    elif operator == "-":
-        value = left - right
-    elif operator == "*":
-        value = left * right
-    else:
-        value = left / right
+    value = _COMPUTE[operator](left, right)
     if not isinstance(value, float):
         return _bounded(value, operator)
     if not value and left and right and operator in ("*", "/"):

@@ -248,10 +248,7 @@ class Expression:
         return evaluate_postfix(self.to_postfix(), numbers)
 
     def bind(self, numbers: Sequence[str]) -> "Expression":
-        """
-        The same tree with the literals of slot `N0`, of `N1`, ... as written; `ExpressionError` for a slot without a
-        number, or a number that is none.
-        """
+        """The tree with literals for slots `N0`, `N1`, ...; `ExpressionError` for a slot without a number."""
         tokens = []
         for node in self._nodes():
             index = node.slot_index
@@ -293,11 +290,10 @@ class Expression:
             return "high"
         return "medium" if self.num_operators >= 3 or nesting == 1 else "low"
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"an Expression is immutable: {name} cannot be set")
+    def __setattr__(self, name: str, value: object = None) -> None:
+        raise AttributeError(f"an Expression is immutable: {name} cannot be changed")
 
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"an Expression is immutable: {name} cannot be deleted")
+    __delattr__ = __setattr__
 
     def __len__(self) -> int:
         return self._size
@@ -305,21 +301,14 @@ class Expression:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Expression):
             return NotImplemented
-        if self is other:
-            return True
-        if self._hash != other._hash or self._size != other._size:
-            return False
-        return self.to_prefix() == other.to_prefix()
+        same = self._hash == other._hash and self._size == other._size
+        return self is other or (same and self.to_prefix() == other.to_prefix())
 
     def __hash__(self) -> int:
         return self._hash
 
     def __reduce__(self):
-        return Expression._from_stored, (tuple(self.to_prefix()),)
-
-    @staticmethod
-    def _from_stored(tokens: tuple[str, ...]) -> "Expression":
-        return Expression.from_prefix(tokens, max_depth=None, max_length=None)
+        return Expression.from_prefix, (self.to_prefix(), None, None)
 
     def __str__(self) -> str:
         return self.to_infix()

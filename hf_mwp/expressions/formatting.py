@@ -41,10 +41,7 @@ def _operand(parent: str, operand: tuple[str, str], is_right: bool, literals: se
 
 
 def nesting_level(tokens: Sequence[str]) -> int:
-    """
-    Return the depth of brackets around the most deeply nested part of a tree in postfix order, counting only brackets
-    that the value depends on: `a+(b-c)` and `a*(b/c)` need none, `a-(b+c)` and `(a+b)*c` one, `(a-(b-c))*d` two.
-    """
+    """Depth of the brackets that the value of a postfix tree depends on: 1 for `a-(b+c)`, 2 for `(a-(b-c))*d`."""
     stack: list[tuple[int, str]] = []
     for token in tokens:
         if token not in OPERATORS:

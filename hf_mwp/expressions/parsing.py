@@ -31,23 +31,19 @@ _CLOSING = frozenset(BRACKETS.values())
 
 def split_equation(text: str) -> tuple[int, int]:
     """
-    Return where the arithmetic stands in an equation that is solved for its unknown: a half-open range of character
-    offsets.
-
-    `x=4+2`, `X = 4+2` and `4+2=x` (any name for the unknown) give the range of `4+2`, a text without `=` all of it.
-    `7+2=9` and `200/28=7 r4`, as ASDiv writes its formulas, give the left side, and `9=3+6` the right one: the stated
-    result is not checked here. `ExpressionError` for a system (`;`), more than one `=`, or an unknown that is not
-    alone.
+    Return where the arithmetic stands in an equation that is solved for its unknown, as start and end: `4+2` in
+    `x=4+2` and `4+2=x`, the side that is no stated result in `7+2=9`, `200/28=7 r4` and `9=3+6`.
     """
-    separator = text.find(";")
-    if separator >= 0:
-        raise ExpressionError("a system of equations has no single expression", separator, ";")
     equals = text.find("=")
+    second = text.find("=", equals + 1) if equals >= 0 else -1
+    for place, fault in (
+        (text.find(";"), "a system of equations has no single expression"),
+        (second, "more than one equals sign"),
+    ):
+        if place >= 0:
+            raise ExpressionError(fault, place, text[place])
     if equals < 0:
         return 0, len(text)
-    second = text.find("=", equals + 1)
-    if second >= 0:
-        raise ExpressionError("more than one equals sign", second, "=")
     left, right = text[:equals].strip(), text[equals + 1 :].strip()
     if _is_unknown(left):
         return equals + 1, len(text)
@@ -79,8 +75,7 @@ def infix_to_postfix(
     """
     if not isinstance(text, str):
         raise ExpressionError(f"an expression is read from a string, not from {type(text).__name__}")
-    if max_length is not None and len(text) > max_length:
-        raise ExpressionError(f"an expression may have at most max_length={max_length} characters, not {len(text)}")
+    _check_length(text, max_length)
     text = to_half_width(text)
     start, end = split_equation(text)
     return _Scan(text, start, end, numbers or ()).run()
@@ -115,8 +110,10 @@ class _Scan:
             if self.position >= self.end:
                 break
             expects_operand = self._operand() if expects_operand else self._operator()
+        if expects_operand and (self.output or self.stack):
+            raise ExpressionError("the expression ends where a number, slot or bracket is expected", self.position)
         if expects_operand:
-            self._raise_missing_operand()
+            raise ExpressionError("the expression is empty: nothing to read", self.position)
         while self.stack:
             symbol, precedence, offset = self.stack.pop()
             if not precedence:
@@ -192,7 +189,7 @@ class _Scan:
             return
         word = _WORD.match(self.text, position, self.end)
         if word is None:
-            self._raise_missing_operand()
+            raise ExpressionError("expected a number, slot or bracket", position, self.text[position])
         if SLOT_PATTERN.fullmatch(word.group()) is None:
             raise ExpressionError(
                 "neither a number nor a slot like N0: an unknown or a unit may not occur in the expression",
@@ -249,17 +246,16 @@ class _Scan:
             self._emit("100", position)
             self._emit("/", position)
 
-    def _raise_missing_operand(self) -> None:
-        if self.position < self.end:
-            raise ExpressionError("expected a number, slot or bracket", self.position, self.text[self.position])
-        if not self.output and not self.stack:
-            raise ExpressionError("the expression is empty: nothing to read", self.position)
-        raise ExpressionError("the expression ends where a number, slot or bracket is expected", self.position)
-
 
 def is_slot(token: str) -> bool:
     """Return whether `token` names a number slot, `N0`, `N1`, ..."""
     return SLOT_PATTERN.fullmatch(token) is not None
+
+
+def _check_length(parts: Sequence, limit: int | None) -> None:
+    if limit is not None and len(parts) > limit:
+        kind = "characters" if isinstance(parts, str) else "tokens"
+        raise ExpressionError(f"an expression may have at most max_length={limit} {kind}, not {len(parts)}")
 
 
 def check_tokens(tokens: Sequence[str], max_length: int | None) -> list[str]:
@@ -272,8 +268,7 @@ def check_tokens(tokens: Sequence[str], max_length: int | None) -> list[str]:
     tokens = list(tokens)
     if not tokens:
         raise ExpressionError("the expression is empty: no tokens")
-    if max_length is not None and len(tokens) > max_length:
-        raise ExpressionError(f"an expression may have at most max_length={max_length} tokens, not {len(tokens)}")
+    _check_length(tokens, max_length)
     for position, token in enumerate(tokens):
         if not isinstance(token, str):
             raise ExpressionError(f"tokens are strings, not {type(token).__name__}", position, str(token))

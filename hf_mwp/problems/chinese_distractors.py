@@ -116,10 +116,7 @@ def _divide(
 
 
 def _overlaps(statement: str, question: str, text: str) -> bool:
-    """
-    Return whether a statement speaks of what the question asks for, or of much that the text does: then it may
-    matter.
-    """
+    """Tell whether a statement shares much with the question or the text, so that it may matter."""
     pairs = {statement[index : index + 2] for index in range(len(statement) - 1)}
     return sum(pair in question for pair in pairs) > 2 or sum(pair in text for pair in pairs) > 5
 

@@ -138,9 +138,7 @@ def _read_step(step: str, numbers: _TextNumbers) -> tuple[Expression, Fraction]:
 
 
 def _step_readings(tree: Expression, results: list[Fraction], numbers: _TextNumbers, step: str) -> list[Reading]:
-    """
-    Return what a step may mean: trees with `N0`, `N1`, ... for the results of steps, and which of these are used.
-    """
+    """Meanings of a step: trees with `N0`, `N1`, ... for results of steps, and which of these are used."""
     choices = []
     for leaf in tree.leaves():
         value = parse_number(leaf.token)

@@ -13,10 +13,7 @@ from typing import Any
 
 
 def write_whole(path: str | Path, lines: str | Iterable[str]) -> None:
-    """
-    Writes a text file in UTF-8, in one piece or several, with the folders above it; a file that is there already is
-    replaced only when all is on the disk.
-    """
+    """Write a text file in UTF-8 with its folders; an existing one is replaced only when all is on the disk."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + ".part")

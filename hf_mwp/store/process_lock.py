@@ -60,9 +60,7 @@ class ProcessLock:
 
     @contextmanager
     def held(self, waiting: Callable[[str], None] | None = None) -> Iterator[None]:
-        """
-        Holds the lock, and waits for it as long as it takes; `waiting` is called with the [`holder`] if there is one.
-        """
+        """Hold the lock, waiting as long as it takes; `waiting` is called with the [`holder`] if there is one."""
         if not self.acquire():
             if waiting is not None:
                 waiting(self.holder)

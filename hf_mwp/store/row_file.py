@@ -32,10 +32,7 @@ class RowFile:
     checksum: int
 
     def fault(self, folder: Path, verify: bool = True) -> str | None:
-        """
-        Return what is wrong with the file, in words; `None` if nothing is. Without `verify` only its size is looked
-        at.
-        """
+        """Return what is wrong with the file, `None` if nothing; without `verify` only its size is compared."""
         path = folder / self.name
         try:
             size = path.stat().st_size

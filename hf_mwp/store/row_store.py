@@ -111,18 +111,13 @@ class RowStore:
                 about, files = dict(manifest["about"]), [RowFile(**file) for file in manifest["files"]]
         except (ValueError, KeyError, TypeError) as error:
             raise StoreError(path, f"is damaged ({error}): remove the folder, and it is built anew.") from error
+        fault = ""
         if version != FORMAT:
-            raise StoreError(
-                path,
-                f"has format {version}, this version of hf_mwp reads format {FORMAT}: remove the folder, or "
-                f"{self.remedy}.",
-            )
-        if fingerprint != self.fingerprint:
-            raise StoreError(
-                path,
-                f"belongs to {self.made_by} (fingerprint {fingerprint} instead of {self.fingerprint}): remove the "
-                f"folder, or {self.remedy}.",
-            )
+            fault = f"has format {version}, this version of hf_mwp reads format {FORMAT}"
+        elif fingerprint != self.fingerprint:
+            fault = f"belongs to {self.made_by} (fingerprint {fingerprint} instead of {self.fingerprint})"
+        if fault:
+            raise StoreError(path, f"{fault}: remove the folder, or {self.remedy}.")
         self._forget()
         self._manifest, self.about = text, about
         for file in files:
@@ -175,10 +170,7 @@ class RowStore:
         return absent[np.sort(first)]
 
     def rows(self, numbers: Sequence[int], names: Sequence[str]) -> list[dict[str, Any]]:
-        """
-        Columns of rows by their numbers; bytes come as arrays that still lie in the file. `StoreError` if a file was
-        changed since it was opened.
-        """
+        """Columns of rows by number, bytes as arrays in the file; `StoreError` if a file has changed since."""
         files = [bisect_right(self._ends, number) for number in numbers]
         opened = {file: (self._open(file), self._ends[file - 1] if file else 0) for file in set(files)}
         places = ((*opened[file], number) for file, number in zip(files, numbers, strict=True))
@@ -198,10 +190,7 @@ class RowStore:
 
     @contextmanager
     def writing(self, schema: pyarrow.Schema, about: Mapping[str, Any] | None = None) -> Iterator[None]:
-        """
-        Takes rows by [`~RowStore.append`] while it lasts, with the lock held; what is not completed when an error
-        occurs is taken away. The manifest says `about` of the rows.
-        """
+        """Take rows by [`~RowStore.append`], with the lock held; those not completed at an error are removed."""
         known = {file.name for file in self._files}
         for path in self.folder.glob("rows-*"):
             if path.name not in known:

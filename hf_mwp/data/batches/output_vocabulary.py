@@ -1,7 +1,7 @@
 """Output symbols of a tree decoder: operators, constants, number slots."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -38,9 +38,7 @@ class OutputVocabulary:
             raise ValueError(f"an output vocabulary must not repeat a symbol, got {list(symbols)}")
 
     @classmethod
-    def from_problems(
-        cls, problems: Iterable[MathWordProblem], min_constant_count: int = 5, operators: Sequence[str] = OPERATORS
-    ) -> Self:
+    def from_problems(cls, problems: Iterable[MathWordProblem], min_constant_count: int = 5) -> Self:
         """Collects the constants of training problems.
 
         Args:
@@ -48,7 +46,6 @@ class OutputVocabulary:
                 passed over.
             min_constant_count (`int`, *optional*, defaults to 5): Problems in which a constant must occur to be kept
                 (GTS keeps numbers that occur at least 5 times).
-            operators (`Sequence[str]`, *optional*): Operators of the vocabulary, kept whether they occur or not.
         """
         counts: Counter[str] = Counter()
         for problem in problems:
@@ -58,7 +55,7 @@ class OutputVocabulary:
                 continue
             counts.update({leaf.token for leaf in leaves if not leaf.is_slot})
         frequent = [constant for constant, count in counts.most_common() if count >= min_constant_count]
-        return cls(tuple(operators), tuple(frequent))
+        return cls(constants=tuple(frequent))
 
     def with_constants(self, constants: Iterable[str]) -> Self:
         """The same with further constants after those it has; raises `ExpressionError` for what is no number."""

@@ -27,9 +27,7 @@ PROBE = "Tom has [NUM0] APPLES,  Zoë's [NUM]; 小明有[NUM1]个苹果， 一�
 
 
 def read_fields(path: str | PathLike) -> dict[str, Any]:
-    """
-    The fields of a processor's file; `UsageError` if it is damaged, or has fields that are unknown or of another type.
-    """
+    """The fields of a processor's file; `UsageError` if it is damaged or has unknown fields or types."""
     try:
         fields = json.loads(Path(path).read_text("utf-8"))
         missing = [name for name in ("operators", "constants") if name not in fields.keys()]

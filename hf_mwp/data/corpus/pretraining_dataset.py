@@ -17,18 +17,9 @@ from .pretraining_encoder import PreTrainingEncoder, pos_label_list
 ENCODED_COLUMNS = ("input_ids", "mask_class", "mask_unit", "text_key")
 
 
-class TextPairs(Sequence):
-    """Texts, bare or with their tagged words, as pairs (text, words)."""
-
-    def __init__(self, texts: Sequence) -> None:
-        self.texts = texts
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def __getitem__(self, index: int) -> tuple:
-        item = self.texts[index]
-        return (item, None) if isinstance(item, str) else item
+def text_pairs(texts: Any) -> Sequence:
+    """Pairs (text, tagged words or `None`) of a corpus; a tagged one has them."""
+    return texts if hasattr(texts, "tagger") else [(each, None) if isinstance(each, str) else each for each in texts]
 
 
 def prepare_texts(
@@ -63,25 +54,18 @@ def prepare_texts(
             )
         if not len(texts):
             raise DataError("the data set is empty: there is no text to pretrain on")
-        if with_tags and config.pos_labels is None:
-            raise DataError(
-                "the model does not say what the labels of its tagging head are: set `pos_labels` of its config to "
-                "those of the `PreTrainingEncoder`"
-            )
         if with_tags:
-            check_encoded_labels(config, texts)
+            _check_encoded_labels(config, texts)
         return texts.with_format("numpy")
-    tagger = getattr(texts, "tagger", None)
-    corpus = texts if tagger is not None else TextPairs(texts)
+    tagger, corpus, tags = getattr(texts, "tagger", None), text_pairs(texts), None
     if not len(corpus):
         raise DataError("the corpus is empty: there is no text to pretrain on")
-    tags = None
     if with_tags:
         # A tagged corpus has words for all of its texts.
-        bare = [] if tagger is not None else [index for index, (_, words) in enumerate(corpus) if words is None]
-        if bare:
+        bare = () if tagger is not None else (index for index, (_, words) in enumerate(corpus) if words is None)
+        for index in bare:
             raise DataError(
-                f"tagging (`pos_loss_weight`) needs tagged texts, but text {bare[0]} is bare: tag all with "
+                f"tagging (`pos_loss_weight`) needs tagged texts, but text {index} is bare: tag all with "
                 "`tag_corpus`, or set `pos_loss_weight=0`"
             )
         check_tagger(config, tagger)
@@ -90,7 +74,7 @@ def prepare_texts(
             tags = sorted({label[2:] for label in config.pos_labels} | set(tags or ()))
         elif tags is None:
             tags = sorted({word.tag for _, words in corpus for word in words})
-        check_labels(config, pos_label_list(tags), tagger)
+        _check_labels(config, pos_label_list(tags), tagger)
     # Models without a tagging head have none.
     encoder = PreTrainingEncoder(processor, tags, tagger or getattr(config, "pos_tagger", None))
     return encode_corpus(corpus, encoder, cache_dir, progress=progress).with_format("numpy")
@@ -107,7 +91,7 @@ def check_tagger(config: Any, tagger: str | None) -> None:
         )
 
 
-def check_labels(config: Any, labels: list[str], tagger: str | None) -> None:
+def _check_labels(config: Any, labels: list[str], tagger: str | None) -> None:
     """Raises `ValueError` if the model's head does not have these labels; notes them where it says none."""
     if config.pos_labels is None:
         if config.num_pos_tags != len(labels):
@@ -125,14 +109,18 @@ def check_labels(config: Any, labels: list[str], tagger: str | None) -> None:
         )
 
 
-def check_encoded_labels(config: Any, dataset: Any) -> None:
-    """Raises `ValueError` if the labels of encoded texts are not those of the model's tagging head."""
+def _check_encoded_labels(config: Any, dataset: Any) -> None:
     import pyarrow.compute
 
+    if config.pos_labels is None:
+        raise DataError(
+            "the model does not say what the labels of its tagging head are: set `pos_labels` of its config to those "
+            "of the `PreTrainingEncoder`"
+        )
     tagger, labels = read_labelling(dataset)
     check_tagger(config, tagger)
     if labels is not None:
-        check_labels(config, labels, tagger)
+        _check_labels(config, labels, tagger)
     largest = pyarrow.compute.max(pyarrow.compute.list_flatten(dataset.data.column("pos_labels"))).as_py()
     if largest is not None and largest >= len(config.pos_labels):
         raise DataError(
@@ -142,17 +130,13 @@ def check_encoded_labels(config: Any, dataset: Any) -> None:
 
 
 def texts_of_corpus(corpus: Any, encoded: Any, learned: Any, sources: Sequence[str]) -> TrainingTexts:
-    """
-    Digests of the texts of a corpus that are learned from: all of it as it was given and as [`prepare_texts`] returns
-    it, the rows that are not held out, and where it is from.
-    """
+    """Digests of the texts learned from: those given and encoded by [`prepare_texts`] that are not held out."""
     if corpus is None:
         return TrainingTexts()
     if getattr(corpus, "column_names", None) is not None:
         return TrainingTexts(unknown=("encoded texts",))
     keys, kept = (np.asarray(part.with_format("numpy")["text_key"][:]) for part in (encoded, learned))
-    pairs = corpus if hasattr(corpus, "tagger") else TextPairs(corpus)
-    texts = (text for (text, _), is_kept in zip(pairs, np.isin(keys, kept), strict=True) if is_kept)
+    texts = (text for (text, _), is_kept in zip(text_pairs(corpus), np.isin(keys, kept), strict=True) if is_kept)
     return TrainingTexts.from_texts(texts, sources)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...problems import MathWordProblem
-from ...problems.tagging.pos_classes import tag_classes
+from ...problems.tagging.pos_tagger import QUANTITY_TAGS
 from ..batches.mwp_processor import MwpProcessor
 from ..data_error import DataError
 
@@ -22,10 +22,7 @@ SPECIAL, ORDINARY, KEYWORD, NUMBER = range(4)
 
 
 def pos_label_list(tags: Sequence[str]) -> list[str]:
-    """
-    Labels of token-wise tagging in the order of the sorted tags, `["B-n", "I-n", "B-v", ...]`: `B-` for the first
-    token of a word, `I-` for those that continue it.
-    """
+    """Labels of tagging by sorted tag, `["B-n", "I-n", "B-v", ...]`: `B-` begins a word, `I-` continues it."""
     return [f"{prefix}-{tag}" for tag in sorted(set(tags)) for prefix in "BI"]
 
 
@@ -37,8 +34,7 @@ class PreTrainingEncoder:
         processor ([`MwpProcessor`]): Masks numbers and tokenises.
         tags (`Sequence[str]`, *optional*): All tags that words may have; without them texts are encoded without labels
             of tagging, and tagged words only say what is a quantity.
-        tagger (`str`, *optional*): Name of the tagger, which tells what tags are of quantities; see
-            [`~problems.pos_classes.tag_classes`].
+        tagger (`str`, *optional*): Name of the tagger, which tells what tags are of quantities.
     """
 
     def __init__(self, processor: MwpProcessor, tags: Sequence[str] | None = None, tagger: str | None = None) -> None:
@@ -46,7 +42,7 @@ class PreTrainingEncoder:
         self.tags = None if tags is None else sorted(set(tags))
         self.pos_labels = None if tags is None else pos_label_list(tags)
         self._tag_ids = {tag: index for index, tag in enumerate(self.tags or ())}
-        self._quantities = frozenset(tag for tag, name in tag_classes(tagger or "").items() if name == "quantity")
+        self._quantities = QUANTITY_TAGS.get((tagger or "").partition(":")[0], frozenset())
 
     def encode(
         self, texts: Sequence[str], words: Sequence[Sequence[TaggedWord] | None] | None = None

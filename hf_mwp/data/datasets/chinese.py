@@ -18,7 +18,6 @@ class Ape210kLoader(MwpLoader):
     """
 
     name = "ape210k"
-    language = "zh"
     files = {split: (f"{part}.jsonl", f"{part}.ape.json") for split, part in PARTS.items()}
     origin = "The files are at https://github.com/Chenny0808/ape210k."
 
@@ -34,7 +33,6 @@ class ApeCleanLoader(MwpLoader):
     """
 
     name = "ape_clean"
-    language = "zh"
     split_schemes = {
         "public": "all problems of the test file",
         "listed": "those of its problems that ape_kg_test_id.txt lists",
@@ -66,7 +64,6 @@ class Cm17kLoader(MwpLoader):
     """
 
     name = "cm17k"
-    language = "zh"
     lists = frozenset({"answer"})
     origin = "The files are at https://github.com/QinJinghui/NS-Solver."
 
@@ -80,7 +77,6 @@ class CmathDistractorLoader(MwpLoader):
     """
 
     name = "cmath_distractor"
-    language = "zh"
     text_fields = ("input",)
     fields = {"answer": "golden"}
     split_schemes = {"public": "all 360 problems are test problems"}
@@ -104,7 +100,6 @@ class HmwpLoader(MwpLoader):
     """
 
     name = "hmwp"
-    language = "zh"
     lists = frozenset({"answer"})
     split_schemes = {"mwptoolkit": "the 4,392 / 549 / 550 of MWPToolkit"}
     origin = (
@@ -127,7 +122,6 @@ class Math23kLoader(MwpLoader):
     """
 
     name = "math23k"
-    language = "zh"
     split_schemes = {
         "public": "the public 21,162 / 1,000 / 1,000",
         "train_test": "the public test problems; all other 22,162 to train on, no validation split",
@@ -169,7 +163,6 @@ class UnbiasedMwpLoader(MwpLoader):
     """
 
     name = "unbiasedmwp"
-    language = "zh"
     split_schemes = {"contexts": "8 : 1 : 1 of the contexts, chosen by a hash of their names"}
     folders = ("zh_extra",)
     origin = "The problems are at https://github.com/QinJinghui/UnbiasedMWP."

@@ -40,7 +40,6 @@ class FileLoader(MwpLoader):
         language (`str`, *optional*, defaults to `"en"`): Language of texts that state none and are not Chinese.
     """
 
-    language = "zh"
     split_schemes = {"files": "one split per file"}
     origin = "Name a file, or a folder with train, validation or test files, that end in .jsonl, .json or .csv."
 

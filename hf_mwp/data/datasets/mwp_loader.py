@@ -36,7 +36,7 @@ class MwpLoader:
     """
 
     name: ClassVar[str]
-    language: ClassVar[str]
+    language: ClassVar[str] = "zh"
     text_fields: ClassVar[tuple[str, ...]] = ("original_text",)
     fields: ClassVar[dict[str, str]] = {"equation": "equation", "answer": "ans", "id": "id"}
     lists: ClassVar[frozenset[str]] = frozenset()

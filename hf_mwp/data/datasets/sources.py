@@ -46,10 +46,7 @@ def _folder_near(loader: MwpLoader, near: str | Path | None) -> Path:
 def read_part(
     source: str | Path, near: str | Path | None = None, on_error: str = "raise", language: str = "en"
 ) -> tuple[Rows, list[DataError]]:
-    """
-    Rows of a part of a data set, as [`read_splits`] has them, and what was skipped: all of a file or folder, a data
-    set's training split, or the part that is named, as in `"ape210k:validation"` or `"mawps:all"`.
-    """
+    """Rows and skipped errors of [`read_splits`]: all of a file, the named or training part of a data set."""
     name, part = split_name(source)
     splits, damaged = read_splits(name, near, on_error, language)
     if name not in LOADERS or part == "all":
@@ -109,14 +106,12 @@ def find_scheme(loader: MwpLoader, name: str | Path, scheme: str | None, fold: i
     scheme = next(iter(loader.split_schemes)) if scheme is None else scheme
     if scheme not in loader.split_schemes:
         raise ValueError(f"{name} has no split scheme {scheme!r}: it has {', '.join(loader.split_schemes)}")
-    folds = loader.fold_schemes.get(scheme)
-    if folds is None:
-        if fold is not None:
-            raise ValueError(f"the split scheme {scheme!r} of {name} has no folds: leave out `fold`")
-        return scheme, None
-    fold = 0 if fold is None else fold
-    if isinstance(fold, bool) or not isinstance(fold, int) or not 0 <= fold < folds:
-        raise ValueError(f"the split scheme {scheme!r} of {name} has folds 0 to {folds - 1}, not {fold!r}")
+    folds = range(loader.fold_schemes.get(scheme, 0))
+    if fold is None:
+        return scheme, 0 if folds else None
+    if isinstance(fold, bool) or not isinstance(fold, int) or fold not in folds:
+        has = f"has folds 0 to {folds[-1]}, not {fold!r}" if folds else "has no folds: leave out `fold`"
+        raise ValueError(f"the split scheme {scheme!r} of {name} {has}")
     return scheme, fold
 
 

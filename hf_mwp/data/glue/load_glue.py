@@ -96,19 +96,14 @@ def _find_folder(source: GlueSource, data_dir: Path) -> Path:
 
 def _read_file(path: Path, source: GlueSource) -> list[dict[str, Any]]:
     """The rows of a file: tab-separated, with quotes that mean nothing."""
-    part = path.stem
     try:
         lines = path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
-    except FileNotFoundError:
-        raise DataError(
-            f"there is no such file, which has the {part} part: put it there, or give another folder (`data_dir`)",
-            path,
-        ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot be read: {error}", path) from error
+        fault = getattr(error, "strerror", error)
+        raise DataError(f"cannot be read ({fault}): put it there, or give another `data_dir`", path) from error
     first = 0 if source.header else 1
     if len(lines) == first or not any(lines):  # an empty file is one empty line
-        raise DataError(f"there are no rows, of which the {part} part has some: get the file anew", path)
+        raise DataError("there are no rows: get the file anew", path)
     header = source.header or tuple(lines[0].split("\t"))
     for column in (*source.columns, source.label):
         if column not in header:
@@ -128,13 +123,9 @@ def _read_row(
     cells: Sequence[str], header: Sequence[str], path: Path, number: int, source: GlueSource
 ) -> dict[str, Any]:
     if len(cells) != len(header):
-        raise DataError(
-            f"there are {len(cells)} columns and should be {len(header)} ({', '.join(header)}), separated by tabs, "
-            "without quotes",
-            path,
-            number,
-            header[len(cells)] if len(cells) < len(header) else None,
-        )
+        missing = header[len(cells)] if len(cells) < len(header) else None
+        told = f"{len(cells)} columns and should be {len(header)} ({', '.join(header)}), separated by tabs"
+        raise DataError(f"there are {told}, without quotes", path, number, missing)
     row = dict(zip(header, cells, strict=True))
     texts = [row[column] for column in source.columns]
     for column, text in zip(source.columns, texts, strict=True):

@@ -40,10 +40,7 @@ class RecordReader:
         return None
 
     def rows(self, make: Callable[[Record], dict[str, Any]], *names: str) -> list[dict[str, Any]]:
-        """
-        Return what `make` builds of each record of a file, which may have any of the names; its [`DataError`] for a
-        damaged record is raised unless those are skipped, one for a missing file in any case.
-        """
+        """Return what `make` builds of each record; [`DataError`] for a missing file, for damage unless skipped."""
         path = self._path(names)
         rows = []
         for line, entry in read_entries(path):

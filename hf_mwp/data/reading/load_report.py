@@ -113,10 +113,7 @@ class LoadReport:
 
 
 def dataset_report(dataset: Dataset | DatasetDict) -> LoadReport:
-    """
-    The report of what [`load_mwp_dataset`] returned, or of one of its splits, also after `map`, `select` and saving to
-    disk; `DataError` for other data sets.
-    """
+    """The report of what [`load_mwp_dataset`] returned, or of one split, also saved; `DataError` if there is none."""
     split = next(iter(dataset.values())) if isinstance(dataset, Mapping) else dataset
     try:
         return LoadReport.from_json(split.info.description)

@@ -19,31 +19,27 @@ class MaskedText:
     segments: tuple[str, ...]  # before, between and after the numbers: one more than there are numbers
     mentions: tuple[NumberMention, ...]
 
-    def placeholders(self, placeholder: str = "[NUM]", indexed: bool = False, limit: int | None = None) -> list[str]:
+    def placeholders(self, indexed: bool = False, limit: int | None = None) -> list[str]:
         """
-        Return what stands for each number. If `indexed`, its index goes before the last character: `[NUM0]`,
-        `[NUM1]`, ...; of these there are `limit` at most, and the numbers after them get the plain placeholder.
+        Return what stands for each number: `[NUM]`, or if `indexed` `[NUM0]`, `[NUM1]`, ...; of these there are
+        `limit` at most, and the numbers after them get the plain placeholder.
         """
         count = len(self.mentions)
         with_index = 0 if not indexed else count if limit is None else min(limit, count)
-        names = [f"{placeholder[:-1]}{index}{placeholder[-1]}" for index in range(with_index)]
-        return names + [placeholder] * (count - with_index)
+        return [f"[NUM{index}]" for index in range(with_index)] + ["[NUM]"] * (count - with_index)
 
-    def text(self, placeholder: str = "[NUM]", indexed: bool = False, limit: int | None = None) -> str:
+    def text(self, indexed: bool = False, limit: int | None = None) -> str:
         """The masked text. Arguments as in [`~MaskedText.placeholders`]."""
-        return self._join(self.placeholders(placeholder, indexed, limit))
+        return self._join(self.placeholders(indexed, limit))
 
-    def placeholder_offsets(
-        self, placeholder: str = "[NUM]", indexed: bool = False, limit: int | None = None
-    ) -> list[tuple[int, int]]:
+    def placeholder_offsets(self, indexed: bool = False, limit: int | None = None) -> list[tuple[int, int]]:
         """
         Half-open character range of each placeholder in what [`~MaskedText.text`] returns for the same arguments.
 
         With them the numbers can be told from a placeholder that was in the text from the start.
         """
         offsets, end = [], 0
-        placeholders = self.placeholders(placeholder, indexed, limit)
-        for segment, name in zip(self.segments[:-1], placeholders, strict=True):
+        for segment, name in zip(self.segments[:-1], self.placeholders(indexed, limit), strict=True):
             start = end + len(segment)
             end = start + len(name)
             offsets.append((start, end))

@@ -64,8 +64,5 @@ def find_numbers(text: str, language: str = "zh", parse_number_words: bool | Non
 
 
 def unreadable_numbers(text: str, language: str = "zh") -> list[str]:
-    """
-    Numbers in digits that [`find_numbers`] leaves in the text since they have no value within its bounds: those with
-    hundreds of digits, and `1e999`.
-    """
+    """Numbers in digits beyond the bounds of [`find_numbers`]: hundreds of digits, and `1e999`."""
     return find_digit_numbers(text, language)[1]

@@ -51,10 +51,7 @@ def _to_ascii(match: re.Match) -> str:
 
 
 def literal_of(value: Fraction) -> str:
-    """
-    The shortest literal of a value that is not negative: `12`, `0.75`, or `(1/3)` if no decimal is exact.
-    [`~hf_mwp.expressions.parse_number`] reads it back.
-    """
+    """The shortest literal of a value that is not negative: `12`, `0.75`, or `(1/3)` if no decimal is exact."""
     if value.denominator == 1:
         return str(value.numerator)
     rest, digits = value.denominator, 0

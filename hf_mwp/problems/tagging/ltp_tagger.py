@@ -38,9 +38,6 @@ class LtpTagger:
     characters are read in pieces, cut behind a sentence if there is one. A neural model runs on the GPU if there is
     one. Its configuration names Python callables, and its weights are a torch file: load models of people you trust.
 
-    What the package's own loader stumbles over is taken care of: downloads by id with huggingface_hub 2, neural models
-    with transformers 5, empty batches, missing tasks.
-
     Args:
         folder_or_id (`str` or `PathLike`): Folder of a model, or its Hub id, also with a revision: `"LTP/small"`,
             `"LTP/legacy@main"`.
@@ -104,13 +101,8 @@ class LtpTagger:
 
 def _find_folder(source: str) -> Path:
     """The model's folder, downloaded first if it is on the Hub."""
-    folder = Path(source)
-    if folder.exists() or folder.is_absolute() or source.startswith(".") or source.count("/") > 1:
-        if not folder.is_dir():
-            raise ProblemError(
-                f"{source} is no folder: name the folder of an LTP model, or a Hub id such as LTP/small"
-            )
-        return folder
+    if Path(source).is_dir():
+        return Path(source)
     from huggingface_hub import snapshot_download
 
     name, _, revision = source.partition("@")
@@ -119,7 +111,7 @@ def _find_folder(source: str) -> Path:
     except Exception as error:
         raise ProblemError(
             f"{source} is no folder here, and the Hub does not give it: {type(error).__name__}: {error}. Name a "
-            "folder with an LTP model, or try again where the Hub can be reached"
+            "folder with an LTP model, or a Hub id such as LTP/small where the Hub can be reached"
         ) from error
 
 
@@ -127,16 +119,15 @@ def _read_config(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ProblemError(f"{folder} is no folder of an LTP model: it has no config.json that can be read") from error
-    except ValueError as error:
-        raise ProblemError(f"{path} is damaged: {error}") from error
-    # The misspelt name is LTP's own.
-    if not isinstance(config, dict) or "nerual" not in config:
-        raise ProblemError(f"{path} is not of an LTP model: it does not say whether the model is 'nerual'")
-    for file in _model_files(folder, config):
-        if not file.is_file():
-            raise ProblemError(f"{folder}: the LTP model lacks its file {file.name}")
+        # The misspelt name is LTP's own.
+        missing = [file for file in _model_files(folder, config) if not file.is_file()]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise ProblemError(
+            f"{path} is no readable configuration of an LTP model, with 'nerual' and the files of the tasks "
+            f"{' and '.join(_TASKS)}: {type(error).__name__}: {error}"
+        ) from error
+    if missing:
+        raise ProblemError(f"{folder}: the LTP model lacks its file {missing[0].name}")
     return config
 
 
@@ -145,10 +136,7 @@ def _model_files(folder: Path, config: dict[str, Any]) -> list[Path]:
     if config["nerual"]:
         present = {path for pattern in _FILES for path in folder.glob(pattern)}
         return sorted(present | {folder / "config.json", folder / "pytorch_model.bin"})
-    tasks = config.get("tasks")
-    if not isinstance(tasks, dict) or not all(isinstance(tasks.get(task), str) for task in _TASKS):
-        raise ProblemError(f"{folder / 'config.json'} does not name the models of the tasks {' and '.join(_TASKS)}")
-    return [folder / tasks[task] for task in _TASKS]
+    return [folder / config["tasks"][task] for task in _TASKS]
 
 
 def _split(text: str) -> Iterator[tuple[int, str]]:

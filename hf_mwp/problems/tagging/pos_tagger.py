@@ -7,6 +7,10 @@ from ..errors import ProblemError
 from .tagged_word import TaggedWord
 
 
+QUANTITY_TAGS = {"jieba": frozenset(("m", "mg", "mq", "q")), "ltp": frozenset(("m", "q"))}
+"""Tags of numbers and measure words, by the kind of tagger."""
+
+
 @runtime_checkable
 class PosTagger(Protocol):
     """

@@ -30,10 +30,7 @@ def locate_words(text: str, pairs: Iterable[tuple[str, str]], offset: int = 0) -
 
 
 def join_numbers(text: str, words: list[TaggedWord]) -> list[TaggedWord]:
-    """
-    The same words, but each number in digits ([`find_numbers`]) is one word, with the tag of the word with its first
-    digit. Words that reach beyond the number are cut there.
-    """
+    """The words with each number in digits ([`find_numbers`]) as one, tagged as its first digit was."""
     joined: list[TaggedWord] = []
     rest = list(reversed(words))
     for number in find_numbers(text):

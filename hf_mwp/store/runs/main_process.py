@@ -6,17 +6,12 @@ from ...usage_error import UsageError
 
 
 def is_main_process() -> bool:
-    """
-    Return whether this process is the one that prints and writes; `torchrun` and `accelerate launch` set the rank.
-    """
+    """Return whether this process prints and writes; `torchrun` and `accelerate launch` set the rank."""
     return int(os.environ.get("RANK", "0")) == 0
 
 
 def check_one_process(command: str, launches: bool = True) -> None:
-    """
-    Raises `UsageError` under `torchrun`, where each process would do the same; `launches` says whether the command can
-    itself launch stages in several processes.
-    """
+    """Raise `UsageError` under `torchrun`; `launches`: the command can itself launch stages in several processes."""
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     if processes > 1:
         more = f" --launch 'torchrun --nproc_per_node {processes}'" if launches else ""

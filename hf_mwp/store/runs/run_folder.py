@@ -30,17 +30,13 @@ MODEL_FILES = ("config.json", *WEIGHTS)
 
 class RunFolder:
     """
-    The folder that a command fills: held by one run at a time, until the context is left. A full disk is named there.
+    Output folder of a command, held by one run at a time (of a distributed one by the first process) until the context
+    is left; it is removed if nothing is written to it. A full disk is named when the context is left.
 
     With a command it has the record of the run: `run_config.yaml` (what `--config` reads again), `run.json` (command,
     seed, library versions, git revision, machine, times, and the same of earlier starts), `metrics.json`, `run.log`.
-
-    Of a distributed run the first process holds it and writes; a process that is killed leaves it free.
-
-    The folder is made if it is not there, and taken away again if nothing is written to it. `values` are the resolved
-    options of the command; `begin=False` leaves it to the method of that name to begin the record, when it is sure
-    that the run will be one. `UsageError` if the path is a file, another run writes to the folder, or a model is in it
-    and `for_model` does not say that the command makes one, see [`check_output_folder`].
+    `values` are the resolved options of the command; with `begin=False` the record starts with [`~RunFolder.begin`].
+    `UsageError` if another run writes to the folder, and as [`check_output_folder`].
     """
 
     def __init__(
@@ -82,10 +78,7 @@ class RunFolder:
             raise UsageError(str(DiskFullError(self.path, remedy))) from error
 
     def begin(self, checkpoint: str | None = None, changes: Mapping[str, tuple] | None = None) -> None:
-        """
-        Begins the record. Earlier starts stay in that of a run that goes on from a `checkpoint`; `changes` are the
-        options that have changed since: what they were and are.
-        """
+        """Begin the record; from a `checkpoint` on with the earlier starts and the options changed since."""
         self.record = {
             "command": self.command,
             "arguments": sys.argv[1:],
