@@ -73,13 +73,15 @@ class EncoderArguments:
         given = [name for name in self._starts if getattr(self, name) is not None]
         starts, found = " or ".join(f"`{name}`" for name in self._starts), " and ".join(given) or "none"
         is_random, tokenizer, layers = self.encoder_config is not None, self.tokenizer, self.encoder_layers
+        length = 3 if self.max_length is None else self.max_length
         refuse(
             {
                 # Two tokens are special.
-                f"`max_length` must be at least 3, not {self.max_length}.": (self.max_length or 3) < 3,
+                f"`max_length` must be at least 3, not {length}.": length < 3,
                 f"exactly one of {starts} says where to start from, and {found} is given.": len(given) != 1,
                 "random weights (`encoder_config`) need a `tokenizer`.": is_random and tokenizer is None,
-                "`encoder_layers` belongs to `encoder`, `num_hidden_layers` to random weights.": is_random and layers,
+                "`encoder_layers` is for `encoder`, not for random weights (`num_hidden_layers`).": is_random
+                and layers is not None,
             }
         )
         parse_layers(self.encoder_layers, "encoder_layers")
