@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..options import option
-from ..options.checks import check_given
+from ..options.checks import check_given, refuse
 from ..usage_error import UsageError
 from .model_sources import check_folder, loading, locate_encoder, locate_solver, resolve_encoder
 from .solver import load_solver
@@ -40,13 +40,18 @@ class MixArguments:
     def __post_init__(self):
         if self.solvers is None:
             check_given(self, "pretrained", "distilled")
-        elif (self.pretrained, self.distilled) != (None, None) or len(self.solvers) < 2:
-            raise ValueError("`solvers` takes two or more solvers to average, without `pretrained` and `distilled`.")
-        elif self.pretrained_weight != type(self).pretrained_weight:
-            raise ValueError("`pretrained_weight` does nothing with `solvers`, which count alike: leave it out.")
+        averages, weight = self.solvers is not None, self.pretrained_weight
+        mixed = (self.pretrained, self.distilled) != (None, None)
+        changed = weight != type(self).pretrained_weight
+        refuse(
+            {
+                "`solvers` takes two or more solvers to average, without `pretrained` and `distilled`.": averages
+                and (mixed or len(self.solvers) < 2),
+                "`pretrained_weight` does nothing with `solvers`, which count alike.": averages and changed,
+                f"`pretrained_weight` must be from 0 to 1, not {weight}.": not 0 <= weight <= 1,
+            }
+        )
         check_given(self, "output_dir")
-        if not 0 <= self.pretrained_weight <= 1:
-            raise ValueError(f"`pretrained_weight` must be from 0 to 1, not {self.pretrained_weight}.")
         self.pretrained = resolve_encoder(self.pretrained)
 
 

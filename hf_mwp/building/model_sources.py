@@ -74,40 +74,41 @@ def check_folder(name: str, solver: bool = False) -> Path | None:
     of another type than a [`Solver`] where `solver` asks for one, or with weights in a pickle.
     """
     path = Path(name)
-    if not path.exists():
-        if path.parts[:1] == (QUICKSTART,):
-            raise UsageError(
-                f"There is no folder {name}: make it with `python examples/quickstart.py` (`make demo`), or give "
-                "another, such as `--model FOLDER_OR_HUB_ID`."
-            )
-        if is_path(name):
-            raise UsageError(f"There is no folder {name}.")
+    if not path.exists() and not is_path(name) and path.parts[:1] != (QUICKSTART,):
         return None
-    if not path.is_dir():
-        raise UsageError(f"{name} is a file; give the folder of the model.")
+    fault = _fault(path, solver)
+    if fault is not None:
+        raise UsageError(fault)
+    return path
+
+
+def _fault(path: Path, solver: bool) -> str | None:
     config = path / "config.json"
+    if not path.exists():
+        hint = ""
+        if path.parts[:1] == (QUICKSTART,):
+            hint = ": make it with `python examples/quickstart.py`, or give another, as `--model FOLDER_OR_HUB_ID`"
+        return f"There is no folder {path}{hint}."
+    if not path.is_dir():
+        return f"{path} is a file; give the folder of the model."
     if not config.exists():
         inside = sorted(folder.parent for folder in path.glob("*/config.json"))
-        hint = " `hf-mwp train` writes such folders." if solver else ""
-        hint = f" Did you mean {inside[0]}?" if inside else hint
-        raise UsageError(f"{name} is no model folder: it has no config.json.{hint}")
+        hint = f" Did you mean {inside[0]}?" if inside else ""
+        return f"{path} is no model folder: it has no config.json.{hint}"
     try:
         found = json.loads(config.read_text(encoding="utf-8")).get("model_type")
     except (ValueError, AttributeError) as error:
-        raise UsageError(f"{config} cannot be read as a model's configuration: {error}") from error
+        return f"{config} cannot be read as a model's configuration: {error}"
     if solver and solver_class(found) is None:
-        raise UsageError(
-            f"{name} holds a model of type {found!r}, but a solver (such as type 'mwp_solver') is needed; "
-            f"`hf-mwp train --encoder {name}` makes one of an encoder."
+        return (
+            f"{path} holds a model of type {found!r}, but a solver (such as type 'mwp_solver') is needed; "
+            f"`hf-mwp train --encoder {path}` makes one of an encoder."
         )
     if not any((path / file).exists() for file in WEIGHTS):
-        if any((path / file).exists() for file in PICKLES):
-            raise UsageError(
-                f"{name} has its weights in a pickle file, which can run code when it is loaded and is refused; "
-                "convert it to safetensors (model.save_pretrained of a current transformers writes that)."
-            )
-        raise UsageError(f"{name} has a config.json but no weights ({WEIGHTS[0]}).")
-    return path
+        pickled = any((path / file).exists() for file in PICKLES)
+        hint = ": those in its pickle file, which can run code, are refused; save it as safetensors" if pickled else ""
+        return f"{path} has a config.json but no weights ({WEIGHTS[0]}){hint}."
+    return None
 
 
 def locate_model(name: str, options: Mapping[str, Any]) -> Path | None:

@@ -9,7 +9,7 @@ from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..data.corpus.pretraining_texts import held_out_digests, loose_digest, masked_digest
+from ..data.corpus.pretraining_texts import held_out_texts, loose_digest, masked_digest
 from ..data.reading.usability import find_answer_fault
 from ..metrics import score_prediction
 from ..models.fingerprints import hash_model, hash_processing
@@ -150,7 +150,7 @@ def _problems_to_label(
 ) -> list[MathWordProblem]:
     """Return the problems to label, each masked text once, without equations; count the others in `fates`."""
     language = processor.language
-    excluded = held_out_digests(tuple(exclude), data_dir)
+    excluded = set(map(loose_digest, held_out_texts(tuple(exclude), data_dir)))
     seen: set[bytes] = set()
     asked = []
     given = list(problems)

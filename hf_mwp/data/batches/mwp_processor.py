@@ -61,11 +61,10 @@ class MwpProcessor(PushToHubMixin):
     ) -> None:
         if not getattr(tokenizer, "is_fast", False):
             raise ValueError(f"{type(tokenizer).__name__} is no fast tokenizer; MwpProcessor needs character offsets")
-        if language not in LANGUAGES:
-            raise ValueError(f"`language` must be 'zh' or 'en', got {language!r}")
-        if max_length < 1 or num_index_tokens < 0:
+        if language not in LANGUAGES or max_length < 1 or num_index_tokens < 0:
             raise ValueError(
-                f"`max_length` is at least 1 and `num_index_tokens` not negative, got {max_length}, {num_index_tokens}"
+                "`language` must be 'zh' or 'en', `max_length` at least 1 and `num_index_tokens` not negative, got "
+                f"{language!r}, {max_length}, {num_index_tokens}"
             )
         self.tokenizer = tokenizer
         self.vocabulary = OutputVocabulary() if vocabulary is None else vocabulary
@@ -117,11 +116,11 @@ class MwpProcessor(PushToHubMixin):
     def problems(self, sources: Iterable[ProblemLike]) -> list[MathWordProblem]:
         """Return several of them; raises `TypeError` with the place of what is none."""
         found = []
-        for index, source in enumerate(sources):
-            try:
+        try:
+            for source in sources:
                 found.append(self.problem(source))
-            except TypeError as error:
-                raise TypeError(f"problems[{index}]: {error}") from error
+        except TypeError as error:
+            raise TypeError(f"problems[{len(found)}]: {error}") from error
         return found
 
     def encode(self, problems: Sequence[ProblemLike], with_labels: bool = False) -> dict[str, list]:
@@ -348,6 +347,5 @@ def tokenizer_settings(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
 def pad_rows(rows: Sequence[Sequence[int]], padding: int) -> torch.Tensor:
     """Int64 tensor `(rows, longest)` of rows of different length."""
     longest = max((len(row) for row in rows), default=0)
-    return torch.tensor([list(row) + [padding] * (longest - len(row)) for row in rows], dtype=torch.long).view(
-        len(rows), longest
-    )
+    padded = [list(row) + [padding] * (longest - len(row)) for row in rows]
+    return torch.tensor(padded, dtype=torch.long).view(len(rows), longest)

@@ -27,26 +27,27 @@ PROBE = "Tom has [NUM0] APPLES,  Zoë's [NUM]; 小明有[NUM1]个苹果， 一�
 
 
 def read_fields(path: str | PathLike) -> dict[str, Any]:
-    """The fields of a processor's file; `UsageError` if it is damaged or has unknown fields or types."""
+    """Return the fields of a processor's file; `UsageError` if it is damaged, or has unknown or wrong fields."""
     try:
         fields = json.loads(Path(path).read_text("utf-8"))
         missing = [name for name in ("operators", "constants") if name not in fields.keys()]
+        fault = f"is no file of MwpProcessor (no {missing})" if missing else _wrong_field(fields)
     except (ValueError, AttributeError) as error:
-        raise UsageError(f"{path} is no file of MwpProcessor ({error}); save the processor again") from error
-    if missing:
-        raise UsageError(f"{path} is no file of MwpProcessor (no {missing}); save the processor again")
+        fault = f"is no file of MwpProcessor ({error})"
+    if fault is not None:
+        raise UsageError(f"{path} {fault}; save the processor again")
+    return fields
+
+
+def _wrong_field(fields: dict[str, Any]) -> str | None:
     unknown = [name for name in fields if name not in KINDS]
     if unknown:
-        raise UsageError(
-            f"{path} has fields that this version of hf_mwp does not know, {unknown}: upgrade hf_mwp, or save the "
-            f"processor again with this one (it knows {list(KINDS)})"
-        )
+        return f"has fields that this version of hf_mwp does not know, {unknown}: upgrade hf_mwp (it knows {[*KINDS]})"
     for name, value in fields.items():
         # True is an `int` to Python.
-        fits = type(value) in KINDS[name] and (type(value) is not list or all(isinstance(each, str) for each in value))
-        if not fits:
-            raise UsageError(f"{path}: {name!r} cannot be {value!r}; save the processor again")
-    return fields
+        if type(value) not in KINDS[name] or type(value) is list and not all(isinstance(each, str) for each in value):
+            return f"cannot have {value!r} as {name!r}"
+    return None
 
 
 def load_tokenizer(source: str | PathLike, trust_remote_code: bool = False, **kwargs) -> PreTrainedTokenizerBase:
@@ -61,28 +62,23 @@ def load_tokenizer(source: str | PathLike, trust_remote_code: bool = False, **kw
         raise
     # What a damaged file raises differs from class to class: KeyError, ValueError, TypeError, ...
     except Exception as error:
-        fault = f"The tokenizer {source} {OWN_CODE}." if "trust_remote_code" in str(error) else _damage(source, error)
-        raise UsageError(fault) from error
+        own_code = "trust_remote_code" in str(error)
+        fault = f"{source} {OWN_CODE}." if own_code else _damage(source, f"{type(error).__name__}: {error}")
+        raise UsageError(f"The tokenizer {fault}") from error
     if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens) - set(tokenizer.get_added_vocab()):
-        raise UsageError(_damage(source))
+        raise UsageError(f"The tokenizer {_damage(source, 'it has no words')}")
     return tokenizer
 
 
-def _damage(source: str | PathLike, error: Exception | None = None) -> str:
-    reason = "it has no words" if error is None else f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
-    for name in ("tokenizer_config.json", "tokenizer.json"):
-        path = Path(source) / name
-        if Path(source).is_dir() and not path.exists() and name == "tokenizer.json":
-            reason = f"{name} is missing"
-        elif path.exists():
-            try:
-                json.loads(path.read_text("utf-8"))
-            except ValueError as damage:
-                reason = f"{name} is no JSON: {damage}"
-                break
-            if name == "tokenizer.json":
-                reason = f"{name}: {reason}"
-    return f"the tokenizer of {source} cannot be used ({reason}): fetch the folder again, or save its tokenizer again"
+def _damage(source: str | PathLike, reason: str) -> str:
+    for name in ("tokenizer_config.json", "tokenizer.json") if Path(source).is_dir() else ():
+        try:
+            json.loads((Path(source) / name).read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            reason = f"{name} cannot be read as JSON: {error}"
+            break
+    reason = reason.strip().splitlines()[0]
+    return f"of {source} cannot be used ({reason}): fetch its tokenizer.json again, or save its tokenizer again"
 
 
 def tokenizer_digest(tokenizer: PreTrainedTokenizerBase) -> str:

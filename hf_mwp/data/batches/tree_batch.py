@@ -41,16 +41,23 @@ class TreeBatch:
 
     def __init__(self, sequences: Sequence[Sequence[int]], num_operators: int) -> None:
         longest = max((len(ids) for ids in sequences), default=0)
-        forest = _Forest(sequences, num_operators)
-        row, symbol, left, right = forest.row, forest.symbol, forest.left, forest.right
-        levels, parents = forest.down_order()
-        heights, place = forest.up_order()
+        roots, parent, left, right = _link(sequences, num_operators)
+        row = np.repeat(np.arange(len(sequences)), [len(ids) for ids in sequences])
+        symbol = _concatenate([np.array(ids, int) for ids in sequences])
+        # Nodes of each level and, in the same order, its operators.
+        levels, parents, level = [], [], roots
+        while len(level):
+            operators = level[left[level] >= 0]
+            levels.append(level)
+            parents.append(operators)
+            level = np.concatenate([left[operators], right[operators]])
+        heights, place = _up_order(parent, left)
         leaves = heights[0] if heights else np.zeros(0, int)
         down, operators, merged = _concatenate(levels), _concatenate(parents), _concatenate(heights[1:])
         parts = {
             "rows": row[down],
             "targets": symbol[down],
-            "positions": row[down] * longest + down - forest.root[row[down]],
+            "positions": row[down] * longest + down - roots[row[down]],
             "parents": _concatenate([np.flatnonzero(left[level] >= 0) for level in levels]),
             "parent_operators": symbol[operators],
             "siblings": place[left[operators]],
@@ -103,68 +110,47 @@ class TreeBatch:
         return trees
 
 
-class _Forest:
-    """Flat arrays over all nodes of all problems, each problem's nodes in prefix order."""
+def _link(sequences: Sequence[Sequence[int]], num_operators: int) -> tuple[np.ndarray, ...]:
+    """Roots; and parent, left and right child of all nodes (-1 for none), each problem's nodes in prefix order."""
+    roots: list[int] = []
+    parent: list[int] = []
+    left: list[int] = []
+    right: list[int] = []
+    for ids in sequences:
+        roots.append(len(parent))
+        open_nodes: list[int] = []
+        for node, symbol in enumerate(ids, start=len(parent)):
+            above = open_nodes[-1] if open_nodes else -1
+            if above < 0 and node != roots[-1]:
+                raise ValueError(f"{list(ids)} is no prefix expression: it is complete before its last symbol")
+            parent.append(above)
+            left.append(-1)
+            right.append(-1)
+            if above >= 0 and left[above] < 0:
+                left[above] = node
+            elif above >= 0:
+                right[open_nodes.pop()] = node
+            if symbol < num_operators:
+                open_nodes.append(node)
+        if open_nodes or not len(ids):
+            raise ValueError(f"{list(ids)} is no prefix expression: operands are missing at its end")
+    return tuple(np.array(each, int) for each in (roots, parent, left, right))
 
-    def __init__(self, sequences: Sequence[Sequence[int]], num_operators: int) -> None:
-        rows: list[int] = []
-        roots: list[int] = []
-        parent: list[int] = []
-        left: list[int] = []
-        right: list[int] = []
-        for row, ids in enumerate(sequences):
-            roots.append(len(rows))
-            open_nodes: list[int] = []
-            for node, symbol in enumerate(ids, start=len(rows)):
-                if node == roots[-1]:
-                    parent.append(-1)
-                elif not open_nodes:
-                    raise ValueError(f"{list(ids)} is no prefix expression: it is complete before its last symbol")
-                else:
-                    above = open_nodes[-1]
-                    parent.append(above)
-                    if left[above] < 0:
-                        left[above] = node
-                    else:
-                        right[above] = node
-                        open_nodes.pop()
-                left.append(-1)
-                right.append(-1)
-                if symbol < num_operators:
-                    open_nodes.append(node)
-            if open_nodes or not len(ids):
-                raise ValueError(f"{list(ids)} is no prefix expression: operands are missing at its end")
-            rows += [row] * len(ids)
-        self.row, self.root = np.array(rows, int), np.array(roots, int)
-        self.symbol = np.array([symbol for ids in sequences for symbol in ids], int)
-        self.left, self.right = np.array(left, int), np.array(right, int)
-        self._parent = parent
 
-    def down_order(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Nodes of each level and, in the same order, its operators."""
-        levels, parents = [], []
-        level = self.root
-        while len(level):
-            operators = level[self.left[level] >= 0]
-            levels.append(level)
-            parents.append(operators)
-            level = np.concatenate([self.left[operators], self.right[operators]])
-        return levels, parents
-
-    def up_order(self) -> tuple[list[np.ndarray], np.ndarray]:
-        """Embedded nodes of each height, and each node's place when these are put one after the other."""
-        needed, height = [False] * len(self._parent), [0] * len(self._parent)
-        for node, above in enumerate(self._parent):
-            needed[node] = above >= 0 and (needed[above] or self.left[above] == node)
-        for node in range(len(self._parent) - 1, -1, -1):
-            above = self._parent[node]
-            if above >= 0:
-                height[above] = max(height[above], height[node] + 1)
-        nodes, heights = np.flatnonzero(needed), np.array(height, int)
-        by_height = [nodes[heights[nodes] == level] for level in range(heights[nodes].max(initial=-1) + 1)]
-        place = np.full(len(self._parent), -1)
-        place[_concatenate(by_height)] = np.arange(len(nodes))
-        return by_height, place
+def _up_order(parent: np.ndarray, left: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+    """Embedded nodes of each height, and each node's place when these are put one after the other."""
+    above, left_of = parent.tolist(), left.tolist()
+    needed, height = [False] * len(above), [0] * len(above)
+    for node, up in enumerate(above):
+        needed[node] = up >= 0 and (needed[up] or left_of[up] == node)
+    for node in range(len(above) - 1, -1, -1):
+        if above[node] >= 0:
+            height[above[node]] = max(height[above[node]], height[node] + 1)
+    nodes, heights = np.flatnonzero(needed), np.array(height, int)
+    by_height = [nodes[heights[nodes] == level] for level in range(heights[nodes].max(initial=-1) + 1)]
+    place = np.full(len(above), -1)
+    place[_concatenate(by_height)] = np.arange(len(nodes))
+    return by_height, place
 
 
 def _concatenate(parts: list[np.ndarray]) -> np.ndarray:

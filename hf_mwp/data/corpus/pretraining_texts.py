@@ -57,90 +57,83 @@ def read_texts(
     Raises:
         DataError: at once for a source that there is not; for a damaged one when it is reached, with file and line.
     """
-    sources = [_Source(source, ("train",), data_dir) for source in _listed(paths_or_names)]
-    held_out = _held_out(exclude, data_dir)
+    sources = _open(paths_or_names, ("train",), data_dir)
+    held_out = held_out_texts(exclude, data_dir)
     if not sources:
         raise DataError("there is nothing to read texts from: name files or data sets")
-    return _read(sources, held_out, language, Counter() if counts is None else counts)
-
-
-def held_out_digests(exclude: Iterable[str | Path] | str | Path, data_dir: str | Path | None = None) -> set[bytes]:
-    """[`loose_digest`] of the texts that [`read_texts`] passes over; arguments and errors as there."""
-    return set(map(loose_digest, held_out_texts(exclude, data_dir)))
+    return _read(chain.from_iterable(sources), held_out, language, Counter() if counts is None else counts)
 
 
 def held_out_texts(exclude: Iterable[str | Path] | str | Path, data_dir: str | Path | None = None) -> Iterator[str]:
-    """The texts that [`read_texts`] passes over; arguments and errors as there."""
-    return chain.from_iterable(_held_out(exclude, data_dir))
+    """Return the texts that [`read_texts`] excludes; arguments and errors as there."""
+    return chain.from_iterable(_open(exclude, HELD_OUT, data_dir))
 
 
 def all_texts(sources: Iterable[str | Path] | str | Path, data_dir: str | Path | None = None) -> Iterator[str]:
-    """All texts of sources as in [`read_texts`], also those that were there before."""
-    return chain.from_iterable([_Source(source, ("train",), data_dir) for source in _listed(sources)])
+    """Return all texts of sources as in [`read_texts`], duplicates included."""
+    return chain.from_iterable(_open(sources, ("train",), data_dir))
 
 
-def _held_out(exclude: Iterable[str | Path] | str | Path, data_dir: str | Path | None) -> list[Iterable[str]]:
-    return [_Source(source, HELD_OUT, data_dir) for source in _listed(exclude)]
-
-
-def _read(
-    sources: Sequence[Iterable[str]], held_out: Sequence[Iterable[str]], language: str | None, counts: Counter
-) -> Iterator[str]:
-    excluded = {loose_digest(text) for source in held_out for text in source}
+def _read(texts: Iterator[str], held_out: Iterator[str], language: str | None, counts: Counter) -> Iterator[str]:
+    excluded = set(map(loose_digest, held_out))
     seen: set[bytes] = set()
-    for source in sources:
-        for text in source:
-            counts["read"] += 1
-            key = masked_digest(text, language)
-            held_out_too = bool(excluded) and loose_digest(text) in excluded
-            if held_out_too or key in seen:
-                counts["excluded" if held_out_too else "duplicate"] += 1
-                continue
+    for text in texts:
+        key = masked_digest(text, language)
+        held_out_too = bool(excluded) and loose_digest(text) in excluded
+        kind = "excluded" if held_out_too else "duplicate" if key in seen else "kept"
+        counts.update(("read", kind))
+        if kind == "kept":
             seen.add(key)
-            counts["kept"] += 1
             yield text
 
 
-class _Source:
-    """One file or part of a data set."""
-
-    def __init__(self, source: str | Path, parts: Sequence[str], data_dir: str | Path | None):
-        self.path, self.name, self.parts, self.data_dir = Path(source), None, parts, data_dir
+def _open(
+    sources: Iterable[str | Path] | str | Path, parts: Sequence[str], data_dir: str | Path | None
+) -> list[Iterator[str]]:
+    """Check sources at once and return the texts of each, read when they are needed."""
+    opened = []
+    for source in [sources] if isinstance(sources, str | Path) else sources:
         name, part = split_name(source)
-        if name in LOADERS and not self.path.is_file():
-            self.name = name
-            self.parts = SPLITS if part == "all" else (part,) if part else parts
-        elif not self.path.is_file():
+        if name in LOADERS:
+            opened.append(_clean(_rows(name, SPLITS if part == "all" else (part,) if part else parts, data_dir)))
+        elif not Path(source).is_file():
             raise DataError(
                 f"there is no such file, nor is it one of the data sets {', '.join(LOADERS)}, or one of these and a "
                 "part, such as ape210k:validation",
                 source,
             )
-        elif not self.path.name.endswith(_TEXT_FILES + RECORD_FILES):
+        elif not Path(source).name.endswith(_TEXT_FILES + RECORD_FILES):
             endings = ", ".join(_TEXT_FILES[:1] + RECORD_SUFFIXES)
             raise DataError(f"the name of a file with texts ends in {endings}, or in one of these and .gz", source)
-
-    def __iter__(self) -> Iterator[str]:
-        for text, file, line in self._texts():
-            if _SURROGATE.search(text):
-                raise DataError("the text is not UTF-8: convert the file", file, line)
-            if len(text) > MAX_TEXT_LENGTH:
-                raise DataError(TOO_LONG, file, line)
-            if text := without_controls(text).strip():
-                yield text
-
-    def _texts(self) -> Iterator[tuple[str, Path | str, int]]:
-        if self.name is not None:
-            rows = part_of(read_splits(self.name, self.data_dir)[0], self.name, self.parts)
-            yield from ((row["text"], row["file"], row["line"]) for row in rows)
-        elif self.path.name.endswith(_TEXT_FILES):
-            yield from ((text, self.path, line) for line, text in enumerate(read_lines(self.path), 1))
         else:
-            for line, entry in read_entries(self.path):
-                if isinstance(entry, DataError):
-                    raise entry
-                record = Record(entry, str(self.path), line)
-                yield " ".join(map(record.text, text_fields(record))), self.path, line
+            opened.append(_clean(_lines(Path(source))))
+    return opened
+
+
+def _clean(texts: Iterator[tuple[str, Path | str, int]]) -> Iterator[str]:
+    for text, file, line in texts:
+        if _SURROGATE.search(text):
+            raise DataError("the text is not UTF-8: convert the file", file, line)
+        if len(text) > MAX_TEXT_LENGTH:
+            raise DataError(TOO_LONG, file, line)
+        if text := without_controls(text).strip():
+            yield text
+
+
+def _rows(name: str, parts: Sequence[str], data_dir: str | Path | None) -> Iterator[tuple[str, str, int]]:
+    for row in part_of(read_splits(name, data_dir)[0], name, parts):
+        yield row["text"], row["file"], row["line"]
+
+
+def _lines(path: Path) -> Iterator[tuple[str, Path, int]]:
+    if path.name.endswith(_TEXT_FILES):
+        yield from ((text, path, line) for line, text in enumerate(read_lines(path), 1))
+        return
+    for line, entry in read_entries(path):
+        if isinstance(entry, DataError):
+            raise entry
+        record = Record(entry, str(path), line)
+        yield " ".join(map(record.text, text_fields(record))), path, line
 
 
 def masked_digest(text: str, language: str | None = None) -> bytes:
@@ -152,7 +145,3 @@ def masked_digest(text: str, language: str | None = None) -> bytes:
 def loose_digest(text: str) -> bytes:
     """Hash of a text's masked [`~problems.text_keys.TextKeys`], by which texts are kept out of a training."""
     return blake2b(TextKeys.of(text).masked.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-
-
-def _listed(sources: Iterable[str | Path] | str | Path) -> list[str | Path]:
-    return [sources] if isinstance(sources, str | Path) else list(sources)

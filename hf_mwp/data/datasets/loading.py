@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...problems import MathWordProblem, add_distractors, reverse_operations
+from ...options.checks import check_share, refuse
+from ...problems import add_distractors, reverse_operations
 from ..corpus.pretraining_texts import held_out_texts
 from ..data_error import DataError
 from ..reading.file_contents import RecordReader
@@ -21,6 +23,8 @@ from .sources import SPLITS, find_folder, find_loader, find_scheme, read_part
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
+
+MADE = ("id", "text", "equation", "answer")  # columns of a problem that is made of another
 
 
 def load_mwp_dataset(
@@ -117,30 +121,24 @@ def load_mwp_dataset(
         splits["validation"] = [rows[index] for index in sorted(chosen)]
         splits["train"] = [row for index, row in enumerate(rows) if index not in chosen]
 
-    def as_examples(rows: Rows) -> list[Example]:
-        return [Example(row, parse_number_words) for row in rows]
-
-    examples = {split: as_examples(splits[split]) for split in SPLITS if split in splits}
+    examples = {split: _examples(splits[split], parse_number_words) for split in SPLITS if split in splits}
+    report.reversed_held_out = reverse_held_out
     if reverse_held_out:
-        report.reversed_held_out = True
-        examples |= {split: _reverse(part, name) for split, part in examples.items() if split != "train"}
+        examples |= {split: _make("reversed", part, name) for split, part in examples.items() if split != "train"}
     adds = bool(extra_train or augment_reverse or augment_distractors)
     kept, report.splits = select_rows(examples, keep_unusable, side, keep_problems=adds)
     if adds:
         listed = [extra_train] if isinstance(extra_train, (str, Path)) else extra_train
-        extra = {}
-        for source in listed:
-            rows = _read_extra(source, examples, folder, on_error, report)
-            extra[str(source)] = as_examples(rows)
+        extra = {
+            str(source): _examples(_read_extra(source, examples, folder, on_error, report), parse_number_words)
+            for source in listed
+        }
         excluded = list(held_out_texts(extra_exclude, folder))
         added, report.extra = select_extra_rows(extra, examples, keep_unusable, excluded)
         kept["train"] = kept.get("train", []) + added
         known = examples | {"train": [*examples.get("train", ()), *added]}
-        made = {}
-        if augment_distractors:
-            made["distractors"] = _distract(kept["train"], name)
-        if augment_reverse:
-            made["reversed"] = _reverse(kept["train"], name)
+        kinds = {"distractors": augment_distractors, "reversed": augment_reverse}
+        made = {kind: _make(kind, kept["train"], name) for kind, wanted in kinds.items() if wanted}
         added, reports = select_extra_rows(made, known, keep_unusable, excluded)
         report.extra |= reports
         kept["train"] += added
@@ -148,15 +146,21 @@ def load_mwp_dataset(
     return (datasets, report) if return_report else datasets
 
 
+def _examples(rows: Rows, parse_number_words: bool | None) -> list[Example]:
+    return [Example(row, parse_number_words) for row in rows]
+
+
 def _check_options(on_error: str, drop_overlap: str | bool | None, validation_fraction: float) -> str | None:
-    """Which side loses its overlapping problems."""
-    if on_error not in ("raise", "skip"):
-        raise ValueError(f"`on_error` must be 'raise' or 'skip', not {on_error!r}")
-    if not 0 <= validation_fraction < 1:
-        raise ValueError(f"`validation_fraction` must be at least 0 and below 1, not {validation_fraction!r}")
+    """Check the options and return the split that loses its overlapping problems."""
+    check_share({"validation_fraction": validation_fraction}, "validation_fraction")
     side = "test" if drop_overlap is True else drop_overlap or None
-    if side not in ("train", "test", None):
-        raise ValueError(f"`drop_overlap` must be 'test', 'train' or None, not {drop_overlap!r}")
+    refuse(
+        {
+            f"`on_error` must be 'raise' or 'skip', not {on_error!r}": on_error not in ("raise", "skip"),
+            f"`drop_overlap` must be 'test', 'train' or None, not {drop_overlap!r}": side
+            not in ("train", "test", None),
+        }
+    )
     return side
 
 
@@ -177,26 +181,21 @@ def _read_extra(
     return rows
 
 
-def _reverse(examples: list[Example], name: str | Path) -> list[Example]:
-    _check_any(examples, name)
-    return [_made_of(each, new) for each in examples for new in reverse_operations(each.problem)]
-
-
-def _distract(examples: list[Example], name: str | Path) -> list[Example]:
-    _check_any(examples, name)
-    made = add_distractors([each.problem for each in examples])
-    return [_made_of(each, new) for each, new in zip(examples, made, strict=True) if new is not None]
-
-
-def _check_any(examples: list[Example], name: str | Path) -> None:
+def _make(kind: str, examples: list[Example], name: str | Path) -> list[Example]:
+    """Problems made of others: `"distractors"` or `"reversed"`. They share the other questions' context no longer."""
     if not examples:
         raise DataError("there is no problem to make others of", name)
-
-
-def _made_of(example: Example, new: MathWordProblem) -> Example:
-    made = {"id": new.id, "text": new.text, "equation": new.equation, "answer": new.answer}
-    # It shares the other questions' context no longer.
-    return Example(example.row | made | {"context": ""}, example.parse_number_words)
+    problems = [each.problem for each in examples]
+    if kind == "distractors":
+        made = [() if new is None else (new,) for new in add_distractors(problems)]
+    else:
+        made = map(reverse_operations, problems)
+    found = []
+    for each, news in zip(examples, made, strict=True):
+        for new in news:
+            columns = {name: getattr(new, name) for name in MADE} | {"context": ""}
+            found.append(Example(each.row | columns, each.parse_number_words))
+    return found
 
 
 def _to_datasets(splits: dict[str, list[Example]], report: LoadReport) -> DatasetDict:
@@ -204,7 +203,7 @@ def _to_datasets(splits: dict[str, list[Example]], report: LoadReport) -> Datase
 
     from ..reading.schema import FEATURES
 
-    info = DatasetInfo(description=report.to_json(), features=FEATURES)
+    info = DatasetInfo(description=json.dumps(report.to_dict(), ensure_ascii=False), features=FEATURES)
     return DatasetDict(
         {
             split: Dataset.from_dict({column: [each.row[column] for each in part] for column in COLUMNS}, info=info)

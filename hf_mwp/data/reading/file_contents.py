@@ -15,7 +15,7 @@ from .schema import Record
 
 RECORD_SUFFIXES = (".jsonl", ".json", ".csv")
 RECORD_FILES = tuple(f"{suffix}{end}" for suffix in RECORD_SUFFIXES for end in ("", ".gz"))
-"""How the names of files end that [`read_entries`] reads."""
+"""Endings of the names of files that [`read_entries`] reads."""
 
 _SPACE = re.compile(r"\s*")
 
@@ -124,21 +124,18 @@ def read_entries(path: Path) -> Iterator[tuple[int, dict[str, Any] | DataError]]
 
 def _object(path: Path, line: int, text: str) -> dict[str, Any] | DataError:
     try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        hint = "" if text.endswith(("\n", "\r")) else " (the last line is cut off)"
-        return DataError(f"not a complete JSON object: {error.msg} at column {error.colno}{hint}", path, line)
+        return _checked(path, line, json.loads(text))
     except (ValueError, RecursionError) as error:
-        return DataError(f"not a JSON object that can be read: {_fault(error)}", path, line)
-    return _checked(path, line, value)
+        hint = "" if text.endswith(("\n", "\r")) else " (the last line is cut off)"
+        return DataError(f"not a complete JSON object: {_fault(error)}{hint}", path, line)
 
 
 def _fault(error: ValueError | RecursionError) -> str:
-    """Return what is wrong with JSON that cannot be decoded."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
     # JSON has no such limit: Python reads integers of up to 4,300 digits.
-    return getattr(error, "msg", "a number has too many digits")
+    column = f" at column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+    return getattr(error, "msg", "a number has too many digits") + column
 
 
 def _checked(path: Path, line: int, value: Any) -> dict[str, Any] | DataError:

@@ -74,18 +74,6 @@ class LoadReport:
         """The report as plain values."""
         return asdict(self)
 
-    def to_json(self) -> str:
-        """The report as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> LoadReport:
-        """Inverse of [`~LoadReport.to_json`]."""
-        fields = json.loads(text)
-        for kind in ("splits", "extra"):
-            fields[kind] = {name: SplitReport(**split) for name, split in fields.get(kind, {}).items()}
-        return cls(**fields)
-
     def __str__(self) -> str:
         lines = [f"{self.dataset}, split {self.scheme}"]
         added = {f"added to train, {name}": split for name, split in self.extra.items()}
@@ -99,23 +87,22 @@ class LoadReport:
             if split.with_constants:
                 lines.append(f"    {split.with_constants} use a number that the text lacks")
             if split.overlap is not None:
-                lines.append(
-                    f"    {split.overlap} have the masked text of a training problem{self._consequence(name)}"
-                )
+                kept = "kept" if self.drop_overlap else ""
+                dropped = {"train": "those training problems are left out", name: "left out"}
+                told = f"{split.overlap} have the masked text of a training problem"
+                lines.append("    " + "; ".join(filter(None, (told, dropped.get(self.drop_overlap, kept)))))
         if self.damaged:
             lines.append(f"  {self.damaged} damaged records skipped: {self.damaged_examples[0]}")
         return "\n".join(lines)
-
-    def _consequence(self, name: str) -> str:
-        if self.drop_overlap == "train":
-            return "; those training problems are left out"
-        return "; left out" if self.drop_overlap == name else "" if self.drop_overlap is None else "; kept"
 
 
 def dataset_report(dataset: Dataset | DatasetDict) -> LoadReport:
     """The report of what [`load_mwp_dataset`] returned, or of one split, also saved; `DataError` if there is none."""
     split = next(iter(dataset.values())) if isinstance(dataset, Mapping) else dataset
     try:
-        return LoadReport.from_json(split.info.description)
+        fields = json.loads(split.info.description)
+        for kind in ("splits", "extra"):
+            fields[kind] = {name: SplitReport(**counts) for name, counts in fields.get(kind, {}).items()}
+        return LoadReport(**fields)
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise DataError("the data set carries no report: load it with load_mwp_dataset") from error

@@ -4,13 +4,14 @@ import gzip
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from functools import cache, partial
 from io import BufferedIOBase
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from ...options.checks import refuse
 from ...problems.math_word_problem import MAX_TEXT_LENGTH, TOO_LONG
 from ...usage_error import UsageError
 from ..data_error import DataError
@@ -51,13 +52,7 @@ def problem_batches(texts: list[str], file: str | None, size: int) -> Iterator[l
 
 
 def _batches(problems: Iterator[dict[str, Any]], size: int) -> Iterator[list[dict[str, Any]]]:
-    batch: list[dict[str, Any]] = []
-    for problem in problems:
-        batch.append(problem)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
+    while batch := list(islice(problems, size)):
         yield batch
 
 
@@ -78,25 +73,23 @@ def _waiting_batches(stream: BufferedIOBase, size: int) -> Iterator[list[dict[st
 
 
 def _from_file(path: Path) -> Iterator[dict[str, Any]]:
-    if path.is_dir():
-        raise UsageError(f"--file: {path} is a folder; name a file of problems in it.")
-    if not path.is_file():
-        raise UsageError(f"There is no file {path}.")
     beginning = _beginning(path)
-    if beginning.startswith(_UTF16):
-        raise UsageError(f"{path} is not UTF-8 text but UTF-16, going by its first bytes: save it as UTF-8.")
-    if b"\0" in beginning:
-        raise UsageError(f"{path} is no text file, going by a zero byte in its beginning: name a file of problems.")
+    faults = {
+        "is a folder; name a file of problems in it": path.is_dir(),
+        "is no file": not path.is_file(),
+        "is not UTF-8 text but UTF-16, going by its first bytes: save it as UTF-8": beginning.startswith(_UTF16),
+        "is no text file, going by a zero byte in its beginning: name a file of problems": b"\0" in beginning,
+    }
+    refuse({f"--file: {path} {fault}.": holds for fault, holds in faults.items()}, UsageError)
     if not path.name.endswith(RECORD_FILES):
         for number, line in enumerate(read_lines(path), start=1):
             if line.strip():
                 yield _plain(line.encode("utf-8", "surrogateescape"), f"{path}, line {number}", number)
         return
-    places = cache(partial(_bad_bytes, path))
     for line, entry in read_entries(path):
         if isinstance(entry, DataError):
             raise entry
-        yield _problem(Record(entry, str(path), line), places)
+        yield _problem(Record(entry, str(path), line))
 
 
 def _beginning(path: Path) -> bytes:
@@ -119,19 +112,7 @@ def _plain(line: bytes, place: str, number: int) -> dict[str, Any]:
         return {"text": line.decode("utf-8", "replace").strip(), "error": fault}
 
 
-def _bad_bytes(path: Path) -> dict[int, tuple[int, int]]:
-    """By line, the first byte that is not UTF-8 text, and its position."""
-    found = {}
-    for number, line in enumerate(read_lines(path), start=1):
-        written = line.encode("utf-8", "surrogateescape")
-        try:
-            written.decode("utf-8")
-        except UnicodeDecodeError as error:
-            found[number] = written[error.start], error.start
-    return found
-
-
-def _problem(record: Record, places: Callable[[], dict[int, tuple[int, int]]]) -> dict[str, Any]:
+def _problem(record: Record) -> dict[str, Any]:
     id_name = record.first_of(ALIASES["id"])
     parts = [record.fields.get(name) for name in text_fields(record)]
     if not all(isinstance(part, str) for part in parts):
@@ -139,10 +120,6 @@ def _problem(record: Record, places: Callable[[], dict[int, tuple[int, int]]]) -
     text = " ".join(parts)
     problem = {"id": record.fields[id_name]} if id_name else {}
     if byte := _NO_UTF8.search(text):
-        value = ord(byte.group()) - 0xDC00
-        # Records of an array are counted, not their lines.
-        known, place = places().get(record.line, (None, 0))
-        at = f" at position {place}" if known == value else ""
-        fault = f"{record.file}, line {record.line} is not UTF-8 text: byte {value:#04x}{at}."
+        fault = f"{record.file}, line {record.line} is not UTF-8 text: byte {ord(byte.group()) - 0xDC00:#04x}."
         return problem | {"text": _NO_UTF8.sub("\ufffd", text), "error": fault}
     return problem | {"text": text}

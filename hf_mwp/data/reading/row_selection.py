@@ -1,8 +1,9 @@
-"""Which rows of each split are kept."""
+"""Selection of the rows of each split."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -122,13 +123,11 @@ def select_extra_rows(
 
 def _held_out_contexts(part: Iterable[Example], held_out: Iterable[str]) -> set[str]:
     """Names of the contexts that one of the held-out texts begins with, whatever its numbers."""
-    texts: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = defaultdict(list)
     for each in part:
         if each.row["context"]:
-            texts.setdefault(each.row["context"], []).append(each.row["text"])
-    if not texts:
-        return set()
-    keys = sorted(TextKeys.of(text).masked for text in held_out)
+            texts[each.row["context"]].append(each.row["text"])
+    keys = sorted(TextKeys.of(text).masked for text in held_out) if texts else []
     found = set()
     for name, questions in texts.items():
         # The clauses that all questions begin with; of a single one all but its last.

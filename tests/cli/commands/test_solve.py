@@ -95,7 +95,7 @@ def test_a_line_that_is_not_utf_8_is_reported_in_its_place(solver_folder, tmp_pa
     path.write_bytes(b'{"text": "4 \xff"}\n{"id": "b", "text": "\\ud800 4"}\n{"text": "3 + 4"}\n')
     status, shown, _ = run(capsys, "--model", solver_folder, "--json", "--file", path)
     first, second, last = (json.loads(line) for line in shown.splitlines())
-    assert re.search(f"{path}, line 1.*UTF-8.*0xff.* 12", first["error"])
+    assert re.search(f"{path}, line 1.*UTF-8.*0xff", first["error"])
     assert first["text"] == "4 \ufffd"
     assert (second["id"], second["text"]) == ("b", "\ud800 4") and "U+D800" in second["error"]
     assert last["numbers"] == ["3", "4"]

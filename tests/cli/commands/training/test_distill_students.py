@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -212,5 +213,5 @@ def test_impossible_students_are_named(teacher, problems, tmp_path, options, mes
 
 
 def test_layers_of_the_student_by_default():
-    given = StudentArguments()
-    assert (given.student_layers, given.student_layer_choice) == ("3", "first")
+    teacher = SimpleNamespace(config=SimpleNamespace(num_hidden_layers=12))
+    assert StudentArguments().layers_of(teacher) == [0, 1, 2]
