@@ -6,6 +6,7 @@ first used. The command line alone registers later.
 
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 
@@ -43,8 +44,8 @@ _LAZY = {
     "build_solver": "building",
     "load_solver": "building",
     "make_student": "building",
-    "PlausibilityReranker": "solving.plausibility",
-    "fit_plausibility": "solving.plausibility",
+    "PlausibilityReranker": "plausibility",
+    "fit_plausibility": "solving.fit_plausibility",
     "fit_reranker": "solving.fit_reranker",
     "label_problems": "solving.label_problems",
     "solve_problems": "solving.solve_problems",
@@ -78,8 +79,8 @@ def _is_command() -> bool:
 
 
 # Registering needs PyTorch, whose import takes seconds: the command line registers when its arguments are read
-# (`tasks.commands`), and so shows its help at once.
-if not _is_command():
+# (`tasks.commands`), and so shows its help at once. Where PyTorch is not installed, `hf_mwp.runtime` still solves.
+if not _is_command() and find_spec("torch") is not None:
     from . import pipelines  # noqa: F401 (registers models and pipeline)
 
 

@@ -20,7 +20,7 @@ from torch import nn
 from transformers import pipeline
 
 from hf_mwp import MwpStudentConfig, MwpStudentModel, load_mwp_dataset
-from hf_mwp.solving.plausibility import PlausibilityReranker
+from hf_mwp.plausibility import PlausibilityReranker
 
 
 ROOT = Path(__file__).parents[2]

@@ -108,7 +108,7 @@ class EncoderArguments:
             return bool(self.indexed_numbers)
         from ..data.batches.mwp_processor import MwpProcessor
         from ..data.batches.processor_file import read_fields
-        from ..data.downloads import find_beside
+        from ..downloads import find_beside
 
         # Most encoders have no such file.
         path = find_beside(self.encoder, MwpProcessor.file_name)

@@ -27,6 +27,8 @@ COMMANDS = {
     "evaluate": "measure a solver on a data set, and write each prediction with the reason of its failure",
     "solve": "solve problems given as arguments, in a file, or on standard input",
     "pseudo-label": "give equations to problems that have an answer and no equation, by searching with a solver",
+    "export": "write a solver for the runtime, which needs no PyTorch, in half precision, int8 or as an ONNX graph",
+    "app": "serve a page on this machine where problems are typed and solved",
     "card": "write the folder that the Hub gets: weights, processor, and a card made of the runs' records",
 }
 ALIASES = {"distil": "distill"}
@@ -98,9 +100,12 @@ def run_command(name: str, argv: list[str]) -> int:
     (path,) = (folder / "commands").rglob(f"{name.replace('-', '_')}.py")
     module = import_module(".".join((__package__, *path.relative_to(folder).with_suffix("").parts)))
     types, positional = getattr(module, "TYPES", None), getattr(module, "POSITIONAL", None)
-    options, values = parse_command(name, module.__doc__, argv, types, positional)
-    from .terminal.console import make_console
+    needs_torch = getattr(module, "NEEDS_TORCH", True)
+    options, values = parse_command(name, module.__doc__, argv, types, positional, register=needs_torch)
+    from .terminal.console import make_console, quiet_libraries
 
+    if needs_torch:
+        quiet_libraries()
     module.run(options, values, make_console(stderr=bool(values.get("json"))))
     return 0
 

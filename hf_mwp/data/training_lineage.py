@@ -7,7 +7,7 @@ from operator import or_
 from pathlib import Path
 from typing import Any, Self
 
-from .downloads import download_options
+from ..downloads import download_options
 from .training_texts import TrainingTexts, short_name
 
 

@@ -10,10 +10,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..downloads import find_beside
 from ..problems.text_keys import VERSION, TextKeys
 from ..store.runs.run_folder import TEXTS
 from .data_error import DataError
-from .downloads import find_beside
 
 
 NOTHING = np.empty(0, dtype=np.uint32)

@@ -20,8 +20,8 @@ from ..data.training_lineage import note_training_texts, training_texts_of, writ
 from ..models import Solver
 from ..models.mwp_student import MwpStudentModel, save_student_code
 from ..pipelines.math_word_problem_pipeline import MathWordProblemPipeline
-from ..solving.default_search import DefaultSearch
-from ..solving.plausibility import PlausibilityError, PlausibilityReranker
+from ..plausibility import PlausibilityError, PlausibilityReranker
+from ..runtime.default_search import DefaultSearch
 from ..store.runs.run_folder import RunFolder, check_output_folder
 from ..usage_error import UsageError
 from .card_arguments import CardArguments

@@ -11,15 +11,16 @@ from transformers import Pipeline
 from transformers.pipelines.pt_utils import PipelineIterator
 
 from ..data.batches.mwp_processor import MwpProcessor
-from ..data.downloads import download_options
+from ..downloads import download_options
 from ..models import Solver
 from ..problems import MathWordProblem, refusal
+from ..runtime.answer_records import answer_records, check_confidence_threshold
+from ..runtime.default_search import DefaultSearch
 
 
 # Loaded when there is something to solve: importing the package registers this class.
 if TYPE_CHECKING:
-    from ..solving.default_search import DefaultSearch
-    from ..solving.plausibility import PlausibilityReranker
+    from ..plausibility import PlausibilityReranker
     from ..solving.solver_prediction import SolverPrediction
 
 
@@ -61,7 +62,7 @@ class MathWordProblemPipeline(Pipeline):
             model, as a re-ranker is.
         num_beams (`int`, *optional*): Beams of the search; also an argument of the call. With `rerank` those that the
             re-ranker was fitted with by default. Without `num_beams` and `rerank` the `generation_config.json` beside
-            the model says both ([`~solving.default_search.DefaultSearch`]); without that file the search is greedy.
+            the model says both ([`~runtime.default_search.DefaultSearch`]); without that file the search is greedy.
         rerank (`bool`, `str` or [`PlausibilityReranker`], *optional*): Whether to rank the answers of the beams by how
             plausible they are; `True` takes `plausibility.json` beside the model, a text names the folder of another,
             or is `"en"` or `"zh"` for the package's own. Also an argument of the call.
@@ -136,9 +137,7 @@ class MathWordProblemPipeline(Pipeline):
         for name, value in (("num_beams", num_beams), ("top_k", top_k), ("max_decode_length", max_decode_length)):
             if value is not None and (not isinstance(value, int) or value < 1):
                 raise ValueError(f"`{name}` must be a whole number of at least 1, not {value!r}.")
-        threshold = confidence_threshold
-        if threshold is not None and not (type(threshold) in (int, float) and 0 <= threshold <= 1):
-            raise ValueError(f"`confidence_threshold` must be a number from 0 to 1, not {threshold!r}.")
+        check_confidence_threshold(confidence_threshold)
         if rerank is not None:
             rerank = self._reranker(rerank)
         forward = {"num_beams": num_beams, "max_decode_length": max_decode_length, "rerank": rerank}
@@ -151,7 +150,7 @@ class MathWordProblemPipeline(Pipeline):
 
     def _reranker(self, wanted: bool | str | PathLike | PlausibilityReranker) -> PlausibilityReranker | bool:
         """The re-ranker that is asked for, read once; `False` for none."""
-        from ..solving.plausibility import PlausibilityReranker
+        from ..plausibility import PlausibilityReranker
 
         if isinstance(wanted, PlausibilityReranker) or not wanted:
             return wanted
@@ -197,8 +196,6 @@ class MathWordProblemPipeline(Pipeline):
     @cached_property
     def default_search(self) -> DefaultSearch:
         """The search of calls that choose neither beams nor re-ranking."""
-        from ..solving.default_search import DefaultSearch
-
         name = self.model.name_or_path
         return DefaultSearch.from_pretrained(name, **download_options(self.model)) if name else DefaultSearch()
 
@@ -226,8 +223,6 @@ class MathWordProblemPipeline(Pipeline):
     def postprocess(
         self, prediction: SolverPrediction, top_k: int | None = None, confidence_threshold: float | None = None
     ) -> dict | list[dict]:
-        from ..solving.answer_records import answer_records
-
         records = answer_records(prediction, top_k or 1, confidence_threshold)
         return records[0] if top_k is None else records
 

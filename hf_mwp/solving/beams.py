@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..expressions import Expression, ExpressionError
 from ..problems import MathWordProblem, refusal
+from ..runtime.answer import Beam
 
 
 if TYPE_CHECKING:
@@ -20,27 +21,6 @@ if TYPE_CHECKING:
     from ..models.gts import SolveOutput
 
 INPUTS = ("input_ids", "attention_mask", "number_positions")
-# Share of unknown tokens above which an answer comes with a warning. In the solver's own language the test problems of
-# seven data sets have at most 0.17 (HMWP); of Chinese problems in MiniLM's vocabulary 97 to 100 of 100 have more.
-WARN_ABOVE = 0.2
-
-
-@dataclass(frozen=True)
-class Beam:
-    """
-    Search result of a problem.
-
-    Args:
-        trees (`tuple[tuple[Expression, float], ...]`): The finished ones and their log probabilities, best first.
-        unknown_share (`float`, *optional*): Share of the text's tokens that the vocabulary lacks; `None` if nothing
-            was encoded ([`~problems.refusal`]).
-        num_cut (`int`), max_length (`int`): Numbers of the text that lie beyond so many tokens.
-    """
-
-    trees: tuple[tuple[Expression, float], ...] = ()
-    unknown_share: float | None = None
-    num_cut: int = 0
-    max_length: int = 0
 
 
 def find_beams(

@@ -16,12 +16,12 @@ from ..expressions import Expression
 from ..metrics import answers_match
 from ..models.fingerprints import hash_model, hash_processing
 from ..options.checks import check_share
+from ..plausibility import PlausibilityError, PlausibilityReranker
+from ..plausibility.plausibility_reranker import check_fit
 from ..problems import MathWordProblem
 from .beams import read_trees
+from .fit_plausibility import fit_plausibility, right_answer
 from .kept_records import kept_records
-from .plausibility import PlausibilityError, PlausibilityReranker
-from .plausibility.fitting import fit_plausibility, right_answer
-from .plausibility.plausibility_reranker import check_fit
 from .solve_problems import solve_problems
 
 

@@ -24,7 +24,7 @@ from .solver_prediction import SolverPrediction
 if TYPE_CHECKING:
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models import MwpSolver
-    from .plausibility import PlausibilityReranker
+    from ..plausibility import PlausibilityReranker
 
 # Problems that a kill can lose.
 AT_ONCE = 1024

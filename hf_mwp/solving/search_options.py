@@ -15,7 +15,7 @@ from ..usage_error import UsageError
 
 if TYPE_CHECKING:
     from ..data.batches.mwp_processor import MwpProcessor
-    from .plausibility import PlausibilityReranker
+    from ..plausibility import PlausibilityReranker
 
 
 @dataclass
@@ -60,8 +60,8 @@ class RankedSearchOptions(SearchOptions):
         Raises:
             UsageError: there is none, or it does not suit the solver of this processor or the beams.
         """
-        from .default_search import DefaultSearch
-        from .plausibility import PlausibilityError, PlausibilityReranker
+        from ..plausibility import PlausibilityError, PlausibilityReranker
+        from ..runtime.default_search import DefaultSearch
 
         rerank, num_beams = self.rerank if self.reranker is None else self.reranker, self.num_beams
         if rerank is None and num_beams is None:
@@ -171,7 +171,7 @@ class RerankArguments(SearchOptions):
     overwrite: bool = option(False, "Replace the plausibility.json that is in the folder.", affects_result=False)
 
     def __post_init__(self):
-        from .plausibility.plausibility_reranker import check_fit
+        from ..plausibility.plausibility_reranker import check_fit
 
         check_at_least_one(self, "num_samples", "batch_size")
         check_share(self, "mc_dropout_fraction")

@@ -15,7 +15,7 @@ from .solver_prediction import SolverPrediction
 if TYPE_CHECKING:
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models import MwpSolver
-    from .plausibility import PlausibilityReranker
+    from ..plausibility import PlausibilityReranker
 
 
 def solve_problems(

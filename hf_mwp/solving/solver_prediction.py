@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..expressions import Expression
 from ..metrics import PredictionScore, accuracy_report, calibration_report, score_prediction
-from ..problems import MathWordProblem, refusal
-from .beams import Beam, read_trees
-from .plausibility import RankedAnswer
+from ..problems import refusal
+from ..runtime.answer import Answer, Beam
+from .beams import read_trees
 
 
 if TYPE_CHECKING:
@@ -20,34 +19,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SolverPrediction:
+class SolverPrediction(Answer):
     """
-    Answer of a solver to a problem.
+    [`~runtime.answer.Answer`] to a problem, and whether it is right.
 
     Args:
-        problem ([`MathWordProblem`]): The problem.
-        beam ([`Beam`]): What the search found, as far as it was kept.
-        ranked (`tuple[RankedAnswer, ...]`, *optional*): With a re-ranker its answers, the most plausible one first;
-            empty if no tree has a value.
         answer_match (`str`, *optional*, defaults to `"annotated"`): See [`metrics.answers_match`].
     """
 
-    problem: MathWordProblem
-    beam: Beam
-    ranked: tuple[RankedAnswer, ...] | None = None
     answer_match: str = "annotated"
-
-    @property
-    def expression(self) -> Expression | None:
-        """The tree that answers, over number slots; `None` if none was found."""
-        return self.ranked[0].expression if self.ranked else self.beam.trees[0][0] if self.beam.trees else None
-
-    @property
-    def log_probability(self) -> float:
-        """Log probability of the tree; minus infinity if there is none."""
-        if self.ranked:
-            return self.ranked[0].log_probability
-        return self.beam.trees[0][1] if self.beam.trees else -math.inf
 
     @cached_property
     def score(self) -> PredictionScore:
@@ -63,39 +43,6 @@ class SolverPrediction:
     def kind(self) -> str | None:
         """Kind of the problem, if its data set tells kinds apart."""
         return self.problem.kind
-
-    @property
-    def error(self) -> str | None:
-        """Why there is no tree, in a sentence; `None` if there is one."""
-        if self.beam.trees:
-            return None
-        if reason := refusal(self.problem):
-            return reason
-        if self.beam.num_cut == len(self.problem.numbers):
-            return f"All numbers lie beyond {self.beam.max_length} tokens, where the text is cut: shorten it."
-        return "The search ended without a finished equation; allow a longer one."
-
-    @property
-    def plausibility(self) -> float | None:
-        """Share of the answer among those of the beam; `None` if they were not ranked, or none has a value."""
-        return round(self.ranked[0].plausibility, 4) if self.ranked else None
-
-    @property
-    def confidence(self) -> float:
-        """From 0 to 1 how sure the answer is: its plausibility or, if they were not ranked, its tree's probability."""
-        if self.ranked is not None:
-            return self.plausibility or 0.0
-        return min(math.exp(self.log_probability), 1.0)
-
-    @property
-    def displaced(self) -> RankedAnswer | None:
-        """Return what the solver itself holds for likelier, if re-ranking put another answer first."""
-        first = min(self.ranked or (), key=lambda answer: answer.rank, default=None)
-        return None if first is None or first is self.ranked[0] else first
-
-    def without_reranking(self) -> SolverPrediction:
-        """Return what the solver itself answers."""
-        return replace(self, ranked=None)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready record: problem, prediction, verdict and reason."""
@@ -116,18 +63,6 @@ class SolverPrediction:
             "detail": score.detail,
             **self.ranking_to_dict(),
         }
-
-    def ranking_to_dict(self) -> dict[str, Any]:
-        """Return what re-ranking adds to the record; empty without."""
-        if self.ranked is None:
-            return {}
-        first = self.displaced
-        instead_of = first and {
-            "prediction": first.expression.bind(self.problem.numbers).to_infix(),
-            "value": float(first.value),
-            "violations": list(first.violations),
-        }
-        return {"plausibility": self.plausibility, "instead_of": instead_of}
 
 
 def read_predictions(

@@ -48,6 +48,7 @@ STAGES: Mapping[str, tuple[str, ...]] = {
     "pseudo-label": ("solving.search_options.LabelArguments",),
     "rerank": ("solving.search_options.RerankArguments", "tasks.data_options.DataArguments"),
     "evaluate": ("solving.search_options.EvaluateArguments", "tasks.data_options.MeasuredTaskArguments"),
+    "export": ("export.export_arguments.ExportArguments",),
     "card": ("hub.card_arguments.CardArguments",),
 }
 
@@ -58,6 +59,7 @@ def parse_command(
     argv: Sequence[str],
     types: Sequence[type] | None = None,
     positional: str | None = None,
+    register: bool = True,
 ) -> tuple[list, dict[str, Any]]:
     """
     Read the options of a command, see [`~options.parsing.parse`], and register models and pipeline with Transformers.
@@ -66,11 +68,13 @@ def parse_command(
         command (`str`), description (`str`), argv (`Sequence[str]`): The command and its arguments.
         types (`Sequence[type]`, *optional*): Dataclasses of the options, for a command that cannot be a stage.
         positional (`str`, *optional*): Name of a list of arguments without a flag.
+        register (`bool`, *optional*, defaults to `True`): Whether to register, which imports PyTorch.
     """
     common = types_of(command, trainer=False) if trains(command) else None
     types = partial(types_of, command) if types is None else types
     parsed = parse(command, description, types, argv, positional, common, commands_with)
-    import_module("hf_mwp.pipelines")
+    if register:
+        import_module("hf_mwp.pipelines")
     return parsed
 
 

@@ -20,7 +20,7 @@ from .reporter import SILENT, Reporter
 
 
 if TYPE_CHECKING:
-    from ..solving.plausibility import PlausibilityReranker
+    from ..plausibility import PlausibilityReranker
 
 FIT_OPTIONS = ("num_beams", "min_beams", "regularization", "mc_dropout_fraction", "beams_dir", "batch_size")
 
@@ -41,9 +41,9 @@ def rerank(
     """
     check_one_process("rerank", launches=False)
     device = find_device(args.device)
-    from ..solving.default_search import DefaultSearch
+    from ..plausibility import PlausibilityReranker
+    from ..runtime.default_search import DefaultSearch
     from ..solving.fit_reranker import fit_reranker
-    from ..solving.plausibility import PlausibilityReranker
 
     model_folder = Path(args.model)
     if args.output_dir is None and not model_folder.is_dir():

@@ -8,7 +8,7 @@ from transformers import pipeline
 from hf_mwp import MwpProcessor, MwpSolver
 from hf_mwp.data import TrainingTexts
 from hf_mwp.data.training_lineage import ancestry_of, note_training_texts, training_texts_of
-from hf_mwp.solving.plausibility import FEATURES, PlausibilityReranker
+from hf_mwp.plausibility import FEATURES, PlausibilityReranker
 from tests.tiny import tiny_processor, tiny_solver
 
 

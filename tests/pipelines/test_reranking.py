@@ -9,8 +9,8 @@ from transformers import pipeline
 import hf_mwp
 from hf_mwp.expressions import Expression
 from hf_mwp.models.gts import SolveOutput
-from hf_mwp.solving.default_search import DefaultSearch
-from hf_mwp.solving.plausibility import FEATURES, PlausibilityError, PlausibilityReranker
+from hf_mwp.plausibility import FEATURES, PlausibilityError, PlausibilityReranker
+from hf_mwp.runtime.default_search import DefaultSearch
 from tests.tiny import tiny_processor, tiny_solver
 
 

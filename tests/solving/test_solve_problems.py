@@ -9,9 +9,9 @@ import hf_mwp
 from hf_mwp.data import problem_from_row
 from hf_mwp.expressions import Expression
 from hf_mwp.metrics import FAILURE_REASONS
+from hf_mwp.plausibility import FEATURES, PlausibilityError, PlausibilityReranker
 from hf_mwp.problems import MathWordProblem
 from hf_mwp.solving.beams import solve_batch
-from hf_mwp.solving.plausibility import FEATURES, PlausibilityError, PlausibilityReranker
 from hf_mwp.solving.solver_prediction import read_predictions
 from tests.tiny import tiny_processor, tiny_rows, tiny_solver
 

@@ -10,7 +10,7 @@ from ..terminal.console import CommandConsole, make_table, percent
 def run(options: list, values: dict, console: CommandConsole) -> None:
     """Fit a re-ranker and print its accuracies."""
     path, reranker = rerank(*options, values=values, reporter=console)
-    from ...solving.plausibility import FEATURES
+    from ...plausibility import FEATURES
 
     headings = ("problems", "without", "with", "in the beam")
     rows = (

@@ -3,16 +3,17 @@ Solve math word problems given as arguments, in a file, or on standard input (on
 without an answer is reported in its place with its error; the exit status is 0 all the same.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
-from ...building.solver import load_solver
 from ...data.reading.problem_lines import problem_batches
 from ...options import option
 from ...options.checks import check_at_least_one
 from ...solving.search_options import RankedSearchOptions, find_device
 from ...usage_error import UsageError
-from ..terminal.console import CommandConsole
+from ..terminal.console import CommandConsole, quiet_libraries
 from ..terminal.solution import json_line, print_solution
 
 
@@ -32,7 +33,13 @@ class SolveArguments(RankedSearchOptions):
     confidence_threshold: float | None = option(
         None, 'Probability below which the answer is "unsure", with the equations of all beams.'
     )
-    batch_size: int = option(16, "Problems solved at once.")
+    batch_size: int = option(16, "Problems solved at once, with PyTorch.")
+    runtime: str = option(
+        "auto",
+        "What solves: torch, or numpy, which starts at once and takes one problem after the other; if not given, "
+        "numpy where the model allows it, no device is named and the problems are not in a file.",
+        choices=("auto", "numpy", "torch"),
+    )
 
     def __post_init__(self):
         check_at_least_one(self, "num_beams", "top_k", "batch_size")
@@ -40,29 +47,19 @@ class SolveArguments(RankedSearchOptions):
 
 TYPES = [SolveArguments]
 POSITIONAL = "problems"
+NEEDS_TORCH = False
 
 
 def run(options: list, values: dict, console: CommandConsole) -> None:
     """Solves and prints."""
     (args,) = options
-    device = find_device(args.device)
     batches = problem_batches(values["problems"], args.file, args.batch_size)
     first = next(batches, None)
     if first is None:
         raise UsageError("There is no problem to solve: the input is empty.")
-    from ...pipelines import MathWordProblemPipeline
-
-    model, processor = load_solver(args.model)
-    solver = MathWordProblemPipeline(model=model, processor=processor, device=device, batch_size=args.batch_size)
-    reranker, num_beams = args.load_reranker(processor)
-    options = {
-        "num_beams": num_beams,
-        "top_k": args.top_k,
-        "confidence_threshold": args.confidence_threshold,
-        "rerank": reranker or False,
-    }
+    solve = _load_runtime(args) if _uses_numpy(args) else _load_pipeline(args)
     for batch in chain([first], batches):
-        solved = iter(solver([each["text"] for each in batch if "error" not in each], **options))
+        solved = iter(solve([each["text"] for each in batch if "error" not in each]))
         for problem in batch:
             results = [_NO_ANSWER] if "error" in problem else next(solved)
             if args.json:
@@ -70,3 +67,47 @@ def run(options: list, values: dict, console: CommandConsole) -> None:
                     print(json_line(problem | result), flush=True)
             else:
                 print_solution(console, problem["text"], [problem | result for result in results], tree=args.tree)
+
+
+def _uses_numpy(args: SolveArguments) -> bool:
+    from ...runtime.solver import can_load
+
+    if args.runtime != "auto":
+        return args.runtime == "numpy"
+    return args.file is None and args.device is None and can_load(args.model)
+
+
+def _load_runtime(args: SolveArguments) -> Callable[[list[str]], list[Any]]:
+    """What solves texts without PyTorch."""
+    from ...runtime import load_solver
+
+    if args.device is not None:
+        raise UsageError("--runtime numpy computes on the CPU: leave --device out.")
+    solver = load_solver(args.model)
+    rerank = args.rerank if args.reranker is None else args.reranker
+    return lambda texts: solver(
+        texts,
+        num_beams=args.num_beams,
+        rerank=rerank,
+        top_k=args.top_k,
+        confidence_threshold=args.confidence_threshold,
+    )
+
+
+def _load_pipeline(args: SolveArguments) -> Callable[[list[str]], list[Any]]:
+    """What solves texts with PyTorch, in batches."""
+    quiet_libraries()
+    device = find_device(args.device)
+    from ...building.solver import load_solver
+    from ...pipelines import MathWordProblemPipeline
+
+    model, processor = load_solver(args.model)
+    solver = MathWordProblemPipeline(model=model, processor=processor, device=device, batch_size=args.batch_size)
+    reranker, num_beams = args.load_reranker(processor)
+    return lambda texts: solver(
+        texts,
+        num_beams=num_beams,
+        top_k=args.top_k,
+        confidence_threshold=args.confidence_threshold,
+        rerank=reranker or False,
+    )

@@ -47,16 +47,19 @@ class CommandConsole(Console, Reporter):
         return closing(RichProgressCallback.attach(trainer, self, name))
 
 
-def make_console(**kwargs) -> CommandConsole:
-    """
-    Return a console that is silent on all processes but the first; `kwargs` are those of `rich.console.Console`. The
-    progress bars of the libraries, which would run through the commands' own, are turned off.
-    """
+def quiet_libraries() -> None:
+    """Turn off the progress bars of the libraries, which would run through the commands' own."""
     import datasets
     from transformers.utils import logging
 
     datasets.disable_progress_bars()
     logging.disable_progress_bar()
+
+
+def make_console(**kwargs) -> CommandConsole:
+    """
+    Return a console that is silent on all processes but the first; `kwargs` are those of `rich.console.Console`.
+    """
     console = CommandConsole(quiet=not is_main_process(), highlight=False, **kwargs)
     if not console.is_terminal:
         console.width = 120

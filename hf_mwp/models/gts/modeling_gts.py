@@ -16,6 +16,7 @@ from ...data.batches.mwp_processor import MwpProcessor
 from ...data.batches.tree_batch import TreeBatch
 from ..solver import SolveOutput
 from .configuration_gts import GTSConfig
+from .numpy_search import search_in_numpy, uses_numpy
 from .tree_search import DecoderMemory, TreeSearch
 
 
@@ -362,6 +363,10 @@ class GTSDecoder(GTSPreTrainedModel):
             raise ValueError(
                 f"`num_beams` ({num_beams}) and `max_length` ({length}) must be at least 1, and "
                 f"`num_return_sequences` ({num_return_sequences}) from 1 to `num_beams`."
+            )
+        if uses_numpy(encoder_hidden_states):
+            return search_in_numpy(
+                self, encoder_hidden_states, attention_mask, number_positions, num_beams, length, num_return_sequences
             )
         memory = self.encode(encoder_hidden_states, attention_mask, number_positions)
         return TreeSearch(self, memory, num_beams, length, num_return_sequences).run()

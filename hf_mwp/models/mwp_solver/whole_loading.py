@@ -13,7 +13,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from ...data.downloads import hub_options, note_download
+from ...downloads import hub_options, note_download
 from .configuration_mwp_solver import MwpSolverConfig
 
 

@@ -9,8 +9,8 @@ import pytest
 from hf_mwp import MwpProcessor, MwpSolver, load_mwp_dataset
 from hf_mwp.cli.main import main
 from hf_mwp.metrics import score_prediction
+from hf_mwp.plausibility import FEATURES, PlausibilityReranker
 from hf_mwp.solving import label_problems as labelling
-from hf_mwp.solving.plausibility import FEATURES, PlausibilityReranker
 from hf_mwp.solving.solve_problems import solve_problems
 
 

@@ -11,9 +11,9 @@ import yaml
 
 from hf_mwp import MathWordProblem, MwpProcessor, MwpSolver, load_mwp_dataset
 from hf_mwp.cli.main import main
-from hf_mwp.solving.default_search import DefaultSearch
+from hf_mwp.plausibility import PlausibilityError, PlausibilityReranker, Question, candidate_answers
+from hf_mwp.runtime.default_search import DefaultSearch
 from hf_mwp.solving.fit_reranker import fit_reranker
-from hf_mwp.solving.plausibility import PlausibilityError, PlausibilityReranker, Question, candidate_answers
 from hf_mwp.solving.solve_problems import solve_problems
 from tests.tiny import tiny_rows
 

@@ -52,10 +52,10 @@ def test_escape_sequences_are_shown_and_not_read(solver_folder, capsys, tmp_path
 
 
 def test_tree_is_drawn_or_not(solver_folder, capsys, monkeypatch):
-    from hf_mwp.pipelines import MathWordProblemPipeline
+    from hf_mwp.runtime import RuntimeSolver
 
     result = {"answer": 1.75, "value": "7/4", "equation": "7/4", "prefix": ["/", "N0", "N1"], "numbers": ["7", "4"]}
-    monkeypatch.setattr(MathWordProblemPipeline, "__call__", lambda self, texts, **_: [[result | {"score": 0.5}]])
+    monkeypatch.setattr(RuntimeSolver, "__call__", lambda self, texts, **_: [[result | {"score": 0.5}]])
     _, shown, _ = run(capsys, "--model", solver_folder, TEXT)
     assert shown == f"{TEXT}\n  7/4 = 7/4 = 1.75   (probability 0.50)\n    /\n    ├── 7\n    └── 4\n\n"
     _, shown, _ = run(capsys, "--model", solver_folder, TEXT, "--no_tree")
@@ -269,7 +269,7 @@ def test_no_text_file(solver_folder, tmp_path, capsys):
 
 def test_folders_that_are_no_solver(solver_folder, encoder, tmp_path, capsys):
     def error(folder):
-        status, _, message = run(capsys, "--model", folder, TEXT)
+        status, _, message = run(capsys, "--model", folder, TEXT, "--runtime", "torch")
         assert status == 1
         return message
 
@@ -312,3 +312,17 @@ def test_below_min_score_the_candidates_are_shown(solver_folder, capsys):
 def test_min_score_is_a_probability(solver_folder, capsys, value):
     status, _, error = run(capsys, "--model", solver_folder, f"--confidence_threshold={value}", TEXT)
     assert status == 1 and re.search("`confidence_threshold`.* 0 .* 1", error)
+
+
+def test_both_runtimes_print_the_same(solver_folder, capsys):
+    shown = []
+    for runtime in ("numpy", "torch"):
+        status, out, _ = run(capsys, "--model", solver_folder, TEXT, "--runtime", runtime, "--num_beams", 4)
+        assert status == 0
+        shown.append(out)
+    assert shown[0] == shown[1]
+
+
+def test_numpy_has_no_devices(solver_folder, capsys):
+    status, _, error = run(capsys, "--model", solver_folder, TEXT, "--runtime", "numpy", "--device", "cpu")
+    assert status == 1 and "--device" in error

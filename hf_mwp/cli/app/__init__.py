@@ -1,0 +1,1 @@
+"""The page of `hf-mwp app`, served on this machine alone."""

@@ -1,0 +1,144 @@
+"""Server of the page: solves what is typed there, with the runtime."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ...expressions import ExpressionError
+from ...problems import MathWordProblem
+from ...runtime import RuntimeSolver
+from ...runtime.answer_records import answer_records
+from ...usage_error import UsageError
+
+
+MAX_BYTES = 1_000_000
+"""Longest request that is read."""
+MAX_PROBLEMS = 20
+"""Problems of one request that are solved; for more there is `hf-mwp solve --file`."""
+BEAMS = 8
+"""Beams of a search whose model asks for fewer: the page shows other answers, too."""
+SHOWN = 6
+EXAMPLES = {
+    "zh": [
+        "小明有4个苹果和2个梨，一共有多少个水果？",
+        "商店运来20箱苹果，每箱30千克，每千克卖8元，商店一共运来多少千克苹果？",
+        "一本书120页，小红第一天看了全书的25%，第二天看了30页，还剩多少页没看？",
+        "甲乙两地相距360千米，一辆汽车4.5小时行完全程，平均每小时行多少千米？",
+    ],
+    "en": [
+        "Tom has 4 apples and 2 pears. How many fruits does he have?",
+        "A box holds 12 pencils. How many pencils are in 7 boxes?",
+        "Mary had 25 dollars and bought 3 books at 6 dollars each. How much money has she left?",
+    ],
+}
+
+
+def make_server(folders: Sequence[str | Path], port: int = 0) -> ThreadingHTTPServer:
+    """
+    Load the solvers of one or two folders and return a server of their page on the loopback interface, whose
+    `serve_forever` runs it; port 0 takes a free one. `UsageError` if the port is in use.
+    """
+    solvers = {Path(folder).resolve().name: RuntimeSolver(folder) for folder in folders}
+    handler = type("PageHandler", (_Handler,), {"solvers": solvers})
+    try:
+        server = ThreadingHTTPServer(("127.0.0.1", port), handler)
+    except OSError as error:
+        raise UsageError(f"Port {port} cannot be used ({error.strerror}): choose another with --port.") from error
+    server.daemon_threads = True
+    return server
+
+
+class _Handler(BaseHTTPRequestHandler):
+    solvers: dict[str, RuntimeSolver]
+
+    def do_GET(self) -> None:
+        if self.path == "/":
+            self._send(files(__package__).joinpath("page.html").read_bytes(), "text/html; charset=utf-8")
+        elif self.path == "/models":
+            language = next(iter(self.solvers.values())).reader.language
+            self._send_json({"models": list(self.solvers), "language": language, "examples": EXAMPLES[language]})
+        else:
+            self.send_error(404)
+
+    def do_POST(self) -> None:
+        try:
+            length = int(self.headers.get("Content-Length", ""))
+            if self.path != "/solve" or not 0 <= length <= MAX_BYTES:
+                self.send_error(404 if self.path != "/solve" else 413)
+                return
+            text = json.loads(self.rfile.read(length))["text"]
+            lines = [line for line in text.splitlines() if line.strip()] or [""]
+        except (ValueError, KeyError, TypeError, AttributeError):
+            self.send_error(400)
+            return
+        solved = [self._solve(line) for line in lines[:MAX_PROBLEMS]]
+        self._send_json({"problems": solved, "left_out": len(lines) - len(solved)})
+
+    def _solve(self, text: str) -> dict[str, Any]:
+        reader = next(iter(self.solvers.values())).reader
+        problem = reader.problem(text)
+        return {
+            "parts": [] if problem.is_too_long else _parts(problem),
+            "results": [{"model": name} | solve(solver, text) for name, solver in self.solvers.items()],
+        }
+
+    def _send_json(self, content: dict[str, Any]) -> None:
+        self._send(json.dumps(content, ensure_ascii=False).encode(), "application/json")
+
+    def _send(self, content: bytes, kind: str) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Cache-Control", "no-store")
+        # Nothing is loaded from elsewhere, whatever a problem's text holds.
+        self.send_header(
+            "Content-Security-Policy", "default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
+        )
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Requests are not logged: problems are nobody's business."""
+
+
+def solve(solver: RuntimeSolver, text: str) -> dict[str, Any]:
+    """
+    Return what the page shows of one problem: `milliseconds`, `error` and `warning` if there are any, and `answers`,
+    those with different values, each with the summed `probability` of all equations that have its value.
+    """
+    started = time.perf_counter()
+    reranker, num_beams = solver.search(None, None)
+    answer = solver.answer(solver.reader.problem(text), max(num_beams, BEAMS), reranker)
+    records = answer_records(answer, max(num_beams, BEAMS))
+    mass: dict[str, float] = defaultdict(float)
+    for expression, log_probability in answer.beam.trees:
+        try:
+            mass[str(expression.evaluate(answer.problem.numbers))] += math.exp(log_probability)
+        except ExpressionError:
+            continue
+    shown: dict[str, dict[str, Any]] = {}
+    for record in records:
+        if record["value"] is not None and record["value"] not in shown:
+            names = ("value", "equation", "prefix", "numbers", "plausibility", "violations")
+            shown[record["value"]] = {name: record[name] for name in names if name in record}
+            shown[record["value"]]["probability"] = mass[record["value"]]
+    found = {"answers": list(shown.values())[:SHOWN], "milliseconds": 1000 * (time.perf_counter() - started)}
+    if not shown:
+        found["error"] = records[0].get("error", "")
+    return found | {name: records[0][name] for name in ("warning",) if name in records[0]}
+
+
+def _parts(problem: MathWordProblem) -> list[list[Any]]:
+    """The text in pieces, each with whether it is a number."""
+    pieces: list[list[Any]] = [[problem.masked.segments[0], False]]
+    for mention, segment in zip(problem.masked.mentions, problem.masked.segments[1:], strict=True):
+        pieces += [[mention.text, True], [segment, False]]
+    return [piece for piece in pieces if piece[0]]

@@ -1,0 +1,17 @@
+"""Write a solver for the runtime: small weights, solved with NumPy or onnxruntime, without PyTorch."""
+
+from ..terminal.console import CommandConsole
+
+
+def run(options: list, values: dict, console: CommandConsole) -> None:
+    """Write the folder, and compare its answers."""
+    (args,) = options
+    from ...export import export_solver
+
+    report = export_solver(args, console.progress("Comparing answers"))
+    console.print(f"{args.output_dir} has the solver, {report.megabytes:.1f} MB.")
+    if report.problems:
+        console.print(
+            f"Of {report.problems} test problems {report.equal} have the same answer as before; "
+            f"{report.right_after} are right, {report.right_before} before."
+        )

@@ -1,0 +1,35 @@
+"""Options of `hf-mwp export`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..building.model_sources import locate_solver
+from ..options import option
+from ..options.checks import check_at_least_one, check_given
+
+
+@dataclass
+class ExportArguments:
+    """Options of `hf-mwp export`."""
+
+    model: str | None = option(None, "Folder or Hub id of a solver (must be given).", locate=locate_solver)
+    output_dir: str | None = option(None, "Folder for the exported solver (must be given).", affects_result=False)
+    format: str = option(
+        "numpy",
+        "What computes the encoder: NumPy (students alone), or onnxruntime with a graph (encoders of any kind).",
+        choices=("numpy", "onnx"),
+    )
+    quantize: str | None = option(
+        None, "int8 for weights in eight bits; half precision if not given.", choices=("int8",)
+    )
+    dataset: str | None = option(
+        None, "Data set whose test problems are solved by both, before and after, to compare their answers."
+    )
+    data_dir: str | None = option(None, "Folder of the data sets.")
+    max_samples: int | None = option(None, "The most problems to compare.")
+    overwrite: bool = option(False, "Replace the model that is in the folder.", affects_result=False)
+
+    def __post_init__(self):
+        check_given(self, "model", "output_dir")
+        check_at_least_one(self, "max_samples")

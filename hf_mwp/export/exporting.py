@@ -1,0 +1,162 @@
+"""A solver's folder for the runtime."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from safetensors.numpy import save_file
+
+from ..building.solver import load_solver
+from ..data.datasets.loading import load_mwp_dataset
+from ..models import MwpSolver
+from ..models.mwp_student import MwpStudentModel
+from ..problems import MathWordProblem
+from ..runtime import RuntimeSolver
+from ..runtime.default_search import DefaultSearch
+from ..runtime.solver import EXPORT_RECORD, EXPORT_VERSION
+from ..runtime.weights import FILE_NAME
+from ..solving.solve_problems import solve_problems
+from ..solving.solver_prediction import SolverPrediction
+from ..store.runs.run_folder import RunFolder
+from ..usage_error import UsageError
+from .export_arguments import ExportArguments
+from .onnx_export import export_encoder
+from .quantization import quantize_int8
+
+
+# What the runtime reads beside the weights, and what goes with them; config.json is written last, so that a folder
+# without it is not complete.
+COPIED = (
+    *("tokenizer.json", "mwp_processor.json", "plausibility.json", DefaultSearch.file_name),
+    *("README.md", "record.json", "NOTICE", "LICENSE"),
+)
+
+
+@dataclass(frozen=True)
+class ExportReport:
+    """
+    An exported folder, compared with the solver that it was made of.
+
+    Args:
+        megabytes (`float`): Size of the folder, in millions of bytes.
+        problems (`int`), equal (`int`): Problems that both solved, and those with the same answer.
+        right_before (`int`), right_after (`int`): Answers that are right in PyTorch and in the runtime.
+    """
+
+    megabytes: float
+    problems: int = 0
+    equal: int = 0
+    right_before: int = 0
+    right_after: int = 0
+
+
+def export_solver(args: ExportArguments, progress: Callable[[Sequence], Iterable] | None = None) -> ExportReport:
+    """
+    Write a solver for [`runtime.load_solver`]: weights in half precision or int8, or the encoder as an ONNX graph.
+
+    Args:
+        args ([`ExportArguments`]): Options of `hf-mwp export`.
+        progress (`Callable`, *optional*): Is given the problems to compare and gives them back, as `tqdm.tqdm` does.
+
+    Returns:
+        [`ExportReport`]: with a data set, how often both answer alike, which the folder's `export.json` and card say,
+        too.
+
+    Raises:
+        UsageError: the folder is no solver with a tree decoder, or its encoder needs `format="onnx"`; the output
+            folder holds a model and `overwrite` is not given.
+
+    Example:
+
+    ```python
+    >>> report = export_solver(ExportArguments("runs/student", "exported", quantize="int8", dataset="math23k"))
+    >>> report.megabytes, report.right_before, report.right_after
+    ```
+    """
+    model, processor = load_solver(str(args.model))
+    if not isinstance(model, MwpSolver) or model.decoder.config.model_type != "mwp_gts":
+        raise UsageError(f"{args.model} has no tree decoder (GTS), which is what the runtime reads.")
+    if args.format == "numpy" and not isinstance(model.encoder, MwpStudentModel):
+        kind = model.encoder.config.model_type
+        raise UsageError(f"NumPy computes students, and the encoder of {args.model} is a {kind}: use --format onnx.")
+    model.float()
+    folder = Path(args.output_dir)
+    with RunFolder(folder, for_model=True) as run:
+        run.check_unused(args.overwrite)
+        (folder / "config.json").unlink(missing_ok=True)
+        processor.save_pretrained(folder)
+        for name in COPIED:
+            source = Path(args.model) / name
+            if source.is_file() and source.resolve() != (folder / name).resolve():
+                shutil.copyfile(source, folder / name)
+        (folder / "tokenizer_config.json").unlink(missing_ok=True)
+        _write_weights(model, folder, processor.max_length, args)
+        record = {"version": EXPORT_VERSION, "format": args.format, "quantize": args.quantize}
+        (folder / EXPORT_RECORD).write_text(json.dumps(record) + "\n", "utf-8")
+        model.config.to_json_file(folder / "config.json", use_diff=False)
+    report = ExportReport(_megabytes(folder))
+    if args.dataset is not None:
+        rows = load_mwp_dataset(args.dataset, args.data_dir)["test"]
+        problems = processor.problems(rows if args.max_samples is None else rows.select(range(args.max_samples)))
+        report = compare_answers(model, processor, folder, problems, progress)
+        (folder / EXPORT_RECORD).write_text(json.dumps(record | asdict(report), indent=1) + "\n", "utf-8")
+        _note_in_card(folder / "README.md", args, report)
+    return report
+
+
+def _write_weights(model: MwpSolver, folder: Path, max_length: int, args: ExportArguments) -> None:
+    if args.format == "onnx":
+        export_encoder(model, folder, max_length, quantize=args.quantize == "int8")
+    kept = ("decoder.",) if args.format == "onnx" else ("decoder.", "encoder.", "bottlenecks.")
+    # A bottleneck's module hangs on its layer as a hook, and has its weights once.
+    tensors = {name: value.numpy() for name, value in model.state_dict().items() if name.startswith(kept)}
+    if args.quantize == "int8" and args.format == "numpy":
+        stored = quantize_int8(tensors)
+    else:
+        stored = {name: torch.from_numpy(value).half().numpy() for name, value in tensors.items()}
+    save_file(stored, folder / FILE_NAME)
+
+
+def compare_answers(
+    model: MwpSolver,
+    processor,
+    folder: str | Path,
+    problems: Sequence[MathWordProblem],
+    progress: Callable[[Sequence], Iterable] | None = None,
+) -> ExportReport:
+    """Solve problems in PyTorch and in the runtime, with the search that the folder's solver is best used with."""
+    solver = RuntimeSolver(folder)
+    reranker, num_beams = solver.search(None, None)
+    before = solve_problems(model, processor, problems, num_beams=num_beams, reranker=reranker)
+    after = []
+    for problem in problems if progress is None else progress(problems):
+        found = solver.answer(problem, num_beams, reranker)
+        after.append(SolverPrediction(found.problem, found.beam, found.ranked))
+    values = [[each.score.value for each in predictions] for predictions in (before, after)]
+    return ExportReport(
+        _megabytes(Path(folder)),
+        problems=len(problems),
+        equal=sum(first == second for first, second in zip(*values, strict=True)),
+        right_before=sum(bool(each.is_right) for each in before),
+        right_after=sum(bool(each.is_right) for each in after),
+    )
+
+
+def _megabytes(folder: Path) -> float:
+    return sum(path.stat().st_size for path in folder.iterdir() if path.is_file()) / 1e6
+
+
+def _note_in_card(path: Path, args: ExportArguments, report: ExportReport) -> None:
+    weights = "int8" if args.quantize else "half precision"
+    text = path.read_text("utf-8") if path.is_file() else "# Exported solver\n"
+    section = (
+        f"\n## Exported for the runtime\n\nWeights in {weights}, encoder computed by {args.format}. Of "
+        f"{report.problems:,} test problems of {args.dataset}, {report.equal:,} have the answer of PyTorch in single "
+        f"precision; {report.right_after:,} are right, and {report.right_before:,} in PyTorch.\n"
+    )
+    path.write_text(text.rstrip("\n") + "\n" + section, "utf-8")

@@ -1,0 +1,22 @@
+"""
+Plausible answers: a beam often holds the right value, and the solver, which never sees what a number is worth, cannot
+tell it from an absurd one. A linear re-ranker over named features can.
+"""
+
+from .candidate_answer import CandidateAnswer, candidate_answers
+from .features import FEATURE_LIST, FEATURES, Feature
+from .plausibility_reranker import PlausibilityError, PlausibilityReranker, RankedAnswer
+from .question import Question
+
+
+__all__ = [
+    "FEATURES",
+    "FEATURE_LIST",
+    "CandidateAnswer",
+    "Feature",
+    "PlausibilityError",
+    "PlausibilityReranker",
+    "Question",
+    "RankedAnswer",
+    "candidate_answers",
+]

@@ -1,0 +1,188 @@
+"""Features of an answer's plausibility."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+from ..expressions.evaluation import Number
+from .candidate_answer import MOST_DECIMALS, CandidateAnswer, Step, decimals, digits, is_whole
+from .question import RATIO
+
+
+FEATURE_LIST = "3"
+"""Version of the list below and of the words it rests on: count it up with each change."""
+
+_ADDED_BY = {
+    "2": (
+        *("digits", "digits_above", "denominator", "numerator", "round"),
+        *("step_digits", "step_denominator", "step_numerator"),
+    ),
+    "3": ("no_operation", "lone_asked", "used_asked", "unused_asked", "used_unrelated", "unused_related"),
+}
+ADDED_SINCE = {"1": _ADDED_BY["2"] + _ADDED_BY["3"], "2": _ADDED_BY["3"]}
+"""Features that older lists lack, by their versions; they count for nothing with weights of such a list."""
+
+MEASURES = ("money", "length", "area", "volume", "weight", "time")
+
+
+@dataclass(frozen=True)
+class Feature:
+    """
+    A feature of an answer.
+
+    Args:
+        name (`str`): Its name, under which its weight is stored.
+        measure (`Callable`): Its number for a [`CandidateAnswer`].
+        meaning (`str`): What it measures.
+        complaint (`str`, *optional*): What a reader is told where it speaks against an answer.
+        worse (`"larger"` or `"smaller"`): Which numbers the complaint is about.
+    """
+
+    name: str
+    measure: Callable[[CandidateAnswer], float]
+    meaning: str
+    complaint: str = ""
+    worse: str = "larger"
+
+
+def feature_row(answer: CandidateAnswer) -> list[float]:
+    """Return the features of an answer in the order of [`FEATURES`]."""
+    return [float(feature.measure(answer)) for feature in FEATURES]
+
+
+def _asks(answer: CandidateAnswer, *kinds: str) -> bool:
+    return not answer.question.kinds.isdisjoint(kinds)
+
+
+def _above_all(answer: CandidateAnswer) -> bool:
+    return answer.value > max(answer.question.amounts)
+
+
+def _orders(larger: float, smaller: float) -> float:
+    """Orders of magnitude from one positive number up to another, 4 at most, 0 where it goes down."""
+    return min(math.log10(larger / smaller), 4.0) if larger > smaller > 0 else 0.0
+
+
+def _denominator(number: Number) -> float:
+    """Digits of the denominator, as a logarithm, 6 at most; so many of a rounded number."""
+    return min(math.log10(number.denominator), 6.0) if isinstance(number, Fraction) else 6.0
+
+
+def _numerator(number: Number) -> float:
+    """Digits of the numerator, as a logarithm, 12 at most; of a rounded number those before the point."""
+    return min(math.log10(1 + abs(number.numerator if isinstance(number, Fraction) else number)), 12.0)
+
+
+def _unused(answer: CandidateAnswer, ratio: bool) -> int:
+    return sum((answer.question.units[index] == RATIO) == ratio for index in answer.unused)
+
+
+def _most(measure: Callable[[Number], float], answer: CandidateAnswer) -> float:
+    return max(map(measure, answer.inner_results), default=0)
+
+
+def _is_uneven(step: Step) -> bool:
+    operator, left, right, result = step
+    return operator == "/" and is_whole(left) and is_whole(right) and not is_whole(result)
+
+
+def _asked(answer: CandidateAnswer) -> float:
+    """Mean of how much the clauses of the used numbers are asked about, 0 if no number is used."""
+    used = set(answer.slots)
+    return sum(answer.question.asked[index] for index in used) / len(used) if used else 0.0
+
+
+def _inversions(answer: CandidateAnswer) -> float:
+    pairs = list(pairwise(answer.slots))
+    return sum(first > second for first, second in pairs) / len(pairs) if pairs else 0.0
+
+
+_MEASURES: Mapping[str, Callable[[CandidateAnswer], float]] = {
+    # What the solver says.
+    "log_mass": lambda a: a.log_mass,
+    "num_trees": lambda a: math.log(len(a.trees)),
+    "rank": lambda a: math.log(1 + a.best.rank),
+    # The value against what is asked for.
+    "negative": lambda a: a.value < 0,
+    "zero": lambda a: a.value == 0,
+    "not_whole_counted": lambda a: _asks(a, "counted", "age") and not a.is_whole,
+    "not_whole_days": lambda a: _asks(a, "days") and not a.is_whole,
+    "not_whole_measure": lambda a: _asks(a, *MEASURES) and not a.is_whole,
+    "not_whole_other": lambda a: not a.question.kinds and not a.is_whole,
+    "not_whole_of_whole": lambda a: not a.is_whole and a.question.all_whole and not _asks(a, "share"),
+    "inexact_measure": lambda a: _asks(a, *MEASURES) and a.decimals > MOST_DECIMALS,
+    "inexact_share": lambda a: _asks(a, "share") and a.decimals > MOST_DECIMALS,
+    "inexact_other": lambda a: not _asks(a, "share", *MEASURES) and a.decimals > MOST_DECIMALS,
+    "decimals": lambda a: min(a.decimals, 4) / 4,
+    "money_decimals": lambda a: _asks(a, "money") and a.decimals > 2,
+    "share_above_one": lambda a: _asks(a, "share") and a.value > 1,
+    "share_one": lambda a: _asks(a, "share") and a.value == 1,
+    "times_below_one": lambda a: _asks(a, "times") and a.value < 1,
+    "below_one": lambda a: not _asks(a, "share", "times") and 0 < a.value < 1,
+    "one": lambda a: a.value == 1,
+    # The value against the numbers of the text.
+    "in_text": lambda a: a.value in a.question.values,
+    "in_text_used": lambda a: a.value in [a.question.values[index] for index in a.slots],
+    "orders_above": lambda a: _orders(a.value, max(a.question.amounts)),
+    "orders_below": lambda a: _orders(min(a.question.amounts), a.value),
+    "total_small": lambda a: "total" in a.question.cues and not _above_all(a),
+    "left_large": lambda a: "left" in a.question.cues and _above_all(a),
+    "difference_large": lambda a: "difference" in a.question.cues and _above_all(a),
+    "average_large": lambda a: "average" in a.question.cues and _above_all(a),
+    # How it is written: what is asked at school comes out round.
+    "digits": lambda a: digits(a.value),
+    "digits_above": lambda a: max(digits(a.value) - max(map(digits, a.question.values), default=1), 0),
+    "denominator": lambda a: _denominator(a.value),
+    "numerator": lambda a: _numerator(a.value),
+    "round": lambda a: a.value != 0 and a.value % 10 == 0,
+    # The way to it.
+    "negative_step": lambda a: any(v < 0 for v in a.inner_results),
+    "zero_step": lambda a: 0 in a.inner_results,
+    "one_step": lambda a: 1 in a.inner_results,
+    "uneven_step": lambda a: any(map(_is_uneven, a.steps[:-1])),
+    "uneven_last": lambda a: any(map(_is_uneven, a.steps[-1:])),
+    "step_decimals": lambda a: max(map(decimals, a.inner_results), default=0) / 4,
+    "step_digits": lambda a: _most(digits, a),
+    "step_denominator": lambda a: _most(_denominator, a),
+    "step_numerator": lambda a: _most(_numerator, a),
+    "same_operands": lambda a: any(s[0] in "-/" and s[1] == s[2] for s in a.steps),
+    "by_one": lambda a: any((s[0] in "*/" and s[2] == 1) or (s[0] == "*" and s[1] == 1) for s in a.steps),
+    "small_by_large": lambda a: not _asks(a, "share") and any(s[0] == "/" and abs(s[1]) < abs(s[2]) for s in a.steps),
+    "unused_any": lambda a: bool(a.unused),
+    "unused_amounts": lambda a: _unused(a, False),
+    "unused_ratios": lambda a: _unused(a, True),
+    "used_twice": lambda a: len(a.slots) - len(set(a.slots)),
+    "constants": lambda a: a.num_constants,
+    "operators": lambda a: len(a.steps),
+    "depth": lambda a: a.best.expression.depth,
+    "inversions": _inversions,
+    "power": lambda a: any(s[0] == "^" for s in a.steps),
+    # Units.
+    "clashes": lambda a: a.dimensions.clashes,
+    "shares_added": lambda a: a.dimensions.shares_added,
+    "squares": lambda a: a.dimensions.squares,
+    "unit_differs": lambda a: bool(a.dimensions.unit and a.question.unit) and a.dimensions.unit != a.question.unit,
+    "unit_of_share": lambda a: bool(a.dimensions.unit) and _asks(a, "share", "times"),
+    "ratio_for_amount": lambda a: a.dimensions.unit == RATIO and _asks(a, "counted", "age", "days", *MEASURES),
+    # The numbers against the question.
+    "no_operation": lambda a: not a.steps,
+    "lone_asked": lambda a: 0.0 if a.steps else _asked(a),
+    "used_asked": _asked,
+    "unused_asked": lambda a: sum(a.question.asked[index] for index in a.unused),
+    "used_unrelated": lambda a: sum(1 - a.question.related[index] for index in set(a.slots)),
+    "unused_related": lambda a: sum(a.question.related[index] for index in a.unused),
+    # The last operation against the question.
+    "minus_last": lambda a: a.last_operator == "-",
+    "plus_last": lambda a: a.last_operator == "+",
+    "left_by_sum": lambda a: "left" in a.question.cues and a.last_operator == "+",
+    "total_by_difference": lambda a: "total" in a.question.cues and a.last_operator == "-",
+    "share_by_product": lambda a: _asks(a, "share") and a.last_operator in ("*", "+", "^"),
+}
+_TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+FEATURES = tuple(Feature(name, measure, *_TEXTS[name]) for name, measure in _MEASURES.items())

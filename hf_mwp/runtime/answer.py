@@ -1,0 +1,103 @@
+"""What a solver answers to a problem."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from ..expressions import Expression
+from ..plausibility import RankedAnswer
+from ..problems import MathWordProblem, refusal
+
+
+@dataclass(frozen=True)
+class Beam:
+    """
+    Search result of a problem.
+
+    Args:
+        trees (`tuple[tuple[Expression, float], ...]`): The finished ones and their log probabilities, best first.
+        unknown_share (`float`, *optional*): Share of the text's tokens that the vocabulary lacks; `None` if nothing
+            was encoded ([`~problems.refusal`]).
+        num_cut (`int`), max_length (`int`): Numbers of the text that lie beyond so many tokens.
+    """
+
+    trees: tuple[tuple[Expression, float], ...] = ()
+    unknown_share: float | None = None
+    num_cut: int = 0
+    max_length: int = 0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """
+    Answer of a solver to a problem.
+
+    Args:
+        problem ([`MathWordProblem`]): The problem.
+        beam ([`Beam`]): What the search found, as far as it was kept.
+        ranked (`tuple[RankedAnswer, ...]`, *optional*): With a re-ranker its answers, the most plausible one first;
+            empty if no tree has a value.
+    """
+
+    problem: MathWordProblem
+    beam: Beam
+    ranked: tuple[RankedAnswer, ...] | None = None
+
+    @property
+    def expression(self) -> Expression | None:
+        """The tree that answers, over number slots; `None` if none was found."""
+        return self.ranked[0].expression if self.ranked else self.beam.trees[0][0] if self.beam.trees else None
+
+    @property
+    def log_probability(self) -> float:
+        """Log probability of the tree; minus infinity if there is none."""
+        if self.ranked:
+            return self.ranked[0].log_probability
+        return self.beam.trees[0][1] if self.beam.trees else -math.inf
+
+    @property
+    def error(self) -> str | None:
+        """Why there is no tree, in a sentence; `None` if there is one."""
+        if self.beam.trees:
+            return None
+        if reason := refusal(self.problem):
+            return reason
+        if self.beam.num_cut == len(self.problem.numbers):
+            return f"All numbers lie beyond {self.beam.max_length} tokens, where the text is cut: shorten it."
+        return "The search ended without a finished equation; allow a longer one."
+
+    @property
+    def plausibility(self) -> float | None:
+        """Share of the answer among those of the beam; `None` if they were not ranked, or none has a value."""
+        return round(self.ranked[0].plausibility, 4) if self.ranked else None
+
+    @property
+    def confidence(self) -> float:
+        """From 0 to 1 how sure the answer is: its plausibility or, if they were not ranked, its tree's probability."""
+        if self.ranked is not None:
+            return self.plausibility or 0.0
+        return min(math.exp(self.log_probability), 1.0)
+
+    @property
+    def displaced(self) -> RankedAnswer | None:
+        """Return what the solver itself holds for likelier, if re-ranking put another answer first."""
+        first = min(self.ranked or (), key=lambda answer: answer.rank, default=None)
+        return None if first is None or first is self.ranked[0] else first
+
+    def without_reranking(self) -> Self:
+        """Return what the solver itself answers."""
+        return replace(self, ranked=None)
+
+    def ranking_to_dict(self) -> dict[str, Any]:
+        """Return what re-ranking adds to the record; empty without."""
+        if self.ranked is None:
+            return {}
+        first = self.displaced
+        instead_of = first and {
+            "prediction": first.expression.bind(self.problem.numbers).to_infix(),
+            "value": float(first.value),
+            "violations": list(first.violations),
+        }
+        return {"plausibility": self.plausibility, "instead_of": instead_of}

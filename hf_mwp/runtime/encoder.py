@@ -1,0 +1,160 @@
+"""The student encoder in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..usage_error import UsageError
+from .weights import Weights
+
+
+class Encoder:
+    """
+    `MwpStudentModel` for one text at a time, with cut heads and neurons and with the bottleneck networks of a solver.
+
+    Args:
+        weights ([`Weights`]): Weights of the solver.
+        config (`Mapping[str, Any]`): The encoder's configuration.
+        bottleneck_layers (`Sequence[int]`, *optional*): Layers, from 1, after which a bottleneck network stands.
+    """
+
+    def __init__(self, weights: Weights, config: Mapping[str, Any], bottleneck_layers=()) -> None:
+        if config["model_type"] != "mwp_student":
+            raise UsageError(
+                f"The runtime reads encoders of the type mwp_student, not {config['model_type']}: export the solver "
+                "with `hf-mwp export --format onnx`, or distil a student."
+            )
+        self.weights, self.config = weights, config
+        self.activation = _activation(config["hidden_act"])
+        self.epsilon = config["layer_norm_eps"]
+        self.projection = None
+        if config.get("embedding_size") is not None:
+            self.projection = weights.linear("encoder.embeddings_project")
+        self.embedding_norm = self._norm("encoder.embeddings.LayerNorm")
+        self.segment = weights.rows("encoder.embeddings.token_type_embeddings.weight", slice(0, 1))
+        self.layers = [self._layer(index) for index in range(config["num_hidden_layers"])]
+        self.bottlenecks = {layer: self._bottleneck(f"bottlenecks.{layer}") for layer in bottleneck_layers}
+
+    def __call__(self, input_ids: np.ndarray) -> np.ndarray:
+        """Hidden states `(S, H)` of a text's tokens `(S,)`."""
+        words = self.weights.rows("encoder.embeddings.word_embeddings.weight", input_ids)
+        places = self.weights.rows("encoder.embeddings.position_embeddings.weight", self._positions(input_ids))
+        states = self._normalise(words + self.segment + places, self.embedding_norm)
+        if self.projection is not None:
+            states = states @ self.projection[0] + self.projection[1]
+        for index, layer in enumerate(self.layers, 1):
+            states = self._normalise(self._attend(states, layer) + states, layer["attention_norm"])
+            states = self._normalise(self._feed_forward(states, layer) + states, layer["output_norm"])
+            if index in self.bottlenecks:
+                (reduce, bias), (expand, expand_bias) = self.bottlenecks[index]
+                states = (states @ reduce + bias) @ expand + expand_bias
+        return states
+
+    def _positions(self, input_ids: np.ndarray) -> np.ndarray:
+        offset = self.config["position_offset"]
+        if not offset:
+            return np.arange(len(input_ids))
+        is_token = input_ids != self.config["pad_token_id"]
+        return np.cumsum(is_token) * is_token + offset - 1
+
+    def _attend(self, states: np.ndarray, layer: Mapping[str, Any]) -> np.ndarray:
+        weight, bias = layer["attention_output"]
+        if layer["heads"] == 0:
+            return bias
+        matrix, shift = layer["query_key_value"]
+        split = (states @ matrix + shift).reshape(len(states), 3, layer["heads"], self.config["head_dim"])
+        query, key, value = split.transpose(1, 2, 0, 3)
+        scores = query @ key.transpose(0, 2, 1)
+        context = _softmax(scores) @ value
+        return context.transpose(1, 0, 2).reshape(len(states), -1) @ weight + bias
+
+    def _feed_forward(self, states: np.ndarray, layer: Mapping[str, Any]) -> np.ndarray:
+        weight, bias = layer["output"]
+        if layer["neurons"] == 0:
+            return bias
+        matrix, shift = layer["intermediate"]
+        return self.activation(states @ matrix + shift) @ weight + bias
+
+    def _normalise(self, states: np.ndarray, norm: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        centred = states - states.mean(-1, keepdims=True)
+        variance = np.einsum("sh,sh->s", centred, centred)[:, None] / states.shape[-1]
+        centred /= np.sqrt(variance + self.epsilon)
+        return centred * norm[0] + norm[1]
+
+    def _norm(self, prefix: str) -> tuple[np.ndarray, np.ndarray]:
+        return self.weights[f"{prefix}.weight"], self.weights[f"{prefix}.bias"]
+
+    def _layer(self, index: int) -> dict[str, Any]:
+        prefix = f"encoder.encoder.layer.{index}"
+        layer: dict[str, Any] = {
+            "heads": _of_layer(self.config["num_attention_heads"], index),
+            "neurons": _of_layer(self.config["intermediate_size"], index),
+            "attention_norm": self._norm(f"{prefix}.attention.output.LayerNorm"),
+            "output_norm": self._norm(f"{prefix}.output.LayerNorm"),
+            "attention_output": self._last(f"{prefix}.attention.output.dense"),
+            "output": self._last(f"{prefix}.output.dense"),
+        }
+        if layer["heads"]:
+            parts = [self.weights.linear(f"{prefix}.attention.self.{name}") for name in ("query", "key", "value")]
+            scaling = self.config["head_dim"] ** -0.5
+            parts[0] = (parts[0][0] * scaling, parts[0][1] * scaling)
+            layer["query_key_value"] = tuple(np.concatenate(each, -1) for each in zip(*parts, strict=True))
+        if layer["neurons"]:
+            layer["intermediate"] = self.weights.linear(f"{prefix}.intermediate.dense")
+        return layer
+
+    def _last(self, prefix: str) -> tuple[np.ndarray | None, np.ndarray]:
+        """The linear layer that ends a sublayer, of which the bias alone is left where nothing else is."""
+        if f"{prefix}.weight" in self.weights:
+            return self.weights.linear(prefix)
+        return None, self.weights[f"{prefix}.bias"]
+
+    def _bottleneck(self, prefix: str) -> tuple[tuple, tuple]:
+        expand = np.ascontiguousarray(self.weights[f"{prefix}.expand_weight"].T)
+        return self.weights.linear(f"{prefix}.reduce"), (expand, self.weights[f"{prefix}.expand_bias"])
+
+
+def _of_layer(count: int | list[int], index: int) -> int:
+    return count if isinstance(count, int) else count[index]
+
+
+def _softmax(scores: np.ndarray) -> np.ndarray:
+    scores -= scores.max(-1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(-1, keepdims=True)
+    return scores
+
+
+def _activation(name: str) -> Callable[[np.ndarray], np.ndarray]:
+    known = {"gelu": gelu, "relu": lambda x: np.maximum(x, 0), "gelu_new": _tanh_gelu, "gelu_pytorch_tanh": _tanh_gelu}
+    if name not in known:
+        raise UsageError(f"The runtime does not know the activation {name!r}; it knows {', '.join(known)}.")
+    return known[name]
+
+
+# Abramowitz and Stegun, Handbook of Mathematical Functions, formula 7.1.26: erf with an error below 1.5e-7.
+_ERF = tuple(np.float32(value) for value in (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592))
+
+
+def gelu(x: np.ndarray) -> np.ndarray:
+    """`x * Phi(x)` in float32, which NumPy has no error function for."""
+    scaled = np.abs(x)
+    scaled *= np.float32(0.5**0.5)
+    inverse = np.reciprocal(1 + np.float32(0.3275911) * scaled)
+    tail = inverse * _ERF[0]
+    for coefficient in _ERF[1:]:
+        tail += coefficient
+        tail *= inverse
+    np.multiply(scaled, scaled, out=scaled)
+    np.negative(scaled, out=scaled)
+    # Half of 1 - erf, the probability beyond |x|.
+    tail *= np.exp(scaled, out=scaled)
+    tail *= np.float32(0.5)
+    return np.where(x > 0, x - x * tail, x * tail)
+
+
+def _tanh_gelu(x: np.ndarray) -> np.ndarray:
+    return 0.5 * x * (1 + np.tanh(np.float32((2 / np.pi) ** 0.5) * (x + np.float32(0.044715) * x**3)))

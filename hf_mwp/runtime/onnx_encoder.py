@@ -1,0 +1,41 @@
+"""Encoders of any kind, as ONNX graphs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ..usage_error import UsageError
+
+
+FILE_NAME = "encoder.onnx"
+
+
+class OnnxEncoder:
+    """
+    The encoder of a folder that `hf-mwp export --format onnx` has made, with its bottleneck networks.
+
+    Args:
+        folder (`str` or `Path`): The folder.
+
+    Raises:
+        UsageError: onnxruntime is not installed, or the graph is damaged.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        path = Path(folder) / FILE_NAME
+        try:
+            from onnxruntime import InferenceSession, SessionOptions
+        except ImportError as error:
+            raise UsageError(f"{path} needs onnxruntime: `pip install onnxruntime`.") from error
+        options = SessionOptions()
+        options.log_severity_level = 3
+        try:
+            self.session = InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # onnxruntime has a class of its own for each fault.
+            raise UsageError(f"{path} cannot be read ({error}): export the folder again.") from error
+
+    def __call__(self, input_ids: np.ndarray) -> np.ndarray:
+        """Hidden states `(S, H)` of a text's tokens `(S,)`."""
+        return self.session.run(None, {"input_ids": input_ids[None].astype(np.int64)})[0][0]

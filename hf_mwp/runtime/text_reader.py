@@ -1,0 +1,92 @@
+"""Texts to tokens and number positions, without Transformers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer
+
+from ..problems import MathWordProblem
+from ..usage_error import UsageError
+from .weights import read_json
+
+
+@dataclass(frozen=True)
+class ReadText:
+    """
+    A problem as the encoder reads it.
+
+    Args:
+        input_ids (`list[int]`): Tokens of the masked text, `max_length` at most.
+        number_positions (`list[int]`): Token of each number, -1 for one that was cut off.
+    """
+
+    input_ids: list[int]
+    number_positions: list[int]
+
+
+class TextReader:
+    """
+    What [`MwpProcessor`] does with a text, from the files that it saves.
+
+    Args:
+        folder (`str` or `Path`): The folder of a solver, with `tokenizer.json` and `mwp_processor.json`.
+
+    Raises:
+        UsageError: a file is missing or damaged.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        folder = Path(folder)
+        self.fields = read_json(folder / "mwp_processor.json")
+        path = folder / "tokenizer.json"
+        try:
+            self.tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:  # The class that the library raises.
+            raise UsageError(f"{path} cannot be read ({error}): fetch or export the folder again.") from error
+        self.tokenizer.no_padding()
+        self.tokenizer.enable_truncation(self.max_length)
+
+    @property
+    def language(self) -> str:
+        return self.fields.get("language", "zh")
+
+    @property
+    def max_length(self) -> int:
+        return self.fields.get("max_length", 512)
+
+    @property
+    def style(self) -> dict[str, Any]:
+        """How numbers are masked: arguments of [`~problems.MaskedText.text`]."""
+        return {"indexed": self.fields.get("indexed_numbers", False), "limit": self.fields.get("num_index_tokens", 16)}
+
+    def problem(self, text: str | MathWordProblem) -> MathWordProblem:
+        """The problem of a text in the solver's language."""
+        if isinstance(text, MathWordProblem):
+            return text
+        return MathWordProblem(text, language=self.language, parse_number_words=self.fields.get("parse_number_words"))
+
+    def read(self, problem: MathWordProblem) -> ReadText:
+        """Tokens and number positions of a problem."""
+        encoded = self.tokenizer.encode(problem.masked.text(**self.style))
+        tokens = {start: token for token, (start, end) in enumerate(encoded.offsets) if end > start}
+        starts = (start for start, _ in problem.masked.placeholder_offsets(**self.style))
+        return ReadText(encoded.ids, [tokens.get(start, -1) for start in starts])
+
+    def unknown_share(self, input_ids: list[int]) -> float:
+        """Share of tokens that the vocabulary lacks, placeholders of numbers and special tokens aside."""
+        words = [token for token in input_ids if token not in self._aside]
+        return words.count(self._unknown) / len(words) if words else 0.0
+
+    @cached_property
+    def _unknown(self) -> int | None:
+        token = getattr(self.tokenizer.model, "unk_token", None)
+        return None if token is None else self.tokenizer.token_to_id(token)
+
+    @cached_property
+    def _aside(self) -> set[int]:
+        special = {index for index, token in self.tokenizer.get_added_tokens_decoder().items() if token.special}
+        return special - {self._unknown}

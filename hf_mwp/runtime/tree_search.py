@@ -1,0 +1,230 @@
+"""The goal-driven tree decoder in NumPy: greedy and beam search of one problem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .weights import Weights
+
+
+Linear = tuple[np.ndarray, np.ndarray | float]
+
+
+@dataclass(frozen=True)
+class OpenOperator:
+    """
+    An operator on the path to the node that comes next, with its right child's goal, and its left subtree once that is
+    complete; `rest` is the path above it.
+    """
+
+    operator: int
+    right_goal: np.ndarray
+    left_subtree: np.ndarray | None
+    rest: OpenOperator | None
+    waiting: int
+    """How many operators of the path, this one among them, have no left subtree yet."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """
+    What each step reads of a problem.
+
+    Args:
+        states (`(S, H)`), keys (`(S, H)`): Hidden states of its tokens, and the attention's share of them.
+        candidates (`(C, H)`), candidate_keys (`(C, H)`): Embeddings of constants, then of numbers; the scorer's share.
+        missing (`(C,)`, bool): True for numbers that were cut off.
+    """
+
+    states: np.ndarray
+    keys: np.ndarray
+    candidates: np.ndarray
+    candidate_keys: np.ndarray
+    missing: np.ndarray
+
+
+@dataclass
+class Hypothesis:
+    """
+    A tree begun: its symbols in prefix order and their log probability, the path to the node that comes next and its
+    goal; `context` is that of the node before.
+    """
+
+    symbols: tuple[int, ...]
+    score: float
+    path: OpenOperator | None
+    goal: np.ndarray
+    context: np.ndarray | None = None
+    complete: bool = False
+
+
+class TreeDecoder:
+    """
+    `GTSDecoder` for one problem at a time.
+
+    Args:
+        weights ([`Weights`]): Weights of the solver.
+        config (`Mapping[str, Any]`): The decoder's configuration.
+    """
+
+    def __init__(self, weights: Weights, config: Mapping[str, Any]) -> None:
+        self.num_operators, self.max_length = len(config["operators"]), config["max_length"]
+        self.root_goal = config["root_goal"]
+        narrows = config["encoder_hidden_size"] != config["hidden_size"]
+        self.input_projection = weights.linear("decoder.input_projection") if narrows else None
+        self.operators = weights["decoder.operator_embedding.weight"]
+        self.constants = weights["decoder.constant_embedding"]
+        self.goal_left, self.goal_right, self.children, self.merge = (
+            weights.linear(f"decoder.{name}.linear")
+            for name in ("goal_left", "goal_right", "generate_children", "merge")
+        )
+        self.operator_scorer = weights.linear("decoder.operator_scorer")
+        self.attention, self.candidate_scorer = (
+            (
+                weights.linear(f"decoder.{name}.query"),
+                weights.linear(f"decoder.{name}.key", bias=False)[0],
+                weights[f"decoder.{name}.score.weight"][0],
+            )
+            for name in ("attention", "candidate_scorer")
+        )
+
+    def search(
+        self,
+        states: np.ndarray,
+        number_positions: Sequence[int],
+        num_beams: int = 1,
+        num_return: int = 1,
+        max_length: int | None = None,
+    ) -> list[tuple[tuple[int, ...], float]]:
+        """
+        The most probable trees of a problem.
+
+        Args:
+            states (`(S, H)`): Hidden states of its tokens.
+            number_positions (`Sequence[int]`): Token of each number, -1 for one that was cut off.
+            num_beams (`int`), num_return (`int`), max_length (`int`, *optional*): Beams, trees wanted (at most as many
+                as beams), and most symbols of a tree.
+
+        Returns:
+            `list[tuple[tuple[int, ...], float]]`: prefix ids and log probability of each, best first.
+        """
+        max_length = max_length or self.max_length
+        if self.input_projection is not None:
+            states = _apply(self.input_projection, states)
+        positions = np.asarray(number_positions, dtype=np.int64)
+        candidates = np.concatenate([self.constants, states[positions]])
+        missing = np.concatenate([np.zeros(len(self.constants), bool), positions < 0])
+        keys, candidate_keys = states @ self.attention[1], candidates @ self.candidate_scorer[1]
+        memory = Memory(states, keys, candidates, candidate_keys, missing)
+        root = states[0] if self.root_goal == "cls" else states.mean(0)
+        beam = [Hypothesis((), 0.0, None, _gated(self.goal_left, root[None])[0])]
+        for length in range(max_length):
+            beam = self._step(memory, beam, num_beams, max_length - length)
+            # Scores only fall, so with one result the rest does not matter once the best one is complete.
+            if not beam or all(each.complete for each in (beam[:1] if num_return == 1 else beam)):
+                break
+        finished = sorted((each for each in beam if each.complete), key=lambda each: -each.score)
+        return [(each.symbols, each.score) for each in finished[:num_return]]
+
+    def _step(self, memory: Memory, beam: list[Hypothesis], num_beams: int, room: int) -> list[Hypothesis]:
+        """Continue each open tree by one symbol, of which `room` are left, and keep the best."""
+        going = [each for each in beam if not each.complete]
+        goals = np.stack([each.goal for each in going])
+        contexts = _softmax(_scores(self.attention, goals, memory.keys)) @ memory.states
+        nodes = np.concatenate([goals, contexts], -1)
+        candidates = _scores(self.candidate_scorer, nodes, memory.candidate_keys)
+        candidates[:, memory.missing] = -np.inf
+        log_probs = _log_softmax(np.concatenate([_apply(self.operator_scorer, nodes), candidates], -1))
+        for row, each in enumerate(going):
+            # An operator needs room for itself, its two operands and the operands that are owed already.
+            owed = 1 + (each.path.waiting if each.path else 0)
+            if owed + 2 > room:
+                log_probs[row, : self.num_operators] = -np.inf
+        totals = (np.array([each.score for each in going], np.float32)[:, None] + log_probs).ravel()
+        best = np.argsort(-totals, kind="stable")[:num_beams]
+        longer = []
+        for place in best[np.isfinite(totals[best])]:
+            row, symbol = divmod(int(place), log_probs.shape[1])
+            old = going[row]
+            symbols = (*old.symbols, symbol)
+            longer.append(Hypothesis(symbols, float(totals[place]), old.path, old.goal, contexts[row]))
+        complete = [each for each in beam if each.complete]
+        kept = sorted(complete + longer, key=lambda each: -each.score)[:num_beams]
+        self._place([each for each in kept if not each.complete], memory)
+        return kept
+
+    def _place(self, trees: list[Hypothesis], memory: Memory) -> None:
+        """Go on from the last symbol of each tree: an operator opens a path, a leaf closes one."""
+        inner = [tree for tree in trees if tree.symbols[-1] < self.num_operators]
+        leaves = [tree for tree in trees if tree.symbols[-1] >= self.num_operators]
+        if inner:
+            symbols = [tree.symbols[-1] for tree in inner]
+            goals, contexts = (np.stack([getattr(tree, name) for tree in inner]) for name in ("goal", "context"))
+            children = _gated(self.children, np.concatenate([goals, contexts, self.operators[symbols]], -1))
+            left, right = np.split(children, 2, -1)
+            for tree, goal, right_goal in zip(inner, _gated(self.goal_left, left), right, strict=True):
+                waiting = 1 + (tree.path.waiting if tree.path else 0)
+                tree.path, tree.goal = OpenOperator(tree.symbols[-1], right_goal, None, tree.path, waiting), goal
+        if leaves:
+            self._close(leaves, [memory.candidates[tree.symbols[-1] - self.num_operators] for tree in leaves])
+
+    def _close(self, trees: list[Hypothesis], subtrees: list[np.ndarray]) -> None:
+        """Complete the subtrees that new leaves end, and go on with the right child of the first operator left."""
+        while True:
+            ends = [
+                place
+                for place, tree in enumerate(trees)
+                if tree.path is not None and tree.path.left_subtree is not None
+            ]
+            if not ends:
+                break
+            paths = [trees[place].path for place in ends]
+            parts = (
+                self.operators[[path.operator for path in paths]],
+                np.stack([path.left_subtree for path in paths]),
+                np.stack([subtrees[place] for place in ends]),
+            )
+            for place, path, merged in zip(ends, paths, _gated(self.merge, np.concatenate(parts, -1)), strict=True):
+                trees[place].path, subtrees[place] = path.rest, merged
+        still = []
+        for tree, subtree in zip(trees, subtrees, strict=True):
+            if tree.path is None:
+                tree.complete = True
+            else:
+                still.append((tree, subtree))
+        if still:
+            inputs = np.stack([np.concatenate([subtree, tree.path.right_goal]) for tree, subtree in still])
+            for (tree, subtree), goal in zip(still, _gated(self.goal_right, inputs), strict=True):
+                path = tree.path
+                tree.path = OpenOperator(path.operator, path.right_goal, subtree, path.rest, path.waiting - 1)
+                tree.goal = goal
+
+
+def _apply(linear: Linear, x: np.ndarray) -> np.ndarray:
+    return x @ linear[0] + linear[1]
+
+
+def _gated(linear: Linear, x: np.ndarray) -> np.ndarray:
+    """`tanh(W x + b) * sigmoid(W_g x + b_g)`, both linear layers in one."""
+    value, gate = np.split(_apply(linear, x), 2, -1)
+    return np.tanh(value) / (1 + np.exp(-gate))
+
+
+def _scores(scorer: tuple[Linear, np.ndarray, np.ndarray], queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    """Additive scores `(n, candidates)` of queries `(n, ...)` and projected keys `(candidates, H)`."""
+    hidden = keys[None] + _apply(scorer[0], queries)[:, None]
+    return np.tanh(hidden, out=hidden) @ scorer[2]
+
+
+def _softmax(scores: np.ndarray) -> np.ndarray:
+    exponentials = np.exp(scores - scores.max(-1, keepdims=True))
+    return exponentials / exponentials.sum(-1, keepdims=True)
+
+
+def _log_softmax(scores: np.ndarray) -> np.ndarray:
+    shifted = scores - scores.max(-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))

@@ -1,0 +1,96 @@
+"""Weights of a model folder, as NumPy arrays."""
+
+from __future__ import annotations
+
+import json
+import mmap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..usage_error import UsageError
+
+
+FILE_NAME = "model.safetensors"
+SCALE = ".scale"
+"""Ending of the name under which the scales of an int8 tensor are kept, one for each row."""
+
+_TYPES = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16, "I8": np.int8}
+
+
+class Weights:
+    """
+    Tensors of a folder's safetensors files, which stay on disk until they are asked for.
+
+    An int8 tensor stands for its product with the scales of its rows, which lie beside it.
+
+    Args:
+        folder (`str` or `Path`): A model's folder, with one file or several and their index.
+
+    Raises:
+        UsageError: there are no weights, or a file is cut short or damaged.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        folder = Path(folder)
+        index = folder / f"{FILE_NAME}.index.json"
+        names = [FILE_NAME]
+        if index.is_file() and not (folder / FILE_NAME).is_file():
+            names = sorted(set(read_json(index)["weight_map"].values()))
+        self._stored: dict[str, np.ndarray] = {}
+        self._bfloat16: set[str] = set()
+        for name in names:
+            self._read(folder / name)
+
+    def _read(self, path: Path) -> None:
+        try:
+            with open(path, "rb") as file:
+                content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+            start = 8 + int.from_bytes(content[:8], "little")
+            header: dict[str, Any] = json.loads(bytes(content[8:start]))
+            header.pop("__metadata__", None)
+            for name, entry in header.items():
+                begin, end = entry["data_offsets"]
+                values = np.frombuffer(content[start + begin : start + end], _TYPES[entry["dtype"]])
+                self._stored[name] = values.reshape(entry["shape"])
+                if entry["dtype"] == "BF16":
+                    self._bfloat16.add(name)
+        except FileNotFoundError as error:
+            raise UsageError(f"{path} does not exist: name the folder of a saved solver.") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"{path} is damaged or cut short ({error}): fetch or export the folder again.") from error
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._stored
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """The tensor in float32."""
+        return self.rows(name, slice(None))
+
+    def rows(self, name: str, chosen: np.ndarray | slice) -> np.ndarray:
+        """Some rows of a tensor in float32; the others are not read."""
+        if name not in self._stored:
+            raise UsageError(f"The weights have no {name}: this is not the folder of a solver that the runtime knows.")
+        values = self._stored[name][chosen]
+        if name in self._bfloat16:
+            return (values.astype(np.uint32) << 16).view(np.float32)
+        found = values.astype(np.float32)
+        if values.dtype == np.int8:
+            found *= self._stored[name + SCALE][chosen].astype(np.float32).reshape(-1, *[1] * (found.ndim - 1))
+        return found
+
+    def linear(self, prefix: str, bias: bool = True) -> tuple[np.ndarray, np.ndarray | float]:
+        """Matrix `(in, out)` and bias `(out,)` of a linear layer."""
+        return np.ascontiguousarray(self[f"{prefix}.weight"].T), self[f"{prefix}.bias"] if bias else 0.0
+
+
+def read_json(path: Path) -> Mapping[str, Any]:
+    """Content of a JSON file; `UsageError` if it is missing or damaged."""
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise UsageError(f"{path} does not exist: name the folder of a saved solver.") from error
+    except ValueError as error:
+        raise UsageError(f"{path} is damaged ({error}): fetch or export the folder again.") from error

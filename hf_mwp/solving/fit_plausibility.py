@@ -1,0 +1,121 @@
+"""Weights of plausibility from the beams of training problems."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..expressions import Expression, ExpressionError
+from ..expressions.evaluation import Number
+from ..metrics import answers_match
+from ..plausibility.candidate_answer import candidate_answers
+from ..plausibility.features import FEATURES, feature_row
+from ..plausibility.plausibility_reranker import PlausibilityError, PlausibilityReranker, check_fit
+from ..plausibility.question import Question
+from ..problems import MathWordProblem, ProblemError
+
+
+Beam = Sequence[tuple[Expression, float]]
+
+
+def fit_plausibility(
+    problems: Sequence[MathWordProblem],
+    beams: Sequence[Beam],
+    num_beams: int,
+    regularization: float = 1.0,
+    fitted_on: Mapping[str, Any] | None = None,
+) -> PlausibilityReranker:
+    """
+    Fits the weights of a re-ranker: those under which the right values of the beams are most probable, with a softmax
+    over the values of each beam. The loss is convex, so there is one best fit and no seed.
+
+    Beams of the problems that the solver was trained on will do, though it is too sure of them: with some that were
+    searched under dropout among them ([`fit_reranker`], `mc_dropout_fraction`) the other features get their
+    due weight.
+
+    Args:
+        problems (`Sequence[MathWordProblem]`): Training problems with answers or equations, all of one language.
+        beams (`Sequence[Sequence[tuple[Expression, float]]]`): For each the trees that the solver finds and their log
+            probabilities, best first.
+        num_beams (`int`): Beams of that search.
+        regularization (`float`, *optional*, defaults to 1.0): Weight of the squared distance from "the probability
+            decides": weight 1 for the log mass, 0 for the others.
+        fitted_on (`Mapping`, *optional*): What the re-ranker's file is to say of model and data.
+
+    Raises:
+        PlausibilityError: no beam has both a right and a wrong value, the problems are in several languages, or one
+            of the numbers cannot be.
+    """
+    check_fit(num_beams, regularization=regularization)
+    languages = sorted({problem.language for problem in problems})
+    if len(languages) > 1:
+        raise PlausibilityError(f"weights are fitted to one language, not to {' and '.join(languages)}")
+    rows: list[list[float]] = []
+    right: list[bool] = []
+    groups: list[int] = []
+    used = 0
+    for problem, beam in zip(problems, beams, strict=True):
+        target = right_answer(problem)
+        if target is None:
+            continue
+        answers = candidate_answers(Question.read(problem), beam)
+        matches = [answers_match(answer.value, target) for answer in answers]
+        if any(matches) and not all(matches):
+            rows += map(feature_row, answers)
+            right += matches
+            groups += [used] * len(answers)
+            used += 1
+    if not used:
+        raise PlausibilityError(
+            f"none of the {len(problems)} problems has both a right and a wrong value in its beam, so there is "
+            "nothing to fit: use more problems, more beams, or a trained solver"
+        )
+    weights = _fit(torch.tensor(rows, dtype=torch.float64), torch.tensor(right), torch.tensor(groups), regularization)
+    return PlausibilityReranker(
+        language=languages[0],
+        weights={feature.name: weight for feature, weight in zip(FEATURES, weights.tolist(), strict=True)},
+        num_beams=num_beams,
+        fitted_on=dict(fitted_on or {}, num_problems=len(problems), num_used=used, regularization=regularization),
+    )
+
+
+def right_answer(problem: MathWordProblem) -> Number | None:
+    """
+    Return the value that answers are compared with: the annotated answer or, without one, that of the equation; else
+    `None`.
+    """
+    if problem.answer_value is not None:
+        return problem.answer_value
+    try:
+        return problem.expression.evaluate(problem.numbers)
+    except (ExpressionError, ProblemError):
+        return None
+
+
+def _fit(rows: Tensor, right: Tensor, groups: Tensor, regularization: float) -> Tensor:
+    """Weights `(features,)` from the values' `rows` `(values, features)`; `groups` says which beam each one is of."""
+    prior = torch.tensor([float(feature.name == "log_mass") for feature in FEATURES], dtype=rows.dtype)
+    weights = prior.clone().requires_grad_()
+    optimizer = torch.optim.LBFGS([weights], max_iter=500, tolerance_grad=1e-6, line_search_fn="strong_wolfe")
+
+    def loss() -> Tensor:
+        optimizer.zero_grad()
+        scores = rows @ weights
+        likelihood = _log_sums(scores[right], groups[right]) - _log_sums(scores, groups)
+        total = regularization * (weights - prior).square().sum() - likelihood.sum()
+        total.backward()
+        return total
+
+    optimizer.step(loss)
+    return weights.detach()
+
+
+def _log_sums(scores: Tensor, groups: Tensor) -> Tensor:
+    """For each group the logarithm of the sum of `exp(scores)`."""
+    count = int(groups[-1]) + 1
+    tops = scores.detach().new_full((count,), -torch.inf).scatter_reduce(0, groups, scores.detach(), "amax")
+    sums = scores.new_zeros(count).index_add(0, groups, (scores - tops[groups]).exp())
+    return sums.log() + tops

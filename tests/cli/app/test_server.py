@@ -1,0 +1,100 @@
+import json
+import socket
+import threading
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from hf_mwp.cli.app.server import MAX_PROBLEMS, make_server
+from hf_mwp.usage_error import UsageError
+
+
+TEXT = "小明有4个苹果，又买了2个，一共有几个？"
+
+
+@pytest.fixture(scope="module")
+def address(solver_folder):
+    server = make_server([solver_folder])
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def solve(address, text):
+    request = urllib.request.Request(f"{address}/solve", json.dumps({"text": text}).encode())
+    with urllib.request.urlopen(request) as answer:
+        return json.loads(answer.read())
+
+
+def test_the_page_loads_nothing_from_elsewhere(address):
+    with urllib.request.urlopen(address + "/") as answer:
+        page = answer.read().decode()
+        assert "default-src 'self'" in answer.headers["Content-Security-Policy"]
+    assert "<textarea" in page
+    # The name of the SVG language is no address that is asked for.
+    assert page.replace("http://www.w3.org/2000/svg", "").count("http") == 0
+
+
+def test_models_and_examples(address, solver_folder):
+    with urllib.request.urlopen(address + "/models") as answer:
+        found = json.loads(answer.read())
+    assert found["models"] == [solver_folder.name] and found["language"] == "zh" and len(found["examples"]) > 2
+
+
+def test_a_problem_is_solved(address):
+    (problem,) = solve(address, TEXT)["problems"]
+    assert [part for part, is_number in problem["parts"] if is_number] == ["4", "2"]
+    assert "".join(part for part, _ in problem["parts"]) == TEXT
+    (result,) = problem["results"]
+    values = [answer["value"] for answer in result["answers"]]
+    assert values and len(set(values)) == len(values) and result["milliseconds"] > 0
+    for answer in result["answers"]:
+        assert 0 < answer["probability"] <= 1 and answer["equation"] and answer["prefix"]
+
+
+@pytest.mark.parametrize("text", ["", "苹果", "1/0 <b>*</b>", "<script>alert(3)</script>", "9" * 5000])
+def test_what_has_no_answer_says_why(address, text):
+    (problem,) = solve(address, text)["problems"]
+    (result,) = problem["results"]
+    assert result["answers"] or result["error"]
+    assert "".join(part for part, _ in problem["parts"]) == text
+
+
+def test_of_many_lines_the_first_are_solved(address):
+    found = solve(address, "\n".join([TEXT] * 1000))
+    assert len(found["problems"]) == MAX_PROBLEMS and found["left_out"] == 1000 - MAX_PROBLEMS
+
+
+def test_two_users_at_once_get_their_own_answers(address):
+    texts = [f"小明有{number}个苹果，又买了2个，一共有几个？" for number in range(3, 15)]
+    alone = [solve(address, text)["problems"][0]["results"][0]["answers"] for text in texts]
+    with ThreadPoolExecutor(6) as pool:
+        together = list(pool.map(lambda text: solve(address, text)["problems"][0]["results"][0]["answers"], texts))
+    assert together == alone
+
+
+@pytest.mark.parametrize(
+    "path, body, status", [("/solve", b"no JSON", 400), ("/solve", b"{}", 400), ("/other", b"{}", 404)]
+)
+def test_requests_that_are_wrong(address, path, body, status):
+    with pytest.raises(urllib.error.HTTPError) as raised:
+        urllib.request.urlopen(urllib.request.Request(address + path, body))
+    assert raised.value.code == status
+
+
+def test_too_much_text_is_refused(address):
+    with pytest.raises(urllib.error.HTTPError) as raised:
+        solve(address, "9" * 1_100_000)
+    assert raised.value.code == 413
+
+
+def test_a_port_in_use_is_named(solver_folder):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(UsageError, match=str(port)):
+            make_server([solver_folder], port)

@@ -1,0 +1,78 @@
+import json
+import shutil
+
+import pytest
+from transformers import BertModel
+
+from hf_mwp.export import ExportArguments, export_solver
+from hf_mwp.models import MwpSolver
+from hf_mwp.runtime import load_solver
+from hf_mwp.usage_error import UsageError
+from tests.tiny import tiny_bert_config, tiny_processor
+
+
+TEXT = "小明有4个苹果，又买了2个，一共有几个？"
+
+
+@pytest.fixture(scope="module")
+def bert_solver(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bert_solver")
+    processor = tiny_processor(max_length=32)
+    bert = BertModel(tiny_bert_config(vocab_size=len(processor.tokenizer)))
+    MwpSolver.from_encoder_decoder_pretrained(bert, processor).save_pretrained(folder)
+    processor.save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("quantize", [None, "int8"])
+def test_the_folder_solves_as_before(solver_folder, problems, tmp_path, quantize):
+    out = tmp_path / "out"
+    report = export_solver(
+        ExportArguments(str(solver_folder), str(out), quantize=quantize, dataset=str(problems), max_samples=6)
+    )
+    assert report.problems == 6 and report.equal >= 4 and report.megabytes > 0
+    record = json.loads((out / "export.json").read_text())
+    assert (record["quantize"], record["equal"]) == (quantize, report.equal)
+    assert f"{report.equal} have the answer" in (out / "README.md").read_text()
+    assert load_solver(out)(TEXT)[0]["numbers"] == ["4", "2"]
+    assert not (out / "training_texts.safetensors").exists()
+
+
+def test_other_encoders_need_a_graph(bert_solver, tmp_path):
+    with pytest.raises(UsageError, match="onnx"):
+        export_solver(ExportArguments(str(bert_solver), str(tmp_path / "out")))
+
+
+def test_a_folder_with_a_model_is_not_overwritten(solver_folder, tmp_path):
+    out = tmp_path / "out"
+    export_solver(ExportArguments(str(solver_folder), str(out)))
+    with pytest.raises(UsageError, match="overwrite"):
+        export_solver(ExportArguments(str(solver_folder), str(out)))
+    export_solver(ExportArguments(str(solver_folder), str(out), overwrite=True))
+
+
+def test_what_is_half_written_or_cut_short_is_refused(solver_folder, tmp_path):
+    out = tmp_path / "out"
+    export_solver(ExportArguments(str(solver_folder), str(out), quantize="int8"))
+    whole = (out / "model.safetensors").read_bytes()
+    (out / "model.safetensors").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(UsageError, match="cut short"):
+        load_solver(out)
+    # The configuration is written last.
+    (out / "config.json").unlink()
+    with pytest.raises(UsageError, match=r"config\.json"):
+        load_solver(out)
+    shutil.rmtree(out)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("quantize", [None, "int8"])
+def test_an_encoder_of_any_kind_as_a_graph(bert_solver, problems, tmp_path, quantize):
+    pytest.importorskip("onnxscript")
+    out = tmp_path / "out"
+    args = ExportArguments(str(bert_solver), str(out), format="onnx", quantize=quantize, dataset=str(problems))
+    report = export_solver(args)
+    assert report.problems == 9 and report.equal >= 7
+    if quantize is None:
+        assert report.equal == 9
+    assert load_solver(out)(TEXT)[0]["numbers"] == ["4", "2"]

@@ -1,0 +1,185 @@
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from hf_mwp.expressions import Expression
+from hf_mwp.plausibility import FEATURES, PlausibilityError, PlausibilityReranker
+from hf_mwp.plausibility.features import ADDED_SINCE
+from hf_mwp.problems import MathWordProblem
+
+
+MODEL_CARDS = Path(__file__).parents[2] / "model_cards"
+
+
+def reranker(language="zh", num_beams=5, min_beams=None, **weights):
+    zero = {feature.name: 0.0 for feature in FEATURES}
+    weights = zero | {"log_mass": 1.0} | weights
+    return PlausibilityReranker(language, weights, num_beams, {"dataset": "x"}, {"a": 1}, min_beams=min_beams)
+
+
+PEOPLE = MathWordProblem("有5人，走了2人，还剩几人？")
+
+
+def beam(*trees):
+    return [(Expression.from_infix(tree), math.log(probability)) for tree, probability in trees]
+
+
+BEAM = beam(("N1-N0", 0.5), ("N0/N1", 0.25), ("N0-N1", 0.125))
+
+
+def test_without_weights_the_probability_decides():
+    ranked = reranker().rerank(PEOPLE, BEAM)
+    assert [answer.value for answer in ranked] == [-3, 2.5, 3]
+    assert [answer.plausibility for answer in ranked] == pytest.approx([4 / 7, 2 / 7, 1 / 7])
+    assert [answer.rank for answer in ranked] == [0, 1, 2]
+    assert ranked[0].violations == ()
+    assert ranked[0].log_probability == pytest.approx(math.log(0.5))
+
+
+def test_equal_values_vote_together():
+    ranked = reranker().rerank(PEOPLE, beam(("N0+N1", 0.3), ("N0-N1", 0.2), ("N0-N1*1", 0.2)))
+    assert [(answer.value, answer.rank) for answer in ranked] == [(3, 1), (7, 0)]
+    assert ranked[0].expression.to_infix() == "N0-N1"
+
+
+def test_absurd_answers_fall_behind_and_are_told_why():
+    ranked = reranker(negative=-3.0, not_whole_counted=-2.0).rerank(PEOPLE, BEAM)
+    # Half of 0.125, 0.5/e^3 and 0.25/e^2 remain.
+    assert [answer.value for answer in ranked] == [3, 2.5, -3]
+    assert [answer.violations for answer in ranked] == [(), ("2.5 人",), ("negative count",)]
+
+
+def test_the_kind_and_the_unit_are_told():
+    rope = MathWordProblem("绳子长5米，用去2米，还剩多少米？")
+    ranked = reranker(negative=-9.0).rerank(rope, BEAM)
+    assert ranked[-1].violations == ("negative length",)
+    english = MathWordProblem("There are 5 people and 2 cars. How many people are in a car?", language="en")
+    assert reranker("en", not_whole_counted=-9.0).rerank(english, BEAM)[-1].violations == ("2.5 people",)
+
+
+def test_a_merit_of_the_first_is_no_fault_of_the_others():
+    rope = MathWordProblem("绳子长5米，用去2米，用去几分之几？")
+    trees = beam(("N0/N1", 0.5), ("N1/N0", 0.4))
+    # The share of 2/5 is put first since it is small, or since it is no share above 1.
+    assert reranker(orders_below=9.0).rerank(rope, trees)[-1].violations == ()
+    assert reranker(share_above_one=-9.0).rerank(rope, trees)[-1].violations == ("a share above 1",)
+
+
+def test_a_value_is_told_once():
+    ranked = reranker(not_whole_counted=-5.0, decimals=-18.0, uneven_last=-4.0).rerank(PEOPLE, BEAM[1:])
+    assert ranked[-1].violations == ("2.5 人", "a division that leaves a rest")
+
+
+def test_less_probable():
+    assert reranker().rerank(PEOPLE, BEAM)[-1].violations == ("less probable",)
+
+
+def test_ties_keep_the_order_of_the_beam():
+    ranked = reranker(log_mass=0.0).rerank(PEOPLE, BEAM)
+    assert [answer.rank for answer in ranked] == [0, 1, 2]
+
+
+def test_a_beam_without_values_has_no_answers():
+    assert reranker().rerank(PEOPLE, beam(("N0/(N1-N1)", 0.5))) == []
+    assert reranker().rerank(PEOPLE, []) == []
+
+
+def test_answer_and_equation_are_not_looked_at():
+    solved = MathWordProblem(PEOPLE.text, "5-2", "3")
+    assert reranker(negative=-1.0).rerank(solved, BEAM) == reranker(negative=-1.0).rerank(PEOPLE, BEAM)
+
+
+def test_saved_and_read_again(tmp_path):
+    saved = reranker(negative=-1.23456, num_beams=7, min_beams=4)
+    saved.save_pretrained(tmp_path)
+    read = PlausibilityReranker.from_pretrained(tmp_path)
+    assert read.weights == {**saved.weights, "negative": -1.2346}
+    assert (read.language, read.num_beams, read.fitted_on, read.measured) == ("zh", 7, {"dataset": "x"}, {"a": 1})
+    assert read.min_beams == 4
+
+
+@pytest.mark.parametrize("version", ADDED_SINCE)
+def test_features_that_an_older_list_lacks_count_for_nothing(version, tmp_path):
+    def make_older(content):
+        content["feature_list"] = version
+        for name in ADDED_SINCE[version]:
+            del content["weights"][name]
+
+    read = PlausibilityReranker.from_pretrained(damaged(tmp_path, make_older))
+    assert read == reranker()
+
+
+def test_beams_and_language_are_checked():
+    assert reranker(num_beams=5).check("zh") == 5
+    assert reranker(num_beams=5).check("zh", 20) == 20
+    with pytest.raises(PlausibilityError, match="5 beams.* 4.*num_beams=5"):
+        reranker(num_beams=5).check("zh", 4)
+    assert reranker(num_beams=5, min_beams=3).check("zh", 3) == 3
+    assert reranker(num_beams=5, min_beams=3).check("zh") == 5
+    with pytest.raises(PlausibilityError, match="5 beams.* 2.*num_beams=3"):
+        reranker(num_beams=5, min_beams=3).check("zh", 2)
+    with pytest.raises(PlausibilityError, match="'zh'.*'en'"):
+        reranker().rerank(MathWordProblem("5 and 2?", language="en"), BEAM)
+
+
+def damaged(tmp_path, change):
+    reranker().save_pretrained(tmp_path)
+    path = tmp_path / "plausibility.json"
+    content = json.loads(path.read_text("utf-8"))
+    change(content)
+    path.write_text(json.dumps(content), "utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda c: c.update(feature_list="0"), "feature list '0'.*'3'"),
+        (lambda c: c.update(feature_list="1", weights={"zero": 1.0}), "average_large"),
+        (lambda c: c["weights"].pop("zero"), r"\bzero\b"),
+        (lambda c: c["weights"].update(colour=1.0), r"\bcolour\b"),
+        (lambda c: c["weights"].update(zero="much"), "'zero'.*'much'"),
+        (lambda c: c["weights"].update(zero=math.nan), "'zero'.*nan"),
+        (lambda c: c.update(num_beams=1), "`num_beams`.* 2.* 1"),
+        (lambda c: c.update(min_beams=6), "`min_beams`.*2.*5.* 6"),
+        (lambda c: c.update(min_beams=1), "`min_beams`.*2.*5.* 1"),
+        (lambda c: c.pop("language"), "damaged"),
+        (lambda c: c.update(weights=[1.0]), "damaged"),
+        (lambda c: c.update(weights=None), "damaged"),
+        (lambda c: c.update(sort=1), "damaged"),
+    ],
+)
+def test_bad_files_are_named(tmp_path, change, fault):
+    with pytest.raises(PlausibilityError, match=fault) as error:
+        PlausibilityReranker.from_pretrained(damaged(tmp_path, change))
+    assert "plausibility.json" in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"language": "zh"'])
+def test_what_is_no_file_of_a_reranker_is_named(tmp_path, text):
+    (tmp_path / "plausibility.json").write_text(text, "utf-8")
+    with pytest.raises(PlausibilityError, match=r"plausibility.json.*damaged"):
+        PlausibilityReranker.from_pretrained(tmp_path)
+
+
+def test_a_folder_without_one_says_how_to_make_it(tmp_path):
+    with pytest.raises(PlausibilityError, match="plausibility.json.*`hf-mwp rerank"):
+        PlausibilityReranker.from_pretrained(tmp_path)
+
+
+def test_the_packages_own_for_chinese_is_that_of_the_published_student():
+    published = PlausibilityReranker.from_pretrained(MODEL_CARDS / "mwp-student-3L-gts-math23k")
+    assert PlausibilityReranker.from_pretrained("zh") == published
+
+
+def test_the_packages_own_for_english():
+    reranker = PlausibilityReranker.from_pretrained("en")
+    assert (reranker.language, reranker.num_beams) == ("en", 20)
+    # Nobody has a negative number of apples.
+    problem = MathWordProblem("Tom has 4 apples and Ann has 9 more than Tom. How many has Ann?", language="en")
+    trees = [
+        (Expression.from_prefix(prefix.split()), score) for prefix, score in (("- N0 N1", -0.5), ("+ N0 N1", -1.0))
+    ]
+    assert [int(answer.value) for answer in reranker.rerank(problem, trees)] == [13, -5]

@@ -1,0 +1,119 @@
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from transformers import pipeline
+
+import hf_mwp  # noqa: F401 (registers the pipeline)
+from hf_mwp.plausibility import PlausibilityReranker
+from hf_mwp.runtime import load_solver
+from hf_mwp.runtime.default_search import DefaultSearch
+from hf_mwp.runtime.solver import EXPORT_RECORD, can_load
+from hf_mwp.usage_error import UsageError
+
+
+PACKAGE = Path(__file__).parents[2]
+TEXTS = [
+    "小明有4个苹果，又买了2个，一共有几个？",
+    "每盒12个苹果，3盒一共有几个？",
+    "把30个苹果平均分给6人，每人几个？剩几个？",
+    "一共有几个苹果？",
+    "",
+    "The shop has 3 boxes of (1/2) litre.",
+    "小明有5个苹果，" * 20,
+]
+
+
+@pytest.fixture(scope="module")
+def solvers(solver_folder):
+    return load_solver(solver_folder), pipeline("math-word-problem", model=str(solver_folder), device="cpu")
+
+
+def assert_same(found, expected):
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        if isinstance(one, list):
+            assert_same(one, other)
+            continue
+        assert one.keys() == other.keys()
+        for name in one:
+            if name in ("score", "plausibility", "unknown_share"):
+                assert one[name] == pytest.approx(other[name], abs=2e-4)
+            elif name != "candidates" and "Unsure" not in str(one[name]):
+                assert one[name] == other[name], name
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"num_beams": 4},
+        {"num_beams": 3, "top_k": 3},
+        {"num_beams": 8, "top_k": 2, "rerank": "zh"},
+        {"num_beams": 4, "confidence_threshold": 0.9},
+        {"max_decode_length": 1},
+    ],
+    ids=str,
+)
+def test_answers_are_those_of_the_pipeline(solvers, options):
+    runtime, torch_pipeline = solvers
+    assert_same(runtime(TEXTS, **options), torch_pipeline(TEXTS, **options))
+
+
+def test_one_text_gives_a_list_as_in_the_pipeline(solvers):
+    runtime, torch_pipeline = solvers
+    for options in ({}, {"top_k": 2}):
+        found = runtime(TEXTS[0], **options)
+        assert_same(found, torch_pipeline(TEXTS[0], **options))
+
+
+def test_the_search_of_the_folder_is_the_default(solver_folder, tmp_path):
+    for path in solver_folder.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    DefaultSearch(num_beams=8, rerank="zh").save_pretrained(tmp_path)
+    solver = load_solver(tmp_path)
+    reranker, num_beams = solver.search(None, None)
+    assert isinstance(reranker, PlausibilityReranker) and num_beams == 8
+    assert "plausibility" in solver(TEXTS[0])[0]
+    assert "plausibility" not in solver(TEXTS[0], num_beams=1)[0]
+
+
+def test_folders_that_are_no_solver_are_refused(solver_folder, encoder, tmp_path):
+    assert can_load(solver_folder) and not can_load(encoder) and not can_load(tmp_path)
+    with pytest.raises(UsageError, match="no solver"):
+        load_solver(encoder)
+    with pytest.raises(UsageError, match=r"config\.json"):
+        load_solver(tmp_path)
+    for path in solver_folder.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    (tmp_path / EXPORT_RECORD).write_text(json.dumps({"version": 99}))
+    with pytest.raises(UsageError, match="99"):
+        load_solver(tmp_path)
+
+
+def test_it_solves_where_neither_torch_nor_transformers_is(solver_folder):
+    code = f"""
+        import importlib.abc, sys
+
+        ALLOWED = {{"numpy", "tokenizers", "hf_mwp", "huggingface_hub"}} | set(sys.stdlib_module_names)
+
+        class Blocked(importlib.abc.MetaPathFinder):
+            def find_spec(self, name, path, target=None):
+                if name.partition(".")[0] not in ALLOWED and path is None:
+                    raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+        import site
+        before = set(sys.modules)
+        sys.meta_path.insert(0, Blocked())
+        import importlib.util
+        importlib.util.find_spec = lambda name, package=None: None  # as where torch is not installed
+        from hf_mwp.runtime import load_solver
+        print(load_solver({str(solver_folder)!r})({TEXTS[0]!r}, num_beams=8, rerank="zh")[0]["numbers"])
+        assert not {{"torch", "transformers", "yaml"}} & set(sys.modules)
+    """
+    result = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, cwd=PACKAGE)
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert result.stdout.strip() == "['4', '2']"

@@ -1,0 +1,52 @@
+import json
+
+import pytest
+
+from hf_mwp.problems import MathWordProblem
+from hf_mwp.runtime.text_reader import TextReader
+from hf_mwp.solving.beams import unknown_shares
+from hf_mwp.usage_error import UsageError
+from tests.tiny import tiny_processor
+
+
+TEXTS = [
+    "小明有4个苹果，又买了2个，一共有几个？",
+    "小明有(1/2)个苹果，吃了25%，又买了3.5个和4个，还有几个？[NUM]",
+    "Tom的苹果？7",
+    " 把１２个苹果平均分给6人 ",
+    "每盒5个苹果，" * 12,
+]
+
+
+@pytest.mark.parametrize("fields", [{}, {"indexed_numbers": True}, {"indexed_numbers": True, "num_index_tokens": 2}])
+def test_a_text_is_read_as_the_processor_does(tmp_path, fields):
+    processor = tiny_processor(max_length=40, **fields)
+    processor.save_pretrained(tmp_path)
+    reader = TextReader(tmp_path)
+    encoded = processor.encode(TEXTS)
+    shares = unknown_shares(processor, encoded["input_ids"])
+    for index, text in enumerate(TEXTS):
+        read = reader.read(reader.problem(text))
+        assert read.input_ids == encoded["input_ids"][index]
+        assert read.number_positions == encoded["number_positions"][index]
+        assert reader.unknown_share(read.input_ids) == shares[index]
+
+
+def test_language_and_number_words(tmp_path):
+    tiny_processor(language="en", parse_number_words=False).save_pretrained(tmp_path)
+    problem = TextReader(tmp_path).problem("Seven pens and 2 more.")
+    assert (problem.language, problem.numbers) == ("en", ("2",))
+    given = MathWordProblem("3", language="zh")
+    assert TextReader(tmp_path).problem(given) is given
+
+
+def test_missing_and_damaged_files_are_named(tmp_path):
+    with pytest.raises(UsageError, match=r"mwp_processor\.json"):
+        TextReader(tmp_path)
+    tiny_processor().save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": 1}))
+    with pytest.raises(UsageError, match=r"tokenizer\.json"):
+        TextReader(tmp_path)
+    (tmp_path / "mwp_processor.json").write_text("{")
+    with pytest.raises(UsageError, match="damaged"):
+        TextReader(tmp_path)
