@@ -24,7 +24,7 @@ from rich.table import Table
 from transformers import Trainer, pipeline, set_seed
 
 import hf_mwp
-from hf_mwp.cli.terminal.console import make_console, make_table, of_equations, percent
+from hf_mwp.cli.terminal.console import make_console, make_table, of_equations, percent, quiet_libraries
 from hf_mwp.cli.terminal.progress import RichProgressCallback
 from hf_mwp.cli.terminal.solution import print_solution
 from hf_mwp.metrics import TrainingOverlap, accuracy_report, compare_latency, count_flops, count_parameters
@@ -42,6 +42,7 @@ NUM_SHOWN, NUM_TIMED = 5, 10
 
 def main(argv: list[str] | None = None) -> None:
     args = parse_arguments(argv)
+    quiet_libraries()
     started, console, folder = time.perf_counter(), make_console(), Path(args.output_dir)
     check_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -20,7 +20,7 @@ from rich.table import Table as RichTable
 
 from hf_mwp.cli.commands.recipes.run import read_changes
 from hf_mwp.cli.main import stage_commands
-from hf_mwp.cli.terminal.console import make_console, make_table
+from hf_mwp.cli.terminal.console import make_console, make_table, quiet_libraries
 from hf_mwp.options.yaml_values import read_yaml
 from hf_mwp.store.runs.environment import describe_environment
 from hf_mwp.store.runs.run_folder import check_output_folder
@@ -44,6 +44,7 @@ TABLES = {
 def main(argv: list[str] | None = None) -> int:
     """Run a table or draw results; the status is 1 if an arm failed."""
     args, rest = parser().parse_known_args(argv)
+    quiet_libraries()
     console = make_console()
     if args.list:
         console.print(list_tables())

@@ -108,7 +108,8 @@ def test_no_data_goes_into_the_package():
     package = Path(hf_mwp.__file__).parent
     files = [path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     others = {path.name for path in files if path.suffix not in (".py", ".md", ".typed")}
-    assert others == {"keywords_en.yaml", "keywords_zh.yaml", "words_en.yaml", "words_zh.yaml", "plausibility.json"}
+    words = {"keywords_en.yaml", "keywords_zh.yaml", "words_en.toml", "words_zh.toml", "features.toml"}
+    assert others == words | {"plausibility.json", "page.html"}
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from ....recipes.stage import Commands
 from ....store.runs.main_process import check_one_process
 from ....tasks.accuracy_cells import percent
 from ....usage_error import UsageError
-from ...terminal.console import make_console, make_table
+from ...terminal.console import make_console, make_table, quiet_libraries
 
 
 def run(argv: list[str], command: str, commands: Commands) -> int:
@@ -44,6 +44,7 @@ def run(argv: list[str], command: str, commands: Commands) -> int:
     if args.config is None:
         raise UsageError(f"{command}: name a recipe, such as examples/compact_asdiv.yaml.")
     check_one_process(command)
+    quiet_libraries()
     console = make_console()
     shown: list[Recipe] = []
 
