@@ -47,6 +47,7 @@ SMALLER = {
     "distill": FEW_STEPS,
     "evaluate": ["--max_eval_samples", "20"],
     "solve": [],
+    "export": [],
     "pseudo-label": ["--num_beams", "2"],
     "heads": ["--num_batches", "1", "--batch_size", "4"],
     "prune": ["--num_pruning_steps", "1", "--calibration_batches", "1", *FEW_STEPS],
