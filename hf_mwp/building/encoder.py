@@ -107,8 +107,8 @@ class EncoderArguments:
         if self.indexed_numbers is not None or self.encoder is None:
             return bool(self.indexed_numbers)
         from ..data.batches.mwp_processor import MwpProcessor
-        from ..data.batches.processor_file import read_fields
         from ..downloads import find_beside
+        from ..runtime.processor_fields import read_fields
 
         # Most encoders have no such file.
         path = find_beside(self.encoder, MwpProcessor.file_name)

@@ -136,7 +136,8 @@ class StudentArguments:
                 f"`student_init` is one of {', '.join(STARTS)}, not {start!r}.": start not in STARTS,
                 f"`student_init` does nothing with `{source}`: leave it out.": given and start != "cut",
                 f"`{unused and unused[0]}` does nothing with `{source}`: leave one of them out.": unused,
-                "`student_layer_choice` does nothing with indices.": isinstance(layers, list) and choice is not None,
+                "`student_layer_choice` does nothing with indices in `student_layers`.": isinstance(layers, list)
+                and choice is not None,
             }
         )
         self.student_layers = "3" if self.student_layers is None else self.student_layers

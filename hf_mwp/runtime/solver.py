@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,7 @@ class RuntimeSolver:
                     f"{EXPORT_VERSION}: export the solver again with this hf_mwp."
                 )
         self.reader = TextReader(self.folder)
+        self._check(config)
         weights = Weights(self.folder)
         if (self.folder / GRAPH).is_file():
             self.encoder = OnnxEncoder(self.folder)
@@ -57,6 +58,21 @@ class RuntimeSolver:
         self.symbols = [*config["decoder_config"]["operators"], *config["decoder_config"]["constants"]]
         self.default_search = DefaultSearch.from_pretrained(self.folder)
         self._rerankers: dict[str, PlausibilityReranker] = {}
+
+    def _check(self, config: Mapping[str, Any]) -> None:
+        """Raise `UsageError` unless processor and model have the same symbols and tokens."""
+        fields, decoder = self.reader.fields, config["decoder_config"]
+        if any(list(fields[name]) != list(decoder[name]) for name in ("operators", "constants")):
+            raise UsageError(
+                f"The symbols of {self.folder / 'mwp_processor.json'} are not the decoder's: both must come from "
+                "the same folder."
+            )
+        tokens, rows = self.reader.tokenizer.get_vocab_size(), config["encoder_config"]["vocab_size"]
+        if tokens > rows:
+            raise UsageError(
+                f"The tokenizer of {self.folder} has {tokens} entries, the encoder embeds {rows}: both must come from "
+                "the same folder."
+            )
 
     def __call__(
         self,

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 
 from ..problems import MathWordProblem
 from ..usage_error import UsageError
-from .weights import read_json
+from .processor_fields import FILE_NAME, PROBE, read_fields, vocabulary_digest
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,22 @@ class TextReader:
 
     def __init__(self, folder: str | Path) -> None:
         folder = Path(folder)
-        self.fields = read_json(folder / "mwp_processor.json")
+        if not (folder / FILE_NAME).is_file():
+            raise UsageError(f"{folder / FILE_NAME} does not exist: name the folder of a saved solver.")
+        self.fields = read_fields(folder / FILE_NAME)
         path = folder / "tokenizer.json"
         try:
             self.tokenizer = Tokenizer.from_file(str(path))
         except Exception as error:  # The class that the library raises.
             raise UsageError(f"{path} cannot be read ({error}): fetch or export the folder again.") from error
         self.tokenizer.no_padding()
+        self.tokenizer.no_truncation()
+        digest = self.fields.get("tokenizer_digest")
+        if digest not in (None, vocabulary_digest(self.tokenizer.get_vocab(), self.tokenizer.encode(PROBE).ids)):
+            raise UsageError(
+                f"{path} is not the tokenizer that {FILE_NAME} was saved with, so the model would read other words: "
+                "fetch or export the folder again."
+            )
         self.tokenizer.enable_truncation(self.max_length)
 
     @property

@@ -34,7 +34,7 @@ class Weights:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        folder = Path(folder)
+        self.folder = folder = Path(folder)
         index = folder / f"{FILE_NAME}.index.json"
         names = [FILE_NAME]
         if index.is_file() and not (folder / FILE_NAME).is_file():
@@ -72,7 +72,7 @@ class Weights:
     def rows(self, name: str, chosen: np.ndarray | slice) -> np.ndarray:
         """Some rows of a tensor in float32; the others are not read."""
         if name not in self._stored:
-            raise UsageError(f"The weights have no {name}: this is not the folder of a solver that the runtime knows.")
+            raise UsageError(f"The weights of {self.folder} have no {name}: fetch or export the folder again.")
         values = self._stored[name][chosen]
         if name in self._bfloat16:
             return (values.astype(np.uint32) << 16).view(np.float32)

@@ -46,7 +46,7 @@ DAMAGES = {
     "no tokenizer": (no_tokenizer, "tokenizer.json"),
     "empty tokenizer": (empty_tokenizer, "tokenizer.json"),
     "another vocabulary": (lambda f: swap_words(f, "果", "盒"), "tokenizer.json"),
-    "missing weights": (lambda f: drop_weights(f, "decoder.goal_left"), "2 weights"),
+    "missing weights": (lambda f: drop_weights(f, "decoder.goal_left"), "weights"),
     "unknown field": (lambda f: change_fields(f / "mwp_processor.json", new=1), "['new']"),
     "other symbols": (lambda f: change_fields(f / "mwp_processor.json", constants=["9"]), "mwp_processor.json"),
     "small encoder": (narrow_encoder, "encoder"),

@@ -69,11 +69,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(404)
 
     def do_POST(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        if self.path != "/solve" or length > MAX_BYTES:
+            # Read to its end all the same: a browser sees no answer before it has sent everything.
+            while length > 0:
+                length -= len(self.rfile.read(min(length, MAX_BYTES))) or length
+            self.send_error(413 if self.path == "/solve" else 404)
+            return
         try:
-            length = int(self.headers.get("Content-Length", ""))
-            if self.path != "/solve" or not 0 <= length <= MAX_BYTES:
-                self.send_error(404 if self.path != "/solve" else 413)
-                return
             text = json.loads(self.rfile.read(length))["text"]
             lines = [line for line in text.splitlines() if line.strip()] or [""]
         except (ValueError, KeyError, TypeError, AttributeError):

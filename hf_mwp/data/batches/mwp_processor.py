@@ -12,10 +12,11 @@ from transformers.utils import PushToHubMixin, cached_file
 
 from ...expressions import Expression, ExpressionError
 from ...problems import MathWordProblem
+from ...runtime.processor_fields import read_fields
 from ...usage_error import UsageError
 from ..reading.schema import problem_from_row
 from .output_vocabulary import OutputVocabulary
-from .processor_file import load_tokenizer, read_fields, tokenizer_digest
+from .processor_file import load_tokenizer, tokenizer_digest
 
 
 LANGUAGES = {"zh": "Chinese", "en": "English"}
