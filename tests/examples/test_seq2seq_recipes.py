@@ -48,6 +48,7 @@ def test_a_translator_and_its_student(tmp_path, pairs):
     assert all({"bleu", "chrf", "nll"} < report.keys() and report["num_examples"] == 4 for report in found.values())
 
 
+@pytest.mark.slow
 def test_math_word_problems_as_sequences(tmp_path):
     assert main(["run", str(MATH), *TINY, "--output_dir", str(tmp_path / "runs")]) == 0
     found = reports(tmp_path / "runs")
