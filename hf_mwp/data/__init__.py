@@ -11,7 +11,7 @@ _MODULES = {
     "MwpCollator": "batches.mwp_collator",
     "MwpLoader": "datasets.mwp_loader",
     "MwpProcessor": "batches.mwp_processor",
-    "OutputVocabulary": "batches.output_vocabulary",
+    "OutputVocabulary": ".runtime.output_vocabulary",
     "PreTrainingCollator": "corpus.pretraining_collator",
     "PreTrainingEncoder": "corpus.pretraining_encoder",
     "TaggedCorpus": "corpus.tagged_corpus",

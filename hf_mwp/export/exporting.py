@@ -29,8 +29,7 @@ from .onnx_export import export_encoder
 from .quantization import quantize_int8
 
 
-# What the runtime reads beside the weights, and what goes with them; config.json is written last, so that a folder
-# without it is not complete.
+# Files copied beside the weights. config.json is written last, so that a folder without it is known to be incomplete.
 COPIED = (
     *("tokenizer.json", "mwp_processor.json", "plausibility.json", DefaultSearch.file_name),
     *("README.md", "record.json", "NOTICE", "LICENSE"),

@@ -30,7 +30,7 @@ def quantize_int8(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
             found[name] = values.astype(np.float16)
             continue
         values = values.astype(np.float32)
-        # Of the scale as it is stored, so that rounding it adds no error.
+        # Divide by the scale as it is stored, so that rounding the scale adds no error.
         scale = np.maximum(np.abs(values).max(1) / 127, 1e-7).astype(np.float16)
         found[name] = np.clip(np.rint(values / scale.astype(np.float32)[:, None]), -127, 127).astype(np.int8)
         found[name + SCALE] = scale

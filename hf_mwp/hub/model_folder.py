@@ -15,13 +15,13 @@ from transformers import PreTrainedModel
 from ..building.classifier import is_classifier, load_classifier
 from ..building.solver import load_solver
 from ..data.batches.mwp_processor import MwpProcessor
-from ..data.batches.output_vocabulary import OutputVocabulary
 from ..data.training_lineage import note_training_texts, training_texts_of, write_training_texts
 from ..models import Solver
 from ..models.mwp_student import MwpStudentModel, save_student_code
 from ..pipelines.math_word_problem_pipeline import MathWordProblemPipeline
 from ..plausibility import PlausibilityError, PlausibilityReranker
 from ..runtime.default_search import DefaultSearch
+from ..runtime.output_vocabulary import OutputVocabulary
 from ..store.runs.run_folder import RunFolder, check_output_folder
 from ..usage_error import UsageError
 from .card_arguments import CardArguments

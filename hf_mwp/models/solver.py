@@ -14,7 +14,7 @@ from transformers.utils import ModelOutput
 
 from ..data.batches.mwp_collator import MwpCollator
 from ..data.batches.mwp_processor import MwpProcessor
-from ..data.batches.output_vocabulary import OutputVocabulary
+from ..runtime.output_vocabulary import OutputVocabulary
 
 
 @dataclass

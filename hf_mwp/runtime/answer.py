@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from ..expressions import Expression
+from ..expressions import Expression, ExpressionError
 from ..plausibility import RankedAnswer
 from ..problems import MathWordProblem, refusal
 
@@ -101,3 +103,18 @@ class Answer:
             "violations": list(first.violations),
         }
         return {"plausibility": self.plausibility, "instead_of": instead_of}
+
+
+def read_trees(
+    trees: Iterable[tuple[Sequence[int], float]], decode: Callable[[list[int]], Expression]
+) -> tuple[tuple[Expression, float], ...]:
+    """
+    Return expressions over slots and their log probabilities, from prefix ids of one problem's trees, best first.
+    Negative ids are padding; a tree that was not finished has a log probability of minus infinity, and is left out.
+    """
+    found = []
+    for ids, log_probability in trees:
+        with suppress(ExpressionError):
+            if math.isfinite(log_probability):
+                found.append((decode([symbol for symbol in ids if symbol >= 0]), float(log_probability)))
+    return tuple(found)

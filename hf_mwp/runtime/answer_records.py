@@ -32,8 +32,11 @@ def answer_records(answer: Answer, top_k: int = 1, confidence_threshold: float |
             for ranked in answer.ranked[:count]
         ]
         if instead_of := answer.ranking_to_dict()["instead_of"]:
-            equation, value, violations = instead_of.values()
-            records[0]["instead_of"] = {"equation": equation, "answer": value, "violations": violations}
+            records[0]["instead_of"] = {
+                "equation": instead_of["prediction"],
+                "answer": instead_of["value"],
+                "violations": instead_of["violations"],
+            }
     else:
         records = [_described(expression, problem, score) for expression, score in beam.trees[:count]]
     if not records:

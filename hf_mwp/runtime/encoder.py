@@ -68,7 +68,7 @@ class Encoder:
         split = (states @ matrix + shift).reshape(len(states), 3, layer["heads"], self.config["head_dim"])
         query, key, value = split.transpose(1, 2, 0, 3)
         scores = query @ key.transpose(0, 2, 1)
-        context = _softmax(scores) @ value
+        context = softmax(scores) @ value
         return context.transpose(1, 0, 2).reshape(len(states), -1) @ weight + bias
 
     def _feed_forward(self, states: np.ndarray, layer: Mapping[str, Any]) -> np.ndarray:
@@ -121,7 +121,8 @@ def _of_layer(count: int | list[int], index: int) -> int:
     return count if isinstance(count, int) else count[index]
 
 
-def _softmax(scores: np.ndarray) -> np.ndarray:
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Softmax over the last axis, in place."""
     scores -= scores.max(-1, keepdims=True)
     np.exp(scores, out=scores)
     scores /= scores.sum(-1, keepdims=True)

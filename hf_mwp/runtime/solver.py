@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..expressions import Expression, ExpressionError
 from ..plausibility import PlausibilityReranker
 from ..problems import MathWordProblem, refusal
 from ..usage_error import UsageError
-from .answer import Answer, Beam
+from .answer import Answer, Beam, read_trees
 from .answer_records import answer_records, check_confidence_threshold
 from .default_search import DefaultSearch
 from .encoder import Encoder
 from .onnx_encoder import FILE_NAME as GRAPH
 from .onnx_encoder import OnnxEncoder
+from .output_vocabulary import OutputVocabulary
 from .text_reader import TextReader
 from .tree_search import TreeDecoder
 from .weights import Weights, read_json
@@ -55,14 +56,13 @@ class RuntimeSolver:
         else:
             self.encoder = Encoder(weights, config["encoder_config"], config.get("bottleneck_layers", ()))
         self.decoder = TreeDecoder(weights, config["decoder_config"])
-        self.symbols = [*config["decoder_config"]["operators"], *config["decoder_config"]["constants"]]
         self.default_search = DefaultSearch.from_pretrained(self.folder)
         self._rerankers: dict[str, PlausibilityReranker] = {}
 
     def _check(self, config: Mapping[str, Any]) -> None:
         """Raise `UsageError` unless processor and model have the same symbols and tokens."""
-        fields, decoder = self.reader.fields, config["decoder_config"]
-        if any(list(fields[name]) != list(decoder[name]) for name in ("operators", "constants")):
+        decoder = config["decoder_config"]
+        if self.reader.vocabulary != OutputVocabulary(decoder["operators"], decoder["constants"]):
             raise UsageError(
                 f"The symbols of {self.folder / 'mwp_processor.json'} are not the decoder's: both must come from "
                 "the same folder."
@@ -146,20 +146,7 @@ class RuntimeSolver:
             return beam
         states = self.encoder(np.array(read.input_ids))
         trees = self.decoder.search(states, read.number_positions, num_beams, num_beams, max_decode_length)
-        return Beam(self._expressions(trees), *(beam.unknown_share, num_cut, beam.max_length))
-
-    def _expressions(self, trees: Sequence[tuple[tuple[int, ...], float]]) -> tuple[tuple[Expression, float], ...]:
-        found = []
-        for ids, log_probability in trees:
-            tokens = [
-                self.symbols[symbol] if symbol < len(self.symbols) else f"N{symbol - len(self.symbols)}"
-                for symbol in ids
-            ]
-            try:
-                found.append((Expression.from_prefix(tokens), log_probability))
-            except ExpressionError:
-                continue
-        return tuple(found)
+        return replace(beam, trees=read_trees(trees, self.reader.vocabulary.decode))
 
 
 def can_load(folder: str | Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,7 @@ from tokenizers import Tokenizer
 
 from ..problems import MathWordProblem
 from ..usage_error import UsageError
+from .output_vocabulary import OutputVocabulary
 from .processor_fields import FILE_NAME, PROBE, read_fields, vocabulary_digest
 
 
@@ -44,6 +46,7 @@ class TextReader:
         if not (folder / FILE_NAME).is_file():
             raise UsageError(f"{folder / FILE_NAME} does not exist: name the folder of a saved solver.")
         self.fields = read_fields(folder / FILE_NAME)
+        self.vocabulary = OutputVocabulary(tuple(self.fields["operators"]), tuple(self.fields["constants"]))
         path = folder / "tokenizer.json"
         try:
             self.tokenizer = Tokenizer.from_file(str(path))
@@ -81,14 +84,11 @@ class TextReader:
     def read(self, problem: MathWordProblem) -> ReadText:
         """Tokens and number positions of a problem."""
         encoded = self.tokenizer.encode(problem.masked.text(**self.style))
-        tokens = {start: token for token, (start, end) in enumerate(encoded.offsets) if end > start}
-        starts = (start for start, _ in problem.masked.placeholder_offsets(**self.style))
-        return ReadText(encoded.ids, [tokens.get(start, -1) for start in starts])
+        return ReadText(encoded.ids, find_number_positions(problem, encoded.offsets, self.style))
 
     def unknown_share(self, input_ids: list[int]) -> float:
         """Share of tokens that the vocabulary lacks, placeholders of numbers and special tokens aside."""
-        words = [token for token in input_ids if token not in self._aside]
-        return words.count(self._unknown) / len(words) if words else 0.0
+        return share_of_unknown(input_ids, self._unknown, self._aside)
 
     @cached_property
     def _unknown(self) -> int | None:
@@ -99,3 +99,17 @@ class TextReader:
     def _aside(self) -> set[int]:
         special = {index for index, token in self.tokenizer.get_added_tokens_decoder().items() if token.special}
         return special - {self._unknown}
+
+
+def find_number_positions(
+    problem: MathWordProblem, offsets: Sequence[tuple[int, int]], style: Mapping[str, Any]
+) -> list[int]:
+    """Token of each number of a problem, -1 where it was cut off, from the characters that each token covers."""
+    tokens = {start: token for token, (start, end) in enumerate(offsets) if end > start}
+    return [tokens.get(start, -1) for start, _ in problem.masked.placeholder_offsets(**style)]
+
+
+def share_of_unknown(input_ids: Sequence[int], unknown: int | None, aside: Container[int]) -> float:
+    """Share of the tokens that are unknown, those `aside` not counted."""
+    words = [token for token in input_ids if token not in aside]
+    return words.count(unknown) / len(words) if words else 0.0

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .encoder import softmax
 from .weights import Weights
 
 
@@ -134,7 +135,7 @@ class TreeDecoder:
         """Continue each open tree by one symbol, of which `room` are left, and keep the best."""
         going = [each for each in beam if not each.complete]
         goals = np.stack([each.goal for each in going])
-        contexts = _softmax(_scores(self.attention, goals, memory.keys)) @ memory.states
+        contexts = softmax(_scores(self.attention, goals, memory.keys)) @ memory.states
         nodes = np.concatenate([goals, contexts], -1)
         candidates = _scores(self.candidate_scorer, nodes, memory.candidate_keys)
         candidates[:, memory.missing] = -np.inf
@@ -218,11 +219,6 @@ def _scores(scorer: tuple[Linear, np.ndarray, np.ndarray], queries: np.ndarray, 
     """Additive scores `(n, candidates)` of queries `(n, ...)` and projected keys `(candidates, H)`."""
     hidden = keys[None] + _apply(scorer[0], queries)[:, None]
     return np.tanh(hidden, out=hidden) @ scorer[2]
-
-
-def _softmax(scores: np.ndarray) -> np.ndarray:
-    exponentials = np.exp(scores - scores.max(-1, keepdims=True))
-    return exponentials / exponentials.sum(-1, keepdims=True)
 
 
 def _log_softmax(scores: np.ndarray) -> np.ndarray:

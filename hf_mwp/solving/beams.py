@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..expressions import Expression, ExpressionError
 from ..problems import MathWordProblem, refusal
-from ..runtime.answer import Beam
+from ..runtime.answer import Beam, read_trees
+from ..runtime.text_reader import share_of_unknown
 
 
 if TYPE_CHECKING:
@@ -61,7 +59,7 @@ def find_beams(
             batch, solved.sequences.tolist(), solved.scores.tolist(), solved.finished.tolist(), strict=True
         ):
             trees = [(ids, score) for ids, score, finished in zip(*tree_columns, strict=True) if finished]
-            found[asked[place]] = replace(found[asked[place]], trees=read_trees(trees, processor))
+            found[asked[place]] = replace(found[asked[place]], trees=read_trees(trees, processor.decode))
     return found
 
 
@@ -85,20 +83,4 @@ def unknown_shares(processor: MwpProcessor, rows: Sequence[Sequence[int]]) -> li
     tokenizer = processor.tokenizer
     unknown = tokenizer.unk_token_id
     aside = {*tokenizer.all_special_ids, *tokenizer.convert_tokens_to_ids(processor.number_tokens)} - {unknown}
-    words = ([token for token in row if token not in aside] for row in rows)
-    return [row.count(unknown) / len(row) if row else 0.0 for row in words]
-
-
-def read_trees(
-    trees: Iterable[tuple[Sequence[int], float]], processor: MwpProcessor
-) -> tuple[tuple[Expression, float], ...]:
-    """
-    Return expressions over slots and their log probabilities, from prefix ids of one problem's trees, best first.
-    Negative ids are padding; a tree that was not finished has a log probability of minus infinity, and is left out.
-    """
-    found = []
-    for ids, log_probability in trees:
-        with suppress(ExpressionError):
-            if math.isfinite(log_probability):
-                found.append((processor.decode([symbol for symbol in ids if symbol >= 0]), float(log_probability)))
-    return tuple(found)
+    return [share_of_unknown(row, unknown, aside) for row in rows]

@@ -19,7 +19,7 @@ from ..options.checks import check_share
 from ..plausibility import PlausibilityError, PlausibilityReranker
 from ..plausibility.plausibility_reranker import check_fit
 from ..problems import MathWordProblem
-from .beams import read_trees
+from ..runtime.answer import read_trees
 from .fit_plausibility import fit_plausibility, right_answer
 from .kept_records import kept_records
 from .solve_problems import solve_problems
@@ -99,7 +99,7 @@ def fit_reranker(
 
         facts = solver | {"num_beams": width} | ({"encoder_dropout": dropout} if dropout else {})
         kept = chain.from_iterable(kept_records(beams_dir, facts, problems, solve, AT_ONCE))
-        return [read_trees(trees, processor) for trees in kept]
+        return [read_trees(trees, processor.decode) for trees in kept]
 
     reranker, measured = None, {}
     for part, given in parts.items():

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..metrics import PredictionScore, accuracy_report, calibration_report, score_prediction
 from ..problems import refusal
-from ..runtime.answer import Answer, Beam
-from .beams import read_trees
+from ..runtime.answer import Answer, Beam, read_trees
 
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def read_predictions(
     for row, *tree in zip(rows, sequences, log_probabilities, strict=True):
         problem = processor.problem(row)
         is_cut = max(row.get("number_positions") or [0]) < 0
-        trees = () if is_cut or refusal(problem) is not None else read_trees([tree], processor)
+        trees = () if is_cut or refusal(problem) is not None else read_trees([tree], processor.decode)
         predictions.append(SolverPrediction(problem, Beam(trees), answer_match=answer_match))
     return predictions
 

@@ -6,8 +6,8 @@ from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedMode
 from transformers.modeling_outputs import TokenClassifierOutput
 
 from hf_mwp.data.batches.mwp_collator import MwpCollator
-from hf_mwp.data.batches.output_vocabulary import OutputVocabulary
 from hf_mwp.models import MwpSolver, MwpSolverConfig, MwpStudentConfig, MwpStudentModel, SolveOutput, Solver
+from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 
 
 class FlatConfig(PreTrainedConfig):

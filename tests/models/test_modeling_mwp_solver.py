@@ -19,8 +19,8 @@ from transformers import (
 )
 
 from hf_mwp.data.batches.mwp_processor import MwpProcessor
-from hf_mwp.data.batches.output_vocabulary import OutputVocabulary
 from hf_mwp.models import GTSConfig, GTSDecoder, MwpSolver, MwpSolverConfig, MwpStudentConfig, MwpStudentModel
+from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 
 
 SIZES = {

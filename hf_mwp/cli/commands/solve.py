@@ -78,7 +78,7 @@ def _uses_numpy(args: SolveArguments) -> bool:
 
 
 def _load_runtime(args: SolveArguments) -> Callable[[list[str]], list[Any]]:
-    """What solves texts without PyTorch."""
+    """Return the function that solves texts without PyTorch."""
     from ...runtime import load_solver
 
     if args.device is not None:
@@ -95,7 +95,7 @@ def _load_runtime(args: SolveArguments) -> Callable[[list[str]], list[Any]]:
 
 
 def _load_pipeline(args: SolveArguments) -> Callable[[list[str]], list[Any]]:
-    """What solves texts with PyTorch, in batches."""
+    """Return the function that solves texts with PyTorch, in batches."""
     quiet_libraries()
     device = find_device(args.device)
     from ...building.solver import load_solver

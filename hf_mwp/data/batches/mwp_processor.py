@@ -12,10 +12,11 @@ from transformers.utils import PushToHubMixin, cached_file
 
 from ...expressions import Expression, ExpressionError
 from ...problems import MathWordProblem
+from ...runtime.output_vocabulary import OutputVocabulary
 from ...runtime.processor_fields import read_fields
+from ...runtime.text_reader import find_number_positions
 from ...usage_error import UsageError
 from ..reading.schema import problem_from_row
-from .output_vocabulary import OutputVocabulary
 from .processor_file import load_tokenizer, tokenizer_digest
 
 
@@ -141,13 +142,13 @@ class MwpProcessor(PushToHubMixin):
         """
         problems = self.problems(problems)
         encoded = self.tokenize(problems)
-        starts_of = [[start for start, _ in problem.masked.placeholder_offsets(**self.style)] for problem in problems]
-        columns: dict[str, list] = {"input_ids": encoded["input_ids"], "number_positions": []}
+        columns: dict[str, list] = {"input_ids": encoded["input_ids"]}
+        columns["number_positions"] = [
+            find_number_positions(problem, offsets, self.style)
+            for problem, offsets in zip(problems, encoded["offset_mapping"], strict=True)
+        ]
         columns["number_groups"] = [list(problem.number_groups) for problem in problems]
         columns["length"] = [len(ids) for ids in encoded["input_ids"]]
-        for starts, token_offsets in zip(starts_of, encoded["offset_mapping"], strict=True):
-            tokens = {start: token for token, (start, end) in enumerate(token_offsets) if end > start}
-            columns["number_positions"].append([tokens.get(start, -1) for start in starts])
         if with_labels:
             columns["labels"] = [
                 self._encode_equation(problem, positions)

@@ -15,10 +15,10 @@ from transformers import AutoModel, PreTrainedConfig, PreTrainedModel
 from transformers.utils import ModelOutput
 
 from ...data.batches.mwp_processor import MwpProcessor
-from ...data.batches.output_vocabulary import OutputVocabulary
 from ...data.batches.tree_batch import TreeBatch
 from ...data.training_lineage import inherit_training_texts, write_training_texts
 from ...downloads import hub_options, note_download
+from ...runtime.output_vocabulary import OutputVocabulary
 from ..gts import GTSConfig
 from ..positions import count_positions
 from ..solver import SolveOutput, Solver

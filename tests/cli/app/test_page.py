@@ -1,11 +1,8 @@
 """The page in a headless Chromium; skipped where there is none, or no playwright."""
 
 import shutil
-import threading
 
 import pytest
-
-from hf_mwp.cli.app.server import make_server
 
 
 pytestmark = pytest.mark.slow
@@ -25,22 +22,13 @@ def browser():
         chromium.close()
 
 
-@pytest.fixture(scope="module")
-def address(solver_folder):
-    server = make_server([solver_folder])
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
-
-
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_click_solves(browser, address, tmp_path, width):
     page = browser.new_page(viewport={"width": width, "height": 800}, locale="zh-CN")
     asked, faults = [], []
     page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda error: faults.append(str(error)))
-    page.goto(address)
+    page.goto(address + "/")
     page.fill("#text", TEXT)
     page.click("button.main")
     page.wait_for_selector(".value")
@@ -54,7 +42,7 @@ def test_a_click_solves(browser, address, tmp_path, width):
 
 def test_html_of_a_problem_is_text(browser, address):
     page = browser.new_page()
-    page.goto(address)
+    page.goto(address + "/")
     page.fill("#text", "<img src=x onerror=\"document.title='run'\"> *4* 和 2")
     page.keyboard.press("Control+Enter")
     page.wait_for_selector(".problem")
@@ -65,7 +53,7 @@ def test_html_of_a_problem_is_text(browser, address):
 
 def test_both_languages(browser, address):
     page = browser.new_page(locale="en-US")
-    page.goto(address)
+    page.goto(address + "/")
     assert page.locator("button.main").inner_text() == "Solve"
     page.click("#language")
     assert page.locator("button.main").inner_text() == "求解"

@@ -1,6 +1,5 @@
 import json
 import socket
-import threading
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -12,15 +11,6 @@ from hf_mwp.usage_error import UsageError
 
 
 TEXT = "小明有4个苹果，又买了2个，一共有几个？"
-
-
-@pytest.fixture(scope="module")
-def address(solver_folder):
-    server = make_server([solver_folder])
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
 
 
 def solve(address, text):

@@ -6,9 +6,9 @@ from transformers import AutoTokenizer, BertConfig, BertModel, BertTokenizerFast
 
 from hf_mwp.data.batches.mwp_collator import MwpCollator
 from hf_mwp.data.batches.mwp_processor import MwpProcessor
-from hf_mwp.data.batches.output_vocabulary import OutputVocabulary
 from hf_mwp.expressions import ExpressionError
 from hf_mwp.problems import MathWordProblem
+from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 
 
 PROBLEM = MathWordProblem("小明有4个苹果和2个梨，又买4个", equation="x=4+2*3", answer="10", id="1")

@@ -12,9 +12,9 @@ from transformers import (
 )
 
 from hf_mwp.data.batches.mwp_processor import MwpProcessor
-from hf_mwp.data.batches.output_vocabulary import OutputVocabulary
 from hf_mwp.distillation.compatibility import check_embeddings
 from hf_mwp.distillation.objectives import HardLabels, HiddenStates, SoftLabels
+from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 from hf_mwp.trainers import DistillationTrainer
 from tests.tiny import (
     tiny_classifier,

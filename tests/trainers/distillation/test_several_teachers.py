@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from hf_mwp.data.batches.mwp_processor import MwpProcessor
-from hf_mwp.data.batches.output_vocabulary import OutputVocabulary
 from hf_mwp.distillation import EnsembleTeacher
 from hf_mwp.distillation.objectives import HiddenStates, SoftLabels
+from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 from tests.other_tokens import in_other_tokens, other_processor
 from tests.tiny import (
     tiny_classifier,

@@ -7,9 +7,9 @@ from transformers import AutoModel, TrainerCallback
 
 from hf_mwp.data.batches.mwp_collator import MwpCollator
 from hf_mwp.data.batches.mwp_processor import MwpProcessor
-from hf_mwp.data.batches.output_vocabulary import OutputVocabulary
 from hf_mwp.metrics import answers_match
 from hf_mwp.problems import MathWordProblem
+from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 from hf_mwp.trainers import DistillationConfig, SolverTrainer, SolverTrainingConfig
 from tests.tiny import tiny_classifier, tiny_dataset, tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
 

@@ -1,8 +1,8 @@
 import pytest
 
-from hf_mwp.data.batches.output_vocabulary import OutputVocabulary
 from hf_mwp.expressions import Expression, ExpressionError
 from hf_mwp.problems import MathWordProblem
+from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 
 
 def test_ids_are_operators_then_constants_then_numbers():

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Self
 
-from ...expressions import OPERATORS, Expression, ExpressionError
-from ...problems import MathWordProblem, ProblemError
+from ..expressions import OPERATORS, Expression, ExpressionError
+from ..problems import MathWordProblem, ProblemError
 
 
 @dataclass(frozen=True)
