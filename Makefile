@@ -49,6 +49,10 @@ $(STAMPS)/dev: $(STAMPS)/package
 	$(PIP) --editable '.[dev]'
 	@touch $@
 
+$(STAMPS)/onnx: $(STAMPS)/package
+	$(PIP) --editable '.[onnx]'
+	@touch $@
+
 $(STAMPS)/ruff: constraints.txt | $(STAMPS)/venv
 	$(PIP) ruff
 	@touch $@
@@ -70,7 +74,7 @@ format: $(STAMPS)/ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMPS)/package
+bench: $(STAMPS)/onnx
 	$(BIN)/python examples/benchmarks/gts.py --write
 	$(BIN)/python examples/benchmarks/fine_tuning.py --write
 	$(BIN)/python examples/benchmarks/distillation.py --write
@@ -79,6 +83,7 @@ bench: $(STAMPS)/package
 	$(BIN)/python examples/benchmarks/solving.py --write
 	$(BIN)/python examples/benchmarks/pruning.py --write
 	$(BIN)/python examples/benchmarks/stark.py --write
+	$(BIN)/python examples/benchmarks/deploy.py --write
 
 dist: $(STAMPS)/dev
 	$(BIN)/python -m build --outdir dist .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,8 @@ class OnnxEncoder:
             raise UsageError(f"{path} needs onnxruntime: `pip install onnxruntime`.") from error
         options = SessionOptions()
         options.log_severity_level = 3
+        # As NumPy and PyTorch do; 0 takes all cores.
+        options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or 0)
         try:
             self.session = InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime has a class of its own for each fault.

@@ -169,3 +169,37 @@ def test_pruning_is_measured_beside_its_peer(measuring):
     assert figures["difference"] < 1e-5 and figures["price"]["event"] > 0
     text = pruning.report({"2x16": figures})
     assert "| cut, 30% of heads and neurons " in text and "part of a training with 100 steps an event" in text
+
+
+@pytest.mark.slow
+def test_deployed_solvers_are_measured(measuring, solver_folder, tmp_path):
+    import deploy
+
+    from tests.tiny import tiny_dataset
+
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    assert deploy.parse_arguments(["--quick"]).timed == 4
+    sizes = {"num_hidden_layers": 3, "hidden_size": 24, "num_attention_heads": 2, "intermediate_size": 24}
+    rows = tiny_dataset(3)
+    texts = list(rows["text"])
+    variants = deploy.make_variants(str(solver_folder), tmp_path, tiny_dataset(8, seed=1), sizes)
+    assert len(variants) == 9
+    disk = {name: deploy.folder_size(each.folder) for name, each in variants.items()}
+    assert disk["student, NumPy fp32"] < disk["student, ONNX fp32"] and disk[deploy.STUDENT] < disk[deploy.BERT]
+    solvers = deploy.make_solvers(variants, texts, sizes)
+    # The large encoder's states are thrown away, and NumPy computes what PyTorch does.
+    same = [deploy.BERT, deploy.STUDENT, "student, NumPy fp32", "student, ONNX fp32"]
+    equations = [[each["equation"] for each in solvers[name](texts, batch_size=1, num_beams=1)] for name in same]
+    assert equations[1:] == equations[:-1]
+    times = deploy.measure_times(solvers, texts, rounds=2)
+    assert len(times) == 9 * 2 * 2 and all((seconds > 0).all() for seconds in times.values())
+    assert len(times[deploy.BERT, "greedy", 1]) == 3 and len(times[deploy.BERT, "greedy", 32]) == 1
+    starts = dict.fromkeys(variants, (1.0, 0.5, 2**20))
+    name = "student, NumPy int8"
+    starts[name] = deploy.measure_start(variants[name], texts[0], 1)
+    assert 0 < starts[name][1] < 10 and starts[name][2] > 10 * 2**20
+    right = deploy.count_right(solvers, rows)
+    assert right["student, NumPy fp32", "greedy"] == right[deploy.STUDENT, "greedy"]
+    text = deploy.report(times, starts, right, disk, 3, 3)
+    assert "| 30% of heads cut, ONNX int8 " in text and "| right, default search |" in text

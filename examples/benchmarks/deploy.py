@@ -1,0 +1,255 @@
+"""Cost of an answer where a solver is deployed: a BERT-base-shaped solver and the published student in PyTorch, the
+student in NumPy and ONNX, in single precision and int8, and without 30 % of its heads.
+
+All of them solve the same test problems of Math23k in the same run on one thread, one at a time and in batches of 32;
+rounds take turns, so that what else the machine does falls on all alike. The BERT-base-shaped solver has random
+weights: as in `solving.py` its states are computed and then replaced by the student's, so that both search the same
+trees with the same decoder (a teacher's own is wider, which is not counted). A start is `hf-mwp solve` in a new
+process, files in the page cache, until it has printed its answer. Heads are cut by the gradient of their gates on 64
+training problems, and nothing is trained after that.
+
+    python examples/benchmarks/deploy.py [--problems 1000] [--timed 96] [--rounds 2] [--starts 3] [--quick] [--write]
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from measuring import restart_with_threads, table, write_section
+from solving import LARGE, with_large_encoder
+from transformers import pipeline
+from transformers.utils.logging import disable_progress_bar
+
+from hf_mwp import MwpCollator, MwpSolver, MwpStudentConfig, MwpStudentModel, load_mwp_dataset, load_solver
+from hf_mwp.export import ExportArguments, export_solver
+from hf_mwp.metrics.matching import answers_match
+from hf_mwp.pruning import GateGradient, choose_heads, prune_heads
+from hf_mwp.runtime import load_solver as load_runtime
+
+
+ROOT = Path(__file__).parents[2]
+SOLVER = ROOT / "model_cards" / "mwp-student-3L-gts-math23k-gemma"
+BERT, STUDENT = "12 x 768, PyTorch", "student, PyTorch"
+BATCH_SIZE = 32
+PRUNED = 0.3
+SEARCHES = {"greedy": {"num_beams": 1}, "default": {}}
+START = """
+import json, sys, time
+sys.argv[0] = "hf-mwp"
+from hf_mwp.cli.main import main
+status = main(sys.argv[1:])
+memory = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(json.dumps([status, time.time(), time.process_time(), int(memory) * 1024]))
+"""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A solver as it is deployed: its folder, and what computes it."""
+
+    folder: Path
+    runtime: str = "numpy"
+
+
+def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Latency, start, memory, size and answers of deployed solvers.")
+    parser.add_argument("--model", default=str(SOLVER), help="folder of the student")
+    parser.add_argument("--problems", type=int, default=1000, help="test problems whose answers are judged")
+    parser.add_argument("--timed", type=int, default=96, help="test problems that are timed")
+    parser.add_argument("--rounds", type=int, default=2, help="times that each solves the timed ones; the best counts")
+    parser.add_argument("--starts", type=int, default=3, help="new processes of each; the quickest counts")
+    parser.add_argument("--quick", action="store_true", help="four problems, one round and start: only to see it run")
+    parser.add_argument("--write", action="store_true", help="put the tables into RESULTS.md")
+    args = parser.parse_args(arguments)
+    if args.quick:
+        args.problems, args.timed, args.rounds, args.starts = 4, 4, 1, 1
+    return args
+
+
+def make_variants(model: str, folder: Path, train, sizes: dict[str, int] = LARGE) -> dict[str, Variant]:
+    """Write the folders of all solvers; `train` are rows of problems on which heads are scored."""
+    solver, processor = load_solver(model)
+    solver.float()
+    positions = solver.encoder.config.max_position_embeddings
+    vocabulary = solver.encoder.config.vocab_size
+    config = MwpStudentConfig(vocab_size=vocabulary, max_position_embeddings=positions, **sizes)
+    torch.manual_seed(0)
+    large = MwpSolver.from_encoder_decoder_pretrained(MwpStudentModel(config, add_pooling_layer=False), processor)
+    scores = GateGradient().scores(solver, [MwpCollator(processor)(processor.prepare_dataset(train).to_list())])
+    pruned = prune_heads(solver, choose_heads(scores, PRUNED))
+    for name, each in (("large", large), ("pruned", pruned.half())):
+        each.save_pretrained(folder / name)
+        processor.save_pretrained(folder / name)
+        for file in ("plausibility.json", "generation_config.json"):
+            if (Path(model) / file).is_file():
+                shutil.copyfile(Path(model) / file, folder / name / file)
+    found = {BERT: Variant(folder / "large", "torch"), STUDENT: Variant(Path(model), "torch")}
+    cut = f"{PRUNED:.0%} of heads cut"
+    for name, source, kind, quantize in (
+        ("student, NumPy fp32", model, "numpy", None),
+        ("student, NumPy int8", model, "numpy", "int8"),
+        ("student, ONNX fp32", model, "onnx", None),
+        ("student, ONNX int8", model, "onnx", "int8"),
+        (f"{cut}, PyTorch", folder / "pruned", None, None),
+        (f"{cut}, NumPy fp32", folder / "pruned", "numpy", None),
+        (f"{cut}, ONNX int8", folder / "pruned", "onnx", "int8"),
+    ):
+        if kind is None:
+            found[name] = Variant(Path(source), "torch")
+            continue
+        target = folder / name.replace(" ", "_").replace("%", "")
+        export_solver(ExportArguments(str(source), str(target), format=kind, quantize=quantize))
+        found[name] = Variant(target)
+    return found
+
+
+def make_solvers(variants: dict[str, Variant], texts: Sequence[str], sizes: dict[str, int] = LARGE) -> dict:
+    """Functions that solve a list of texts in batches of a size, by variant."""
+    solvers: dict[str, Callable] = {}
+    for name, variant in variants.items():
+        if variant.runtime == "torch" and name != BERT:
+            solvers[name] = pipeline("math-word-problem", model=str(variant.folder), device="cpu")
+            solvers[name].model.float()
+        elif variant.runtime == "numpy":
+            runtime = load_runtime(variant.folder)
+            # It has no batches: texts are solved one after the other, whatever their number.
+            solvers[name] = lambda texts, batch_size, runtime=runtime, **options: runtime(texts, **options)
+    solvers[BERT] = with_large_encoder(solvers[STUDENT], texts, [1, BATCH_SIZE], sizes)
+    return {name: solvers[name] for name in variants}
+
+
+def measure_times(solvers: dict, texts: Sequence[str], rounds: int) -> dict:
+    """CPU seconds of each problem, one at a time and in batches, `(variant, search, batch size) -> (calls,)`."""
+    best: dict[tuple[str, str, int], np.ndarray] = {}
+    for solve in solvers.values():
+        solve(list(texts[:2]), batch_size=1, num_beams=1)
+    for _ in range(rounds):
+        found = defaultdict(list)
+        for start in range(0, len(texts), BATCH_SIZE):
+            block = list(texts[start : start + BATCH_SIZE])
+            for name, solve in solvers.items():
+                for search, options in SEARCHES.items():
+                    for size, calls in ((1, [[text] for text in block]), (BATCH_SIZE, [block])):
+                        for call in calls:
+                            began = time.process_time()
+                            solve(call, batch_size=size, **options)
+                            found[name, search, size].append((time.process_time() - began) / len(call))
+        for key, seconds in found.items():
+            best[key] = np.minimum(best.get(key, np.inf), seconds)
+    return best
+
+
+def count_right(solvers: dict, rows) -> dict[tuple[str, str], int]:
+    """Right answers by variant and search; the random weights have none."""
+    return {
+        (name, search): sum(
+            answers_match(found["answer"], answer)
+            for found, answer in zip(solve(list(rows["text"]), batch_size=1, **options), rows["answer"], strict=True)
+        )
+        for name, solve in solvers.items()
+        for search, options in SEARCHES.items()
+        if name != BERT
+    }
+
+
+def measure_start(variant: Variant, text: str, starts: int) -> tuple[float, float, float]:
+    """Wall and CPU seconds of `hf-mwp solve` until the first answer, the least of some, and its resident bytes."""
+    found = []
+    command = ["solve", text, "--model", str(variant.folder), "--runtime", variant.runtime, "--num_beams", "1"]
+    for _ in range(starts):
+        began = time.time()
+        result = subprocess.run(
+            [sys.executable, "-c", START, *command],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+            cwd=ROOT,
+            env=os.environ | {"HF_HUB_OFFLINE": "1"},
+        )
+        status, ended, cpu, memory = json.loads(result.stdout.splitlines()[-1])
+        if status:
+            raise RuntimeError(f"hf-mwp {' '.join(command)} ended with {status}.")
+        found.append((ended - began, cpu, memory))
+    return tuple(min(column) for column in zip(*found, strict=True))
+
+
+def folder_size(folder: Path) -> int:
+    """Bytes of what a solver needs to run; records, cards and digests of training texts stay out."""
+    left_out = {"training_texts.safetensors", "record.json", "README.md"}
+    return sum(path.stat().st_size for path in folder.iterdir() if path.is_file() and path.name not in left_out)
+
+
+def report(times: dict, starts: dict, right: dict, sizes: dict, problems: int, timed: int) -> str:
+    """Two tables: latency, then start, memory, size and answers."""
+    base = np.median(times[STUDENT, "greedy", 1])
+    rows = []
+    for name in starts:
+        cells = []
+        for search in SEARCHES:
+            each = times[name, search, 1]
+            cells += [f"{1e3 * np.median(each):.1f}", f"{1e3 * np.quantile(each, 0.95):.1f}", f"{1 / each.mean():.0f}"]
+        batch = times[name, "greedy", BATCH_SIZE]
+        cells += [f"{1e3 * np.median(batch):.1f}", f"{1e3 * np.quantile(batch, 0.95):.1f}", f"{1 / batch.mean():.0f}"]
+        ratio = np.median(times[BERT, "greedy", 1]) / np.median(times[name, "greedy", 1])
+        rows.append([name, *cells, f"{ratio:.1f}"])
+    head = ["", *(["p50, ms", "p95, ms", "a second"] * 3), "times faster than 12 x 768"]
+    speed = table(head, rows)
+    rows = [
+        [name, f"{wall:.2f}", f"{cpu:.2f}", f"{memory / 2**20:.0f}", f"{sizes[name] / 1e6:.1f}"]
+        + [str(right.get((name, search), "-")) for search in SEARCHES]
+        for name, (wall, cpu, memory) in starts.items()
+    ]
+    head = ["", "start, s", "start, CPU s", "resident MiB", "on disk, MB", "right, greedy", "right, default search"]
+    fastest = min(
+        np.median(seconds) for (_, search, size), seconds in times.items() if search == "greedy" and size == 1
+    )
+    return (
+        f"{timed} test problems of Math23k, one thread, CPU time. Columns in threes: greedy at batch 1; the folder's "
+        f"default search (8 beams, re-ranked) at batch 1; greedy in batches of {BATCH_SIZE}, a problem (the runtime "
+        "solves them one after the other). The last column compares p50 of greedy search at batch 1; the student in "
+        f"PyTorch takes {1e3 * base:.1f} ms, the quickest of all {1e3 * fastest:.1f} ms.\n\n{speed}\n\nFrom the "
+        "command line to the first answer, files in the page cache; most resident memory; files that solving reads; "
+        f"right answers of {problems:,} test problems. Nothing was trained after heads were cut.\n\n"
+        f"{table(head, rows)}"
+    )
+
+
+def measure(args: argparse.Namespace, sizes: dict[str, int] = LARGE) -> str:
+    """Everything measured, as Markdown."""
+    data = load_mwp_dataset("math23k")
+    rows = data["test"].select(range(args.problems))
+    texts = list(rows["text"][: args.timed])
+    with tempfile.TemporaryDirectory() as folder:
+        variants = make_variants(args.model, Path(folder), data["train"].select(range(64)), sizes)
+        starts = {name: measure_start(each, texts[0], args.starts) for name, each in variants.items()}
+        on_disk = {name: folder_size(each.folder) for name, each in variants.items()}
+        solvers = make_solvers(variants, texts, sizes)
+        times = measure_times(solvers, texts, args.rounds)
+        right = count_right(solvers, rows)
+    return report(times, starts, right, on_disk, args.problems, len(texts))
+
+
+def main() -> None:
+    args = parse_arguments()
+    restart_with_threads(1)
+    torch.set_num_threads(1)
+    disable_progress_bar()
+    text = measure(args)
+    print(text)
+    if args.write:
+        write_section("Deployed solvers", text)
+
+
+if __name__ == "__main__":
+    main()
