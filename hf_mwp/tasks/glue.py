@@ -167,9 +167,10 @@ class GlueTask(Task):
     def report(self, predictions: Sequence[GluePrediction]) -> dict[str, float]:
         """Metrics and `num_examples`; of MNLI's matched and mismatched rows also apart, such as `accuracy_matched`."""
         groups = {"": predictions}
+        # Validation rows come from the training split, and are in none of these groups.
         for split in GLUE_SOURCES[self.name].dev:
             rows = [each for each in predictions if each.row["id"].startswith(f"{split}-")]
-            if len(rows) < len(predictions):
+            if 0 < len(rows) < len(predictions):
                 groups[split.removeprefix("dev")] = rows
         found: dict[str, float] = {}
         for part, rows in groups.items():

@@ -245,7 +245,9 @@ def test_matched_and_mismatched_rows_have_figures_of_their_own(glue):
     task = task_of(glue, "mnli")
     found = {"accuracy": 0.5, "accuracy_matched": 1.0, "accuracy_mismatched": pytest.approx(1 / 3)}
     assert task.report(predictions) == {**found, "num_examples": 4}
-    assert task.report([GluePrediction({"id": "train-2", "label": 1}, 1)]) == {"accuracy": 1.0, "num_examples": 1}
+    of_validation = [GluePrediction({"id": "train-2", "label": 1}, 1)]
+    for each in (task, task_of(glue, "rte")):
+        assert each.report(of_validation) == {"accuracy": 1.0, "num_examples": 1}
 
 
 def test_defaults_are_the_tasks_unless_something_else_is_said(glue, tmp_path):

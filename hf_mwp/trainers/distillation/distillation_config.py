@@ -101,8 +101,8 @@ class DistillationConfig(BaseConfig):
 
     hidden_loss: str | None = setting(
         "mse",
-        "What layers learn: mse (hidden states), attention, attention_mean, fsp, nst, pkd, ckd, minilm, "
-        "several joined by +, or none.",
+        "Loss on layers: mse (hidden states through linear maps), cka, cosine, procrustes, gram, attention, "
+        "attention_mean, fsp, nst, pkd, ckd, minilm, several joined by +, or none.",
     )
     pool_statistics: bool = setting(False, "Compute cka over all batches and processes of a step at once.")
     layer_mapping: str = setting(
