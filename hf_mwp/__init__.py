@@ -13,6 +13,8 @@ from pathlib import Path
 __version__ = "0.1.0"
 
 _LAZY = {
+    "AthenaConfig": "models",
+    "AthenaModel": "models",
     "GTSConfig": "models",
     "GTSDecoder": "models",
     "MwpSolver": "models",

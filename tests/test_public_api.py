@@ -19,6 +19,8 @@ NAMES = [
     "load_glue",
     "load_mwp_dataset",
     # models
+    "AthenaConfig",
+    "AthenaModel",
     "GTSConfig",
     "GTSDecoder",
     "MwpSolver",

@@ -3,6 +3,7 @@
 from transformers import CONFIG_MAPPING, AutoConfig
 
 from .architecture import ARCHITECTURES
+from .athena import AthenaConfig, AthenaModel
 from .cut_model import cut_class
 from .gts import GTSConfig, GTSDecoder
 from .mwp_solver import MwpSolver, MwpSolverConfig
@@ -24,6 +25,8 @@ for _type in ARCHITECTURES:
         AutoConfig.register(_config_class.model_type, _config_class)
 
 __all__ = [
+    "AthenaConfig",
+    "AthenaModel",
     "GTSConfig",
     "GTSDecoder",
     "MwpSolver",

@@ -6,8 +6,10 @@ from typing import Self
 import numpy as np
 import torch
 
+from .index_batch import IndexBatch
 
-class TreeBatch:
+
+class TreeBatch(IndexBatch):
     """Index tensors that let a GTS decoder score all nodes of a batch of target trees in two sweeps.
 
     Under teacher forcing the embedding of a subtree does not depend on any goal, so subtrees are embedded bottom-up,
@@ -83,31 +85,6 @@ class TreeBatch:
             trees.positions += first * (labels.shape[1] - trees.shape[1])
             trees.shape = tuple(labels.shape)
         return trees.to(labels.device)
-
-    def _set_buffer(self, buffer: torch.Tensor) -> None:
-        self._buffer = buffer
-        for name, view in zip(self._lengths, buffer.split(list(self._lengths.values())), strict=True):
-            setattr(self, name, view)
-
-    @property
-    def device(self) -> torch.device:
-        return self._buffer.device
-
-    def to(self, device: torch.device | str, non_blocking: bool = False) -> Self:
-        """The same trees on another device (itself when they are there already)."""
-        if self.device == torch.device(device):
-            return self
-        return self._with(self._buffer.to(device, non_blocking=non_blocking))
-
-    def pin_memory(self) -> Self:
-        """The same trees in pinned memory; called by `DataLoader`."""
-        return self._with(self._buffer.pin_memory())
-
-    def _with(self, buffer: torch.Tensor) -> Self:
-        trees = object.__new__(TreeBatch)
-        trees.__dict__.update(self.__dict__)
-        trees._set_buffer(buffer)
-        return trees
 
 
 def _link(sequences: Sequence[Sequence[int]], num_operators: int) -> tuple[np.ndarray, ...]:

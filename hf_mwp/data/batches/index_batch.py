@@ -1,0 +1,41 @@
+"""Index tensors of a batch in one buffer."""
+
+from typing import Self
+
+import torch
+
+
+class IndexBatch:
+    """
+    Integers that lay out a batch for a decoder. All live in one int64 buffer, so that moving them is one copy.
+
+    A subclass sets `_lengths`, the length of each part by name, and calls `_set_buffer`; each part is then an
+    attribute.
+    """
+
+    _lengths: dict[str, int]
+
+    def _set_buffer(self, buffer: torch.Tensor) -> None:
+        self._buffer = buffer
+        for name, view in zip(self._lengths, buffer.split(list(self._lengths.values())), strict=True):
+            setattr(self, name, view)
+
+    @property
+    def device(self) -> torch.device:
+        return self._buffer.device
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> Self:
+        """The same on another device (itself when it is there already)."""
+        if self.device == torch.device(device):
+            return self
+        return self._with(self._buffer.to(device, non_blocking=non_blocking))
+
+    def pin_memory(self) -> Self:
+        """The same in pinned memory; called by `DataLoader`."""
+        return self._with(self._buffer.pin_memory())
+
+    def _with(self, buffer: torch.Tensor) -> Self:
+        moved = object.__new__(type(self))
+        moved.__dict__.update(self.__dict__)
+        moved._set_buffer(buffer)
+        return moved

@@ -1,0 +1,66 @@
+"""Batches of encoded problems with gold plans."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from transformers.utils import logging
+
+from ...data.batches.mwp_collator import MwpCollator
+from ...data.batches.mwp_processor import MwpProcessor
+from ...expressions import ExpressionError
+from .configuration_athena import AthenaConfig
+from .gold_plan import GoldPlan, PlanMaker
+from .plan_batch import PlanBatch
+
+
+logger = logging.get_logger(__name__)
+MAX_PLANS = 100_000
+"""Plans that a collator keeps: about a kilobyte each."""
+
+
+class AthenaCollator(MwpCollator):
+    """
+    Pads encoded problems and adds their gold plans as `plans`, each made once.
+
+    A problem whose target cannot be expressed as a thought takes part without a plan: nothing of it is judged.
+
+    Args:
+        processor ([`MwpProcessor`]): Its padding token and its symbols.
+        config ([`AthenaConfig`]): Rules of the thoughts.
+
+    Attributes:
+        skipped (`Counter`): How often each reason left a problem without a plan.
+    """
+
+    def __init__(self, processor: MwpProcessor, config: AthenaConfig) -> None:
+        super().__init__(processor, trees=False)
+        self.maker = PlanMaker(config)
+        self.skipped: Counter[str] = Counter()
+        self._plans: dict[tuple, GoldPlan | None] = {}
+
+    def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
+        """As of [`MwpCollator`], with `plans` ([`PlanBatch`]) instead of `trees`."""
+        batch = super().__call__(features)
+        if "labels" in batch:
+            plans = [self.plan(feature) for feature in features]
+            batch["plans"] = PlanBatch(plans, batch["number_positions"].shape[1])
+        return batch
+
+    def plan(self, feature: dict[str, Any]) -> GoldPlan | None:
+        """Return the plan of an encoded problem, `None` if its target cannot be expressed."""
+        names = ("labels", "number_positions", "number_groups", "number_values")
+        labels, positions, groups, values = (feature.get(name) for name in names)
+        key = (*labels, None, *(at >= 0 for at in positions), None, *(groups or ()), None, *(values or ()))
+        if key not in self._plans:
+            try:
+                plan = self.maker.make(labels, positions, groups, values)
+            except ExpressionError as error:
+                plan = None
+                self.skipped[str(error)] += 1
+                logger.warning_once(f"Problems are skipped whose target is no thought. {error}")
+            if len(self._plans) >= MAX_PLANS:
+                return plan
+            self._plans[key] = plan
+        return self._plans[key]

@@ -1,0 +1,143 @@
+"""Configuration of the thought-expansion decoder ATHENA."""
+
+from huggingface_hub.dataclasses import strict
+from transformers import PreTrainedConfig
+
+from ...options.checks import refuse
+from .target_reader import OUTPUT_CONSTANTS
+from .thoughts import TRANSFORMS
+
+
+@strict
+class AthenaConfig(PreTrainedConfig):
+    r"""
+    Configuration of an [`AthenaModel`], the decoder of Kim et al., "ATHENA: Mathematical Reasoning with Thought
+    Expansion" (EMNLP 2023). Defaults are the paper's and the authors' program's unless said otherwise.
+
+    Args:
+        hidden_size (`int`, *optional*, defaults to 312): Width of thoughts, contexts and goals.
+        encoder_hidden_size (`int`, *optional*):
+            Width of the encoder's hidden states; when it differs from `hidden_size`, a linear layer, GELU and a layer
+            norm stand between encoder and decoder. Defaults to `hidden_size`.
+        num_attention_heads (`int`, *optional*, defaults to 12): Attention heads (those of the encoder).
+        intermediate_size (`int`, *optional*):
+            Width of the feed-forward layers (that of the encoder). Defaults to four times `hidden_size`.
+        operators (`list[str]`, *optional*, defaults to `["+", "-", "*", "/", "^"]`): Operators of the output.
+        constants (`list[str]`, *optional*, defaults to `[]`):
+            Constants of the output, in a stored order. 0, 1, 2 and 0.5 are added where they are missing, since
+            thoughts are written with them.
+        initial_constants (`list[str]`, *optional*):
+            Those that are initial thoughts. Defaults to the given `constants`.
+        transforms (`list[str]`, *optional*, defaults to `["NEG", "INV", "ROOT", "HALF"]`):
+            Operations on one thought, in the order of expansion.
+        threshold (`float`, *optional*, defaults to 0.5): Probability from which a candidate is kept.
+        strength (`float`, *optional*, defaults to 0.95): Answering probability from which expansion stops.
+        max_depth (`int`, *optional*):
+            Limit on the number of rounds, the initial one included; 0 for none. Defaults to the deepest training
+            target seen. (The program takes it from the test labels.)
+        max_thoughts (`int`, *optional*, defaults to 64):
+            Limit on the pool in inference; 0 for none, as in the program. The largest pool of Math23k's targets is 22.
+        max_candidates (`int`, *optional*, defaults to 1024): Limit on the candidates of a round; 0 for none.
+        max_length (`int`, *optional*, defaults to 45): Symbols that an answer may have.
+        norm (`str`, *optional*, defaults to `"pre"`): Layer norms before (`"pre"`) or after (`"post"`) the layers.
+        chain (`str`, *optional*, defaults to `"append"`):
+            What the contexts of kept thoughts do to the reference of later rounds: `"append"` (1 in the program),
+            `"replace"` (2) or `"none"` (0).
+        goal (`str`, *optional*, defaults to `"last"`):
+            Reference of the answering layer: the question's `"last"` token, or `"all"` of them.
+        gold (`str`, *optional*, defaults to `"nodes"`):
+            Positives in training: the target's `"nodes"` as written, or also their `"subsets"` (`multi`).
+        merge_numbers (`bool`, *optional*, defaults to `True`):
+            Whether equal numbers of a text are one thought. In the program they are thoughts of their own, so that the
+            target names one of them and contradicts the others.
+        strict_exponents (`bool`, *optional*, defaults to `False`):
+            Whether numbers of the text are no exponents, as in the program; otherwise 2 and 3 are.
+        reciprocal_constants (`bool`, *optional*, defaults to `True`):
+            Whether a constant below 1 is written `1 / c` where its reciprocal `c` is an initial constant too.
+        loss_normalization (`str`, *optional*, defaults to `"problems"`):
+            Divisor of the summed loss: the number of `"problems"`, or of judged candidates plus pooled thoughts
+            (`"thoughts"`, as in the program).
+        ranking (`str`, *optional*, defaults to `"path"`):
+            Order of several answers: `"path"`, log answering probability plus log probabilities of all nodes, or
+            `"answer"`, the answering logit alone. The single answer is always that of the largest answering logit.
+        beam_threshold (`float`, *optional*, defaults to 0.1): `threshold` when several answers are asked for.
+        dropout (`float`, *optional*, defaults to 0.5): Dropout after each attention and feed-forward layer.
+        layer_norm_eps (`float`, *optional*, defaults to 1e-5): Epsilon of the layer norms.
+        initializer_range (`float`, *optional*):
+            Standard deviation of the linear layers' initial weights. Defaults to torch's own initialisation, as in the
+            program.
+    """
+
+    model_type = "mwp_athena"
+
+    hidden_size: int = 312
+    encoder_hidden_size: int | None = None
+    num_attention_heads: int = 12
+    intermediate_size: int | None = None
+    operators: list[str] | tuple[str, ...] = ("+", "-", "*", "/", "^")
+    constants: list[str] | tuple[str, ...] = ()
+    initial_constants: list[str] | tuple[str, ...] | None = None
+    transforms: list[str] | tuple[str, ...] = TRANSFORMS
+    threshold: float | int = 0.5
+    strength: float | int = 0.95
+    max_depth: int | None = None
+    max_thoughts: int = 64
+    max_candidates: int = 1024
+    max_length: int = 45
+    norm: str = "pre"
+    chain: str = "append"
+    goal: str = "last"
+    gold: str = "nodes"
+    merge_numbers: bool = True
+    strict_exponents: bool = False
+    reciprocal_constants: bool = True
+    loss_normalization: str = "problems"
+    ranking: str = "path"
+    beam_threshold: float | int = 0.1
+    dropout: float | int = 0.5
+    layer_norm_eps: float = 1e-5
+    initializer_range: float | None = None
+
+    def __post_init__(self, **kwargs):
+        for name in ("operators", "constants", "transforms"):
+            setattr(self, name, list(getattr(self, name)))
+        self.initial_constants = list(self.constants if self.initial_constants is None else self.initial_constants)
+        self.constants += [constant for constant in OUTPUT_CONSTANTS if constant not in self.constants]
+        self.encoder_hidden_size = self.encoder_hidden_size or self.hidden_size
+        self.intermediate_size = self.intermediate_size or 4 * self.hidden_size
+        super().__post_init__(**kwargs)
+
+    def validate_decoder(self):
+        """Checks value ranges; called by `strict` after creation."""
+        sizes = ("hidden_size", "encoder_hidden_size", "num_attention_heads", "intermediate_size", "max_length")
+        limits = ("max_thoughts", "max_candidates")
+        words = {
+            "norm": ("pre", "post"),
+            "chain": ("append", "replace", "none"),
+            "goal": ("last", "all"),
+            "gold": ("nodes", "subsets"),
+            "loss_normalization": ("problems", "thoughts"),
+            "ranking": ("path", "answer"),
+        }
+        missing = [each for each in "+-*/" + "^" * ("ROOT" in self.transforms) if each not in self.operators]
+        foreign = [each for each in self.initial_constants if each not in self.constants]
+        refuse(
+            {
+                f"`{name}` must be one of {allowed}, got {getattr(self, name)!r}": getattr(self, name) not in allowed
+                for name, allowed in words.items()
+            }
+            | {
+                f"`{'`, `'.join(sizes)}` must be >= 1": min(getattr(self, name) for name in sizes) < 1,
+                f"`{'`, `'.join(limits)}` and `max_depth` must be >= 0": (
+                    min(*(getattr(self, name) for name in limits), self.max_depth or 0) < 0
+                ),
+                f"`hidden_size` ({self.hidden_size}) must be a multiple of `num_attention_heads` "
+                f"({self.num_attention_heads})": self.hidden_size % self.num_attention_heads != 0,
+                f"`dropout` must be in [0, 1), got {self.dropout}": not 0 <= self.dropout < 1,
+                f"`operators` lacks {missing}, with which thoughts are written": missing,
+                f"`transforms` may name {list(TRANSFORMS)} once each, got {self.transforms}": (
+                    len({*self.transforms} & {*TRANSFORMS}) != len(self.transforms)
+                ),
+                f"`initial_constants` {foreign} are not among `constants` {self.constants}": foreign,
+            }
+        )

@@ -1,0 +1,130 @@
+"""Layers of ATHENA; all work on packed rows, so that thoughts of many problems go through a layer at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .configuration_athena import AthenaConfig
+
+
+class FeedForward(nn.Module):
+    """`x + Dropout(Lin(GELU(Lin(LN(x)))))`; with `norm="post"`, `LN(x + Dropout(Lin(GELU(Lin(x)))))`."""
+
+    def __init__(self, config: AthenaConfig) -> None:
+        super().__init__()
+        self.is_pre = config.norm == "pre"
+        self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.up = nn.Linear(config.hidden_size, config.intermediate_size)
+        self.down = nn.Linear(config.intermediate_size, config.hidden_size)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        hidden = self.down(F.gelu(self.up(self.norm(rows) if self.is_pre else rows)))
+        rows = rows + self.dropout(hidden)
+        return rows if self.is_pre else self.norm(rows)
+
+
+class Aggregate(nn.Module):
+    """
+    `ADD` or `MUL` of two thoughts: attention of each of the two over both, summed, then a feed-forward layer.
+
+    The softmax over two scores is a sigmoid of their difference, so a pair takes four products of rows and no matrix
+    of attention. Queries, keys and values depend on one thought alone: [`~Aggregate.project`] makes them once per
+    thought.
+    """
+
+    def __init__(self, config: AthenaConfig) -> None:
+        super().__init__()
+        self.is_pre, self.num_heads = config.norm == "pre", config.num_attention_heads
+        self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.query_key_value = nn.Linear(config.hidden_size, 3 * config.hidden_size)
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+        self.dropout = nn.Dropout(config.dropout)
+        self.feed_forward = FeedForward(config)
+
+    def project(self, thoughts: Tensor) -> Tensor:
+        """Queries, keys and values `(n, 3 H)` of thoughts `(n, H)`."""
+        return self.query_key_value(self.norm(thoughts) if self.is_pre else thoughts)
+
+    def forward(self, thoughts: Tensor, projected: Tensor, left: Tensor, right: Tensor) -> Tensor:
+        """Embeddings `(m, H)` of the pairs `left`, `right` `(m,)` of thoughts `(n, H)`."""
+        size = thoughts.shape[1]
+        first, second = projected.index_select(0, left), projected.index_select(0, right)
+        (query, key, value), (query_2, key_2, value_2) = first.split(size, 1), second.split(size, 1)
+        # Weight of the left value in both rows of the 2 x 2 attention; that of the right one is the rest of 2.
+        heads = (self.num_heads, size // self.num_heads)
+        difference = (key - key_2).unflatten(1, heads)
+        weight = sum(
+            torch.sigmoid((each.unflatten(1, heads) * difference).sum(-1, keepdim=True) * heads[1] ** -0.5)
+            for each in (query, query_2)
+        )
+        mixed = 2 * value_2 + (weight * (value - value_2).unflatten(1, heads)).flatten(1)
+        rows = self.dropout(self.dense(mixed)) + thoughts.index_select(0, left) + thoughts.index_select(0, right)
+        return self.feed_forward(rows if self.is_pre else self.norm(rows))
+
+
+class Judge(nn.Module):
+    """
+    Reasoning or answering layer: a feed-forward layer, attention over reference rows, a second feed-forward layer
+    whose output is the thought's context, and one logit.
+
+    The three steps are apart, since reference rows join one by one: [`~Judge.prepare`] and
+    [`~Judge.project_reference`] work row by row, [`~Judge.conclude`] takes what attention made of them.
+    """
+
+    def __init__(self, config: AthenaConfig) -> None:
+        super().__init__()
+        size = config.hidden_size
+        self.is_pre, self.num_heads = config.norm == "pre", config.num_attention_heads
+        self.feed_forward = FeedForward(config)
+        self.norm = nn.LayerNorm(size, eps=config.layer_norm_eps)
+        # With layer norms behind the layers the program has this one too, and never calls it.
+        self.reference_norm = nn.LayerNorm(size, eps=config.layer_norm_eps) if self.is_pre else None
+        self.query = nn.Linear(size, size)
+        self.key_value = nn.Linear(size, 2 * size)
+        self.dense = nn.Linear(size, size)
+        self.dropout = nn.Dropout(config.dropout)
+        self.output = FeedForward(config)
+        self.score = nn.Linear(size, 1)
+
+    def prepare(self, thoughts: Tensor) -> tuple[Tensor, Tensor]:
+        """Residual rows and queries `(n, H)` of thoughts `(n, H)`."""
+        rows = self.feed_forward(thoughts)
+        return rows, self.query(self.norm(rows) if self.is_pre else rows)
+
+    def project_reference(self, reference: Tensor) -> Tensor:
+        """Keys and values `(n, 2 H)` of reference rows `(n, H)`."""
+        return self.key_value(self.reference_norm(reference) if self.is_pre else reference)
+
+    def attend(self, queries: Tensor, keys_values: Tensor, visible: Tensor) -> Tensor:
+        """Attended values `(A, m, H)` of queries `(A, m, H)` over `(A, R, 2 H)`, by a mask `(A, m or 1, R)`."""
+        parts = (queries, *keys_values.chunk(2, -1))
+        query, key, value = (part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in parts)
+        attended = F.scaled_dot_product_attention(query, key, value, attn_mask=visible.unsqueeze(1))
+        return attended.transpose(1, 2).flatten(2)
+
+    def conclude(self, rows: Tensor, attended: Tensor) -> tuple[Tensor, Tensor]:
+        """Contexts `(n, H)` and logits `(n,)` of residual rows and attended values `(n, H)`."""
+        rows = rows + self.dropout(self.dense(attended))
+        context = self.output(rows if self.is_pre else self.norm(rows))
+        return context, self.score(context).squeeze(-1)
+
+
+class ConstantEmbedding(nn.Module):
+    """Learned vectors of constants and `Lin(GELU(Lin(LN(v))))` of them, without a residual."""
+
+    def __init__(self, config: AthenaConfig) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(len(config.initial_constants), config.hidden_size))
+        self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.up = nn.Linear(config.hidden_size, config.intermediate_size)
+        self.down = nn.Linear(config.intermediate_size, config.hidden_size)
+
+    def forward(self, rows: Sequence[int]) -> Tensor:
+        """Embeddings `(n, H)` of the constants with these indices."""
+        weight = torch.cat([self.weight[:0], *(self.weight[row : row + 1] for row in rows)])
+        return self.down(F.gelu(self.up(self.norm(weight))))

@@ -1,0 +1,341 @@
+"""Thought-expansion decoder ATHENA, batched over the candidates of all problems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from transformers import PreTrainedModel
+from transformers import initialization as init
+from transformers.utils import ModelOutput
+
+from ...data.batches.mwp_processor import MwpProcessor
+from ..solver import SolveOutput
+from .athena_collator import AthenaCollator
+from .configuration_athena import AthenaConfig
+from .expansion import OPERATIONS
+from .gold_plan import PlanMaker
+from .layers_athena import Aggregate, ConstantEmbedding, FeedForward, Judge
+from .plan_batch import AttentionLayout, PlanBatch
+from .thought_search import ThoughtSearch
+from .thoughts import AGGREGATES
+
+
+@dataclass
+class AthenaOutput(ModelOutput):
+    """Output of [`AthenaModel`].
+
+    Args:
+        loss (`torch.FloatTensor` of shape `(1,)`, *optional*, returned when targets are given):
+            Binary cross entropies of judged candidates and of the pool, summed and divided as
+            `config.loss_normalization` says.
+        logits (`torch.FloatTensor` of shape `(batch, judged)`):
+            Reasoning logits of the candidates in the order of expansion; the smallest finite number where padded.
+        answer_logits (`torch.FloatTensor` of shape `(batch, pool)`):
+            Answering logits of the kept thoughts in the order of the pool, padded in the same way.
+        embeddings (`torch.FloatTensor` of shape `(candidates, hidden_size)`):
+            Embeddings of the candidates of all problems, packed as in [`PlanBatch`].
+        contexts (`torch.FloatTensor` of shape `(candidates, hidden_size)`): Their contexts, packed alike.
+    """
+
+    loss: torch.FloatTensor | None = None
+    logits: torch.FloatTensor | None = None
+    answer_logits: torch.FloatTensor | None = None
+    embeddings: torch.FloatTensor | None = None
+    contexts: torch.FloatTensor | None = None
+
+
+class AthenaPreTrainedModel(PreTrainedModel):
+    config_class = AthenaConfig
+    base_model_prefix = "decoder"
+    main_input_name = "encoder_hidden_states"
+    accepts_loss_kwargs = False
+    # Its attention over a few dozen rows is its own, so that of its encoder may be of any kind.
+    _supports_sdpa = True
+    _supports_flash_attn = True
+    _supports_flex_attn = True
+    _supports_attention_backend = True
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        if isinstance(module, nn.Linear):
+            std, bound = self.config.initializer_range, module.in_features**-0.5
+            for parameter in module.parameters(recurse=False):
+                if std is None:
+                    init.uniform_(parameter, -bound, bound)
+                elif parameter is module.weight:
+                    init.normal_(parameter, std=std)
+                else:
+                    init.zeros_(parameter)
+        elif isinstance(module, nn.LayerNorm):
+            init.ones_(module.weight)
+            init.zeros_(module.bias)
+        elif isinstance(module, ConstantEmbedding):
+            init.normal_(module.weight)
+        elif isinstance(module, AthenaModel):
+            init.zeros_(module.deepest_target)
+
+
+class AthenaModel(AthenaPreTrainedModel):
+    """
+    Thought-expansion decoder of Kim et al., "ATHENA: Mathematical Reasoning with Thought Expansion" (EMNLP 2023),
+    batched.
+
+    Thoughts are expressions with an embedding. Numbers and constants are the first ones; each round transforms or
+    combines the thoughts of the pool, the reasoning layer judges which of these candidates join, and the answering
+    layer tells which thought of the pool is the answer. In training the target's own nodes are the ones that join, so
+    that all candidates are known beforehand, see [`PlanBatch`]. Otherwise [`~AthenaModel.generate`] expands all
+    problems of a batch together.
+
+    Args:
+        config ([`AthenaConfig`]): Sizes, symbols, rules, dropout.
+    """
+
+    def __init__(self, config: AthenaConfig) -> None:
+        super().__init__(config)
+        size, width = config.hidden_size, config.encoder_hidden_size
+        self.input_projection = None
+        if width != size:
+            norm = nn.LayerNorm(size, eps=config.layer_norm_eps)
+            self.input_projection = nn.Sequential(nn.Linear(width, size), nn.GELU(), norm)
+        self.constants = ConstantEmbedding(config)
+        self.transforms = nn.ModuleDict({name: FeedForward(config) for name in config.transforms})
+        self.aggregates = nn.ModuleDict({name: Aggregate(config) for name in AGGREGATES})
+        self.reason = Judge(config)
+        self.answer = Judge(config)
+        # Rounds of the deepest target seen in training: the limit of inference where the configuration gives none.
+        self.register_buffer("deepest_target", torch.zeros((), dtype=torch.long))
+        self.post_init()
+
+    @property
+    def title(self) -> str:
+        """Return the card's name of the decoder."""
+        return f"thought-expansion decoder (ATHENA) of width {self.config.hidden_size}"
+
+    def make_collator(self, processor: MwpProcessor) -> AthenaCollator:
+        """From encoded rows to batches with gold plans."""
+        return AthenaCollator(processor, self.config)
+
+    @torch.no_grad()
+    def set_constants(self, constants: Sequence[str]) -> None:
+        """
+        Gives the decoder further constants, which are initial thoughts too. Their vectors start about the mean of the
+        known ones, or where there is none as in a new decoder.
+
+        Args:
+            constants (`Sequence[str]`): All constants, those that it has first and in their order.
+
+        Raises:
+            `ValueError`: a constant that it has is left out or has moved.
+        """
+        known = list(self.config.constants)
+        if list(constants)[: len(known)] != known:
+            raise ValueError(f"the constants {list(constants)} do not begin with those that the decoder has: {known}")
+        added = list(constants)[len(known) :]
+        old = self.constants.weight
+        rows = torch.randn(len(added), old.shape[1], generator=torch.Generator().manual_seed(0)).to(old)
+        if len(old):
+            rows = old.mean(0) + (old.std() / 2 if old.numel() > 1 else 1.0) * rows
+        self.constants.weight = nn.Parameter(torch.cat([old, rows]), requires_grad=old.requires_grad)
+        self.config.constants, self.config.initial_constants = list(constants), self.config.initial_constants + added
+
+    def project(self, encoder_hidden_states: Tensor) -> Tensor:
+        """Hidden states in the decoder's width."""
+        return encoder_hidden_states if self.input_projection is None else self.input_projection(encoder_hidden_states)
+
+    def initial_embeddings(self, states: Tensor, number_positions: Tensor) -> Tensor:
+        """Embeddings `(B * N + C, H)` of the numbers of all problems, then of the initial constants."""
+        index = number_positions.clamp_min(0).unsqueeze(-1).expand(-1, -1, states.shape[-1])
+        constants = PlanMaker(self.config).constants
+        literals = [self.config.constants[place] for place in constants.initial]
+        rows = [self.config.initial_constants.index(literal) for literal in literals]
+        return torch.cat([states.gather(1, index).flatten(0, 1), self.constants(rows).to(states.dtype)])
+
+    def goals(
+        self, states: Tensor, attention_mask: Tensor | None, question_positions: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Keys and values `(B, Q, 2 H)` of the question's rows, and the mask `(B, Q)` of those that exist, `None` for
+        one goal each."""
+        if question_positions is None or not question_positions.shape[1]:
+            # Without a question, the last token.
+            mask = states.new_ones(states.shape[:2]) if attention_mask is None else attention_mask
+            question_positions = mask.sum(1, keepdim=True).long() - 1
+        if self.config.goal == "last":
+            question_positions = question_positions.amax(1, keepdim=True)
+        index = question_positions.clamp_min(0).unsqueeze(-1).expand(-1, -1, states.shape[-1])
+        projected = self.answer.project_reference(states.gather(1, index))
+        return projected, None if self.config.goal == "last" else question_positions >= 0
+
+    def answering_logits(
+        self, thoughts: Tensor, goals: tuple[Tensor, Tensor | None], problems: Tensor, places: Tensor, width: int
+    ) -> Tensor:
+        """
+        Answering logits `(n,)` of thoughts `(n, H)` of the given `problems` `(n,)`; `places` `(n,)` lay them out in
+        `B * width`.
+        """
+        judge, (reference, exists) = self.answer, goals
+        if exists is None:
+            # All weight is on the one goal. Queries have no say, but several processes wait for their gradient.
+            rows = judge.feed_forward(thoughts)
+            value = reference[:, 0].chunk(2, -1)[1].index_select(0, problems)
+            attended = torch.cat([value, judge.query(judge.norm(rows[:0]) if judge.is_pre else rows[:0])])
+        else:
+            rows, queries = judge.prepare(thoughts)
+            padded = queries.new_zeros(len(reference) * width, queries.shape[1]).index_copy(0, places, queries)
+            visible = exists.unsqueeze(1) | ~exists.any(1).view(-1, 1, 1)
+            attended = judge.attend(padded.unflatten(0, (len(reference), width)), reference, visible)
+            attended = attended.flatten(0, 1).index_select(0, places)
+        return judge.conclude(rows, attended)[1]
+
+    def embed(self, operation: str, pool: Tensor, projected: Tensor | None, left: Tensor, right: Tensor) -> Tensor:
+        """Embeddings `(n, H)` of an operation on the rows `left` and `right` `(n,)` of a pool."""
+        if operation in self.transforms:
+            return self.transforms[operation](pool.index_select(0, left))
+        return self.aggregates[operation](pool, projected, left, right)
+
+    def forward(
+        self,
+        encoder_hidden_states: Tensor,
+        attention_mask: Tensor | None = None,
+        number_positions: Tensor | None = None,
+        question_positions: Tensor | None = None,
+        plans: PlanBatch | None = None,
+    ) -> AthenaOutput:
+        """Judges the candidates of gold plans.
+
+        Args:
+            encoder_hidden_states (`torch.FloatTensor` of shape `(B, S, encoder_hidden_size)`): Last hidden states.
+            attention_mask (`torch.Tensor` of shape `(B, S)`, *optional*): 0 at padding.
+            number_positions (`torch.LongTensor` of shape `(B, N)`, *optional*):
+                Token of each number, -1 where a problem has fewer.
+            question_positions (`torch.LongTensor` of shape `(B, Q)`, *optional*):
+                Tokens of the question in their order, -1 where padded. Defaults to the last token.
+            plans ([`PlanBatch`]): What is judged; its collator makes it.
+
+        Raises:
+            `ValueError`: there are no plans, or they are those of another batch.
+        """
+        states = self.project(encoder_hidden_states)
+        if number_positions is None:
+            number_positions = torch.full((len(states), 0), -1, dtype=torch.long, device=states.device)
+        if plans is None or plans.shape != tuple(number_positions.shape):
+            shape = None if plans is None else plans.shape
+            raise ValueError(
+                f"`plans` must be those of this batch, of shape {tuple(number_positions.shape)}, got {shape}. Make "
+                "batches with the model's own collator (`make_collator`)."
+            )
+        plans = plans.to(states.device)
+        if self.training:
+            self.deepest_target.clamp_(min=plans.rounds)
+        pool, embeddings = self._embed_candidates(self.initial_embeddings(states, number_positions), plans)
+        contexts, logits = self._judge_candidates(states[:, 0], embeddings, plans)
+        kept = plans.problems[: len(pool)]
+        goals = self.goals(states, attention_mask, question_positions)
+        answers = self.answering_logits(pool, goals, kept, plans.pooled, plans.num_pooled)
+        return AthenaOutput(
+            loss=self._loss(logits, answers, plans),
+            logits=_laid_out(logits, plans.judged, (len(states), plans.num_judged)),
+            answer_logits=_laid_out(answers, plans.pooled, (len(states), plans.num_pooled)),
+            embeddings=embeddings,
+            contexts=contexts,
+        )
+
+    def _embed_candidates(self, initial: Tensor, plans: PlanBatch) -> tuple[Tensor, Tensor]:
+        """Embeddings of the kept thoughts, and of all candidates, kept ones first."""
+        pool, done = initial[:0], 0
+        projected = dict.fromkeys(AGGREGATES, initial.new_zeros(0, 3 * initial.shape[1]))
+
+        def embedded(counts: Sequence[int], always: bool) -> Tensor:
+            """Candidates from row `done` on, operation by operation; with `always` also those without a row."""
+            parts, start = [], done
+            for operation, count in zip((None, *OPERATIONS), counts, strict=True):
+                left, right = plans.left[start : start + count], plans.right[start : start + count]
+                start += count
+                if operation is None:
+                    parts.append(initial.index_select(0, left))
+                elif operation in self.aggregates and (count or always):
+                    known = projected[operation]
+                    projected[operation] = torch.cat([known, self.aggregates[operation].project(pool[len(known) :])])
+                    parts.append(self.embed(operation, pool, projected[operation], left, right))
+                elif operation in self.transforms and (count or always):
+                    parts.append(self.embed(operation, pool, None, left, right))
+            return torch.cat(parts)
+
+        # Kept thoughts by round, as each may be an operand of the next; then all rejected ones at once.
+        for counts in plans.steps:
+            pool = torch.cat([pool, embedded(counts, always=False)])
+            done += sum(counts)
+        return pool, torch.cat([pool, embedded(plans.rejected, always=True)])
+
+    def _judge_candidates(self, start: Tensor, embeddings: Tensor, plans: PlanBatch) -> tuple[Tensor, Tensor]:
+        """Contexts `(n, H)` and reasoning logits `(n,)` of all candidates; `start` `(B, H)` is the first reference."""
+        rows, queries = self.reason.prepare(embeddings)
+        reference = self.reason.project_reference(start)
+        sizes = [*map(sum, plans.steps), sum(plans.rejected)]
+        contexts, logits = [], []
+        # Contexts of kept thoughts by round, as later candidates attend over them; then all rejected ones at once.
+        for step, (own, query) in enumerate(zip(rows.split(sizes), queries.split(sizes), strict=True)):
+            attended = self._attend(query, reference, plans.layout(step))
+            context, logit = self.reason.conclude(own, attended)
+            contexts.append(context)
+            logits.append(logit)
+            if step < len(plans.steps) and self.config.chain != "none":
+                reference = torch.cat([reference, self.reason.project_reference(context)])
+        return torch.cat(contexts), torch.cat(logits)
+
+    def _attend(self, queries: Tensor, reference: Tensor, layout: AttentionLayout) -> Tensor:
+        count = 1 if self.config.chain == "none" else None
+        indices = layout.references[:, :count]
+        keys_values = reference.index_select(0, indices.flatten()).unflatten(0, indices.shape)
+        padded = queries.index_select(0, layout.queries.flatten()).unflatten(0, layout.queries.shape)
+        visible = layout.visible(self.config.chain)[..., :count]
+        return self.reason.attend(padded, keys_values, visible).flatten(0, 1).index_select(0, layout.places)
+
+    def _loss(self, logits: Tensor, answers: Tensor, plans: PlanBatch) -> Tensor:
+        dtype = torch.promote_types(logits.dtype, torch.float32)
+        kept = torch.arange(len(logits), device=logits.device) < len(answers)
+        loss = sum(
+            F.binary_cross_entropy_with_logits(scores.to(dtype), labels.to(dtype), reduction="sum")
+            for scores, labels in ((logits, kept), (answers, plans.targets))
+        )
+        count = plans.shape[0] if self.config.loss_normalization == "problems" else len(logits) + len(answers)
+        return loss / max(count, 1)
+
+    @torch.no_grad()
+    def generate(
+        self,
+        encoder_hidden_states: Tensor,
+        attention_mask: Tensor | None = None,
+        number_positions: Tensor | None = None,
+        number_groups: Tensor | None = None,
+        question_positions: Tensor | None = None,
+        num_beams: int = 1,
+        max_length: int | None = None,
+        num_return_sequences: int = 1,
+    ) -> SolveOutput:
+        """
+        Expands thoughts and returns the best ones as prefix ids; see [`ThoughtSearch`] and [`Solver`].
+
+        Raises:
+            `ValueError`: if a count is below 1, or more answers than beams are asked for.
+        """
+        length = self.config.max_length if max_length is None else max_length
+        if min(num_beams, length) < 1 or not 1 <= num_return_sequences <= num_beams:
+            raise ValueError(
+                f"`num_beams` ({num_beams}) and `max_length` ({length}) must be at least 1, and "
+                f"`num_return_sequences` ({num_return_sequences}) from 1 to `num_beams`."
+            )
+        states = self.project(encoder_hidden_states)
+        if number_positions is None:
+            number_positions = torch.full((len(states), 0), -1, dtype=torch.long, device=states.device)
+        goals = self.goals(states, attention_mask, question_positions)
+        search = ThoughtSearch(self, states, number_positions, number_groups, goals, num_beams)
+        return search.run(length, num_return_sequences)
+
+
+def _laid_out(values: Tensor, places: Tensor, shape: tuple[int, int]) -> Tensor:
+    padded = values.new_full((shape[0] * shape[1],), torch.finfo(values.dtype).min)
+    return padded.index_copy(0, places, values).view(shape)

@@ -1,0 +1,209 @@
+"""From equations to target thoughts and the thoughts that lead to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ...expressions import Expression, ExpressionError, parse_number
+from .thoughts import TRANSFORMS, ThoughtTable
+
+
+OUTPUT_CONSTANTS = ("0", "1", "2", "0.5")
+"""Constants with which thoughts are written as expressions; see [`ThoughtTable.prefix`]."""
+
+
+@dataclass(frozen=True)
+class InitialConstants:
+    """
+    Constants of the output vocabulary as thoughts.
+
+    Args:
+        values (`tuple[Fraction, ...]`): Values of all constants of the vocabulary.
+        initial (`tuple[int, ...]`): Indices of those that are initial thoughts, in their order; of equal values the
+            first.
+        reciprocal (`dict[int, int]`): For constants written as `1 / c`, the index of `c`: those between 0 and 1 whose
+            reciprocal is an initial constant too.
+    """
+
+    values: tuple[Fraction, ...]
+    initial: tuple[int, ...]
+    reciprocal: dict[int, int]
+
+    @classmethod
+    def build(cls, constants: Sequence[str], initial: Sequence[str], reciprocals: bool = True) -> InitialConstants:
+        """Order the constants named `initial` among all `constants`; `reciprocals` allows the form `1 / c`."""
+        values = tuple(Fraction(parse_number(constant)) for constant in constants)
+        places: dict[Fraction, int] = {}
+        for constant in initial:
+            places.setdefault(values[list(constants).index(constant)], list(constants).index(constant))
+        inverted = {value: places.get(1 / value) for value in values if reciprocals and 0 < value < 1}
+        reciprocal = {
+            place: inverted[value]
+            for place, value in enumerate(values)
+            if value in places and inverted.get(value) is not None
+        }
+        kept = tuple(place for place in places.values() if place not in reciprocal)
+        return cls(values, kept, reciprocal)
+
+    def place(self, index: int) -> int:
+        """Return the constant that stands for one of equal value: an initial one where there is one."""
+        same = (place for place in self.initial if self.values[place] == self.values[index])
+        return next(same, index)
+
+
+@dataclass(frozen=True)
+class Target:
+    """
+    A thought with all nodes of the binary tree that it was written as.
+
+    Args:
+        thought (`int`): Its id in the [`ThoughtTable`].
+        nodes (`frozenset[int]`): Ids of its nodes, itself included.
+        constant (`int`, *optional*): Index of the constant that it is; `None` for other thoughts.
+    """
+
+    thought: int
+    nodes: frozenset[int]
+    constant: int | None = None
+
+
+class TargetReader:
+    """
+    Rewrites an equation as a thought, as the authors' program does (github.com/the-jb/athena-math).
+
+    `a - b` is `ADD(a, NEG b)`. A product with a constant 1, -1, 2 or -2 becomes `a`, `NEG a`, `ADD(a, a)` or `NEG
+    ADD(a, a)`, `a / 2` is `HALF a`, any other division a product with `INV`. Powers are products for the constants 1,
+    2 and 3, and `ROOT` for 0.5. Constants that are no initial thoughts occur in such rules only: `0 - a` is then `NEG
+    a`, `a * 0.5` is `HALF a`, `a / 1` is `a`.
+
+    Args:
+        table ([`ThoughtTable`]): Takes the thoughts.
+        constants ([`InitialConstants`]): Constants of the vocabulary.
+        vocabulary_constants (`Sequence[str]`): Their literals.
+        groups (`Sequence[int]`, *optional*): For each number the one that stands for it.
+        values (`Sequence[Fraction | float | str]`, *optional*): The numbers' values, for powers. Without them only
+            constants are exponents.
+    """
+
+    def __init__(
+        self,
+        table: ThoughtTable,
+        constants: InitialConstants,
+        vocabulary_constants: Sequence[str],
+        groups: Sequence[int] | None = None,
+        values: Sequence[Fraction | float | str] | None = None,
+    ) -> None:
+        self.table, self.constants, self.literals = table, constants, list(vocabulary_constants)
+        self.groups, self.values = groups, values
+
+    def read(self, expression: Expression, transforms: Sequence[str] = TRANSFORMS) -> Target:
+        """
+        Return the thought of an equation over slots and constants.
+
+        Raises:
+            `ExpressionError`: it uses another exponent, a constant that is no initial thought, or a transform that is
+            switched off.
+        """
+        target = self._read(expression)
+        for thought in target.nodes:
+            kind, children = self.table.kinds[thought], self.table.children[thought]
+            if kind == "CON" and children[0] not in self.constants.initial:
+                token = self.literals[children[0]]
+                raise ExpressionError(f"The constant {token} is no initial thought of this model.", token=token)
+            if kind in TRANSFORMS and kind not in transforms:
+                raise ExpressionError(f"The target needs the transform {kind}, which this model does not have.")
+        return target
+
+    def _read(self, node: Expression) -> Target:
+        if node.is_leaf:
+            return self._leaf(node)
+        left = self._read(node.left)
+        if node.token == "^":
+            return self._power(left, node.right)
+        right = self._read(node.right)
+        if node.token == "*":
+            return self._multiply(left, right)
+        if node.token == "/":
+            return self._divide(left, right)
+        if node.token == "-":
+            right = self._transform("NEG", right)
+            if self._is_spare(left, 0):
+                return right
+        return self._aggregate("ADD", left, right)
+
+    def _leaf(self, node: Expression) -> Target:
+        slot = node.slot_index
+        if slot is not None:
+            thought = self.table.number(slot if self.groups is None else self.groups[slot])
+            return Target(thought, frozenset({thought}))
+        if node.token not in self.literals:
+            raise ExpressionError(f"The constant {node.token} is not one of this model.", token=node.token)
+        index = self.literals.index(node.token)
+        if index in self.constants.reciprocal:
+            return self._transform("INV", self._constant(self.constants.reciprocal[index]))
+        return self._constant(self.constants.place(index))
+
+    def _constant(self, index: int) -> Target:
+        thought = self.table.constant(index)
+        return Target(thought, frozenset({thought}), index)
+
+    def _value(self, target: Target) -> Fraction | None:
+        return None if target.constant is None else self.constants.values[target.constant]
+
+    def _is_spare(self, target: Target, value: Fraction | float) -> bool:
+        """Return whether this is the constant of that value and no initial thought."""
+        return self._value(target) == value and target.constant not in self.constants.initial
+
+    def _transform(self, operation: str, operand: Target) -> Target:
+        thought = self.table.transform(operation, operand.thought)
+        return Target(thought, operand.nodes | {thought})
+
+    def _aggregate(self, operation: str, left: Target, right: Target) -> Target:
+        thought = self.table.aggregate(operation, left.thought, right.thought)
+        return Target(thought, left.nodes | right.nodes | {thought})
+
+    def _multiply(self, left: Target, right: Target) -> Target:
+        for factor, other in ((left, right), (right, left)):
+            value = self._value(factor)
+            if value in (1, -1, 2, -2):
+                product = self._aggregate("ADD", other, other) if abs(value) == 2 else other
+                return self._transform("NEG", product) if value < 0 else product
+        for factor, other in ((left, right), (right, left)):
+            if self._is_spare(factor, Fraction(1, 2)):
+                return self._transform("HALF", other)
+        return self._aggregate("MUL", left, right)
+
+    def _divide(self, left: Target, right: Target) -> Target:
+        if self._value(right) == 2:
+            return self._transform("HALF", left)
+        if self._is_spare(right, 1):
+            return left
+        return self._multiply(left, self._transform("INV", right))
+
+    def _power(self, base: Target, node: Expression) -> Target:
+        exponent = self._exponent(node)
+        if exponent == Fraction(1, 2):
+            return self._transform("ROOT", base)
+        power = base
+        for _ in range(int(exponent) - 1):
+            power = self._multiply(power, base)
+        return power
+
+    def _exponent(self, node: Expression) -> Fraction:
+        slot = node.slot_index
+        if slot is not None and self.values is not None:
+            value, allowed = self.values[slot], (2, 3)
+            value = Fraction(parse_number(value)) if isinstance(value, str) else value
+        else:
+            is_literal = node.is_leaf and slot is None
+            value, allowed = parse_number(node.token) if is_literal else None, (1, 2, 3, Fraction(1, 2))
+        if value not in allowed:
+            told = "an expression" if not node.is_leaf else node.token if slot is None else f"{node.token} = {value}"
+            raise ExpressionError(
+                f"Thoughts express powers with the exponents 1, 2, 3 and 0.5, or numbers of the text that are 2 or 3; "
+                f"this one is {told}.",
+                token=node.token,
+            )
+        return Fraction(value)

@@ -1,0 +1,285 @@
+"""Thought expansion of a batch of problems without targets."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from ..solver import SolveOutput
+from .expansion import OPERATIONS, Candidate, Expansion
+from .gold_plan import PlanMaker
+from .thoughts import AGGREGATES, ThoughtTable
+
+
+@dataclass
+class AthenaSolveOutput(SolveOutput):
+    """As [`SolveOutput`], with what happened in the expansion.
+
+    Args:
+        capped (`torch.BoolTensor` of shape `(batch,)`):
+            Whether `max_thoughts` or `max_candidates` of the configuration cut the expansion short.
+    """
+
+    capped: torch.BoolTensor | None = None
+
+
+@dataclass
+class ProblemState:
+    """
+    Expansion of one problem.
+
+    Args:
+        problem (`int`): Its row in the batch.
+        expansion ([`Expansion`]): Its pool and rounds.
+        sources (`list[int]`): Rows of its initial thoughts in the initial embeddings.
+        rows (`list[int]`): Row of each thought of the pool in the tensors of all thoughts.
+        reference (`list[int]`): Rows that candidates attend to; row `problem` is the first.
+        nodes (`list[frozenset[int]]`): For each thought of the pool those that it was made of, itself included.
+        reasoning, answering (`list[float]`): For each thought of the pool log probability and answering logit.
+        capped (`bool`): Whether a limit cut the expansion short.
+    """
+
+    problem: int
+    expansion: Expansion
+    sources: list[int]
+    reference: list[int]
+    rows: list[int] = field(default_factory=list)
+    nodes: list[frozenset[int]] = field(default_factory=list)
+    reasoning: list[float] = field(default_factory=list)
+    answering: list[float] = field(default_factory=list)
+    capped: bool = False
+
+    def path_score(self, place: int) -> float:
+        """Return the log answering probability of a thought plus the log probabilities of all its nodes."""
+        return _log_sigmoid(self.answering[place]) + sum(self.reasoning[node] for node in self.nodes[place])
+
+
+class ThoughtSearch:
+    """
+    Expands the thoughts of all problems of a batch together, round by round, until each has an answer.
+
+    With one beam it is the search of the paper: candidates with a probability of at least `threshold` join, the
+    expansion ends when an answering probability reaches `strength`, and the thought with the largest answering logit
+    is the answer. With more beams, `beam_threshold` lets more thoughts join and only limits end the expansion; the
+    beams are the best thoughts of the pool by `ranking`.
+
+    Args:
+        decoder ([`AthenaModel`]): Layers and configuration.
+        states (`(B, S, H)`): Hidden states in the decoder's width.
+        number_positions (`(B, N)`), number_groups (`(B, N)`, *optional*): As in the batch.
+        goals (`tuple[Tensor, Tensor | None]`): From [`AthenaModel.goals`].
+        num_beams (`int`): 1 for the paper's search.
+    """
+
+    def __init__(
+        self,
+        decoder: PreTrainedModel,
+        states: Tensor,
+        number_positions: Tensor,
+        number_groups: Tensor | None,
+        goals: tuple[Tensor, Tensor | None],
+        num_beams: int,
+    ) -> None:
+        config = decoder.config
+        self.decoder, self.config, self.goals, self.num_beams = decoder, config, goals, num_beams
+        self.maker, self.table = PlanMaker(config), ThoughtTable()
+        self.threshold = config.threshold if num_beams == 1 else config.beam_threshold
+        self.device, size = states.device, states.shape[-1]
+        self.initial = decoder.initial_embeddings(states, number_positions)
+        self.reference = decoder.reason.project_reference(states[:, 0])
+        # Rows of all thoughts that were kept, and for each aggregate their queries, keys and values.
+        self.thoughts = self.initial.new_zeros(0, size)
+        self.projected = dict.fromkeys(AGGREGATES, self.initial.new_zeros(0, 3 * size))
+        max_rounds = int(decoder.deepest_target) if config.max_depth is None else config.max_depth
+        positions = number_positions.tolist()
+        groups = [None] * len(positions) if number_groups is None else number_groups.tolist()
+        self.problems = [
+            self._new_problem(problem, positions, groups[problem], max_rounds) for problem in range(len(positions))
+        ]
+
+    def _new_problem(
+        self, problem: int, positions: list[list[int]], groups: list[int] | None, max_rounds: int
+    ) -> ProblemState:
+        width, config = len(positions[problem]), self.config
+        slots = self.maker.initial_slots(positions[problem], groups)
+        initial = self.maker.initial_thoughts(self.table, slots)
+        constants = range(len(positions) * width, len(self.initial))
+        expansion = Expansion(self.table, initial, config.transforms, max_rounds, config.max_candidates)
+        sources = [*(problem * width + slot for slot in slots), *constants]
+        return ProblemState(problem, expansion, sources, [problem])
+
+    def run(self, max_length: int, num_return_sequences: int) -> AthenaSolveOutput:
+        """Return the answers of all problems."""
+        active = self.problems
+        while active:
+            rounds = [(state, state.expansion.next_round()) for state in active]
+            rounds = [(state, candidates) for state, candidates in rounds if candidates is not None]
+            if any(candidates for _, candidates in rounds):
+                self._take_round([(state, candidates) for state, candidates in rounds if candidates])
+            active = [state for state, _ in rounds if not self._is_done(state)]
+        return self._result(max_length, num_return_sequences)
+
+    def _is_done(self, state: ProblemState) -> bool:
+        pool = state.expansion.pool
+        is_full = 0 < self.config.max_thoughts <= len(pool)
+        state.capped |= is_full or state.expansion.was_cut
+        is_strong = self.num_beams == 1 and max(state.answering, default=-np.inf) >= _logit(self.config.strength)
+        return not pool or is_full or is_strong
+
+    def _take_round(self, rounds: list[tuple[ProblemState, list[Candidate]]]) -> None:
+        """Judges the candidates of some problems and adds those that pass to the pools."""
+        embeddings = self._embed(rounds)
+        contexts, logits = self._judge(rounds, embeddings)
+        chosen, first = [], 0
+        for state, candidates in rounds:
+            own = logits[first : first + len(candidates)]
+            chosen += [first + place for place in self._choose(state, candidates, own)]
+            first += len(candidates)
+        if chosen:
+            index = self._index(chosen)
+            self._join(rounds, chosen, embeddings[index], contexts[index])
+
+    def _embed(self, rounds: list[tuple[ProblemState, list[Candidate]]]) -> Tensor:
+        """Embeddings of the candidates, one call per operation."""
+        columns = [
+            (candidate.operation, state.sources[candidate.left], 0)
+            if candidate.operation < 0
+            else (
+                candidate.operation,
+                state.rows[candidate.left],
+                state.rows[candidate.right] if candidate.right >= 0 else 0,
+            )
+            for state, candidates in rounds
+            for candidate in candidates
+        ]
+        operations, left, right = np.array(columns).T
+        embeddings = self.initial.new_empty(len(columns), self.initial.shape[1])
+        for operation in np.unique(operations):
+            places = np.flatnonzero(operations == operation)
+            first, second = self._index(left[places]), self._index(right[places])
+            if operation < 0:
+                made = self.initial.index_select(0, first)
+            else:
+                name = OPERATIONS[operation]
+                if name in AGGREGATES:
+                    known = self.projected[name]
+                    new = self.decoder.aggregates[name].project(self.thoughts[len(known) :])
+                    self.projected[name] = torch.cat([known, new])
+                made = self.decoder.embed(name, self.thoughts, self.projected.get(name), first, second)
+            embeddings = embeddings.index_copy(0, self._index(places), made.to(embeddings.dtype))
+        return embeddings
+
+    def _judge(
+        self, rounds: list[tuple[ProblemState, list[Candidate]]], embeddings: Tensor
+    ) -> tuple[Tensor, list[float]]:
+        """Contexts, and logits on the host."""
+        judge = self.decoder.reason
+        rows, queries = judge.prepare(embeddings)
+        counts = np.array([len(candidates) for _, candidates in rounds])
+        width, longest = counts.max(), max(len(state.reference) for state, _ in rounds)
+        places = np.flatnonzero((np.arange(width) < counts[:, None]).ravel())
+        reference = np.array([state.reference + [0] * (longest - len(state.reference)) for state, _ in rounds])
+        lengths = np.array([len(state.reference) for state, _ in rounds])
+        visible = torch.from_numpy(np.arange(longest) < lengths[:, None]).to(self.device)
+        places = self._index(places)
+        padded = queries.new_zeros(len(rounds) * width, queries.shape[1]).index_copy(0, places, queries)
+        keys_values = self.reference.index_select(0, self._index(reference.ravel()))
+        keys_values = keys_values.unflatten(0, reference.shape)
+        attended = judge.attend(padded.unflatten(0, (len(rounds), width)), keys_values, visible.unsqueeze(1))
+        contexts, logits = judge.conclude(rows, attended.flatten(0, 1).index_select(0, places))
+        return contexts, _full(logits).tolist()
+
+    def _choose(self, state: ProblemState, candidates: list[Candidate], logits: list[float]) -> list[int]:
+        """Puts the candidates that pass into the pool; returns their places in the round."""
+        passed = [place for place, logit in enumerate(logits) if logit >= _logit(self.threshold)]
+        if state.expansion.round == 1:
+            # The initial thoughts are all kept when none passes, and whatever the limit.
+            passed = passed or list(range(len(candidates)))
+        elif self.config.max_thoughts:
+            room = max(self.config.max_thoughts - len(state.expansion.pool), 0)
+            if len(passed) > room:
+                state.capped = True
+                passed = sorted(sorted(passed, key=lambda place: -logits[place])[:room])
+        for place in passed:
+            candidate, own = candidates[place], len(state.nodes)
+            operands = () if candidate.operation < 0 else (candidate.left, candidate.right)
+            state.nodes.append(frozenset({own}).union(*(state.nodes[each] for each in operands if each >= 0)))
+            state.reasoning.append(_log_sigmoid(logits[place]))
+        state.expansion.keep(candidates[place] for place in passed)
+        return passed
+
+    def _join(
+        self,
+        rounds: list[tuple[ProblemState, list[Candidate]]],
+        chosen: list[int],
+        embeddings: Tensor,
+        contexts: Tensor,
+    ) -> None:
+        """Appends kept thoughts, their reference rows and their answering logits."""
+        owners = [state for state, _ in rounds for _ in range(len(state.nodes) - len(state.rows))]
+        first, first_reference = len(self.thoughts), len(self.reference)
+        self.thoughts = torch.cat([self.thoughts, embeddings])
+        self.reference = torch.cat([self.reference, self.decoder.reason.project_reference(contexts)])
+        # Thoughts of a problem stand together, so their number within it is the distance to its first one.
+        counts = [len(state.nodes) - len(state.rows) for state, _ in rounds]
+        width = max(counts)
+        problems = self._index([state.problem for state in owners])
+        within = np.concatenate([np.arange(count) for count in counts])
+        places = problems * width + self._index(within)
+        logits = self.decoder.answering_logits(embeddings, self.goals, problems, places, width)
+        for number, (state, logit) in enumerate(zip(owners, _full(logits).tolist(), strict=True)):
+            is_first = number == 0 or owners[number - 1] is not state
+            if self.config.chain == "replace" and is_first:
+                state.reference = []
+            if self.config.chain != "none":
+                state.reference.append(first_reference + number)
+            state.rows.append(first + number)
+            state.answering.append(logit)
+
+    def _index(self, values: np.ndarray | list[int]) -> Tensor:
+        return torch.from_numpy(np.asarray(values, np.int64)).to(self.device)
+
+    def _result(self, max_length: int, count: int) -> AthenaSolveOutput:
+        found = [self._answers(state, max_length, count) for state in self.problems]
+        longest = max((len(ids) for answers in found for ids, _ in answers), default=1)
+        sequences = torch.full((len(found), count, longest), -100)
+        scores = torch.full((len(found), count), -torch.inf)
+        for problem, answers in enumerate(found):
+            for place, (ids, score) in enumerate(answers):
+                sequences[problem, place, : len(ids)] = torch.tensor(ids)
+                scores[problem, place] = score
+        capped = torch.tensor([state.capped for state in self.problems], dtype=torch.bool)
+        finished = scores.isfinite()
+        return AthenaSolveOutput(*(each.to(self.device) for each in (sequences, scores, finished, capped)))
+
+    def _answers(self, state: ProblemState, max_length: int, count: int) -> list[tuple[list[int], float]]:
+        """Prefix ids and log shares of the best thoughts among those that are short enough."""
+        pool = state.expansion.pool
+        places = [place for place in range(len(pool)) if self.table.prefix_length(pool[place]) <= max_length]
+        if not places:
+            return []
+        by_path = self.config.ranking == "path"
+        scores = np.array([state.path_score(place) if by_path else state.answering[place] for place in places])
+        shares = scores - np.logaddexp.reduce(scores)
+        order = np.argsort(-scores, kind="stable")
+        if self.num_beams == 1:
+            order = [int(np.argmax([state.answering[place] for place in places]))]
+        vocabulary = self.maker.vocabulary
+        return [(self.table.prefix(pool[places[each]], vocabulary), float(shares[each])) for each in order[:count]]
+
+
+def _full(logits: Tensor) -> Tensor:
+    return logits.to(torch.promote_types(logits.dtype, torch.float32))
+
+
+def _logit(probability: float) -> float:
+    return math.log(probability / (1 - probability)) if 0 < probability < 1 else math.inf * (probability - 0.5)
+
+
+def _log_sigmoid(logit: float) -> float:
+    return -float(np.logaddexp(0.0, -logit))

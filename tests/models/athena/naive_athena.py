@@ -1,0 +1,227 @@
+"""
+ATHENA one problem and one thought at a time, as the paper and the authors' program have it: slow, obvious, the truth
+for the batched one.
+
+Thoughts are nested tuples: `("NUM", 0)`, `("CON", value)`, `("NEG", a)`, `("ADD", a, b, ...)` with sorted children.
+"""
+
+import itertools
+from fractions import Fraction
+
+import torch
+from torch.nn.functional import binary_cross_entropy_with_logits, gelu, layer_norm
+
+
+def aggregate(kind, left, right):
+    children = [child for each in (left, right) for child in (each[1:] if each[0] == kind else (each,))]
+    return (kind, *sorted(children, key=repr))
+
+
+class Node:
+    """A thought as an equation writes it, with the nodes below it."""
+
+    def __init__(self, thought, *operands):
+        self.thought = thought
+        self.nodes = {thought}.union(*(operand.nodes for operand in operands))
+        self.value = thought[1] if thought[0] == "CON" else None
+
+
+def multiply(left, right):
+    for factor, other in ((left, right), (right, left)):
+        if factor.value == 1:
+            return other
+        if factor.value == -1:
+            return Node(("NEG", other.thought), other)
+        if factor.value in (2, -2):
+            double = Node(aggregate("ADD", other.thought, other.thought), other)
+            return double if factor.value == 2 else Node(("NEG", double.thought), double)
+    return Node(aggregate("MUL", left.thought, right.thought), left, right)
+
+
+def read(expression, constants):
+    """The node of an equation; `constants` maps literals to values, `("INV", value)` where written as a reciprocal."""
+    if expression.is_leaf:
+        if expression.is_slot:
+            return Node(("NUM", expression.slot_index))
+        value = constants[expression.token]
+        if isinstance(value, tuple):
+            inner = Node(("CON", value[1]))
+            return Node(("INV", inner.thought), inner)
+        return Node(("CON", value))
+    left, right = read(expression.left, constants), read(expression.right, constants)
+    if expression.token == "+":
+        return Node(aggregate("ADD", left.thought, right.thought), left, right)
+    if expression.token == "-":
+        negative = Node(("NEG", right.thought), right)
+        return Node(aggregate("ADD", left.thought, negative.thought), left, negative)
+    if expression.token == "*":
+        return multiply(left, right)
+    if expression.token == "/":
+        if right.value == 2:
+            return Node(("HALF", left.thought), left)
+        return multiply(left, Node(("INV", right.thought), right))
+    if right.value == 1:
+        return left
+    if right.value == 2:
+        return multiply(left, left)
+    if right.value == 3:
+        return multiply(multiply(left, left), left)
+    if right.value == Fraction(1, 2):
+        return Node(("ROOT", left.thought), left)
+    raise ValueError(f"exponent {expression.right}")
+
+
+def has_part(thought, part):
+    """Whether `part` is a sub-multiset of a node of a thought."""
+    if thought[0] == part[0]:
+        rest = list(thought[1:])
+        if all(child in rest and (rest.remove(child) or True) for child in part[1:]):
+            return True
+    return thought[0] not in ("NUM", "CON") and any(has_part(child, part) for child in thought[1:])
+
+
+def expand(initial, judge, max_rounds=0, stop=lambda pool: False):
+    """Rounds of `(kind, operands, thought)`; `judge(round, candidates, pool)` returns the places of those kept."""
+    pool, rounds, transformed, aggregated = [], [], 0, 0
+    for turn in itertools.count():
+        if 0 < max_rounds <= turn:
+            break
+        candidates = []
+        if turn == 0:
+            candidates = [(None, (place,), thought) for place, thought in enumerate(initial)]
+        elif turn % 2:
+            if transformed == len(pool):
+                break
+            for kind in ("NEG", "INV", "ROOT", "HALF"):
+                for place in range(transformed, len(pool)):
+                    if (kind, pool[place]) not in pool:
+                        candidates.append((kind, (place,), (kind, pool[place])))
+            transformed = len(pool)
+        else:
+            if aggregated == len(pool):
+                break
+            old, new = range(aggregated), range(aggregated, len(pool))
+            for kind in ("ADD", "MUL"):
+                for pair in [*itertools.product(old, new), *itertools.combinations_with_replacement(new, 2)]:
+                    thought = aggregate(kind, pool[pair[0]], pool[pair[1]])
+                    if thought not in pool and all(thought != other[2] for other in candidates):
+                        candidates.append((kind, pair, thought))
+            aggregated = len(pool)
+        kept = judge(turn, candidates, pool)
+        pool = pool + [candidates[place][2] for place in kept]
+        rounds.append((candidates, kept))
+        if stop(pool):
+            break
+    return pool, rounds
+
+
+def gold(initial, node, subsets=False):
+    """Pool and rounds under gold selection."""
+
+    def judge(turn, candidates, pool):
+        is_positive = (lambda each: has_part(node.thought, each)) if subsets else node.nodes.__contains__
+        return [place for place, candidate in enumerate(candidates) if is_positive(candidate[2])]
+
+    return expand(initial, judge, stop=lambda pool: node.thought in pool)
+
+
+class NaiveAthena:
+    """Layers of a decoder applied to one problem, in evaluation."""
+
+    def __init__(self, decoder, states, number_positions, question_positions):
+        self.decoder, self.config, self.pre = decoder, decoder.config, decoder.config.norm == "pre"
+        if decoder.input_projection is not None:
+            linear, _, norm = decoder.input_projection
+            states = layer_norm(gelu(linear(states)), norm.normalized_shape, norm.weight, norm.bias, norm.eps)
+        constants, layer = [], decoder.constants
+        for vector in layer.weight:
+            constants.append(layer.down(gelu(layer.up(self.norm(layer.norm, vector)))))
+        self.initial = [*(states[position] for position in number_positions), *constants]
+        self.reference = [states[0]]
+        asked = question_positions[-1:] if self.config.goal == "last" else question_positions
+        self.goals = [states[position] for position in asked]
+        self.embeddings, self.contexts, self.logits, self.answers, self.kept = [], [], [], [], []
+        self.pool = []
+
+    def norm(self, norm, row):
+        return layer_norm(row, norm.normalized_shape, norm.weight, norm.bias, norm.eps)
+
+    def feed_forward(self, layer, row):
+        if self.pre:
+            return row + layer.down(gelu(layer.up(self.norm(layer.norm, row))))
+        return self.norm(layer.norm, row + layer.down(gelu(layer.up(row))))
+
+    def attention(self, query, keys, values):
+        """Multi-head attention of one row."""
+        size = self.config.hidden_size // self.config.num_attention_heads
+        heads = []
+        for start in range(0, self.config.hidden_size, size):
+            own = slice(start, start + size)
+            scores = torch.stack([query[own] @ key[own] for key in keys]) * size**-0.5
+            heads.append(sum(weight * value[own] for weight, value in zip(scores.softmax(0), values, strict=True)))
+        return torch.cat(heads)
+
+    def judged(self, judge, thought, reference):
+        """Context and logit of a thought."""
+        row = self.feed_forward(judge.feed_forward, thought)
+        query = judge.query(self.norm(judge.norm, row) if self.pre else row)
+        reference = [self.norm(judge.reference_norm, each) if self.pre else each for each in reference]
+        keys, values = zip(*(judge.key_value(each).chunk(2) for each in reference), strict=True)
+        row = row + judge.dense(self.attention(query, keys, values))
+        context = self.feed_forward(judge.output, row if self.pre else self.norm(judge.norm, row))
+        return context, judge.score(context)[0]
+
+    def embed(self, kind, operands):
+        if kind is None:
+            return self.initial[operands[0]]
+        if len(operands) == 1:
+            return self.feed_forward(self.decoder.transforms[kind], self.pool[operands[0]])
+        layer, pair = self.decoder.aggregates[kind], [self.pool[place] for place in operands]
+        inputs = [self.norm(layer.norm, each) if self.pre else each for each in pair]
+        queries, keys, values = zip(*(layer.query_key_value(each).chunk(3) for each in inputs), strict=True)
+        mixed = sum(self.attention(query, keys, values) for query in queries)
+        row = layer.dense(mixed) + pair[0] + pair[1]
+        return self.feed_forward(layer.feed_forward, row if self.pre else self.norm(layer.norm, row))
+
+    def take_round(self, candidates, choose):
+        """Judges a round; `choose(logits)` returns the places that are kept."""
+        embeddings = [self.embed(kind, operands) for kind, operands, _ in candidates]
+        judged = [self.judged(self.decoder.reason, each, self.reference) for each in embeddings]
+        kept = choose([logit for _, logit in judged])
+        self.embeddings += embeddings
+        self.contexts += [context for context, _ in judged]
+        self.logits += [logit for _, logit in judged]
+        self.kept += [place in kept for place in range(len(candidates))]
+        self.pool += [embeddings[place] for place in kept]
+        self.answers += [self.judged(self.decoder.answer, embeddings[place], self.goals)[1] for place in kept]
+        contexts = [judged[place][0] for place in kept]
+        if self.config.chain == "append":
+            self.reference = self.reference + contexts
+        elif self.config.chain == "replace" and contexts:
+            self.reference = contexts
+        return kept
+
+    def loss(self, rounds, target):
+        """Summed loss of gold rounds, and the number of judged and pooled thoughts."""
+        for candidates, kept in rounds:
+            self.take_round(candidates, lambda logits, kept=kept: kept)
+        logits, answers = torch.stack(self.logits), torch.stack(self.answers)
+        right = torch.zeros_like(answers)
+        right[target] = 1
+        loss = binary_cross_entropy_with_logits(logits, torch.tensor(self.kept).to(logits), reduction="sum")
+        loss = loss + binary_cross_entropy_with_logits(answers, right, reduction="sum")
+        return loss, len(logits) + len(answers)
+
+    def search(self, initial, max_rounds, threshold, strength):
+        """Pool and rounds of the search of the paper."""
+
+        def judge(turn, candidates, pool):
+            def choose(logits):
+                passed = [place for place, logit in enumerate(logits) if logit.sigmoid() >= threshold]
+                return passed or (list(range(len(candidates))) if turn == 0 else [])
+
+            return self.take_round(candidates, choose)
+
+        return expand(
+            initial, judge, max_rounds, stop=lambda pool: max(each.sigmoid() for each in self.answers) >= strength
+        )
