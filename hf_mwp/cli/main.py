@@ -10,8 +10,9 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
+from ..options.stages import STAGES
 from ..problems.control_characters import show_controls
-from ..tasks.commands import STAGES, parse_command
+from ..tasks.commands import parse_command
 
 
 COMMANDS = {

@@ -13,8 +13,8 @@ from ..data.datasets.sources import LOADERS
 from ..data.training_texts import TrainingTexts
 from ..losses import HiddenMSELoss
 from ..metrics import count_parameters
+from ..metrics.accuracy_cells import percent
 from ..models import MwpStudentModel, Solver
-from ..tasks.accuracy_cells import percent
 from .encoder_pooling import has_identity_pooling
 from .usage import usage_section
 

@@ -11,8 +11,8 @@ import yaml
 
 from ..options import affects_result, default_of
 from ..options.option import WITHOUT_EFFECT
+from ..options.stages import STAGES, options_of
 from ..store.files import without_folder
-from ..tasks.commands import STAGES, options_of
 from ..usage_error import UsageError
 from .model_card import ModelFigures, TrainingStage
 

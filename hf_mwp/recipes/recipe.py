@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from ..options import affects_result
+from ..options.stages import STAGES, options_of, trains
 from ..store.finished_folder import FinishedFolder
 from ..store.runs.run_folder import check_output_folder
-from ..tasks.commands import STAGES, options_of, trains
 from ..tasks.math_word_problems import keep_loaded
 from ..usage_error import UsageError
 from .recipe_file import KEYS, RecipeError, read_recipe, unknown_name

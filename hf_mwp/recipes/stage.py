@@ -16,9 +16,9 @@ from ..data.datasets.sources import LOADERS, data_set_name
 from ..options import affects_result, default_of
 from ..options.checks import as_list
 from ..options.parsing import read_options
+from ..options.stages import STAGES, commands_with, options_of, trains, types_of
 from ..store.files import content_digest, write_whole
 from ..store.finished_folder import FinishedFolder, digest_of
-from ..tasks.commands import STAGES, commands_with, options_of, trains, types_of
 from ..usage_error import UsageError
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from ..building.classifier import build_classifier, load_classifier, make_student_classifier
 from ..building.encoder import SAMPLE_BATCH, SAMPLE_SIZE
 from ..data.glue.glue_sources import GLUE_SOURCES, HUB_ID
+from ..metrics.accuracy_cells import percent
 from ..options import given_options
 from ..usage_error import UsageError
-from .accuracy_cells import percent
 from .task import Task, limited
 
 

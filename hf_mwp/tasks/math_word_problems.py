@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..building.solver import SolverArguments, build_solver, load_solver
 from ..building.student import StudentArguments, make_student_and_processor
-from .accuracy_cells import accuracy_cells
+from ..metrics.accuracy_cells import accuracy_cells
 from .data_options import DataArguments
 from .task import Task, limited
 

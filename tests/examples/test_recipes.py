@@ -4,8 +4,8 @@ import pytest
 import yaml
 
 from hf_mwp.options.parsing import parse
+from hf_mwp.options.stages import types_of
 from hf_mwp.recipes import Recipe
-from hf_mwp.tasks.commands import types_of
 from reproduce.reproduction import Reproduction
 from reproduce.table import Table
 

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from hf_mwp.cli.main import stage_commands
+from hf_mwp.options.stages import options_of
 from hf_mwp.recipes import RecipeError
-from hf_mwp.tasks.commands import options_of
 from hf_mwp.usage_error import UsageError
 from reproduce.report_error import ReportError
 from reproduce.reproduction import Reproduction

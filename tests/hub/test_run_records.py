@@ -7,8 +7,8 @@ import yaml
 
 from hf_mwp.hub.run_records import read_stage, without_place
 from hf_mwp.options.parsing import parse
+from hf_mwp.options.stages import types_of
 from hf_mwp.store.runs.run_folder import RunFolder
-from hf_mwp.tasks.commands import types_of
 from hf_mwp.usage_error import UsageError
 
 

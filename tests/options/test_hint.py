@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from hf_mwp.options.parsing import OptionParser
-from hf_mwp.tasks.commands import commands_with
+from hf_mwp.options.stages import commands_with
 
 
 @dataclass

@@ -10,7 +10,7 @@ from transformers.hf_argparser import string_to_bool
 from hf_mwp.options import option
 from hf_mwp.options.option import OWN_KEYS
 from hf_mwp.options.parsing import OptionParser, to_bool
-from hf_mwp.tasks.commands import STAGES, types_of
+from hf_mwp.options.stages import STAGES, types_of
 from hf_mwp.usage_error import UsageError
 
 

@@ -12,11 +12,11 @@ from rich.progress import track
 from rich.segment import Segment
 from rich.table import Table
 
+from ...metrics.accuracy_cells import accuracy_cells
+from ...metrics.accuracy_cells import of_equations as of_equations
+from ...metrics.accuracy_cells import percent as percent
 from ...problems.control_characters import show_controls
 from ...store.runs.main_process import is_main_process
-from ...tasks.accuracy_cells import accuracy_cells
-from ...tasks.accuracy_cells import of_equations as of_equations
-from ...tasks.accuracy_cells import percent as percent
 from ...tasks.reporter import Reporter
 
 

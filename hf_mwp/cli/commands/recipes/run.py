@@ -8,13 +8,13 @@ from typing import Any
 
 from rich.table import Table
 
+from ....metrics.accuracy_cells import percent
 from ....options.parsing import config_path
 from ....options.yaml_values import read_value, read_yaml
 from ....recipes import Recipe, Stage, StageResult, run_recipe
 from ....recipes.recipe import caution
 from ....recipes.stage import Commands
 from ....store.runs.main_process import check_one_process
-from ....tasks.accuracy_cells import percent
 from ....usage_error import UsageError
 from ...terminal.console import make_console, make_table, quiet_libraries
 

@@ -9,7 +9,7 @@ from hf_mwp.building import build_solver
 from hf_mwp.cli.main import main
 from hf_mwp.models import MwpSolver
 from hf_mwp.options.parsing import parse
-from hf_mwp.tasks.commands import types_of
+from hf_mwp.options.stages import types_of
 from tests.tiny import tiny_rows
 
 

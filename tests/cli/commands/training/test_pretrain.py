@@ -12,7 +12,7 @@ from hf_mwp.cli.main import main
 from hf_mwp.data import MwpProcessor
 from hf_mwp.models import MwpSolver, MwpStudentForMaskedLM
 from hf_mwp.options.parsing import parse
-from hf_mwp.tasks.commands import types_of
+from hf_mwp.options.stages import types_of
 from hf_mwp.tasks.pretraining_corpus import CorpusArguments, make_pretraining_trainer, read_corpus
 from tests.pretraining import tiny_texts
 from tests.tiny import tiny_tokenizer

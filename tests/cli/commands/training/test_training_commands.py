@@ -12,7 +12,7 @@ from transformers import pipeline
 from hf_mwp.cli.main import main
 from hf_mwp.models import MwpSolver
 from hf_mwp.options.parsing import parse
-from hf_mwp.tasks.commands import types_of
+from hf_mwp.options.stages import types_of
 
 
 SMALL = ["--use_cpu", "--num_train_epochs=2", "--learning_rate=1e-3", "--per_device_train_batch_size=8"]
