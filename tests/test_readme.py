@@ -50,6 +50,10 @@ SMALLER = {
     "export": [],
     "pseudo-label": ["--num_beams", "2"],
     "heads": ["--num_batches", "1", "--batch_size", "4"],
+    "examples/distill_encoder.py": [
+        *("--teacher", "tiny_encoder", "--max_texts", "60", "--max_steps", "2", "--use_cpu", "true"),
+        *("--layers", "2", "--hidden_size", "8", "--heads", "2"),
+    ],
     "prune": ["--num_pruning_steps", "1", "--calibration_batches", "1", *FEW_STEPS],
 }
 
@@ -72,7 +76,8 @@ def workspace(tmp_path_factory) -> Path:
     processor.tokenizer.save_pretrained(folder / CLASSIFIER)
     (folder / "GLUE" / "RTE").mkdir(parents=True)
     for part in ("train", "dev"):
-        lines = ["index\tsentence1\tsentence2\tlabel", "0\tTom has two apples.\tTom has fruit.\tentailment"]
+        lines = ["index\tsentence1\tsentence2\tlabel"]
+        lines += [f"{index}\tTom has {index} apples.\tTom has fruit.\tentailment" for index in range(10)]
         (folder / "GLUE" / "RTE" / f"{part}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder
 

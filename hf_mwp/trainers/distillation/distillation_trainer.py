@@ -34,7 +34,7 @@ class DistillationTrainer(SolverTrainer):
 
     The loss is the weighted sum of the parts of its objectives, which are logged unweighted: by default those of
     [`DistillationConfig`], `loss_soft`, `loss_hard`, `loss_hidden_{student layer}` and `loss_embedding`. In
-    evaluations the loss is the student's own.
+    evaluations the loss is the student's own or, for rows without labels, the one that is trained on.
 
     Where widths differ, linear maps are trained with the student ([`FeatureProjections`]); checkpoints have them in a
     file of their own, and `save_model` gives a plain student. Models, layers, widths, classes and that the loss is
@@ -158,6 +158,9 @@ class DistillationTrainer(SolverTrainer):
             inputs, own = teacher.split(given)
             outputs = [self.model(**inputs, **self._options), self.teacher_model(**inputs, **own, **self._options)]
             check_outputs(*outputs)
+            if not {*self.label_names} & {*inputs}:
+                # `Trainer` computes a loss of such rows if it expects no labels.
+                self.label_names, self.can_return_loss = [], True
             models = [self.accelerator.unwrap_model(model) for model in (self.model, self.teacher_model)]
             models[1] = members_of(models[1])[0]
             ours, theirs = (Features(o, model=model) for o, model in zip(outputs, models, strict=True))
@@ -307,14 +310,16 @@ class DistillationTrainer(SolverTrainer):
         return {name: loss for each in self.objectives for name, loss in each.losses(student, teacher, inputs).items()}
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        """The weighted sum of all parts while training, the student's own loss while evaluating."""
-        if not model.training:
+        """The weighted sum of all parts while training, the student's own loss while evaluating rows with labels."""
+        if not model.training and self.label_names:
             return super().compute_loss(model, inputs, return_outputs=return_outputs)
         teacher = self.teacher_source.outputs(inputs)
         student = read_features(model, inputs, self._options, self._reads)
-        student.projected = self.projections.read(student.output)
+        read = self.projections.read if model.training else self.projections.project
+        student.projected = read(student.output)
         weights = {name: weight for each in self.objectives for name, weight in each.parts.items()}
         parts = self._weighed(self._losses(student, teacher, inputs), inputs, num_items_in_batch)
-        self.record_loss_parts({f"loss_{name}": part for name, part in parts.items()})
+        if model.training:
+            self.record_loss_parts({f"loss_{name}": part for name, part in parts.items()})
         loss = sum(weights[name] * part for name, part in parts.items())
         return (loss, student.output) if return_outputs else loss

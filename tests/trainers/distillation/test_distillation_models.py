@@ -6,6 +6,7 @@ from torch import nn
 from transformers import (
     BatchEncoding,
     BertForSequenceClassification,
+    BertModel,
     ViTConfig,
     ViTForImageClassification,
     ViTImageProcessorPil,
@@ -14,9 +15,11 @@ from transformers import (
 from hf_mwp.data.batches.mwp_processor import MwpProcessor
 from hf_mwp.distillation.compatibility import check_embeddings
 from hf_mwp.distillation.objectives import HardLabels, HiddenStates, SoftLabels
+from hf_mwp.losses import CKALoss, HiddenMSELoss
 from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 from hf_mwp.trainers import DistillationTrainer
 from tests.tiny import (
+    tiny_bert_config,
     tiny_classifier,
     tiny_classifier_rows,
     tiny_masked_lm,
@@ -328,3 +331,37 @@ def test_models_without_embeddings_of_tokens_are_no_models_of_other_tokens():
 
     check_embeddings(Sounds(), tiny_classifier())
     check_embeddings(tiny_classifier(), nn.Linear(2, 2))
+
+
+@pytest.mark.parametrize("hidden_loss", ["cka", "mse"])
+def test_rows_without_labels_are_evaluated_by_the_loss_that_is_trained_on(hidden_loss, others):
+    rows = [{name: row[name] for name in ("input_ids", "attention_mask")} for row in tiny_classifier_rows(8)]
+    trainer = others(
+        student=BertModel(tiny_bert_config()),
+        teacher=BertModel(tiny_bert_config(hidden_size=24, num_hidden_layers=4)),
+        rows=rows,
+        eval_rows=rows,
+        prediction_weight=0,
+        embedding_weight=0,
+        hidden_loss=hidden_loss,
+        layer_mapping="1:2,2:4",
+        hidden_weights=[1.0, 0.5],
+        cache_teacher_outputs=True,
+        per_device_eval_batch_size=4,
+    )
+    models = [model.eval() for model in (trainer.model, trainer.teacher_model)]
+    loss = {"cka": CKALoss(), "mse": HiddenMSELoss()}[hidden_loss]
+
+    @torch.no_grad()
+    def expected():
+        losses = []
+        for batch in (pad(rows[:4]), pad(rows[4:])):
+            ours, theirs = (list(model(**batch, output_hidden_states=True).hidden_states) for model in models)
+            if hidden_loss == "mse":
+                ours[1:] = [trainer.projections.module[f"hidden_{i}"](ours[i]) for i in (1, 2)]
+            losses += [w * loss(ours[i], theirs[j], batch["attention_mask"]) for i, j, w in ((1, 2, 1.0), (2, 4, 0.5))]
+        return float(sum(losses)) / 2
+
+    assert trainer.evaluate()["eval_loss"] == pytest.approx(expected(), rel=1e-5)
+    trainer.train()
+    assert trainer.evaluate()["eval_loss"] == pytest.approx(expected(), rel=1e-5)
