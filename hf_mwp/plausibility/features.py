@@ -18,16 +18,6 @@ from .question import RATIO
 FEATURE_LIST = "3"
 """Version of the list below and of the words it rests on: count it up with each change."""
 
-_ADDED_BY = {
-    "2": (
-        *("digits", "digits_above", "denominator", "numerator", "round"),
-        *("step_digits", "step_denominator", "step_numerator"),
-    ),
-    "3": ("no_operation", "lone_asked", "used_asked", "unused_asked", "used_unrelated", "unused_related"),
-}
-ADDED_SINCE = {"1": _ADDED_BY["2"] + _ADDED_BY["3"], "2": _ADDED_BY["3"]}
-"""Features that older lists lack, by their versions; they count for nothing with weights of such a list."""
-
 MEASURES = ("money", "length", "area", "volume", "weight", "time")
 
 

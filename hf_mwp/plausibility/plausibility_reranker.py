@@ -16,7 +16,7 @@ from ..expressions.evaluation import Number
 from ..problems import MathWordProblem
 from ..store.files import write_whole
 from .candidate_answer import CandidateAnswer, candidate_answers
-from .features import ADDED_SINCE, FEATURE_LIST, FEATURES, feature_row
+from .features import FEATURE_LIST, FEATURES, feature_row
 from .question import Question
 
 
@@ -177,9 +177,6 @@ class PlausibilityReranker:
             raise PlausibilityError(f"{name_or_path} has no {cls.file_name}: {remedy}")
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-            if (added := ADDED_SINCE.get(content.get("feature_list"))) is not None:
-                weights = {**content["weights"], **dict.fromkeys(added, 0.0)}
-                content |= {"feature_list": FEATURE_LIST, "weights": weights}
             return cls(**content)
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             known = isinstance(error, PlausibilityError)
