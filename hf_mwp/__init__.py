@@ -51,6 +51,7 @@ _LAZY = {
     "fit_reranker": "solving.fit_reranker",
     "label_problems": "solving.label_problems",
     "solve_problems": "solving.solve_problems",
+    "push_solver_to_hub": "hub",
     "DistillationConfig": "trainers",
     "DistillationTrainer": "trainers",
     "PreTrainingConfig": "trainers",

@@ -107,6 +107,15 @@ def solver_folder(tmp_path_factory):
     return folder
 
 
+@pytest.fixture
+def hub(tmp_path):
+    """A Hub on the loopback device, to which this process's client talks with the token of `user`."""
+    from tests.hub.loopback_hub import client_of_loopback_hub
+
+    with client_of_loopback_hub(tmp_path) as server:
+        yield server
+
+
 def pytest_configure(config: pytest.Config) -> None:
     try:
         import torch

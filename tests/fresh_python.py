@@ -38,10 +38,10 @@ for line in sys.stdin:
 
 
 @functools.cache
-def server():
-    """The Python from which all jobs of this process are forked, with a `HF_HOME` of its own."""
+def server(*variables):
+    """The Python from which all jobs with these variables are forked, with a `HF_HOME` of its own."""
     home = tempfile.TemporaryDirectory()
-    environment = {**os.environ, "HF_HOME": home.name, "HF_HUB_OFFLINE": "1"}
+    environment = {**os.environ, "HF_HOME": home.name, "HF_HUB_OFFLINE": "1", **dict(variables)}
     process = subprocess.Popen(
         [sys.executable, "-c", SERVER],
         cwd=Path(__file__).parents[1],
@@ -60,18 +60,19 @@ def server():
     return process
 
 
-def run_fresh(folder, *jobs):
+def run_fresh(folder, *jobs, **variables):
     """
     Runs jobs, each a program and its arguments, one after the other; returns what each wrote to its output, in lines,
-    and to its errors. Both are files in `folder`.
+    and to its errors. Both are files in `folder`. `variables` of the environment replace those of the tests.
     """
+    python = server(*variables.items())
     found = []
     for number, (code, *argv) in enumerate(jobs):
         files = [folder / f"{number}.{name}" for name in ("out", "err")]
         job = [code, [str(each) for each in argv], *map(str, files)]
-        server().stdin.write(json.dumps(job) + "\n")
-        server().stdin.flush()
-        status = server().stdout.readline().strip()
+        python.stdin.write(json.dumps(job) + "\n")
+        python.stdin.flush()
+        status = python.stdout.readline().strip()
         output, error = (file.read_text("utf-8") for file in files)
         assert status == "0", error
         found.append((output.splitlines(), error))

@@ -51,6 +51,8 @@ NAMES = [
     "fit_reranker",
     "label_problems",
     "solve_problems",
+    # publishing
+    "push_solver_to_hub",
     # trainers
     "DistillationConfig",
     "DistillationTrainer",

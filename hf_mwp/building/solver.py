@@ -8,6 +8,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..downloads import hub_options
 from ..options import option
 from ..options.checks import check_at_least_one, check_share, refuse
 from ..usage_error import UsageError
@@ -204,7 +205,8 @@ def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:
 
     Args:
         name (`str`): Folder or Hub id.
-        config_fields: Fields of its configuration to change.
+        config_fields: Fields of its configuration to change, and where model and processor are found (`revision`,
+            `token`, `cache_dir`, ...).
 
     Raises:
         UsageError: a folder that is none or has no solver (the message says what it has), no processor beside the
@@ -225,13 +227,14 @@ def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:
         raise UsageError(
             f"{name} has a solver but no {MwpProcessor.file_name}; save its processor to the same folder."
         )
+    options = hub_options(config_fields)
     try:
-        found = load_config(name).model_type
+        found = load_config(name, **options).model_type
         kind = solver_class(found)
         if kind is None:
             raise UsageError(f"{name} holds a model of type {found!r}, but a solver is needed.")
         model = kind.from_pretrained(name, use_safetensors=True, **config_fields)
-        processor = MwpProcessor.from_pretrained(name)
+        processor = MwpProcessor.from_pretrained(name, **options)
     except SolverFolderError as error:
         raise UsageError(str(error)) from error
     except OSError as error:

@@ -31,6 +31,7 @@ COMMANDS = {
     "export": "write a solver for the runtime, which needs no PyTorch, in half precision, int8 or as an ONNX graph",
     "app": "serve a page on this machine where problems are typed and solved",
     "card": "write the folder that the Hub gets: weights, processor, and a card made of the runs' records",
+    "publish": "upload that folder to the Hugging Face Hub",
 }
 ALIASES = {"distil": "distill"}
 # The last two do so if their configuration file has stages.

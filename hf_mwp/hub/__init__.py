@@ -1,14 +1,16 @@
-"""Folders for the Hub: weights, processor and card."""
+"""Folders for the Hub: weights, processor and card; publishing."""
 
 from ..lazy_names import lazy_names
 
 
 _MODULES = {
     "ModelFigures": "model_card",
+    "Publication": "push_solver",
     "TrainingStage": "model_card",
     "build_model_card": "model_card",
     "make_model_folder": "model_folder",
     "model_record": "model_card",
+    "push_solver_to_hub": "push_solver",
     "with_pooling_layer": "encoder_pooling",
     "write_model_folder": "model_folder",
 }

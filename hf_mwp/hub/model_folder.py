@@ -31,10 +31,6 @@ from .run_records import read_figures, read_stage
 from .usage import EXAMPLES
 
 
-# Larger files than this are split, so that each of them stays under the limits of ordinary git hosting.
-MAX_SHARD_SIZE = "50MB"
-
-
 def make_model_folder(args: CardArguments) -> None:
     """
     Make the folder of a trained solver, of its encoder alone, or of a classifier of texts: weights in half precision,
@@ -152,7 +148,8 @@ def write_model_folder(
     if processor is not None:
         processor.save_pretrained(folder)
     write_training_texts(model, folder)
-    stored.save_pretrained(folder, max_shard_size=MAX_SHARD_SIZE)
+    # One file of weights, whatever its size.
+    stored.save_pretrained(folder, max_shard_size="1000TB")
     path = folder / "config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
     for part in (config, *(value for value in config.values() if isinstance(value, dict))):

@@ -25,7 +25,9 @@ tokenizer = AutoTokenizer.from_pretrained("{model_id}", trust_remote_code=True)
 encoder = AutoModel.from_pretrained("{model_id}", trust_remote_code=True)
 states = encoder(**tokenizer("{masked}", return_tensors="pt")).last_hidden_state
 ```""",
-    "math-word-problem": """```python
+    "math-word-problem": """The code is in the package: `pip install hf-mwp`. A copy stored here could not be mended.
+
+```python
 import hf_mwp
 from transformers import pipeline
 

@@ -179,4 +179,10 @@ def load_solver(folder: str | Path) -> RuntimeSolver:
     '4+2'
     ```
     """
+    name = Path(folder)
+    if not name.exists() and not name.is_absolute() and len(name.parts) == 2:
+        raise UsageError(
+            f"There is no folder {name}, and the runtime downloads nothing. Fetch a model of the Hub with "
+            f"`hf download {name} --local-dir {name.name}`, and load {name.name}."
+        )
     return RuntimeSolver(folder)

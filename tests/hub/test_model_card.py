@@ -63,6 +63,7 @@ def test_the_card_says_all_in_this_order(solver):
         "A student.",
         r"2 transformer layers.* 16.* \(GTS\).* 16.* [\d,]+ parameters",
         "## How to use",
+        r"`pip install hf-mwp`",
         r'pipeline\("math-word-problem", model="model_cards/tiny"\)',
         re.escape("```text\n[{'answer': 6.0}]\n```"),
         "## Results",

@@ -1,0 +1,56 @@
+"""
+Publish the folder of a model on the Hugging Face Hub: card, configuration, weights, processor and record, and nothing
+else. The folder is one that `hf-mwp card` or `hf-mwp export` made. Run it again to resume an upload that broke off.
+"""
+
+from dataclasses import dataclass
+
+from ...options import option
+from ...options.checks import check_given
+from ...usage_error import UsageError
+from ..terminal.console import CommandConsole
+
+
+@dataclass
+class PublishArguments:
+    """Options of `hf-mwp publish`."""
+
+    repo_id: str | None = option(None, "Repository to publish to, as user/name (must be given).")
+    private: bool | None = option(
+        None, "Visibility of a new repository: private if not given; an existing one keeps its own."
+    )
+    revision: str | None = option(None, "Branch to commit to, created if it does not exist; main if not given.")
+    commit_message: str = option("Publish with hf_mwp", "First line of the commit.")
+    token: str | None = option(
+        None, "Token with write access; that of `hf auth login` or HF_TOKEN if not given.", affects_result=False
+    )
+    dry_run: bool = option(False, "List the files and their sizes, and upload nothing.")
+    overwrite: bool = option(False, "Replace the content of a repository that this command did not make.")
+
+    def __post_init__(self):
+        check_given(self, "repo_id")
+
+
+TYPES = [PublishArguments]
+POSITIONAL = "folder"
+
+
+def run(options: list, values: dict, console: CommandConsole) -> None:
+    """Publish the folder, and list its files."""
+    (args,) = options
+    if len(values["folder"]) != 1:
+        raise UsageError(f"Give one folder to publish, not {len(values['folder'])}.")
+    from ...hub import push_solver_to_hub
+
+    found = push_solver_to_hub(values["folder"][0], **vars(args))
+    for name, size in found.files.items():
+        console.print(f"{size:>13,}  {name}")
+    console.print(f"{sum(found.files.values()):>13,}  bytes in {len(found.files)} files")
+    if found.left_out:
+        console.print(f"Left out: {', '.join(found.left_out)}")
+    if not found.figures:
+        console.print("The card has no results: `hf-mwp card --evaluations` adds those of `hf-mwp evaluate`.")
+    if found.url is None:
+        console.print(f"Nothing was uploaded to {found.repo_id} (dry run).")
+    else:
+        console.print(f"Published as {found.url} ({'private' if found.private else 'public'}).")

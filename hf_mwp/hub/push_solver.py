@@ -1,0 +1,201 @@
+"""Publishing of a model's folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, constants, get_token
+from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+
+from ..usage_error import UsageError
+from .card_figures import check_card
+from .model_card import RECORD
+from .published_files import CARD, PublishedFiles, collect_files
+
+
+# What a repository has from its creation.
+OF_THE_HUB = ".gitattributes"
+
+
+@dataclass(frozen=True)
+class Publication:
+    """
+    A published folder.
+
+    Args:
+        repo_id (`str`): Name of the repository.
+        files (`Mapping[str, int]`): Bytes of each of its files.
+        left_out (`tuple[str, ...]`): Files and folders that were not uploaded.
+        figures (`int`): Number of figures in the card.
+        url (`str`, *optional*), commit (`str`, *optional*): Address and id of the commit; none of a dry run.
+        private (`bool`, *optional*): Whether the repository is private; not known of a dry run.
+    """
+
+    repo_id: str
+    files: Mapping[str, int]
+    left_out: tuple[str, ...]
+    figures: int
+    url: str | None = None
+    commit: str | None = None
+    private: bool | None = None
+
+
+def push_solver_to_hub(
+    folder: str | Path,
+    repo_id: str,
+    *,
+    private: bool | None = None,
+    revision: str | None = None,
+    commit_message: str = "Publish with hf_mwp",
+    token: str | None = None,
+    dry_run: bool = False,
+    overwrite: bool = False,
+) -> Publication:
+    """
+    Publish the folder that `hf-mwp card` made (of a solver, encoder or classifier) or `hf-mwp export`: its card,
+    configuration, weights as one file in half precision, processor, re-ranker and record, and nothing else.
+
+    All goes up in one commit, so that a repository is never half a model. An upload that broke off resumes when the
+    function is called again: files that the Hub has are not sent again, and without a change there is no new commit.
+    Files of an earlier version that the folder no longer has are deleted.
+
+    Args:
+        folder (`str` or `Path`): Folder with `README.md`, `record.json`, configuration and weights.
+        repo_id (`str`): Name of the repository, `"user/name"`. It is created if it does not exist.
+        private (`bool`, *optional*): Visibility of a new repository, private if not given. An existing one keeps its
+            visibility, and another one given here is an error.
+        revision (`str`, *optional*): Branch to commit to, created if it does not exist; `"main"` if not given.
+        commit_message (`str`, *optional*): First line of the commit.
+        token (`str`, *optional*): Token with write access; that of `hf auth login` or `HF_TOKEN` if not given.
+        dry_run (`bool`, *optional*, defaults to `False`): Check and list the files without any request.
+        overwrite (`bool`, *optional*, defaults to `False`): Replace the content of a repository that was not made
+            by this function.
+
+    Returns:
+        [`Publication`]: the files, and where they are.
+
+    Raises:
+        UsageError: a card with figures that the record has not, a folder without card or record, no token, no network
+            or no permission, an existing repository with other content or of another visibility.
+
+    Example:
+
+    ```python
+    >>> hf_mwp.push_solver_to_hub("model_cards/mwp-student-3L-gts-math23k", "me/mwp-student", dry_run=True).files
+    {'README.md': 5659, 'config.json': 4114, ...}
+    ```
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise UsageError(f"There is no folder {folder}.")
+    with TemporaryDirectory() as workspace:
+        found = collect_files(folder, Path(workspace), repo_id)
+        options = {"private": private, "revision": revision, "token": token, "overwrite": overwrite}
+        return push_files(found, repo_id, commit_message=commit_message, dry_run=dry_run, **options)
+
+
+def push_files(
+    found: PublishedFiles,
+    repo_id: str,
+    *,
+    private: bool | None,
+    revision: str | None,
+    commit_message: str,
+    token: str | None,
+    dry_run: bool = False,
+    overwrite: bool = False,
+) -> Publication:
+    """Check and upload collected files; see [`push_solver_to_hub`]."""
+    if repo_id.count("/") != 1:
+        raise UsageError(f"`repo_id` must be a user or organization and a name, as in me/student, not {repo_id!r}.")
+    figures = check_card(found.files[CARD], found.files[RECORD])
+    publication = {"repo_id": repo_id, "files": found.sizes, "left_out": found.left_out, "figures": figures}
+    if dry_run:
+        return Publication(**publication)
+    repository = open_repository(repo_id, private=private, revision=revision, token=token, overwrite=overwrite)
+    changes: list[Any] = [CommitOperationAdd(name, str(path)) for name, path in sorted(found.files.items())]
+    changes += [CommitOperationDelete(name) for name in sorted(repository.files - found.files.keys())]
+    with named_errors(repo_id):
+        commit = HfApi(token=token).create_commit(
+            repo_id, changes, commit_message=commit_message, revision=revision or "main"
+        )
+    return Publication(**publication, url=commit.commit_url, commit=commit.oid, private=repository.private)
+
+
+@dataclass(frozen=True)
+class Repository:
+    """Full name, visibility and files of a repository that may be written to."""
+
+    repo_id: str
+    private: bool
+    files: frozenset[str]
+
+
+def open_repository(
+    repo_id: str, *, private: bool | None, revision: str | None, token: str | None, overwrite: bool = False
+) -> Repository:
+    """Create a repository and branch unless they exist, and check them; see [`push_solver_to_hub`]."""
+    if token is None and get_token() is None:
+        raise UsageError("Publishing needs a token with write access. Run `hf auth login`, set HF_TOKEN or pass one.")
+    api = HfApi(token=token)
+    with named_errors(repo_id):
+        repo_id = api.create_repo(repo_id, private=private is not False, exist_ok=True).repo_id
+        info = api.model_info(repo_id)
+        if private is not None and info.private is not private:
+            kind, other = ("private", "public") if info.private else ("public", "private")
+            raise UsageError(
+                f"{repo_id} exists and is {kind}. Change that on its settings page, or publish {other} under another "
+                "name."
+            )
+        if revision is not None:
+            api.create_branch(repo_id, branch=revision, exist_ok=True)
+            info = api.model_info(repo_id, revision=revision)
+    files = frozenset(each.rfilename for each in info.siblings or ()) - {OF_THE_HUB}
+    if files and RECORD not in files and not overwrite:
+        raise UsageError(
+            f"{repo_id} exists and holds something else ({', '.join(sorted(files)[:3])}). Choose another name, or "
+            "replace its content with `overwrite`."
+        )
+    return Repository(repo_id, bool(info.private), files)
+
+
+@contextmanager
+def named_errors(repo_id: str) -> Iterator[None]:
+    """Within it, errors of the Hub and of the network are a `UsageError` that says what to do."""
+    try:
+        yield
+    except OfflineModeIsEnabled as error:
+        raise UsageError("Publishing needs the Hub, and HF_HUB_OFFLINE=1 forbids it: unset that variable.") from error
+    except HfHubHTTPError as error:
+        raise _refusal(error, repo_id) from error
+    except Exception as error:
+        # Of a large file the client raises a RuntimeError. huggingface_hub 1 uses httpx, 2 uses httpx2; their errors
+        # have no common base of the standard library.
+        cause = error.__cause__ if isinstance(error, RuntimeError) else error
+        if not isinstance(cause, HfHubHTTPError) and not type(cause).__module__.startswith("httpx"):
+            raise
+        raise _broken_off(cause) from error
+
+
+def _refusal(error: HfHubHTTPError, repo_id: str) -> UsageError:
+    status = error.response.status_code
+    if status in (401, 403, 404):
+        return UsageError(
+            f"The Hub does not let this token write to {repo_id} (status {status}). Use one with write access to "
+            f"{repo_id.partition('/')[0]}, see `hf auth whoami`."
+        )
+    if status < 500 and status not in (408, 429):
+        return UsageError(f"The Hub refused {repo_id} (status {status}): {' '.join(str(error).split())}")
+    return _broken_off(error)
+
+
+def _broken_off(error: Exception) -> UsageError:
+    told = " ".join(str(error).split())
+    return UsageError(
+        f"The upload to {constants.ENDPOINT} broke off ({told}). Run it again: files that arrived are not sent twice."
+    )
