@@ -212,7 +212,7 @@ def parse_mapping(name: str, value: dict | str | None) -> dict | None:
 
 
 def parse_layers(text: str | int | Sequence[int] | None, option: str = "layers") -> int | list[int] | None:
-    """Read layers from the option of this name: `"3"` is the first three, `"0,2,4"` are indices; else `ValueError`."""
+    """Parse an option of layers: `"3"` is the first three, `"0,2,4"` are indices; `ValueError` for other texts."""
     if text is None:
         return None
     try:

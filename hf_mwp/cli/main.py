@@ -1,4 +1,4 @@
-"""Entry point of `hf-mwp` and `python -m hf_mwp`: finds the subcommand, reports errors."""
+"""Entry point of `hf-mwp` and `python -m hf_mwp`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..tasks.commands import parse_command
 
 
 COMMANDS = {
-    "run": "run the stages of a recipe that are not there yet",
+    "run": "run the incomplete stages of a recipe",
     "pretrain": "train an encoder on masked words and parts of speech of problem texts",
     "train": "fine-tune a solver (teacher or student) on a data set",
     "distill": "train a student solver after a teacher solver, or run a recipe with all stages around it",

@@ -143,7 +143,7 @@ def check_losses(losses: Mapping[str, Tensor], student: Features, teacher: Featu
 
 
 def _broken(features: Features) -> list[str]:
-    """Names of the outputs that are NaN or infinite, the first layer first."""
+    """Return the names of the outputs that are NaN or infinite, the first layer first."""
     stacks = (("", "encoder"), ("decoder_", "decoder"))
     outputs = {f"{prefix}hidden_{n}": each for prefix, stack in stacks for n, each in enumerate(features.stack(stack))}
     outputs |= {} if features.get("logits") is None else {"logits": features["logits"]}

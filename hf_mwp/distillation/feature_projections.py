@@ -116,12 +116,12 @@ class FeatureProjections:
         self.module.load_state_dict(state)
 
     def project(self, output: Any) -> dict[str, torch.Tensor]:
-        """By name what the maps make of the hidden states in an output, attached or not."""
+        """Return the projected hidden states of an output, by name."""
         features = Features(output)
         return {name: self.module["shared" if self.shared else name](features[r]) for name, r in self.reads.items()}
 
     def read(self, output: Any) -> dict[str, torch.Tensor]:
-        """By name what the maps made of the hidden states of the student whose output this is."""
+        """Return the projected hidden states that the student's forward pass added to its output, by name."""
         projected = output.get(PROJECTED) if self._undo is not None else None
         return {} if projected is None else dict(zip(self.reads, projected, strict=True))
 

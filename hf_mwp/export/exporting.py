@@ -128,7 +128,7 @@ def compare_answers(
     problems: Sequence[MathWordProblem],
     progress: Callable[[Sequence], Iterable] | None = None,
 ) -> ExportReport:
-    """Solve problems in PyTorch and in the runtime, with the search that the folder's solver is best used with."""
+    """Solve problems in PyTorch and in the runtime with the folder's default search, and compare the answers."""
     solver = RuntimeSolver(folder)
     reranker, num_beams = solver.search(None, None)
     before = solve_problems(model, processor, problems, num_beams=num_beams, reranker=reranker)

@@ -82,7 +82,7 @@ def _apply(operator: str, left: Number, right: Number) -> Number:
 
 
 def _bounded(value: Fraction, token: str) -> Number:
-    """`value`, as a float if it is too long to go on exactly."""
+    """Return `value`, as a float if it has too many digits for exact arithmetic."""
     if value.numerator.bit_length() <= MAX_BITS and value.denominator.bit_length() <= MAX_BITS:
         return value
     return _as_float(lambda: value.numerator / value.denominator, token, value != 0)

@@ -248,7 +248,7 @@ class Expression:
         return evaluate_postfix(self.to_postfix(), numbers)
 
     def bind(self, numbers: Sequence[str]) -> "Expression":
-        """The tree with literals for slots `N0`, `N1`, ...; `ExpressionError` for a slot without a number."""
+        """Return the tree with literals for slots `N0`, `N1`, ...; `ExpressionError` for a slot without a number."""
         tokens = []
         for node in self._nodes():
             index = node.slot_index

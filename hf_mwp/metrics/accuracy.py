@@ -1,4 +1,4 @@
-"""Scores of predictions, one by one and summed up overall and per level of complexity."""
+"""Scores of single predictions, and accuracies overall and per level of complexity."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -46,7 +46,7 @@ def score_prediction(
     problem: MathWordProblem, prediction: Expression | None, answer_match: str = "annotated", tolerance: float = 1e-4
 ) -> PredictionScore:
     """
-    Scores one prediction.
+    Score a prediction.
 
     Args:
         problem ([`MathWordProblem`]): With its annotated `answer`, its `equation`, or both. Under the rule
@@ -98,7 +98,7 @@ def score_prediction(
 
 def accuracy_report(scores: Sequence[PredictionScore]) -> dict[str, float]:
     """
-    Accuracies as fractions of 1, and how many problems each rests on.
+    Compute accuracies from 0 to 1, with the number of problems of each.
 
     Returns:
         `dict[str, float]`: `answer_accuracy` over the `num_problems` that can be judged, and `answer_accuracy_low`,
@@ -128,7 +128,7 @@ def accuracy_report(scores: Sequence[PredictionScore]) -> dict[str, float]:
 
 def context_report(contexts: Sequence[str], scores: Sequence[PredictionScore]) -> dict[str, float]:
     """
-    The share of contexts whose questions are all answered right, `context_accuracy`, and how many contexts it rests
+    Compute `context_accuracy`, the share of contexts whose questions are all answered right, and how many these are
     on, `num_contexts`: those with several questions that can be judged. Empty if there is none.
 
     Args:

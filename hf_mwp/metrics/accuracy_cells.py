@@ -1,4 +1,4 @@
-"""Accuracies as a table shows them."""
+"""Accuracies formatted for tables."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Mapping
 
 
 def percent(fraction: float | None) -> str:
-    """A share as percent with one decimal; a dash where there is none."""
+    """Format a share as percent with one decimal, and `None` as a dash."""
     return "-" if fraction is None else f"{100 * fraction:.1f}"
 
 
 def of_equations(report: Mapping[str, float], prefix: str = "") -> str:
-    """Return what to write behind an equation accuracy: its count, if that is not the count of the problems."""
+    """Return the suffix of an equation accuracy: its count, if it differs from the number of problems."""
     count = report.get(f"{prefix}num_equations")
     differs = count not in (None, 0, report.get(f"{prefix}num_problems"))
     return f" of {int(count)}" if differs else ""
 
 
 def accuracy_cells(report: Mapping[str, float]) -> dict[str, str]:
-    """Cells of a result of [`metrics.accuracy_report`], in percent, with a column for each level that occurs."""
+    """Format a result of [`metrics.accuracy_report`] as cells in percent, with a column for each level that occurs."""
     left_out = int(report.get("num_unjudged", 0))
     cells = {
         "problems": f"{int(report.get('num_problems', 0))}" + (f" ({left_out} left out)" if left_out else ""),

@@ -10,7 +10,7 @@ from .glue import shared_ranks
 
 def calibration_report(probabilities: Sequence[float], correct: Sequence[bool], num_bins: int = 15) -> dict[str, Any]:
     """
-    Measures the probabilities of answers against whether these are right.
+    Measure how well the probabilities of answers predict whether these are right.
 
     - Expected calibration error: the mean distance, over all answers, between the mean probability and the accuracy of
       the bin of an answer. The bins are of equal width and closed above, 0 belonging to the first one (Guo et al., On

@@ -16,7 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 def count_parameters(model: nn.Module, trainable_only: bool = False, embeddings: bool = True) -> int:
     """
-    Number of parameters of a model; a tied parameter counts once.
+    Return the number of parameters of a model; tied parameters count once.
 
     Args:
         model (`nn.Module`): Any module.
@@ -30,7 +30,7 @@ def count_parameters(model: nn.Module, trainable_only: bool = False, embeddings:
 
 
 def describe_compression(student: nn.Module, teacher: nn.Module) -> str:
-    """Return a sentence with the parameters of a student, with and without embeddings, and how many times fewer."""
+    """Describe how many parameters a student has, with and without embeddings, and its compression factors."""
     told = []
     for embeddings in (True, False):
         ours, theirs = (count_parameters(model, embeddings=embeddings) for model in (student, teacher))
@@ -42,7 +42,7 @@ def describe_compression(student: nn.Module, teacher: nn.Module) -> str:
 
 def count_flops(function: Callable, inputs: Mapping | None = None) -> int:
     """
-    Floating point operations of a call as torch's own counter sees them: two per multiply-add of matrix products,
+    Count the floating point operations of a call with torch's own counter: two per multiply-add of matrix products,
     convolutions and attention; elementwise operations are free. The backward pass counts if the call runs one.
 
     Args:
@@ -143,7 +143,7 @@ def compare_costs(
 
 
 class _StorageCounter(TorchDispatchMode):
-    """Adds up the bytes of new storages and takes them off again when they are freed."""
+    """Counter of the bytes of storages that are allocated and not yet freed."""
 
     def __init__(self):
         super().__init__()

@@ -12,7 +12,7 @@ from .matching import answers_match, equations_match
 
 
 class _TextMetric(evaluate.Metric):
-    """Metric whose predictions and references are strings."""
+    """Base of metrics whose predictions and references are strings."""
 
     def _info(self):
         texts = datasets.Features({name: datasets.Value("string") for name in ("predictions", "references")})

@@ -1,4 +1,4 @@
-"""Why a prediction is wrong, in one word."""
+"""Reasons why predictions are wrong."""
 
 from ..expressions import OPERATORS, Expression
 
@@ -51,7 +51,7 @@ def failure_reason(prediction: Expression, target: Expression) -> str:
 
 
 def _unordered(expression: Expression) -> str:
-    """A text that is equal for trees which differ in the order of operands only, whatever the operator."""
+    """Return a text that is equal for trees that differ only in the order of operands, whatever the operator."""
     parts: list[str] = []
     for token in reversed(expression.to_prefix()):
         if token in OPERATORS:

@@ -1,4 +1,4 @@
-"""The figures of GLUE."""
+"""Metrics of GLUE."""
 
 from collections.abc import Sequence
 
@@ -6,13 +6,13 @@ import numpy as np
 
 
 def share_right(predictions: Sequence[int], labels: Sequence[int]) -> float:
-    """Accuracy: the share of predictions that are the label; `ValueError` if none, or not as many of both."""
+    """Compute the accuracy; `ValueError` if there are no predictions, or not as many as labels."""
     predictions, labels = _checked(predictions, labels)
     return float((predictions == labels).mean())
 
 
 def f1_of_positive(predictions: Sequence[int], labels: Sequence[int], positive: int = 1) -> float:
-    """F1 of the positive class; 0 where nothing is and nothing was said to be of it."""
+    """Compute F1 of the positive class; 0 if neither a label nor a prediction is positive."""
     predictions, labels = _checked(predictions, labels)
     found, true = predictions == positive, labels == positive
     counted = int(found.sum() + true.sum())
@@ -21,7 +21,7 @@ def f1_of_positive(predictions: Sequence[int], labels: Sequence[int], positive: 
 
 def matthews_correlation(predictions: Sequence[int], labels: Sequence[int]) -> float:
     """
-    Matthews' correlation coefficient of any number of classes; 0 where all predictions or all labels are of one class
+    Compute Matthews' correlation coefficient of any number of classes; 0 if all predictions or labels are of one class
     (Gorodkin, Comparing two K-category assignments by a K-category correlation coefficient, 2004).
     """
     predictions, labels = _checked(predictions, labels)
@@ -33,14 +33,14 @@ def matthews_correlation(predictions: Sequence[int], labels: Sequence[int]) -> f
 
 
 def spearman_correlation(predictions: Sequence[float], labels: Sequence[float]) -> float:
-    """Spearman's rank correlation, equal values sharing ranks; 0 where all predictions or all labels are equal."""
+    """Compute Spearman's rank correlation, with ties; 0 if all predictions or all labels are equal."""
     ours, theirs = (shared_ranks(values) - (len(values) + 1) / 2 for values in _checked(predictions, labels))
     spread = np.sqrt((ours @ ours) * (theirs @ theirs))
     return float(ours @ theirs / spread) if spread else 0.0
 
 
 def shared_ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks from 1 on; equal values share the mean of theirs."""
+    """Return ranks from 1; equal values share their mean rank."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     return (np.cumsum(counts) - (counts - 1) / 2)[place]
 

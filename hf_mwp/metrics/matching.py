@@ -1,4 +1,4 @@
-"""When a predicted answer or equation counts as right."""
+"""Rules by which a predicted answer or equation counts as right."""
 
 import math
 from fractions import Fraction

@@ -27,7 +27,7 @@ def tagged_spans(labels: Sequence[str | None]) -> list[tuple[int, int, str]]:
 
 def pos_report(predicted: Sequence[Sequence[str | None]], gold: Sequence[Sequence[str | None]]) -> dict[str, Any]:
     """
-    Compares predicted and true tags word by word: a word is right if its boundaries and its tag are. So precision and
+    Compare predicted and true tags word by word: a word is right if its boundaries and its tag are. So precision and
     recall differ, as they do in table 2 of Ming et al. (AAAI 2025).
 
     Args:

@@ -1,4 +1,4 @@
-"""Figures of an evaluation of pretraining, from sums over the tokens of each text."""
+"""Metrics of pretraining, from sums over the tokens of each text."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ STATISTICS = tuple(dict.fromkeys(name for pair in MEANS.values() for name in pai
 
 def masking_statistics(logits: torch.Tensor, labels: torch.Tensor, classes: torch.Tensor) -> dict[str, torch.Tensor]:
     """
-    Sums over the masked tokens of each text, `(batch,)`, by the names in `STATISTICS`.
+    Compute sums over the masked tokens of each text, `(batch,)`, by the names in `STATISTICS`.
 
     Args:
         logits (`torch.Tensor`): Scores, `(batch, length, vocabulary)` or of the labelled tokens alone.
@@ -44,7 +44,7 @@ def masking_statistics(logits: torch.Tensor, labels: torch.Tensor, classes: torc
 
 
 def tagging_statistics(logits: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:
-    """The same for the tokens with a tag; `logits` are of shape `(batch, length, labels)`."""
+    """Compute the sums over tokens with a tag; `logits` have the shape `(batch, length, labels)`."""
     losses = cross_entropy(logits.float().flatten(0, 1), labels.flatten(), reduction="none").view(labels.shape)
     return {"pos_loss": losses.sum(1), "pos_count": labels.ne(-100).sum(1).float()}
 
@@ -59,7 +59,7 @@ def summarise_statistics(sums: np.ndarray) -> dict[str, float]:
 
 
 def tagging_report(predicted: np.ndarray, gold: np.ndarray, labels: list[str]) -> dict[str, Any]:
-    """[`metrics.pos_report`] of label ids `(texts, tokens)`, -100 in `gold` where there is no word."""
+    """Compute [`metrics.pos_report`] of label ids `(texts, tokens)`, -100 in `gold` where there is no word."""
     names = np.array([*labels, None], dtype=object)
     ids = (np.where(gold == -100, len(labels), each) for each in (predicted, gold))
     return pos_report(*(names[each].tolist() for each in ids))

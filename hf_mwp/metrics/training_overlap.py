@@ -1,4 +1,4 @@
-"""Accuracies of problems that a model was trained on and of those that it was not."""
+"""Accuracies of problems with and without overlap with a model's training texts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
@@ -50,8 +50,8 @@ class TrainingOverlap:
 
     def groups(self, problems: Sequence[MathWordProblem | str]) -> dict[str, list[int]]:
         """
-        Indices of all problems; of those whose text was not trained on with any numbers; of those whose text was not
-        trained on with these numbers; and of those whose text was. All but the first are left out if nothing is known.
+        Return the indices of all problems, of those whose masked text was not trained on, of those whose exact text
+        was not, and of those whose exact text was. Only the first group is returned if the training texts are unknown.
         """
         groups = {"all problems": list(range(len(problems)))}
         if self.texts is not None:

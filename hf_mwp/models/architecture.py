@@ -223,7 +223,7 @@ class LayerParts:
 
 def find_encoder(model: nn.Module) -> PreTrainedModel:
     """
-    The encoder within a model: the model itself, what its head stands on, or that of a solver.
+    Return the encoder within a model: the model itself, the base of its head, or the encoder of a solver.
 
     Args:
         model (`nn.Module`): Alone, with a head, or composed of several models.
@@ -249,8 +249,8 @@ def find_encoder(model: nn.Module) -> PreTrainedModel:
 
 def layer_parts(model: nn.Module) -> list[LayerParts]:
     """
-    The linear layers of the encoder within a model, layer by layer; of an encoder-decoder model its encoder layers,
-    then the self-attentions and neurons of its decoder layers, then their cross-attentions.
+    Return the linear layers of the encoder within a model, layer by layer; of an encoder-decoder model its encoder
+    layers, then the self-attentions and neurons of its decoder layers, then their cross-attentions.
 
     Raises:
         ValueError: an encoder of an unknown type, or one whose linear layers are wrapped (adapters, quantisation).

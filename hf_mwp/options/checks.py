@@ -1,4 +1,4 @@
-"""Checks of options, which are fields of a dataclass or values by name."""
+"""Checks of options, given as a dataclass or as values by name."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 
 def as_list(value: Any) -> list:
-    """Return the values of an option that may be given one or several; none if it is not given."""
+    """Return the values of an option as a list; empty if it is not given."""
     if value is None:
         return []
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def refuse(faults: Mapping[str, Any], error: type[Exception] = ValueError) -> None:
-    """Raise the first message whose condition is true."""
+    """Raise an error with the first message whose condition is true."""
     for message, is_there in faults.items():
         if is_there:
             raise error(message)

@@ -1,4 +1,4 @@
-"""Arguments of a command from a YAML file and flags, on the fields of dataclasses."""
+"""Parser of a command's options, the fields of dataclasses, from a YAML file and flags."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def parse(
 def read_options(
     name: str, dataclass_types: Sequence[type], given: Mapping[str, Any], owners: Owners = lambda name: ()
 ) -> tuple[list, dict[str, Any]]:
-    """Check options given as a mapping; `name` is the place that errors name. See [`parse`]."""
+    """Parse options given as a mapping, as [`parse`] does; errors begin with `name`."""
     parser = OptionParser(name, "", dataclass_types, owners=owners)
     parser.set_given(given, name)
     return parser.instances(parser.parse_args([]))
@@ -94,7 +94,7 @@ def config_path(argv: Sequence[str]) -> str | None:
 
 class OptionParser(argparse.ArgumentParser):
     """
-    An argument parser with a flag for each field of dataclasses, like `transformers.HfArgumentParser`, whose import
+    Argument parser with a flag for each field of dataclasses, like `transformers.HfArgumentParser`, whose import
     takes longer than to show a help. With `common`, only the fields declared `common=True`, or all fields of a
     dataclass that has none.
     """
@@ -125,7 +125,7 @@ class OptionParser(argparse.ArgumentParser):
         raise UsageError(f"{self.command}: {message}.")
 
     def set_given(self, content: Any, source: str) -> None:
-        """Make the options of a mapping the defaults, read as flags are; `UsageError` names source and key."""
+        """Set the options of a mapping as defaults, parsed like flags; a `UsageError` names source and key."""
         if not isinstance(content, Mapping | None):
             kind = type(content).__name__
             raise UsageError(f"{source} must hold a mapping of options (`key: value` lines), not a {kind}.")
@@ -157,7 +157,7 @@ class OptionParser(argparse.ArgumentParser):
         return OneOrMore.joined(values) if isinstance(action, OneOrMore) else values
 
     def instances(self, namespace: argparse.Namespace) -> tuple[list, dict[str, Any]]:
-        """Return an instance of each dataclass, and all values; `UsageError` for values that a dataclass refuses."""
+        """Return an instance of each dataclass, and all values; `UsageError` if a dataclass rejects a value."""
         values = {name: value for name, value in vars(namespace).items() if name != "config"}
         try:
             return [each(**{name: values[name] for name in options_in(each)}) for each in self.dataclass_types], values
@@ -165,7 +165,7 @@ class OptionParser(argparse.ArgumentParser):
             raise UsageError(f"{self.command}: {error}") from error
 
     def spelled_out(self, argv: Sequence[str]) -> list[str]:
-        """Return `--a-flag` as `--a_flag`, and switches as `--flag=true`, not to swallow what follows."""
+        """Spell `--a-flag` as `--a_flag`, and a switch as `--flag=true`, so that it does not consume the next word."""
         switches = {name for action in self._actions if action.type is to_bool for name in action.option_strings}
         words = []
         for word, following in zip(argv, [*argv[1:], ""], strict=False):
@@ -191,7 +191,7 @@ class OptionParser(argparse.ArgumentParser):
 
 
 class OneOrMore(argparse.Action):
-    """Takes one value or several: one is kept as it is, so that such an option's record says what was given."""
+    """Action that accepts one value or several; a single value is stored as it is, not as a list."""
 
     def __call__(self, parser, namespace, values, option_string=None):
         setattr(namespace, self.dest, self.joined(values))
@@ -233,7 +233,7 @@ def _add_option(group: argparse._ActionsContainer, field: dataclasses.Field, hin
 
 
 def _kind(hint: Any) -> Any:
-    """Return the type of a flag's text: of a union `str` if the value may be missing, or else the other type."""
+    """Return the type that parses a flag: of a union, `str` if `None` is allowed too, else the other type."""
     if get_origin(hint) not in (Union, types.UnionType):
         return hint
     kinds = [kind for kind in get_args(hint) if kind is not type(None)]

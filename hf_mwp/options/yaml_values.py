@@ -1,4 +1,4 @@
-"""YAML files and values as OmegaConf reads them: `1e-4` is a number, and a key may not stand twice."""
+"""YAML as OmegaConf reads it: `1e-4` is a number, and repeated keys are errors."""
 
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,5 @@
 """
-Plausible answers: a beam often holds the right value, and the solver, which never sees what a number is worth, cannot
+Re-ranking of answers by plausibility: a beam often holds the right value, and the solver, which sees no values, cannot
 tell it from an absurd one. A linear re-ranker over named features can.
 """
 

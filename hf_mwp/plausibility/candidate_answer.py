@@ -1,4 +1,4 @@
-"""The values of a beam, and the trees that have them."""
+"""Candidate answers: the values of a beam with their trees."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class CandidateAnswer:
 
     @cached_property
     def is_whole(self) -> bool:
-        """Return whether the value is a whole number."""
+        """Whether the value is a whole number."""
         return is_whole(self.value)
 
     @cached_property
@@ -78,7 +78,7 @@ class CandidateAnswer:
 
     @cached_property
     def slots(self) -> tuple[int, ...]:
-        """Indices of the numbers that the first tree uses, as often as it does."""
+        """Indices of the numbers in the first tree, repeated if it uses them repeatedly."""
         return tuple(int(token[1:]) for token in self.postfix if token[0] == "N")
 
     @cached_property
@@ -89,7 +89,7 @@ class CandidateAnswer:
 
     @cached_property
     def num_constants(self) -> int:
-        """Return how many constants it uses."""
+        """Number of constants that it uses."""
         return sum(token not in PRECEDENCE and token[0] != "N" for token in self.postfix)
 
     @cached_property
@@ -99,7 +99,7 @@ class CandidateAnswer:
 
     @cached_property
     def dimensions(self) -> Dimensions:
-        """Return what its operations do to units."""
+        """Units of its operations."""
         return Dimensions.of(self.postfix, self.question.units)
 
 
@@ -109,7 +109,7 @@ def is_whole(number: Number) -> bool:
 
 
 def decimals(number: Number) -> int:
-    """Decimals that write a number exactly; one more than `MOST_DECIMALS` if so many do not, or it was rounded."""
+    """Return how many decimals write a number exactly; `MOST_DECIMALS + 1` for rounded and for longer ones."""
     if isinstance(number, Fraction):
         denominator = number.denominator
         for count in range(MOST_DECIMALS + 1):
@@ -119,14 +119,14 @@ def decimals(number: Number) -> int:
 
 
 def digits(number: Number) -> int:
-    """Significant digits that write a number, `MOST_DIGITS` at most: 2 of 1.5 and of 150, 8 of 1/3."""
+    """Count the significant digits of a number, up to `MOST_DIGITS`: 2 of 1.5 and of 150, 8 of 1/3."""
     mantissa, _ = f"{float(number):.{MOST_DIGITS - 1}e}".split("e")
     return max(len(mantissa.replace(".", "").strip("-").rstrip("0")), 1)
 
 
 def candidate_answers(question: Question, trees: Sequence[tuple[Expression, float]]) -> list[CandidateAnswer]:
     """
-    The values of a beam.
+    Group the trees of a beam by their values.
 
     Args:
         question ([`Question`]): The problem.

@@ -55,17 +55,17 @@ def _above_all(answer: CandidateAnswer) -> bool:
 
 
 def _orders(larger: float, smaller: float) -> float:
-    """Orders of magnitude from one positive number up to another, 4 at most, 0 where it goes down."""
+    """Return the orders of magnitude by which a positive number exceeds another, from 0 to 4."""
     return min(math.log10(larger / smaller), 4.0) if larger > smaller > 0 else 0.0
 
 
 def _denominator(number: Number) -> float:
-    """Digits of the denominator, as a logarithm, 6 at most; so many of a rounded number."""
+    """Return the decimal logarithm of the denominator, at most 6, and 6 for a rounded number."""
     return min(math.log10(number.denominator), 6.0) if isinstance(number, Fraction) else 6.0
 
 
 def _numerator(number: Number) -> float:
-    """Digits of the numerator, as a logarithm, 12 at most; of a rounded number those before the point."""
+    """Return the decimal logarithm of 1 plus the numerator, at most 12; a rounded number is its own numerator."""
     return min(math.log10(1 + abs(number.numerator if isinstance(number, Fraction) else number)), 12.0)
 
 
@@ -83,7 +83,7 @@ def _is_uneven(step: Step) -> bool:
 
 
 def _asked(answer: CandidateAnswer) -> float:
-    """Mean of how much the clauses of the used numbers are asked about, 0 if no number is used."""
+    """Return how much the clauses of the used numbers are asked about, on average; 0 if no number is used."""
     used = set(answer.slots)
     return sum(answer.question.asked[index] for index in used) / len(used) if used else 0.0
 

@@ -1,4 +1,4 @@
-"""The re-ranker: weights of named features, and the answers of a beam in their order."""
+"""Re-ranker of the answers of a beam, with weights of named features."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_VIOLATIONS, LEAST_SHARE = 2, 0.2
 
 
 class PlausibilityError(ValueError):
-    """A re-ranker that cannot be read, fitted, or used for what it is asked to rank."""
+    """A re-ranker cannot be read, fitted, or applied to these answers."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ class PlausibilityReranker:
 
     def check(self, language: str, num_beams: int | None = None) -> int:
         """
-        The number of beams to search with: those given, or those of the fit. `PlausibilityError` if the re-ranker does
-        not suit the solver's language or so few beams.
+        Return the number of beams to search with: those given, or those of the fit. `PlausibilityError` if the
+        re-ranker does not suit the solver's language or so few beams.
         """
         if language != self.language:
             raise PlausibilityError(
@@ -118,7 +118,7 @@ class PlausibilityReranker:
 
     def rerank(self, problem: MathWordProblem, trees: Sequence[tuple[Expression, float]]) -> list[RankedAnswer]:
         """
-        The answers of a beam, the most plausible one first.
+        Rank the answers of a beam, the most plausible one first.
 
         Args:
             problem ([`MathWordProblem`]): The problem; neither its equation nor its answer is looked at.
@@ -149,7 +149,7 @@ class PlausibilityReranker:
         return ranked
 
     def save_pretrained(self, save_directory: str | PathLike) -> None:
-        """Writes `plausibility.json` to a folder, such as that of the model."""
+        """Write `plausibility.json` to a folder, such as that of the model."""
         content = {
             "feature_list": self.feature_list,
             "language": self.language,
@@ -164,7 +164,7 @@ class PlausibilityReranker:
     @classmethod
     def from_pretrained(cls, name_or_path: str | PathLike, **kwargs) -> PlausibilityReranker:
         """
-        Reads a re-ranker from a model's folder or repository; `kwargs` (`revision`, `token`, ...) go to the download.
+        Read a re-ranker from a model's folder or repository; `kwargs` (`revision`, `token`, ...) go to the download.
         `"en"` and `"zh"` come with the package, for solvers of these languages that have none of their own.
 
         Raises:

@@ -22,7 +22,7 @@ _MARK = "\0"
 @dataclass(frozen=True)
 class Question:
     """
-    A problem as the features of plausibility see it.
+    Facts of a problem that the features of plausibility use.
 
     Args:
         kinds (`frozenset[str]`): What is asked for: `"counted"`, `"money"`, `"share"`, ...; empty if unknown.
@@ -48,7 +48,7 @@ class Question:
 
     @classmethod
     def read(cls, problem: MathWordProblem) -> Question:
-        """Read the text of a problem; neither its equation nor its answer is looked at."""
+        """Read the text of a problem; its equation and answer are ignored."""
         words = read_question_words(problem.language)
         segments = problem.masked.segments
         clauses = [clause for clause in _CLAUSE.split(_MARK.join(segments)) if clause and clause.strip()]
@@ -85,7 +85,7 @@ class Question:
 
     @cached_property
     def all_whole(self) -> bool:
-        """Return whether all numbers of the text are whole."""
+        """Whether all numbers of the text are whole."""
         return all(value.denominator == 1 for value in self.values)
 
 

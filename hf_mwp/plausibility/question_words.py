@@ -1,4 +1,4 @@
-"""Words of a language that say what a problem asks for; they are data: `words_zh.toml` and `words_en.toml`."""
+"""Words that show what a problem asks for, read from `words_zh.toml` and `words_en.toml`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 class QuestionWords:
     """
-    The word file of a language, ready to be looked for.
+    Patterns of a language's word file.
 
     Args:
         language (`str`): `"zh"` or `"en"`.
@@ -42,11 +42,11 @@ class QuestionWords:
         self.ignored = {word for text in content["ignored"] for word in (text.split() if " " in text else text)}
 
     def content(self, clause: str) -> set[str]:
-        """Return the words of a clause that say what it is about."""
+        """Return the content words of a clause."""
         return set(self.word.findall(clause.lower())) - self.ignored
 
     def name_of(self, unit: str | None) -> str | None:
-        """Return the one name of a unit."""
+        """Return the canonical name of a unit."""
         if unit is None:
             return None
         unit = unit.lower()
@@ -62,7 +62,7 @@ def read_question_words(language: str) -> QuestionWords:
 
 
 def _any_of(words: Iterable[str]) -> str:
-    """A pattern for any of the words, the longest first; those of letters as whole words."""
+    """Return a pattern for any of the words, the longest first; those of letters match as whole words."""
     ordered = sorted(set(words), key=lambda word: (-len(word), word))
     return "|".join(
         rf"\b{re.escape(word)}\b" if re.fullmatch(r"[a-z][a-z ]*", word) else re.escape(word) for word in ordered

@@ -138,7 +138,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         return self._closing.closed
 
     def ratio_at(self, step: int, max_steps: int) -> float:
-        """Share of the heads that is to be pruned after `step` steps (equation 5)."""
+        """Return the share of heads that are pruned after `step` steps (equation 5)."""
         progress = min(step / self._last_step(max_steps), 1.0)
         return self.min_ratio + (self.max_ratio - self.min_ratio) * progress**self.power
 

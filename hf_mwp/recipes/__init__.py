@@ -1,4 +1,4 @@
-"""Recipes: several commands that build on each other, each done once."""
+"""Recipes: stages of commands that build on each other; completed stages are reused."""
 
 from .recipe import Recipe, run_recipe
 from .recipe_file import RecipeError, read_recipe

@@ -1,4 +1,4 @@
-"""A YAML file of stages that build on each other."""
+"""Recipes, YAML files of stages that build on each other, and their runs."""
 
 import re
 import shlex
@@ -108,7 +108,7 @@ class Recipe:
         return cls(read_recipe(path, base), output_dir, source=str(path), **kwargs)
 
     def wanted(self, targets: Iterable[str] | None = None) -> list[Stage]:
-        """Return the stages that the targets (by default those of the file) need, in the order in which they run."""
+        """Return the stages needed by the targets (by default those of the file), in the order in which they run."""
         needed: dict[str, Stage] = {}
 
         def add(name: str) -> None:
@@ -154,7 +154,7 @@ class Recipe:
                 self.variables[key] = value
 
     def _filled(self) -> dict[str, dict[str, Any]]:
-        """Return the options of all stages with the values of variables, and with marks for folders."""
+        """Return the options of all stages with variables filled in, and with marks in place of stages' folders."""
         from omegaconf import OmegaConf
         from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
 
@@ -286,13 +286,13 @@ def run_recipe(
 
 
 def with_launcher(commands: Commands, launch: str | None) -> Commands:
-    """Return the commands; those that train are started by a program such as `torchrun --nproc_per_node 2`."""
+    """Return commands of which the training ones are started by a program such as `torchrun --nproc_per_node 2`."""
     launched = [] if launch is None else [name for name in STAGES if trains(name)]
     return {**commands, **{name: partial(start_command, shlex.split(launch), name) for name in launched}}
 
 
 def start_command(launcher: Sequence[str], command: str, argv: Sequence[str]) -> int:
-    """Run a command of `hf-mwp` in a process of its own; `UsageError` if it cannot be started, or fails."""
+    """Run a command of `hf-mwp` as a subprocess; `UsageError` if it cannot be started or fails."""
     words = [*launcher, "-m", "hf_mwp", command, *argv]
     try:
         status = subprocess.run(words, check=False).returncode
@@ -304,5 +304,5 @@ def start_command(launcher: Sequence[str], command: str, argv: Sequence[str]) ->
 
 
 def caution(budget: str | None) -> str:
-    """Return what readers of metrics must know of their budget; empty if nothing."""
+    """Return a caution to print beside the metrics of a budget; empty if there is none."""
     return "budget quick: only to see it run, these figures say nothing" if budget == "quick" else ""

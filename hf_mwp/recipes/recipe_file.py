@@ -19,7 +19,7 @@ class RecipeError(UsageError):
 
 
 def unknown_name(name: object, known: Iterable[object], kind: str) -> str | None:
-    """Return a message for a name that is not among the known ones, with a close match; `None` if it is."""
+    """Return the error message for an unknown name, with a close match, or `None` if the name is known."""
     names = [str(each) for each in known]
     if str(name) in names:
         return None
@@ -30,7 +30,7 @@ def unknown_name(name: object, known: Iterable[object], kind: str) -> str | None
 
 def read_recipe(path: str | Path, base: str | Path | None = None, _above: tuple[Path, ...] = ()) -> Any:
     """
-    Read a recipe's file, merged into its base if it has one; another `base` may replace that one.
+    Read the file of a recipe and merge it into its base, which `base` may replace.
 
     Raises:
         RecipeError: there is no such file, it is no YAML, or its base is no recipe or leads back to it.

@@ -1,4 +1,4 @@
-"""One step of a recipe: a command with its options, its inputs, and the folder that it fills."""
+"""Stages of a recipe: a command with its options, inputs and output folder."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ class Stage:
 
     @property
     def finished(self) -> FinishedFolder:
-        """The folder, with its record and checkpoint."""
+        """Folder of the stage, with its record and checkpoint."""
         return FinishedFolder(self.folder, self.fingerprint)
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Names of the stages it builds on."""
+        """Names of the stages on which it builds."""
         return tuple(stage.name for stage in self.inputs)
 
     @property
     def is_done(self) -> bool:
-        """Return whether the folder holds the finished stage."""
+        """Whether the stage is finished."""
         return self.finished.is_done
 
     @property
@@ -97,8 +97,8 @@ class Stage:
 
 def check_stage(name: str, command: str, options: Mapping[str, Any], made: Iterable[str]) -> None:
     """
-    Parse the options of a stage as its command does, and look for the models, data sets and files that they name.
-    `made` are folders that other stages fill; what lies there is not looked for.
+    Validate the options of a stage as its command does, and that the models, data sets and files they name exist.
+    `made` are the output folders of other stages, in which nothing has to exist yet.
 
     Raises:
         UsageError: an option is unknown, has a wrong value, or names what is not there. The message names stage and
@@ -166,7 +166,7 @@ def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str
 
 
 class _Inputs:
-    """Options of a stage, with the means to locate what they name, but for what other stages make."""
+    """Options of a stage, and the files and folders that they name, except those that other stages make."""
 
     def __init__(self, command: str, values: Mapping[str, Any], made: Iterable[str]) -> None:
         self.made = list(made)
@@ -176,7 +176,7 @@ class _Inputs:
         self.found_in_data_dir = False
 
     def locate(self, name: str, value: Any) -> Path | None:
-        """Return the file or folder that a value of an option names, if its option can tell."""
+        """Return the file or folder that the value of an option names, or `None`."""
         locate = self.options[name].metadata.get("locate") if name in self.options else None
         if locate is None or not isinstance(value, str) or self._is_made(value) or self.data_dir_is_made:
             return None
@@ -190,7 +190,7 @@ class _Inputs:
 
 
 def _number(value: Any) -> Any:
-    """Return numbers that are written in several ways, `"2e-4"` and `0.0002`, as one."""
+    """Return a number in one form, however it is written (`"2e-4"`, `0.0002`), and other values as they are."""
     try:
         return value if value is None or isinstance(value, bool) else float(value)
     except (ValueError, OverflowError, TypeError):

@@ -1,4 +1,4 @@
-"""What a solver answers to a problem."""
+"""Answers of a solver."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Answer:
 
     @property
     def expression(self) -> Expression | None:
-        """The tree that answers, over number slots; `None` if none was found."""
+        """Tree of the answer over number slots; `None` if none was found."""
         return self.ranked[0].expression if self.ranked else self.beam.trees[0][0] if self.beam.trees else None
 
     @property
@@ -61,7 +61,7 @@ class Answer:
 
     @property
     def error(self) -> str | None:
-        """Why there is no tree, in a sentence; `None` if there is one."""
+        """Reason, in a sentence, why there is no tree; `None` if there is one."""
         if self.beam.trees:
             return None
         if reason := refusal(self.problem):
@@ -72,28 +72,28 @@ class Answer:
 
     @property
     def plausibility(self) -> float | None:
-        """Share of the answer among those of the beam; `None` if they were not ranked, or none has a value."""
+        """Probability of the answer among those of the beam after re-ranking; `None` without re-ranking or values."""
         return round(self.ranked[0].plausibility, 4) if self.ranked else None
 
     @property
     def confidence(self) -> float:
-        """From 0 to 1 how sure the answer is: its plausibility or, if they were not ranked, its tree's probability."""
+        """Confidence from 0 to 1: the answer's plausibility or, without re-ranking, the probability of its tree."""
         if self.ranked is not None:
             return self.plausibility or 0.0
         return min(math.exp(self.log_probability), 1.0)
 
     @property
     def displaced(self) -> RankedAnswer | None:
-        """Return what the solver itself holds for likelier, if re-ranking put another answer first."""
+        """The solver's own first answer, if re-ranking put another one before it."""
         first = min(self.ranked or (), key=lambda answer: answer.rank, default=None)
         return None if first is None or first is self.ranked[0] else first
 
     def without_reranking(self) -> Self:
-        """Return what the solver itself answers."""
+        """Return the solver's own answer."""
         return replace(self, ranked=None)
 
     def ranking_to_dict(self) -> dict[str, Any]:
-        """Return what re-ranking adds to the record; empty without."""
+        """Return the fields that re-ranking adds to the record; empty without re-ranking."""
         if self.ranked is None:
             return {}
         first = self.displaced

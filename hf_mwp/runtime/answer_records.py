@@ -1,4 +1,4 @@
-"""Predictions as the pipeline and `hf-mwp solve` tell them."""
+"""Predictions as records of the pipeline and of `hf-mwp solve`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def answer_records(answer: Answer, top_k: int = 1, confidence_threshold: float |
 
 
 def check_confidence_threshold(value: float | None) -> None:
-    """Raise `ValueError` if a value is given and no probability."""
+    """Raise `ValueError` if a value is given that is not a probability."""
     if value is not None and not (type(value) in (int, float) and 0 <= value <= 1):
         raise ValueError(f"`confidence_threshold` must be a number from 0 to 1, not {value!r}.")
 
@@ -89,7 +89,7 @@ def _no_answer(problem: MathWordProblem, error: str | None) -> dict[str, Any]:
 
 
 def _if_sure(problem: MathWordProblem, records: list[dict[str, Any]], threshold: float) -> list[dict[str, Any]]:
-    """Return the records or, if the first one is below the threshold, a record without an answer that has them all."""
+    """Return the records or, if the first one is below the threshold, one unsure record that contains them."""
     best, names = records[0], ("equation", "answer", "value", "score", "plausibility")
     certainty = best.get("plausibility", best["score"])
     if certainty >= threshold:

@@ -1,4 +1,4 @@
-"""The search that a solver is best used with, kept in its folder."""
+"""Default search of a solver, stored in its folder."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Encoder:
         self.bottlenecks = {layer: self._bottleneck(f"bottlenecks.{layer}") for layer in bottleneck_layers}
 
     def __call__(self, input_ids: np.ndarray) -> np.ndarray:
-        """Hidden states `(S, H)` of a text's tokens `(S,)`."""
+        """Compute the hidden states `(S, H)` of a text's tokens `(S,)`."""
         words = self.weights.rows("encoder.embeddings.word_embeddings.weight", input_ids)
         places = self.weights.rows("encoder.embeddings.position_embeddings.weight", self._positions(input_ids))
         states = self._normalise(words + self.segment + places, self.embedding_norm)
@@ -122,7 +122,7 @@ def _of_layer(count: int | list[int], index: int) -> int:
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
-    """Softmax over the last axis, in place."""
+    """Compute the softmax over the last axis, in place."""
     scores -= scores.max(-1, keepdims=True)
     np.exp(scores, out=scores)
     scores /= scores.sum(-1, keepdims=True)
@@ -141,7 +141,7 @@ _ERF = tuple(np.float32(value) for value in (1.061405429, -1.453152027, 1.421413
 
 
 def gelu(x: np.ndarray) -> np.ndarray:
-    """`x * Phi(x)` in float32, which NumPy has no error function for."""
+    """Compute `x * Phi(x)` in float32; NumPy has no error function."""
     scaled = np.abs(x)
     scaled *= np.float32(0.5**0.5)
     inverse = np.reciprocal(1 + np.float32(0.3275911) * scaled)

@@ -1,4 +1,4 @@
-"""Encoders of any kind, as ONNX graphs."""
+"""Encoder of any architecture as an ONNX graph."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ class OnnxEncoder:
             raise UsageError(f"{path} cannot be read ({error}): export the folder again.") from error
 
     def __call__(self, input_ids: np.ndarray) -> np.ndarray:
-        """Hidden states `(S, H)` of a text's tokens `(S,)`."""
+        """Compute the hidden states `(S, H)` of a text's tokens `(S,)`."""
         return self.session.run(None, {"input_ids": input_ids[None].astype(np.int64)})[0][0]

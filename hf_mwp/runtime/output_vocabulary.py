@@ -39,7 +39,7 @@ class OutputVocabulary:
 
     @classmethod
     def from_problems(cls, problems: Iterable[MathWordProblem], min_constant_count: int = 5) -> Self:
-        """Collects the constants of training problems.
+        """Create the vocabulary with the constants of training problems.
 
         Args:
             problems (iterable of [`MathWordProblem`]): Training problems; those whose equation does not parse are
@@ -58,7 +58,7 @@ class OutputVocabulary:
         return cls(constants=tuple(frequent))
 
     def with_constants(self, constants: Iterable[str]) -> Self:
-        """The same with further constants after those it has; raises `ExpressionError` for what is no number."""
+        """Return the vocabulary with further constants at the end; `ExpressionError` for one that is not a number."""
         found = list(self.constants)
         for constant in constants:
             tree = Expression.from_infix(str(constant))
@@ -74,11 +74,11 @@ class OutputVocabulary:
 
     @property
     def num_symbols(self) -> int:
-        """Symbols that do not depend on the problem; number slot `N_i` has the id `num_symbols + i`."""
+        """Number of symbols that do not depend on the problem; number slot `N_i` has the id `num_symbols + i`."""
         return len(self.operators) + len(self.constants)
 
     def token_to_id(self, token: str) -> int:
-        """Id of an operator, a constant or a slot `N_i`; raises `ExpressionError` for anything else."""
+        """Return the id of an operator, a constant or a slot `N_i`; `ExpressionError` for anything else."""
         if token[:1] == "N" and token[1:].isdecimal():
             return self.num_symbols + int(token[1:])
         symbols = self.operators + self.constants
@@ -91,16 +91,16 @@ class OutputVocabulary:
         return symbols.index(token)
 
     def id_to_token(self, index: int) -> str:
-        """Inverse of [`~OutputVocabulary.token_to_id`]."""
+        """Return the symbol of an id, the inverse of [`~OutputVocabulary.token_to_id`]."""
         if index < 0:
             raise ValueError(f"symbol ids are not negative, got {index}")
         symbols = self.operators + self.constants
         return symbols[index] if index < len(symbols) else f"N{index - len(symbols)}"
 
     def encode(self, expression: Expression) -> list[int]:
-        """Prefix ids of an expression over slots and constants."""
+        """Return the prefix ids of an expression over slots and constants."""
         return [self.token_to_id(token) for token in expression.to_prefix()]
 
     def decode(self, ids: Iterable[int]) -> Expression:
-        """Expression of prefix ids; negative ids are padding. Raises `ExpressionError` when they are no tree."""
+        """Return the expression of prefix ids, ignoring negative ones; `ExpressionError` if they are no tree."""
         return Expression.from_prefix([self.id_to_token(int(index)) for index in ids if index >= 0])

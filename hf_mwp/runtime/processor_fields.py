@@ -1,4 +1,4 @@
-"""The file of a processor, read with errors that name what is damaged or another processor's."""
+"""Reading of a processor's file, with errors that name the fault."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def _wrong_field(fields: dict[str, Any]) -> str | None:
 
 def vocabulary_digest(vocabulary: Mapping[str, int], probe_ids: Sequence[int]) -> str:
     """
-    Digest of what a tokenizer makes of a text: of its vocabulary and its ids of `PROBE`. Not of its files, which the
-    same tokenizer writes differently in other versions of the libraries.
+    Return a digest of how a tokenizer reads texts: of its vocabulary and its ids of `PROBE`. Not of its files, which
+    the same tokenizer writes differently in other versions of the libraries.
     """
     parts = [sorted(vocabulary.items()), list(probe_ids)]
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""A solver's folder in, answers out, with NumPy and tokenizers alone."""
+"""Solver that runs with NumPy and tokenizers only."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EXPORT_RECORD, EXPORT_VERSION = "export.json", 1
 
 class RuntimeSolver:
     """
-    A solver that runs without PyTorch and Transformers, on one text after the other; [`load_solver`] makes it.
+    Solver that runs without PyTorch and Transformers, one text at a time; [`load_solver`] creates it.
 
     Args:
         folder (`str` or `Path`): A solver's folder, as `save_pretrained`, `hf-mwp card` or `hf-mwp export` leaves it.
@@ -113,7 +113,7 @@ class RuntimeSolver:
     def search(
         self, num_beams: int | None, rerank: bool | str | PlausibilityReranker | None, top_k: int = 1
     ) -> tuple[PlausibilityReranker | None, int]:
-        """The re-ranker, if any, and the number of beams of these arguments; see [`~RuntimeSolver.__call__`]."""
+        """Return the re-ranker, if any, and the number of beams for these arguments of [`~RuntimeSolver.__call__`]."""
         if num_beams is None and rerank is None:
             num_beams, rerank = self.default_search.num_beams, self.default_search.rerank
         if not rerank:

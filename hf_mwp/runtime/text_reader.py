@@ -1,4 +1,4 @@
-"""Texts to tokens and number positions, without Transformers."""
+"""Reading of texts into tokens and number positions, without Transformers."""
 
 from __future__ import annotations
 
@@ -72,22 +72,22 @@ class TextReader:
 
     @property
     def style(self) -> dict[str, Any]:
-        """How numbers are masked: arguments of [`~problems.MaskedText.text`]."""
+        """Style of masked numbers: arguments of [`~problems.MaskedText.text`]."""
         return {"indexed": self.fields.get("indexed_numbers", False), "limit": self.fields.get("num_index_tokens", 16)}
 
     def problem(self, text: str | MathWordProblem) -> MathWordProblem:
-        """The problem of a text in the solver's language."""
+        """Return the problem of a text in the solver's language."""
         if isinstance(text, MathWordProblem):
             return text
         return MathWordProblem(text, language=self.language, parse_number_words=self.fields.get("parse_number_words"))
 
     def read(self, problem: MathWordProblem) -> ReadText:
-        """Tokens and number positions of a problem."""
+        """Return the tokens and number positions of a problem."""
         encoded = self.tokenizer.encode(problem.masked.text(**self.style))
         return ReadText(encoded.ids, find_number_positions(problem, encoded.offsets, self.style))
 
     def unknown_share(self, input_ids: list[int]) -> float:
-        """Share of tokens that the vocabulary lacks, placeholders of numbers and special tokens aside."""
+        """Return the share of unknown tokens, without placeholders of numbers and special tokens."""
         return share_of_unknown(input_ids, self._unknown, self._aside)
 
     @cached_property
@@ -104,12 +104,12 @@ class TextReader:
 def find_number_positions(
     problem: MathWordProblem, offsets: Sequence[tuple[int, int]], style: Mapping[str, Any]
 ) -> list[int]:
-    """Token of each number of a problem, -1 where it was cut off, from the characters that each token covers."""
+    """Return the token of each number of a problem, -1 if it was cut off, from the offsets of the tokens."""
     tokens = {start: token for token, (start, end) in enumerate(offsets) if end > start}
     return [tokens.get(start, -1) for start, _ in problem.masked.placeholder_offsets(**style)]
 
 
 def share_of_unknown(input_ids: Sequence[int], unknown: int | None, aside: Container[int]) -> float:
-    """Share of the tokens that are unknown, those `aside` not counted."""
+    """Return the share of unknown tokens among those that are not in `aside`."""
     words = [token for token in input_ids if token not in aside]
     return words.count(unknown) / len(words) if words else 0.0

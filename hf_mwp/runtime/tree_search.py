@@ -33,7 +33,7 @@ class OpenOperator:
 @dataclass(frozen=True)
 class Memory:
     """
-    What each step reads of a problem.
+    Encoded problem, which each step of the search reads.
 
     Args:
         states (`(S, H)`), keys (`(S, H)`): Hidden states of its tokens, and the attention's share of them.
@@ -102,7 +102,7 @@ class TreeDecoder:
         max_length: int | None = None,
     ) -> list[tuple[tuple[int, ...], float]]:
         """
-        The most probable trees of a problem.
+        Return the most probable trees of a problem.
 
         Args:
             states (`(S, H)`): Hidden states of its tokens.
@@ -210,13 +210,13 @@ def _apply(linear: Linear, x: np.ndarray) -> np.ndarray:
 
 
 def _gated(linear: Linear, x: np.ndarray) -> np.ndarray:
-    """`tanh(W x + b) * sigmoid(W_g x + b_g)`, both linear layers in one."""
+    """Compute `tanh(W x + b) * sigmoid(W_g x + b_g)` with both linear layers in one."""
     value, gate = np.split(_apply(linear, x), 2, -1)
     return np.tanh(value) / (1 + np.exp(-gate))
 
 
 def _scores(scorer: tuple[Linear, np.ndarray, np.ndarray], queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """Additive scores `(n, candidates)` of queries `(n, ...)` and projected keys `(candidates, H)`."""
+    """Compute additive scores `(n, candidates)` of queries `(n, ...)` and projected keys `(candidates, H)`."""
     hidden = keys[None] + _apply(scorer[0], queries)[:, None]
     return np.tanh(hidden, out=hidden) @ scorer[2]
 

@@ -66,11 +66,11 @@ class Weights:
         return name in self._stored
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """The tensor in float32."""
+        """Return a tensor in float32."""
         return self.rows(name, slice(None))
 
     def rows(self, name: str, chosen: np.ndarray | slice) -> np.ndarray:
-        """Some rows of a tensor in float32; the others are not read."""
+        """Return some rows of a tensor in float32; the others are not read."""
         if name not in self._stored:
             raise UsageError(f"The weights of {self.folder} have no {name}: fetch or export the folder again.")
         values = self._stored[name][chosen]
@@ -82,12 +82,12 @@ class Weights:
         return found
 
     def linear(self, prefix: str, bias: bool = True) -> tuple[np.ndarray, np.ndarray | float]:
-        """Matrix `(in, out)` and bias `(out,)` of a linear layer."""
+        """Return matrix `(in, out)` and bias `(out,)` of a linear layer."""
         return np.ascontiguousarray(self[f"{prefix}.weight"].T), self[f"{prefix}.bias"] if bias else 0.0
 
 
 def read_json(path: Path) -> Mapping[str, Any]:
-    """Content of a JSON file; `UsageError` if it is missing or damaged."""
+    """Read a JSON file; `UsageError` if it is missing or damaged."""
     try:
         return json.loads(path.read_text("utf-8"))
     except FileNotFoundError as error:

@@ -1,1 +1,1 @@
-"""A whole set solved: batches, search, plausible answers, reasons of failure, and equations from answers."""
+"""Solving of data sets: batches, search, re-ranking, reasons of failure, and pseudo-labels."""

@@ -1,4 +1,4 @@
-"""Problems in, trees of a search out: encode, pad, solve."""
+"""Search for the trees of problems: encode, pad, solve."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def find_beams(
     progress: Callable[[Sequence], Iterable] | None = None,
 ) -> list[Beam]:
     """
-    The trees that a solver finds for each problem, in their order; arguments as in [`solve_problems`].
+    Return the trees that a solver finds for each problem, in order; arguments as in [`solve_problems`].
 
     `top_k` trees of each problem are kept, at most `num_beams`; where all numbers were cut off there are none. With a
     `batch_size` problems of like length are solved together, without one all as they come.
@@ -70,7 +70,7 @@ def solve_batch(
     top_k: int = 1,
     max_decode_length: int | None = None,
 ) -> SolveOutput:
-    """Solves what a processor padded or a collator made, on the device of the model."""
+    """Solve a padded batch of a processor or collator on the device of the model."""
     kept = {name: inputs[name].to(model.device) for name in INPUTS if name in inputs}
     return model.solve(**kept, num_beams=num_beams, max_length=max_decode_length, num_return_sequences=top_k)
 

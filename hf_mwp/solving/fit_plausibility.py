@@ -1,4 +1,4 @@
-"""Weights of plausibility from the beams of training problems."""
+"""Fitting of a re-ranker's weights to the beams of training problems."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def right_answer(problem: MathWordProblem) -> Number | None:
 
 
 def _fit(rows: Tensor, right: Tensor, groups: Tensor, regularization: float) -> Tensor:
-    """Weights `(features,)` from the values' `rows` `(values, features)`; `groups` says which beam each one is of."""
+    """Fit weights `(features,)` to the values' `rows` `(values, features)`; `groups` holds the beam of each value."""
     prior = torch.tensor([float(feature.name == "log_mass") for feature in FEATURES], dtype=rows.dtype)
     weights = prior.clone().requires_grad_()
     optimizer = torch.optim.LBFGS([weights], max_iter=500, tolerance_grad=1e-6, line_search_fn="strong_wolfe")
@@ -114,7 +114,7 @@ def _fit(rows: Tensor, right: Tensor, groups: Tensor, regularization: float) -> 
 
 
 def _log_sums(scores: Tensor, groups: Tensor) -> Tensor:
-    """For each group the logarithm of the sum of `exp(scores)`."""
+    """Return the log-sum-exp of the scores of each group."""
     count = int(groups[-1]) + 1
     tops = scores.detach().new_full((count,), -torch.inf).scatter_reduce(0, groups, scores.detach(), "amax")
     sums = scores.new_zeros(count).index_add(0, groups, (scores - tops[groups]).exp())

@@ -1,4 +1,4 @@
-"""A re-ranker made for a solver."""
+"""Fitting of a re-ranker to a solver."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def fit_reranker(
     progress: Callable[[Sequence], Iterable] | None = None,
 ) -> PlausibilityReranker:
     """
-    Solves problems, fits a re-ranker to the beams of the first part ([`fit_plausibility`]), and measures it on all.
+    Solve problems, fit a re-ranker to the beams of the first part ([`fit_plausibility`]), and measure it on all parts.
 
     Args:
         model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
@@ -126,7 +126,7 @@ def fit_reranker(
 
 @contextmanager
 def _encoder_dropout(model: MwpSolver, rate: float) -> Iterator[None]:
-    """Within the context the encoder drops out units as in training, at this rate and the same in each run."""
+    """Apply dropout in the encoder inside the context, at this rate and with the same seed in each run."""
     rates = {layer: layer.p for layer in model.encoder.modules() if isinstance(layer, nn.Dropout)}
     if not rates:
         raise PlausibilityError("the encoder has no dropout: leave `mc_dropout_fraction` at 0")

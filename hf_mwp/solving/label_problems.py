@@ -1,4 +1,4 @@
-"""Equations for problems that have none, with an answer or without."""
+"""Pseudo-labels: equations for problems that have none, with an answer or without."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class SearchOptions:
-    """Which solver solves how many problems at once, and where."""
+    """Options of the solver, its search, batches and device."""
 
     model: str | None = option(
         "hf_mwp_quickstart/student", "Folder or Hub id of the solver.", common=True, locate=locate_solver
@@ -39,7 +39,7 @@ class SearchOptions:
 
 @dataclass
 class RankedSearchOptions(SearchOptions):
-    """[`SearchOptions`], and which answer of the beams is chosen."""
+    """[`SearchOptions`] with those of the re-ranker."""
 
     rerank: bool | None = option(
         None,
@@ -54,7 +54,7 @@ class RankedSearchOptions(SearchOptions):
 
     def load_reranker(self, processor: MwpProcessor) -> tuple[PlausibilityReranker | None, int]:
         """
-        Load the re-ranker that is chosen, if any, and return it with the number of beams. Without a choice, the
+        Load the chosen re-ranker, if any, and return it with the number of beams. Without a choice, the
         [`DefaultSearch`] of the model's folder holds.
 
         Raises:
@@ -225,7 +225,7 @@ class EvaluateArguments(RankedSearchOptions):
 
 
 def find_device(name: str | None) -> str:
-    """The device of this name or, if none is named, the first GPU or else the CPU; `UsageError` if it is not there."""
+    """Return the named device or, without a name, the first GPU or else the CPU; `UsageError` if it does not exist."""
     import torch
 
     found = ["cpu"]

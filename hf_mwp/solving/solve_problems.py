@@ -1,4 +1,4 @@
-"""Many problems solved at once."""
+"""Solving of many problems in batches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def solve_problems(
     progress: Callable[[Sequence], Iterable] | None = None,
 ) -> list[SolverPrediction]:
     """
-    Solves problems and, where these have an answer or an equation, tells what is right and why the rest is wrong.
+    Solve problems and, if they have an answer or an equation, score the predictions and give reasons of failures.
 
     Args:
         model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
@@ -88,6 +88,6 @@ def solve_problems(
 
 
 def check_several(problems: Any) -> None:
-    """Raises `TypeError` for one problem, whose characters or fields would be taken for problems."""
+    """Raise `TypeError` for a single problem, whose characters or fields would be taken for problems."""
     if isinstance(problems, str | Mapping | MathWordProblem):
         raise TypeError(f"`problems` must be several, not a {type(problems).__name__}: give a list.")

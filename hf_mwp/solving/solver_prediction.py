@@ -1,4 +1,4 @@
-"""Answers of a solver and their scores."""
+"""Predictions of a solver and their scores."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class SolverPrediction(Answer):
     """
-    [`~runtime.answer.Answer`] to a problem, and whether it is right.
+    [`~runtime.answer.Answer`] to a problem, with its score.
 
     Args:
         answer_match (`str`, *optional*, defaults to `"annotated"`): See [`metrics.answers_match`].
@@ -30,7 +30,7 @@ class SolverPrediction(Answer):
 
     @cached_property
     def score(self) -> PredictionScore:
-        """Return whether it is right, and if not, why."""
+        """Score of the prediction, with the reason of a failure."""
         return score_prediction(self.problem, self.expression, answer_match=self.answer_match)
 
     @property
@@ -44,7 +44,7 @@ class SolverPrediction(Answer):
         return self.problem.kind
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready record: problem, prediction, verdict and reason."""
+        """Return a JSON-ready record: problem, prediction, verdict and reason."""
         expression, score = self.expression, self.score
         return {
             "id": self.problem.id,
@@ -85,7 +85,7 @@ def read_predictions(
 
 
 def measure_calibration(predictions: Sequence[SolverPrediction]) -> dict[str, Any] | None:
-    """[`metrics.calibration_report`] of the predictions that can be judged; `None` if there are none."""
+    """Return [`metrics.calibration_report`] of the predictions that can be judged; `None` if there are none."""
     judged = [each for each in predictions if each.is_right is not None]
     if not judged:
         return None
@@ -93,6 +93,6 @@ def measure_calibration(predictions: Sequence[SolverPrediction]) -> dict[str, An
 
 
 def figure_names(rows: Sequence[Mapping[str, Any]], processor: MwpProcessor, answer_match: str) -> set[str]:
-    """Return the keys of [`metrics.accuracy_report`] for these rows, whatever is predicted."""
+    """Return the keys of [`metrics.accuracy_report`] for these rows, which do not depend on the predictions."""
     problems = processor.problems(rows)
     return set(accuracy_report([score_prediction(problem, None, answer_match=answer_match) for problem in problems]))

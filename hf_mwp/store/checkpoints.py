@@ -1,4 +1,4 @@
-"""Checkpoints that a run can go on from."""
+"""Checkpoints from which a run can resume."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .files import remove_folder
 
 
 def last_complete_checkpoint(folder: str | os.PathLike) -> str | None:
-    """The newest checkpoint in a run's folder that [`is_complete`], or `None`."""
+    """Return the newest complete checkpoint in a run's folder, or `None`."""
     steps = _checkpoints(folder)
     return next((str(steps[step]) for step in sorted(steps, reverse=True) if is_complete(steps[step])), None)
 
@@ -41,18 +41,18 @@ def is_complete(checkpoint: str | os.PathLike) -> bool:
 
 
 def forget_state(checkpoint: str | os.PathLike) -> None:
-    """Makes a checkpoint incomplete before another one is written over it."""
+    """Mark a checkpoint as incomplete, before another one replaces it."""
     (Path(checkpoint) / TRAINER_STATE_NAME).unlink(missing_ok=True)
 
 
 def remove_checkpoints(folder: str | os.PathLike) -> None:
-    """Removes the checkpoints in a run's folder, so that none of an earlier run is taken for one of the next."""
+    """Remove the checkpoints of a run's folder, so that the next run does not resume from them."""
     for path in _checkpoints(folder).values():
         remove_folder(path)
 
 
 def _checkpoints(folder: str | os.PathLike) -> dict[int, Path]:
-    """The checkpoints of a folder by their steps, links among them, also those that lead nowhere."""
+    """Return the checkpoints of a folder by step, including links, even broken ones."""
     found = Path(folder).glob(f"{PREFIX_CHECKPOINT_DIR}-*")
     paths = [path for path in found if path.is_dir() or path.is_symlink()]
     matches = {path: re.fullmatch(rf"{PREFIX_CHECKPOINT_DIR}-(\d+)", path.name) for path in paths}
@@ -60,7 +60,7 @@ def _checkpoints(folder: str | os.PathLike) -> dict[int, Path]:
 
 
 def _ends_as_said(path: Path) -> bool:
-    """Return whether a safetensors file is as long as its header says."""
+    """Return whether a safetensors file has the length that its header states."""
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         tensors = json.loads(file.read(length))

@@ -1,4 +1,4 @@
-"""A full disk by its name, whatever the writer says that met it."""
+"""Error for a full disk, which writers report in many ways."""
 
 from __future__ import annotations
 
@@ -19,10 +19,7 @@ _SAID = re.compile(
 
 
 class DiskFullError(OSError):
-    """
-    A disk is full; the text names the folder that was written to, the bytes that are free, what is left and what to
-    do.
-    """
+    """Error for a full disk. The message names the folder, the free bytes, what was kept and what to do."""
 
     def __init__(self, folder: str | os.PathLike, remedy: str):
         folder = Path(folder)

@@ -1,4 +1,4 @@
-"""Files that are written whole, digests of files, and names of local files for a reader."""
+"""Atomic writing of files, digests of their contents, and short names of local paths."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def write_whole(path: str | Path, lines: str | Iterable[str]) -> None:
-    """Write a text file in UTF-8 with its folders; an existing one is replaced only when all is on the disk."""
+    """Write a UTF-8 text file and its parent folders; an existing file is replaced when the new one is complete."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + ".part")
@@ -28,12 +28,12 @@ def write_whole(path: str | Path, lines: str | Iterable[str]) -> None:
 
 
 def write_json_lines(path: str | Path, records: Iterable[Any]) -> None:
-    """Writes one JSON object a line, as [`write_whole`] does."""
+    """Write one JSON object per line, as [`write_whole`] does."""
     write_whole(path, (json.dumps(record, ensure_ascii=False) + "\n" for record in records))
 
 
 def remove_folder(path: str | Path) -> None:
-    """Removes a folder with all that is in it; of a link to a folder the link alone."""
+    """Remove a folder with its contents; of a link to a folder, only the link."""
     path = Path(path)
     if path.is_symlink():
         path.unlink()
@@ -42,7 +42,7 @@ def remove_folder(path: str | Path) -> None:
 
 
 def content_digest(path: str | Path) -> str:
-    """Digest of a file, or of the names and contents of all files under a folder."""
+    """Return a digest of a file, or of the names and contents of all files under a folder."""
     path = Path(path)
     digest = hashlib.blake2b(digest_size=16)
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
@@ -55,13 +55,13 @@ def content_digest(path: str | Path) -> str:
 
 @lru_cache(maxsize=4096)
 def _file_digest(path: Path, size: int, time: int) -> bytes:
-    """Digest of a file that had this size at this time; a file that several stages name is read once."""
+    """Return the digest of a file with this size and time, cached because several stages may name it."""
     with path.open("rb") as content:
         return hashlib.file_digest(content, "blake2b").digest()
 
 
 def without_folder(value: Any) -> Any:
-    """A local path by its last part, also within lists and mappings: where it lies says nothing to a reader."""
+    """Shorten local paths to their last part, also within lists and mappings."""
     if isinstance(value, (list, tuple)):
         return [without_folder(item) for item in value]
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""A folder that some work fills once."""
+"""Lock and completion record for an idempotent job directory."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class FinishedFolder:
 
     @classmethod
     def named(cls, parent: str | Path, name: str, fingerprint: str) -> FinishedFolder:
-        """The folder `{name}-{first eight digits of the fingerprint}`, so that no other work has the same one."""
+        """Return the folder `{name}-{first eight digits of the fingerprint}`, which other work does not share."""
         return cls(Path(parent) / f"{name}-{fingerprint[:8]}", fingerprint)
 
     @property
     def record(self) -> dict[str, Any] | None:
-        """Return what is written down about the finished work, `seconds` among it; `None` if it is not done."""
+        """Record of the finished work, with its `seconds`; `None` if it is not done."""
         try:
             record = json.loads((self.path / RECORD).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -54,29 +54,29 @@ class FinishedFolder:
 
     @property
     def is_done(self) -> bool:
-        """Return whether the work is finished."""
+        """Whether the work is finished."""
         return self.record is not None
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """Return what `metrics.json` in the folder holds; empty without one."""
+        """Content of the folder's `metrics.json`; empty without one."""
         path = self.path / "metrics.json"
         return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
     @property
     def checkpoint(self) -> str | None:
-        """The last complete checkpoint of an interrupted training."""
+        """Last complete checkpoint of an interrupted training."""
         from .checkpoints import last_complete_checkpoint
 
         return last_complete_checkpoint(self.path)
 
     @property
     def is_begun(self) -> bool:
-        """Return whether a start that did not come to its end has left something."""
+        """Whether an interrupted start has left files in the folder."""
         return self.path.is_dir() and any(not each.name.startswith(OWN) for each in self.path.iterdir())
 
     def check_own(self) -> None:
-        """Raises [`UsageError`] if the folder is filled with other work, which would be written over."""
+        """Raise [`UsageError`] if the folder contains the results of other work."""
         try:
             found = json.loads((self.path / RECORD).read_text(encoding="utf-8"))["fingerprint"]
         except (OSError, ValueError, KeyError):
@@ -89,7 +89,7 @@ class FinishedFolder:
 
     def fill(self, work: Callable[[], Any], told: Mapping[str, Any] | None = None) -> bool:
         """
-        Does the work unless it is done. If another process is busy with it, waits for that one.
+        Do the work unless it is done. If another process is doing it, wait for that one.
 
         Args:
             work (`Callable`): Fills the folder, from [`checkpoint`](FinishedFolder.checkpoint) on if there is one.
@@ -115,7 +115,7 @@ class FinishedFolder:
         logging.getLogger(__name__).warning("another run is busy with %s: waiting for %s", self.path, holder)
 
     def _seconds_until(self, checkpoint: str | None) -> float:
-        """Return how long the starts before this one took to come to the checkpoint that it goes on from."""
+        """Return the seconds that earlier starts took to reach the checkpoint from which this one resumes."""
         start = self.path / START
         if checkpoint is None or not start.is_file():
             return 0.0
@@ -126,6 +126,6 @@ class FinishedFolder:
 
 
 def digest_of(content: Any) -> str:
-    """A fingerprint, 32 digits: the same for contents that are the same as JSON."""
+    """Return a fingerprint of 32 hexadecimal digits of a value's JSON."""
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""A lock of one process, with a note on which one."""
+"""Lock that one process holds, with a note that names the process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ProcessLock:
         self._note = self.path.with_name(f"{self.path.name}.holder")
 
     def acquire(self) -> bool:
-        """Takes the lock unless somebody holds it; whether it did."""
+        """Acquire the lock if it is free; return whether it was."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._lock.acquire(timeout=0)
@@ -40,7 +40,7 @@ class ProcessLock:
         return True
 
     def release(self, remove: bool = False) -> None:
-        """Gives the lock back; with `remove` its file is taken away, for which nobody may be waiting."""
+        """Release the lock; `remove` deletes its file, which is safe only if no process waits for it."""
         self._note.unlink(missing_ok=True)
         if remove:
             # Before it is free: nobody can have taken it. Windows takes it away by itself.
@@ -50,7 +50,7 @@ class ProcessLock:
 
     @property
     def holder(self) -> str:
-        """Who holds it, in words: process, machine, since when."""
+        """Description of the holder: process, machine, time."""
         try:
             note = json.loads(self._note.read_text(encoding="utf-8"))
             return f"process {note['pid']} on {note['host']}, since {note['since']}"

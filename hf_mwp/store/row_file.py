@@ -1,4 +1,4 @@
-"""One file of rows in Arrow's stream format, and what a manifest says of it."""
+"""One file of rows in Arrow's stream format, and its entry in a manifest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class RowFile:
-    """Entry of a manifest for a file: its name, rows, bytes, and the CRC-32 of all its bytes."""
+    """Entry of a manifest for a file: its name, number of rows, size in bytes and CRC-32."""
 
     name: str
     rows: int
@@ -32,7 +32,7 @@ class RowFile:
     checksum: int
 
     def fault(self, folder: Path, verify: bool = True) -> str | None:
-        """Return what is wrong with the file, `None` if nothing; without `verify` only its size is compared."""
+        """Return the fault of the file, or `None`; without `verify` only its size is checked."""
         path = folder / self.name
         try:
             size = path.stat().st_size
@@ -45,7 +45,7 @@ class RowFile:
 
 
 class MappedRows:
-    """The rows of a file, mapped into memory."""
+    """Rows of a file, mapped into memory."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow
@@ -58,12 +58,12 @@ class MappedRows:
         self._bytes: dict[tuple[int, str], tuple[np.ndarray, np.ndarray]] = {}
 
     def keys(self) -> list[np.ndarray]:
-        """The column `key`, in pieces; none where there is no such column."""
+        """Return the chunks of the column `key`; none if there is no such column."""
         parts = [batch["key"] for batch in self.columns if "key" in batch]
         return [np.frombuffer(part.buffers()[1], KEY, len(part)) for part in parts]
 
     def row(self, place: int, names: Sequence[str]) -> dict[str, Any]:
-        """Some columns of a row; bytes are arrays that still lie in the file."""
+        """Return some columns of a row; bytes are arrays mapped from the file."""
         number = bisect_right(self.ends, place)
         batch, place = self.columns[number], place - (self.ends[number - 1] if number else 0)
         row = {}
@@ -83,7 +83,7 @@ class MappedRows:
 
 
 class RowFileWriter:
-    """Writes a file of these columns under another name until it is complete."""
+    """Writer of a file with these columns, which has a temporary name until it is complete."""
 
     def __init__(self, path: Path, schema: pyarrow.Schema) -> None:
         import pyarrow
@@ -98,7 +98,7 @@ class RowFileWriter:
             raise
 
     def append(self, columns: Mapping[str, Sequence[Any]]) -> None:
-        """Adds some rows, given as their columns."""
+        """Add rows, given as columns."""
         import pyarrow
 
         batch = pyarrow.record_batch([columns[name] for name in self.schema.names], schema=self.schema)
@@ -115,7 +115,7 @@ class RowFileWriter:
         self._waiting, self._waiting_bytes = [], 0
 
     def close(self) -> RowFile:
-        """Completes the file; returns once it is on the disk."""
+        """Complete the file; return when it is on the disk."""
         import pyarrow
 
         self._write()
@@ -129,7 +129,7 @@ class RowFileWriter:
         return record
 
     def abandon(self) -> None:
-        """Takes the incomplete file away."""
+        """Remove the incomplete file."""
         try:
             self._file.close()
         except OSError:

@@ -30,7 +30,7 @@ MAX_MAPPED = 256  # files; a process may have only so many open
 
 
 class StoreError(ValueError):
-    """A folder that holds something else than the rows that are looked for: where, what is wrong, and what to do."""
+    """A folder does not contain the expected rows. The message says where, what is wrong and what to do."""
 
     def __init__(self, path: Path, fault: str) -> None:
         super().__init__(path, fault)
@@ -91,12 +91,12 @@ class RowStore:
 
     @property
     def nbytes(self) -> int:
-        """Size of all files."""
+        """Size of all files in bytes."""
         return sum(file.nbytes for file in self._files)
 
     @property
     def paths(self) -> list[Path]:
-        """The files."""
+        """Paths of the files."""
         return [self.folder / file.name for file in self._files]
 
     def _read_manifest(self) -> None:
@@ -129,7 +129,7 @@ class RowStore:
         self._index(range(len(self._files)))
 
     def _index(self, files: Iterable[int]) -> None:
-        """Makes the rows of further files known."""
+        """Index the rows of further files."""
         before = len(self._keys)
         self._ends = list(accumulate(file.rows for file in self._files))
         found = [part for number in files for part in self._open(number).keys()]
@@ -153,7 +153,7 @@ class RowStore:
         return self._mapped[file.name]
 
     def find(self, keys: Sequence[bytes]) -> np.ndarray:
-        """The numbers of the rows with these keys; -1 where there is none."""
+        """Return the numbers of the rows with these keys, -1 for missing ones."""
         keys = np.array(keys, KEY)
         places = np.searchsorted(self._keys, keys)
         there = places < len(self._keys)
@@ -163,14 +163,14 @@ class RowStore:
         return numbers
 
     def missing(self, keys: Sequence[bytes]) -> np.ndarray:
-        """Which of the keys are not there: their indices, of equal keys the first one only."""
+        """Return the indices of the keys that have no row; of equal keys only the first one."""
         keys = np.array(keys, KEY)
         absent = np.flatnonzero(self.find(keys) < 0)
         _, first = np.unique(keys[absent], return_index=True)
         return absent[np.sort(first)]
 
     def rows(self, numbers: Sequence[int], names: Sequence[str]) -> list[dict[str, Any]]:
-        """Columns of rows by number, bytes as arrays in the file; `StoreError` if a file has changed since."""
+        """Return columns of rows by number, bytes as mapped arrays; `StoreError` if a file has changed."""
         files = [bisect_right(self._ends, number) for number in numbers]
         opened = {file: (self._open(file), self._ends[file - 1] if file else 0) for file in set(files)}
         places = ((*opened[file], number) for file, number in zip(files, numbers, strict=True))
@@ -178,7 +178,7 @@ class RowStore:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Holds the folder's lock, which is free again when a process that holds it dies."""
+        """Hold the folder's lock, which is released when the process that holds it dies."""
 
         def tell(holder: str) -> None:
             logger.warning(f"The rows in {self.folder} are being written by {holder}; waiting for it.")
@@ -190,7 +190,7 @@ class RowStore:
 
     @contextmanager
     def writing(self, schema: pyarrow.Schema, about: Mapping[str, Any] | None = None) -> Iterator[None]:
-        """Take rows by [`~RowStore.append`], with the lock held; those not completed at an error are removed."""
+        """Accept rows of [`~RowStore.append`] while the lock is held; incomplete ones are removed after an error."""
         known = {file.name for file in self._files}
         for path in self.folder.glob("rows-*"):
             if path.name not in known:
@@ -205,7 +205,7 @@ class RowStore:
                 self._writer = None
 
     def append(self, columns: Mapping[str, Sequence[Any]], file_bytes: float = float("inf")) -> None:
-        """Adds some rows, given as their columns; the file is completed when it has about so many bytes."""
+        """Add rows, given as columns; the file is completed when it reaches its target size."""
         if self._writer is None:
             numbers = [int(file.name[5:-6]) for file in self._files]
             path = self.folder / f"rows-{max(numbers, default=-1) + 1:05d}.arrow"
@@ -215,7 +215,7 @@ class RowStore:
             self.complete()
 
     def complete(self) -> None:
-        """Completes a file that was begun: from now on its rows are found, and stay after a kill."""
+        """Complete the current file, so that its rows are found and survive a kill."""
         if self._writer is None:
             return
         files = [*self._files, self._writer.close()]

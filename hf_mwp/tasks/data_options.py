@@ -1,4 +1,4 @@
-"""Options that say what data a command reads."""
+"""Options of the data that a command reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model measured on a split of a task."""
+"""Evaluation of a model on a split of a task."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class GluePrediction:
 
     @property
     def numbers(self) -> tuple[float, float]:
-        """Prediction and label."""
+        """The prediction and the label."""
         return self.value, self.row["label"]
 
 
@@ -117,7 +117,7 @@ class GlueTask(Task):
         return DataCollatorWithPadding(processor)
 
     def prepare(self, rows, processor):
-        """Tokenise rows, with their texts, of which the model's folder tells."""
+        """Tokenise rows and keep their texts, which the model's folder records."""
 
         def encode(row: Mapping[str, Any]) -> dict[str, Any]:
             return self._encode(row, processor) | {"labels": row["label"], "dataset": f"{HUB_ID}, {self.name}"}
@@ -135,7 +135,7 @@ class GlueTask(Task):
         return self._figures(values.tolist(), output.label_ids.tolist())
 
     def predict_options(self, args, num_beams=None, processor=None):
-        """`UsageError` for options of a search, which a classifier does not have."""
+        """Raise `UsageError` for options of a search, which a classifier does not have."""
         unused = [] if processor is None else [name for name in given_options(args) if name in SEARCHING]
         if unused:
             raise UsageError(f"`{unused[0]}` is for math word problems and does nothing with `task`: leave it out.")
@@ -165,7 +165,7 @@ class GlueTask(Task):
         return [found[index] for index in range(len(rows))]
 
     def report(self, predictions: Sequence[GluePrediction]) -> dict[str, float]:
-        """Metrics and `num_examples`; of MNLI's matched and mismatched rows also apart, such as `accuracy_matched`."""
+        """Compute the metrics and `num_examples`; for MNLI also by kind of row, such as `accuracy_matched`."""
         groups = {"": predictions}
         # Validation rows come from the training split, and are in none of these groups.
         for split in GLUE_SOURCES[self.name].dev:

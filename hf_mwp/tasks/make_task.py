@@ -1,4 +1,4 @@
-"""The task that options name."""
+"""Creation of the task that options name."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def make_task(options: TaskArguments, config: BaseConfig | None = None) -> Task:
 
 
 def adapt_config(task: Task, config: BaseConfig) -> None:
-    """Set the task's defaults in a config, where it has the usual ones."""
+    """Set the task's defaults in the fields of a config that have the usual ones."""
     usual = {field.name: default_of(field) for field in fields(config)}
     for name, value in task.defaults_of(config).items():
         if name in usual and getattr(config, name) == usual[name]:
@@ -50,14 +50,14 @@ def adapt_config(task: Task, config: BaseConfig) -> None:
 
 
 def tell_data(task: Task, reporter: Reporter) -> None:
-    """Print what was read, skipped and noticed; within [`keep_loaded`] the same only once."""
+    """Print the report of the data, only once for the same data within [`keep_loaded`]."""
     with reporter.status("Reading the data"):
         told = str(task.load_report or f"{task.name}, split {task.scheme}")
     once(("told", told), lambda: reporter.print(told, markup=False))
 
 
 def data_record(task: Task) -> dict[str, Any]:
-    """Return what a run's `data.json` holds, from which a model card is made."""
+    """Return the content of a run's `data.json`, from which a model card is made."""
     used = {split: len(rows) for split, rows in task.splits.items()}
     record = {"dataset": task.name, "scheme": task.scheme, "used": used, "card": task.card()}
     return record | ({} if task.load_report is None else {"report": task.load_report.to_dict()})

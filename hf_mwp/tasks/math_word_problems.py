@@ -140,7 +140,7 @@ _kept: dict[tuple, Any] | None = None
 
 @contextlib.contextmanager
 def keep_loaded() -> Iterator[None]:
-    """Within this context, a data set is read and reported once, such as for the stages of a recipe."""
+    """Read and report each data set only once inside the context, such as for the stages of a recipe."""
     global _kept
     before, _kept = _kept, {} if _kept is None else _kept
     try:
@@ -150,7 +150,7 @@ def keep_loaded() -> Iterator[None]:
 
 
 def once(key: tuple, make: Callable[[], Any]) -> Any:
-    """Return what `make` gives; within [`keep_loaded`] it is called once for each key."""
+    """Return the result of `make`, which is called once for each key within [`keep_loaded`]."""
     if _kept is None:
         return make()
     if key not in _kept:

@@ -41,7 +41,7 @@ def draw_learning_curve(
 
 
 def draw_reliability(report: Mapping[str, Any], path: str | Path, title: str = "") -> None:
-    """Draw to a PNG file how right the answers of each bin of probability are, and how many they are."""
+    """Draw a reliability diagram to a PNG file: accuracy and number of the answers in each bin of probability."""
     from matplotlib.figure import Figure
 
     bins = report["bins"]

@@ -1,4 +1,4 @@
-"""The texts of a pretraining: as options, and read and tagged."""
+"""Corpus of a pretraining: options, reading and tagging."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def locate_tagger(tagger: str, options: Mapping[str, Any]) -> Path | None:
 
 @dataclass
 class CorpusArguments:
-    """The texts, and what tags them."""
+    """Options of the texts and their tagger."""
 
     _argument_group_name = "corpus"
 

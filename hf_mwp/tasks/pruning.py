@@ -220,7 +220,7 @@ def score_heads(args: HeadsArguments, data_args: MeasuredTaskArguments) -> tuple
 
 
 def _load_with_batches(task: Task, name: str, split: str, groups: list) -> tuple[nn.Module, list[Mapping[str, Any]]]:
-    """A solver or sequence-to-sequence model with batches of its collator; else an encoder with batches of texts."""
+    """Load a model with batches of its task's collator, or any other encoder with batches of tokenised texts."""
     from ..data.batches.processor_file import load_tokenizer
     from ..trainers.solver.solver_dataset import prepare_training_rows
 

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Reporter:
-    """Receives messages and progress of the functions in this room. This one is silent; the terminal has another."""
+    """Receiver of messages and progress of the functions in this room; this one is silent."""
 
     def print(self, *objects: Any, **kwargs) -> None:
         """Show a message."""

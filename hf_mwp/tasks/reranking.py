@@ -1,4 +1,4 @@
-"""A re-ranker fitted to a solver."""
+"""Fitting of a re-ranker to a solver."""
 
 from __future__ import annotations
 

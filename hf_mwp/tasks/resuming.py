@@ -122,7 +122,7 @@ def _same(old: Any, new: Any, places: tuple[str, str]) -> bool:
 
 
 def _longer(before: Mapping[str, Any], changes: Mapping[str, tuple]) -> str | None:
-    """The option that says how long a run is, unless it is shorter than before; `max_steps` wins over epochs."""
+    """Return the option that sets the run's length, or `None` if the run is shorter; `max_steps` overrides epochs."""
     if not any(name in changes for name in LENGTHS):
         return None
     (old_epochs, epochs), (old_steps, steps) = (changes.get(name, (before.get(name),) * 2) for name in LENGTHS)

@@ -76,7 +76,7 @@ class Seq2SeqTask(Task):
         self.metric = "rougeL" if options.text_metrics[0] == "rouge" else self.figures[0]
 
     def defaults_of(self, config: BaseConfig) -> Mapping[str, Any]:
-        """Return the metric that chooses checkpoints: the task's; the loss while heads are pruned."""
+        """Return the metric that chooses checkpoints: the task's own, or the loss if heads are pruned."""
         from ..trainers import RecursiveDistillationConfig, StarkConfig
 
         if isinstance(config, StarkConfig):
@@ -92,7 +92,7 @@ class Seq2SeqTask(Task):
         return {split: limited(rows, split, options) for split, rows in splits.items()}
 
     def pair(self, row: Mapping[str, Any]) -> tuple[str, str | None]:
-        """Return the source and the target text of a row; no target where there is none to learn from."""
+        """Return the source and the target text of a row; the target is `None` if the row has none."""
         return self.options.source_prefix + row["text"], row["target"]
 
     def build_model(self, options):
@@ -111,7 +111,7 @@ class Seq2SeqTask(Task):
         return DataCollatorForSeq2Seq(processor, model=model)
 
     def prepare(self, rows, processor):
-        """Pairs tokenised and cut to the tokenizer's length, with what the model's folder tells of them."""
+        """Tokenise and truncate pairs, and keep the columns that the model's folder records."""
 
         def encode(row: Mapping[str, Any]) -> dict[str, Any]:
             return {**self.encode(row, processor), "text": row["text"], "dataset": row["dataset"]}
@@ -140,7 +140,7 @@ class Seq2SeqTask(Task):
         return {"text_metrics": partial(text_report, **given)}
 
     def predict_options(self, args, num_beams=None, processor=None):
-        """`UsageError` for options that are for solvers."""
+        """Raise `UsageError` for options of solvers."""
         unused = [] if processor is None else [name for name in given_options(args) if name in self.unused]
         if unused:
             raise UsageError(f"`{unused[0]}` is for solvers and does nothing with this `task`: leave it out.")
@@ -159,7 +159,7 @@ class Seq2SeqTask(Task):
         ]
 
     def report(self, predictions: Sequence[Seq2SeqPrediction]) -> dict[str, float]:
-        """Metrics of the texts, `nll`, the negative log-likelihood of a target's token, and `num_examples`."""
+        """Compute the metrics of the texts, `nll` (negative log-likelihood per target token) and `num_examples`."""
         from ..metrics import text_report
 
         texts = [each.text for each in predictions], [each.row["target"] for each in predictions]
@@ -223,7 +223,7 @@ class MathSeq2Seq(Seq2SeqTask):
         return problem.masked.text(indexed=True), write_equation(problem)
 
     def trainer_arguments(self, model, processor):
-        """As in [`Task`]; problems without an equation that can be read are not learned from."""
+        """As in [`Task`], without the training problems that have no readable equation."""
         arguments = super().trainer_arguments(model, processor)
         learned = [index for index, row in enumerate(self.rows("train")) if self.pair(row)[1]]
         return arguments | {"train_dataset": arguments["train_dataset"].select(learned)}
@@ -266,7 +266,7 @@ class MathSeq2Seq(Seq2SeqTask):
     def prediction(
         self, row: Mapping[str, Any], text: str, log_probability: float = 0.0, answer_match: str = "annotated"
     ) -> SolverPrediction:
-        """Return the prediction that a generated text is; one without a tree if it is no equation."""
+        """Convert a generated text to a prediction, which has no tree if the text is not an equation."""
         from ..solving.beams import Beam
         from ..solving.solver_prediction import SolverPrediction
 
@@ -304,7 +304,7 @@ def write_equation(problem: MathWordProblem) -> str | None:
 
 
 def read_equation(text: str, num_numbers: int) -> Any:
-    """Return the expression that a generated text is, over so many numbers; `None` if it is none."""
+    """Parse a generated text as an expression over `num_numbers` numbers; `None` if it is not one."""
     from ..expressions import Expression, ExpressionError
 
     tokens = [re.sub(r"^\[NUM(\d+)\]$", r"N\1", token) for token in SYMBOL.findall(text)]

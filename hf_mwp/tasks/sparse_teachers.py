@@ -32,7 +32,7 @@ SPARSITIES, DENSITIES, CUMULATIVE = PICTURES = "sparsities.png", "densities.png"
 
 @dataclass
 class StarkArguments:
-    """Whom students learn from, how its heads and neurons are ranked, and what is measured."""
+    """Options of the teacher, the ranking of its heads and neurons, and the evaluation."""
 
     _argument_group_name = "sparse teachers"
 

@@ -1,4 +1,4 @@
-"""Data, model and metric that the commands train and measure on."""
+"""Interface of a task: data, model and metric of the commands."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 class Task(ABC):
     """
-    Data, model, collator and metric: a new task is one class in a file of this room, see [`MathWordProblems`] and
-    [`GlueTask`]. Fields describe it, the methods are called by [`~tasks.training.train`], its siblings and
+    Data, model, collator and metric of a task. A new one is a class in a file of this room, see [`MathWordProblems`]
+    and [`GlueTask`]. Fields describe it, the methods are called by [`~tasks.training.train`], its siblings and
     [`~tasks.evaluation.evaluate_split`].
 
     Attributes:
@@ -55,7 +55,7 @@ class Task(ABC):
         """
 
     def split(self, name: str) -> Dataset | None:
-        """Return a split that has rows, or `None`."""
+        """Return a split, or `None` if it does not exist or is empty."""
         rows = self.splits.get(name)
         return rows if rows is not None and len(rows) else None
 
@@ -90,11 +90,11 @@ class Task(ABC):
         """Return the function that makes a batch of prepared rows."""
 
     def prepare(self, rows: Dataset, processor: Any) -> Dataset:
-        """Return rows as the trainer takes them."""
+        """Return rows in the form that the trainer expects."""
         return rows
 
     def trainer_arguments(self, model: PreTrainedModel, processor: Any) -> dict[str, Any]:
-        """Return what a trainer is given beside its config."""
+        """Return the arguments of a trainer except its config."""
         validation = self.split("validation")
         return {
             "model": model,
@@ -113,7 +113,7 @@ class Task(ABC):
         return kind(args=config, **self.trainer_arguments(model, processor), **teachers)
 
     def defaults_of(self, config: BaseConfig) -> Mapping[str, Any]:
-        """Return the fields of a config with another default."""
+        """Return the fields of a config for which the task has another default."""
         return self.defaults
 
     def predict_options(self, args: Any, num_beams: int | None = None, processor: Any = None) -> dict[str, Any]:
@@ -141,7 +141,7 @@ class Task(ABC):
         """Compute metrics of predictions, with their number; also of an empty list."""
 
     def details(self, predictions: Sequence[Any]) -> dict[str, Any]:
-        """Compute what `hf-mwp evaluate` reports besides, such as [`metrics.calibration_report`]."""
+        """Compute further results of `hf-mwp evaluate`, such as [`metrics.calibration_report`]."""
         return {}
 
     def failures(self, predictions: Sequence[Any]) -> dict[str, tuple[int, str]]:
@@ -162,6 +162,6 @@ class Task(ABC):
 
 
 def limited(rows: Dataset, split: str, options: DataArguments) -> Dataset:
-    """Return the rows of a split that options ask for."""
+    """Limit the rows of a split to the number that the options set."""
     limit = options.max_train_samples if split == "train" else options.max_eval_samples
     return rows if limit is None else rows.select(range(min(limit, len(rows))))

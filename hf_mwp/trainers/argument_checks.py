@@ -1,4 +1,4 @@
-"""Types and ranges of training arguments, where the libraries would find a mistake only when training has begun."""
+"""Checks of the types and ranges of training arguments, which the libraries would make only during training."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ KINDS = {int: (Integral, "a whole number"), float: (Real, "a number"), bool: ((b
 
 
 def check_types(args: TrainingArguments) -> None:
-    """Raise `TypeError` if a field that takes a number, or yes and no, has a value of another type."""
+    """Raise `TypeError` if a field that takes a number or a boolean has a value of another type."""
     hints = get_type_hints(type(args))
     for each in fields(args):
         value, hint = getattr(args, each.name), hints[each.name]

@@ -16,7 +16,7 @@ ANSWER_MATCHES = ("annotated", "equation_value")
 
 
 def setting(default: Any, help: str, **metadata: Any) -> Any:
-    """Declare a field of a config, with what `--help` says of it; a list is copied for each config."""
+    """Declare a field of a config with its text for `--help`; a list is copied for each config."""
     metadata = {"help": help, **metadata}
     if isinstance(default, list):
         return field(default_factory=default.copy, metadata=metadata)

@@ -27,7 +27,7 @@ from .non_finite_losses import TOTAL, NonFiniteLosses
 
 class BaseTrainer(Trainer):
     """
-    A `Trainer` with a sampler, early stopping and checkpoints that a run resumes from exactly; with means of the parts
+    A `Trainer` whose sampler, early stopping and checkpoints resume a run exactly; with means of the parts
     of its loss in the logs, learning rates for parts of its model, and accumulated batches that weigh by their items.
     It notes in the model, and in each folder that it writes, what the model was trained on ([`~data.TrainingTexts`]).
     A loss that is NaN or infinite ends the training with a `ValueError` before anything is logged, evaluated or saved.
@@ -82,7 +82,7 @@ class BaseTrainer(Trainer):
         return "loss"
 
     def check_metric(self) -> None:
-        """Raises `ValueError` if `metric_for_best_model` is known to be no metric of an evaluation."""
+        """Raise `ValueError` if evaluations are known not to report `metric_for_best_model`."""
         metric, rows = self.args.metric_for_best_model, self.eval_dataset
         if metric is None or rows is None:
             return
@@ -95,11 +95,11 @@ class BaseTrainer(Trainer):
             )
 
     def _metric_names(self, rows: Any) -> set[str] | None:
-        """Return the metrics of an evaluation of these rows, `None` if only the evaluation knows."""
+        """Return the names of an evaluation's metrics for these rows, or `None` if they are not known beforehand."""
         return {"loss"} if self.compute_metrics is None else None
 
     def train(self, resume_from_checkpoint=None, trial=None, ignore_keys_for_eval=None):
-        """As in `Trainer`; `resume_from_checkpoint=True` passes over a checkpoint that was not written to its end."""
+        """As in `Trainer`; `resume_from_checkpoint=True` ignores checkpoints that were not completely written."""
         if resume_from_checkpoint is True:
             resume_from_checkpoint = last_complete_checkpoint(self.args.output_dir)
             if resume_from_checkpoint is None:
@@ -145,7 +145,7 @@ class BaseTrainer(Trainer):
 
     @contextmanager
     def _collating(self, collator: Any) -> Iterator[None]:
-        """While inside, loaders are made with another collator."""
+        """Make data loaders with another collator inside the context."""
         own, self.data_collator = self.data_collator, collator
         try:
             yield
@@ -194,7 +194,7 @@ class BaseTrainer(Trainer):
         return rows
 
     def _lengths(self, dataset: Any) -> Sequence[int] | None:
-        """Length of each example; `None` where examples are no sequences, such as images."""
+        """Return the length of each example, or `None` if examples are not sequences, such as images."""
         column = self.args.length_column_name
         if column in (getattr(dataset, "column_names", None) or ()):
             return dataset[column]
@@ -208,14 +208,14 @@ class BaseTrainer(Trainer):
 
     @property
     def _own_model(self) -> nn.Module:
-        """The model that is trained, without what distributes it."""
+        """The trained model, without the wrappers of distributed training."""
         return self.accelerator.unwrap_model(self.model)
 
     # What was trained on
 
     @property
     def _notes_texts(self) -> bool:
-        """Return whether the model's folder tells what it was trained on, see [`~data.TrainingTexts`]."""
+        """Whether saved folders record the training texts ([`~data.TrainingTexts`])."""
         return "text" in (getattr(self.train_dataset, "column_names", None) or ())
 
     @cached_property
@@ -255,17 +255,17 @@ class BaseTrainer(Trainer):
         return optimizer
 
     def _own_rates(self) -> list[tuple[nn.Module, float, float]]:
-        """Modules with a learning rate and a weight decay of their own."""
+        """Return modules with their own learning rate and weight decay."""
         return []
 
     # Parts of the loss
 
     def _counts(self, batch: dict[str, Any]) -> dict[str, torch.Tensor | int | None]:
-        """Over how many items of a batch each part of the loss is a mean; `None` for a part of which nobody knows."""
+        """Return the number of items over which each part of the loss averages a batch; `None` if it is not known."""
         return {}
 
     def _count(self, batch: dict[str, Any]) -> torch.Tensor:
-        """The same as one tensor, 1 where nobody knows; no device is waited for."""
+        """Return the counts as one tensor, 1 for unknown ones, without synchronising the device."""
         device = next(value.device for value in batch.values() if isinstance(value, torch.Tensor))
         return torch.stack(
             [
@@ -275,7 +275,7 @@ class BaseTrainer(Trainer):
         )
 
     def get_batch_samples(self, epoch_iterator, num_batches, device):
-        """As in `Trainer`; where the loss has parts, counts their items in all batches and processes of a step."""
+        """As in `Trainer`; if the loss has parts, also count their items over all batches and processes of a step."""
         batches, num_items = super().get_batch_samples(epoch_iterator, num_batches, device)
         if not batches or not self._counts(batches[0]):
             return batches, num_items
@@ -285,7 +285,7 @@ class BaseTrainer(Trainer):
         return batches, self.accelerator.reduce(counts, reduction="sum")
 
     def _weighed(self, parts: dict[str, torch.Tensor], batch: dict[str, Any], totals: torch.Tensor | None) -> dict:
-        """Means over a batch times its share of the step's items, so that accumulated batches make one mean."""
+        """Scale means over a batch by its share of the step's items, so that accumulated batches give one mean."""
         if totals is None:
             return parts
         # `Trainer` takes the mean over batches and processes.
@@ -294,7 +294,7 @@ class BaseTrainer(Trainer):
         return {name: part * shares[name] for name, part in parts.items()}
 
     def record_loss_parts(self, parts: dict[str, torch.Tensor]) -> None:
-        """Notes parts of a training loss; `log` reports their means since its last report. No device is waited for."""
+        """Record parts of a training loss, whose means `log` reports, without synchronising the device."""
         for name, value in parts.items():
             value = value.detach().float()
             self._loss_parts[name] = self._loss_parts[name] + value if name in self._loss_parts else value
@@ -302,7 +302,7 @@ class BaseTrainer(Trainer):
         self._non_finite.note(parts, self.state.global_step + 1)
 
     def training_step(self, model, inputs, num_items_in_batch=None):
-        """As in `Trainer`; notes whether the loss is finite."""
+        """As in `Trainer`; also record whether the loss is finite."""
         loss = super().training_step(model, inputs, num_items_in_batch)
         self._non_finite.note({TOTAL: loss}, self.state.global_step + 1)
         return loss
@@ -316,7 +316,7 @@ class BaseTrainer(Trainer):
         super()._maybe_log_save_evaluate(*args, **kwargs)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Adds the means of the recorded parts, over all processes, to the logs of training steps."""
+        """Add the means of the recorded parts over all processes to the logs of training steps."""
         if "loss" in logs and self._loss_parts:
             means = torch.stack(list(self._loss_parts.values())) / self._num_loss_parts
             means = self.accelerator.reduce(means, reduction="mean").tolist()

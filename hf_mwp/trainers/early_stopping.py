@@ -7,7 +7,7 @@ from transformers import EarlyStoppingCallback
 
 class ResumableEarlyStopping(EarlyStoppingCallback):
     """
-    As [`EarlyStoppingCallback`], whose count of evaluations without an improvement goes on where a checkpoint left it.
+    [`EarlyStoppingCallback`] whose count of evaluations without an improvement is restored from a checkpoint.
 
     `restore_callback_states_from_checkpoint` would bring back the patience as well, and would train on from the
     checkpoint at which a run had stopped.

@@ -1,4 +1,4 @@
-"""Batches of texts of like length, in an order that depends on nothing but the seed and the epoch."""
+"""Sampler of batches of similar lengths, whose order depends on the seed and the epoch only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BATCHES_PER_GROUP = 50
 
 class LengthGroupedSampler(Sampler[int]):
     """
-    Orders examples so that a batch holds texts of like length, anew in each epoch: shuffled examples are sorted by
+    Orders examples so that a batch has texts of similar length, anew in each epoch: shuffled examples are sorted by
     length in groups of 50 batches, and the batches are shuffled. The one with the longest text comes first, so that a
     batch that does not fit into memory is noticed at once; an incomplete one comes last.
 
@@ -27,8 +27,8 @@ class LengthGroupedSampler(Sampler[int]):
         batch_size (`int`): Examples of one optimisation step, over all devices and accumulated batches.
         seed (`int`, *optional*, defaults to 0): Together with the epoch decides the order.
         first_epoch (`Callable[[], int]`, *optional*):
-            Says the epoch until `set_epoch` is called: a resumed loader that skips batches may hide the sampler from
-            `set_epoch` for one epoch.
+            Returns the epoch until `set_epoch` is called: a resumed loader that skips batches may hide the sampler
+            from `set_epoch` for one epoch.
     """
 
     def __init__(

@@ -23,7 +23,7 @@ class NonFiniteLosses:
         self._noted: dict[str, tuple[Tensor, Tensor]] = {}
 
     def note(self, losses: Mapping[str, Tensor], step: int) -> None:
-        """Adds losses of a step by their names; the sum of all parts has the name `"loss"`."""
+        """Add the losses of a step by name; the sum of all parts is named `"loss"`."""
         for name, loss in losses.items():
             finite = loss.detach().isfinite().all()
             never = torch.full_like(finite, NEVER, dtype=torch.int64), torch.zeros_like(finite)
@@ -32,7 +32,7 @@ class NonFiniteLosses:
 
     def check(self, gather: Callable[[Tensor], Tensor] = torch.clone, are_skipped: bool = False) -> None:
         """
-        Begins a new record, and raises `ValueError` if there was such a loss.
+        Raise `ValueError` if a recorded loss was NaN or infinite, and begin a new record.
 
         Args:
             gather (`Callable`, *optional*): Joins tensors of all processes along their first dimension.

@@ -9,7 +9,7 @@ import torch
 
 def end_process_group() -> None:
     """
-    Ends the group of processes that trained together, if there is one; to be called last in a program that `torchrun`
+    Destroy the process group of a distributed training, if there is one; call it last in a program that `torchrun`
     starts.
 
     Gloo's threads live as long as anything holds the group, and abort a process that ends before them

@@ -1,4 +1,4 @@
-"""Trainings of a loop over models, each in a folder that is filled once."""
+"""Distillations of a loop over models, each in a folder of its own that is reused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .distillation.distillation_trainer import DistillationTrainer
 
 class TrainingStages:
     """
-    Distillations of a loop. Each has a folder named by a fingerprint of what it depends on: finished ones are reused,
+    Distillations of a loop, each in a folder named by a fingerprint of its inputs: finished ones are reused,
     interrupted ones resume. All processes of a training go through them alike.
 
     Args:
@@ -105,7 +105,7 @@ def describe_training(
     methods: Iterable[Any],
     free: Collection[str] = (),
 ) -> str:
-    """Return a fingerprint of arguments (but for `free` ones), data and methods of a training, not of its models."""
+    """Return a fingerprint of the arguments (except `free` ones), data and methods of a training."""
     ignored = WITHOUT_EFFECT | {*free}
     options = {name: value for name, value in args.to_dict().items() if name not in ignored}
     rows = digest_of_rows({name: data[name] for name in ("train_dataset", "eval_dataset")})
@@ -124,7 +124,7 @@ def digest_of_rows(parts: Mapping[str, Iterable[Any] | None]) -> str:
 
 
 def fill_together(folder: FinishedFolder, work: Callable[[], None], args: BaseConfig) -> None:
-    """Fill a folder in all processes of a training; the first one holds it. [`UsageError`] if other work filled it."""
+    """Run the work of a folder in all processes of a training. [`UsageError`] if the folder contains other work."""
     folder.check_own()
     done, state = folder.is_done, args.distributed_state
     if state is not None:

@@ -1,4 +1,4 @@
-"""Server of the page: solves what is typed there, with the runtime."""
+"""Server of the page, which solves problems with the runtime."""
 
 from __future__ import annotations
 
@@ -109,12 +109,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Requests are not logged: problems are nobody's business."""
+        """Log nothing, since requests contain users' problems."""
 
 
 def solve(solver: RuntimeSolver, text: str) -> dict[str, Any]:
     """
-    Return what the page shows of one problem: `milliseconds`, `error` and `warning` if there are any, and `answers`,
+    Return the page's data of one problem: `milliseconds`, `error` and `warning` if there are any, and `answers`,
     those with different values, each with the summed `probability` of all equations that have its value.
     """
     started = time.perf_counter()
@@ -140,7 +140,7 @@ def solve(solver: RuntimeSolver, text: str) -> dict[str, Any]:
 
 
 def _parts(problem: MathWordProblem) -> list[list[Any]]:
-    """The text in pieces, each with whether it is a number."""
+    """Split a text into pieces, each with whether it is a number."""
     pieces: list[list[Any]] = [[problem.masked.segments[0], False]]
     for mention, segment in zip(problem.masked.mentions, problem.masked.segments[1:], strict=True):
         pieces += [[mention.text, True], [segment, False]]

@@ -1,1 +1,1 @@
-"""The subcommands, one file each, here or in a folder of those that have something in common."""
+"""The subcommands, one file each, some grouped in folders."""

@@ -1,6 +1,6 @@
 """
-Score the attention heads of a model, print the scores by layer, and draw them as a heat map: what `hf-mwp prune` would
-cut first.
+Score the attention heads of a model, print the scores by layer, and draw them as a heat map. `hf-mwp prune` removes
+the lowest first.
 """
 
 from pathlib import Path

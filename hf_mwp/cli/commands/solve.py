@@ -51,7 +51,7 @@ NEEDS_TORCH = False
 
 
 def run(options: list, values: dict, console: CommandConsole) -> None:
-    """Solves and prints."""
+    """Solve the problems and print the answers."""
     (args,) = options
     batches = problem_batches(values["problems"], args.file, args.batch_size)
     first = next(batches, None)

@@ -101,7 +101,7 @@ class RichProgressCallback(TrainerCallback):
         self.close()
 
     def close(self) -> None:
-        """Take the bar away; more than once does no harm."""
+        """Remove the bar; may be called more than once."""
         if self.progress is not None:
             self.progress.stop()
             self.progress = None
@@ -125,7 +125,7 @@ class RichProgressCallback(TrainerCallback):
 @contextmanager
 def counting_bar(console: Console, name: str) -> Iterator[Callable[[int, int | None], None]]:
     """
-    Show a bar, or without a terminal a line at the end. The context is a function that is called with the number of
+    Show a bar, or a line at the end without a terminal. Yields a function that is called with the number of
     items done and, if it is known, of all.
     """
     started, count = time.perf_counter(), 0

@@ -12,7 +12,7 @@ from ...problems.control_characters import show_controls
 
 
 def print_solution(console: Console, text: str, results: list[dict[str, Any]], tree: bool = True) -> None:
-    """Prints a problem with the results that the pipeline gave for it, best first: equation, value and tree."""
+    """Print a problem with the results of the pipeline, best first: equation, value and tree."""
     from ...expressions import Expression, draw
 
     shown = text if len(text) <= 1000 else f"{text[:1000]}... ({len(text)} characters)"

@@ -31,7 +31,7 @@ def encode_corpus(
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Dataset:
     """
-    Encodes a corpus into an Arrow file, or finds it there. Memory does not grow with the corpus.
+    Encode a corpus into an Arrow file, or reuse the file. Memory does not grow with the corpus.
 
     The folder's name has a fingerprint of the texts and tags, the tokenizer, the masking of numbers and the keywords.
     A damaged file is written anew, with a warning.
@@ -69,7 +69,7 @@ def encode_corpus(
 
 
 def read_labelling(dataset: Dataset) -> tuple[str | None, list[str] | None]:
-    """Tagger and labels of a data set that [`encode_corpus`] made; `None` where it does not say so."""
+    """Return the tagger and the labels of a data set made by [`encode_corpus`], `None` if it does not state them."""
     try:
         labelling = json.loads(dataset.info.description)
     except ValueError:
@@ -103,7 +103,7 @@ def _batches(corpus: Iterable, size: int) -> Iterator[list]:
 
 
 def _fingerprint(corpus: Iterable, encoder: PreTrainingEncoder) -> tuple[int, str]:
-    """Number of texts, and a hash of all that the columns depend on."""
+    """Return the number of texts, and a hash of everything on which the columns depend."""
     processor = encoder.processor
     fields: dict[str, Any] = {"version": VERSION, "tagger": encoder.tagger, "tags": encoder.tags}
     for name in ("language", "parse_number_words", "indexed_numbers", "num_index_tokens", "max_length"):

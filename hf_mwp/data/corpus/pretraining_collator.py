@@ -134,7 +134,7 @@ class PreTrainingCollator:
         return masked, np.where(chosen, ids, -100)
 
     def _uniform(self, keys: np.ndarray, stream: int, counter: np.ndarray) -> np.ndarray:
-        """Numbers in [0, 1) that depend on seed, epoch, stream, the text's key and a counter alone."""
+        """Return numbers in [0, 1) that depend on seed, epoch, stream, the text's key and a counter only."""
         state = np.full((1, 1), self.seed, dtype=np.int64).astype(np.uint64)
         for value in (self.epoch, stream):
             state = _scramble(state * _STEP + np.uint64(value))
@@ -143,7 +143,7 @@ class PreTrainingCollator:
 
 
 def _scramble(values: np.ndarray) -> np.ndarray:
-    """The finaliser of SplitMix64 (Steele et al. 2014): one bit that changes flips half of the others."""
+    """Apply the finaliser of SplitMix64 (Steele et al. 2014): a changed bit flips half of the others."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))

@@ -1,4 +1,4 @@
-"""From a corpus to the rows that a model is pretrained on."""
+"""Preparation of a corpus for pretraining."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ ENCODED_COLUMNS = ("input_ids", "mask_class", "mask_unit", "text_key")
 
 
 def text_pairs(texts: Any) -> Sequence:
-    """Pairs (text, tagged words or `None`) of a corpus; a tagged one has them."""
+    """Return the pairs (text, tagged words or `None`) of a corpus."""
     return texts if hasattr(texts, "tagger") else [(each, None) if isinstance(each, str) else each for each in texts]
 
 
@@ -31,7 +31,7 @@ def prepare_texts(
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Any:
     """
-    Encodes the texts of a corpus; an encoded data set is taken as it is.
+    Encode the texts of a corpus, unless they are encoded.
 
     Args:
         texts ([`TaggedCorpus`], `Sequence` or `datasets.Dataset`): A tagged corpus, a sequence of texts or of (text,
@@ -81,7 +81,7 @@ def prepare_texts(
 
 
 def check_tagger(config: Any, tagger: str | None) -> None:
-    """Raises `ValueError` if the model's tagging head was made for the labels of another tagger."""
+    """Raise `ValueError` if the model's tagging head was made for the labels of another tagger."""
     ours = config.pos_tagger
     if ours is not None and tagger is not None and ours.partition(":")[0] != tagger.partition(":")[0]:
         raise ValueError(
@@ -92,7 +92,7 @@ def check_tagger(config: Any, tagger: str | None) -> None:
 
 
 def _check_labels(config: Any, labels: list[str], tagger: str | None) -> None:
-    """Raises `ValueError` if the model's head does not have these labels; notes them where it says none."""
+    """Raise `ValueError` if the model's head has other labels; set them in its config if it has none."""
     if config.pos_labels is None:
         if config.num_pos_tags != len(labels):
             raise ValueError(
@@ -130,7 +130,7 @@ def _check_encoded_labels(config: Any, dataset: Any) -> None:
 
 
 def texts_of_corpus(corpus: Any, encoded: Any, learned: Any, sources: Sequence[str]) -> TrainingTexts:
-    """Digests of the texts learned from: those given and encoded by [`prepare_texts`] that are not held out."""
+    """Return digests of the training texts: those of the corpus that are not held out."""
     if corpus is None:
         return TrainingTexts()
     if getattr(corpus, "column_names", None) is not None:
@@ -142,9 +142,9 @@ def texts_of_corpus(corpus: Any, encoded: Any, learned: Any, sources: Sequence[s
 
 def split_texts(dataset: Any, fraction: float, seed: int) -> tuple[Any, Any]:
     """
-    Holds out a share of encoded texts, at least one: what is left, what is held out. Which ones depends on the seed
-    and each text alone, so that most stay where they are when texts are added; texts that differ in their numbers
-    alone fall on the same side.
+    Hold out a share of encoded texts, at least one; return the others and those. The choice depends on the seed
+    and each text alone, so that most texts keep their side when others are added; texts that differ in their numbers
+    alone are on the same side.
     """
     keys = np.asarray(dataset.with_format("numpy")["text_key"][:])
     distinct = {int(key): hashlib.blake2b(f"{seed} {key}".encode(), digest_size=8).digest() for key in np.unique(keys)}

@@ -1,4 +1,4 @@
-"""From texts and their tagged words to the token-level columns of pretraining."""
+"""Encoder of texts and their tagged words for pretraining."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SPECIAL, ORDINARY, KEYWORD, NUMBER = range(4)
 
 
 def pos_label_list(tags: Sequence[str]) -> list[str]:
-    """Labels of tagging by sorted tag, `["B-n", "I-n", "B-v", ...]`: `B-` begins a word, `I-` continues it."""
+    """Return the labels of sorted tags, `["B-n", "I-n", "B-v", ...]`: `B-` begins a word, `I-` continues it."""
     return [f"{prefix}-{tag}" for tag in sorted(set(tags)) for prefix in "BI"]
 
 
@@ -48,7 +48,7 @@ class PreTrainingEncoder:
         self, texts: Sequence[str], words: Sequence[Sequence[TaggedWord] | None] | None = None
     ) -> dict[str, list[Any]]:
         """
-        Encodes texts without padding.
+        Encode texts without padding.
 
         Args:
             texts (`Sequence[str]`): The texts as written, numbers included.
@@ -104,7 +104,7 @@ class PreTrainingEncoder:
 
     @staticmethod
     def _origins(problem: MathWordProblem, style: dict[str, Any]) -> np.ndarray:
-        """For each character of the masked text its place in the text; a placeholder is at its number's."""
+        """Return the place in the text of each character of the masked text; a placeholder has that of its number."""
         origin = np.arange(len(problem.masked.text(**style)))
         offsets = problem.masked.placeholder_offsets(**style)
         for (start, end), mention in zip(offsets, problem.masked.mentions, strict=True):
@@ -113,7 +113,7 @@ class PreTrainingEncoder:
         return origin
 
     def _characters(self, problem: MathWordProblem, words: Sequence[TaggedWord] | None):
-        """Word, class and span (what is masked together; -1 for none) of each character of a text."""
+        """Return word, class and span (masked together; -1 for none) of each character of a text."""
         from ...problems.keywords import find_keywords
 
         text = problem.text
@@ -152,11 +152,11 @@ class PreTrainingEncoder:
 
 
 def text_key(problem: MathWordProblem) -> int:
-    """Hash, from 0 to 2**63 - 1, of a text without its numbers: the same on every machine."""
+    """Return a hash of a text without its numbers, from 0 to 2**63 - 1, equal on all machines."""
     digest = hashlib.blake2b(problem.masked_key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
 
 
 def _before(values: np.ndarray, first: int) -> np.ndarray:
-    """Each value's predecessor."""
+    """Return the predecessor of each value."""
     return np.concatenate(([first], values[:-1]))

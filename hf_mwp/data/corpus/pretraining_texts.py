@@ -31,7 +31,7 @@ def read_texts(
     counts: Counter | None = None,
 ) -> Iterator[str]:
     """
-    Texts of files and data sets, each once.
+    Read the texts of files and data sets, each once.
 
     Two texts are the same if nothing but their numbers and white space differs, as models see numbers masked
     (`MathWordProblem.masked_key`). What is excluded is compared more loosely, also without punctuation and case and
@@ -137,11 +137,11 @@ def _lines(path: Path) -> Iterator[tuple[str, Path, int]]:
 
 
 def masked_digest(text: str, language: str | None = None) -> bytes:
-    """Hash of a text, the same for texts that differ in nothing but their numbers and white space."""
+    """Hash a text, equally for texts that differ only in their numbers and white space."""
     key = MathWordProblem(text, language=language or language_of(text)).masked_key
     return blake2b(key.encode(), digest_size=8).digest()
 
 
 def loose_digest(text: str) -> bytes:
-    """Hash of a text's masked [`~problems.text_keys.TextKeys`], by which texts are kept out of a training."""
+    """Hash a text's masked [`~problems.text_keys.TextKeys`], by which texts are excluded from training."""
     return blake2b(TextKeys.of(text).masked.encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -1,4 +1,4 @@
-"""A corpus with its words tagged, on disk."""
+"""Corpus with tagged words, on disk."""
 
 import hashlib
 import json
@@ -88,7 +88,7 @@ def tag_corpus(
     progress: Progress | None = None,
 ) -> TaggedCorpus:
     """
-    Tags texts once and keeps the result on disk.
+    Tag texts once and keep the result on disk.
 
     Texts are read as a stream and written in files of 1,024, each whole or not at all, in a folder
     `<tagger>-<fingerprint>`. The same call goes on where a killed one stopped, and only texts that are not there yet

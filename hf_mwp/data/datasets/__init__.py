@@ -1,1 +1,1 @@
-"""Data sets, one loader each, and what loads them by name."""
+"""Data sets: one loader each, and loading by name."""

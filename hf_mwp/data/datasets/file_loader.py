@@ -1,4 +1,4 @@
-"""Problems of anyone: JSON lines, JSON arrays or CSV."""
+"""Loader of any file of problems: JSON lines, JSON arrays or CSV."""
 
 import re
 from pathlib import Path
@@ -63,7 +63,7 @@ class FileLoader(MwpLoader):
         return splits
 
     def row(self, record: Record, fold: str | None = None) -> dict[str, Any]:
-        """As in [`MwpLoader`], but for the language: `""` until all rows are read if it is neither stated nor seen."""
+        """As in [`MwpLoader`]; an unknown language is `""` until all rows are read."""
         names = {column: record.first_of(aliases) for column, aliases in ALIASES.items()}
         text = " ".join(map(record.scalar, text_fields(record)))
         written = {column: record.joined(names[column]) if names[column] else "" for column in ("equation", "answer")}
@@ -81,11 +81,11 @@ class FileLoader(MwpLoader):
 
 
 def language_of(text: str, otherwise: str = "en") -> str:
-    """The language of a text that states none: Chinese with a Chinese character in it, `otherwise` the other one."""
+    """Return the language of a text: Chinese if it has a Chinese character, else `otherwise`."""
     return "zh" if _CHINESE.search(text) else otherwise
 
 
 def text_fields(record: Record) -> list[str]:
-    """The fields whose texts make up a record's: what it tells, where that stands apart, and what it asks."""
+    """Return the fields of a record's text: the facts, if they have their own field, and the question."""
     body, text = (record.first_of(ALIASES[column]) for column in ("body", "text"))
     return [*([body] if body else ()), text or "text"]

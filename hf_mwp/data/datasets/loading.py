@@ -1,4 +1,4 @@
-"""Loads a data set by name."""
+"""Loading of data sets by name."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def load_mwp_dataset(
     return_report: bool = False,
 ) -> DatasetDict | tuple[DatasetDict, LoadReport]:
     """
-    Loads math word problems into one schema, with a report of what was left out.
+    Load math word problems into one schema, with a report of the rows left out.
 
     Which problems are kept: of the training split, those whose equation can be read and gives their answer (or which
     have no answer to check). Of the validation and test splits, all that have one answer, also those whose equation
@@ -167,7 +167,7 @@ def _check_options(on_error: str, drop_overlap: str | bool | None, validation_fr
 def _read_extra(
     source: str | Path, splits: dict[str, list[Example]], folder: Path, on_error: str, report: LoadReport
 ) -> Rows:
-    """Rows to add to the training split, in its language."""
+    """Read rows to add to the training split, in its language."""
     if "train" not in splits:
         raise DataError("there is no training split to add problems to", source)
     language = next((each.row["language"] for each in splits["train"]), None)
@@ -182,7 +182,7 @@ def _read_extra(
 
 
 def _make(kind: str, examples: list[Example], name: str | Path) -> list[Example]:
-    """Problems made of others: `"distractors"` or `"reversed"`. They share the other questions' context no longer."""
+    """Make problems of others, `"distractors"` or `"reversed"`, which share no context with other questions."""
     if not examples:
         raise DataError("there is no problem to make others of", name)
     problems = [each.problem for each in examples]

@@ -61,7 +61,7 @@ class MwpLoader:
         return self.read_files(reader, self.files)
 
     def row(self, record: Record, fold: str | None = None) -> dict[str, Any]:
-        """The row of a record, with the number that its field `fold` holds; `DataError` for a damaged one."""
+        """Make the row of a record, with the number in its field `fold`; `DataError` for a damaged one."""
         columns: dict[str, Any] = {"text": " ".join(record.text(name).strip() for name in self.text_fields).strip()}
         read = {"equation": record.text, "answer": record.scalar, "id": record.scalar}
         read |= dict.fromkeys(self.lists, record.joined)
@@ -70,13 +70,13 @@ class MwpLoader:
         return make_row(record, self.name, self.language, **columns)
 
     def read_files(self, reader: RecordReader, files: Mapping[str, Sequence[str]]) -> dict[str, Rows]:
-        """The splits of which one of the files named for them is there; `DataError` if none is."""
+        """Read the splits whose files exist; `DataError` if there are none."""
         there = [split for split, names in files.items() if reader.find(*names) is not None]
         return {split: reader.rows(self.row, *files[split]) for split in there or [next(iter(files))]}
 
 
 def split_by_fold(rows: Iterable[dict[str, Any]], fold: int | None) -> dict[str, Rows]:
-    """Test on one fold, train on the others; rows that are in no fold are in neither."""
+    """Split into one fold for testing and the others for training; rows without a fold are left out."""
     splits: dict[str, Rows] = {"train": [], "test": []}
     for row in rows:
         if row["fold"] >= 0:
@@ -85,7 +85,7 @@ def split_by_fold(rows: Iterable[dict[str, Any]], fold: int | None) -> dict[str,
 
 
 def split_by_name(rows: Iterable[dict[str, Any]], names: Iterable[str]) -> dict[str, Rows]:
-    """Each row to the split named beside it; splits without a row are left out."""
+    """Assign each row to the split named beside it; empty splits are left out."""
     splits: dict[str, Rows] = {"train": [], "validation": [], "test": []}
     for row, name in zip(rows, names, strict=True):
         splits[name].append(row)
@@ -93,7 +93,7 @@ def split_by_name(rows: Iterable[dict[str, Any]], names: Iterable[str]) -> dict[
 
 
 def split_by_lists(rows: Rows, keys: Sequence, validation: Iterable, test: Iterable) -> dict[str, Rows]:
-    """The rows with listed keys are held out, the others trained on."""
+    """Hold out the rows with listed keys, and train on the others."""
     names = dict.fromkeys(validation, "validation") | dict.fromkeys(test, "test")
     return split_by_name(rows, (names.get(key, "train") for key in keys))
 

@@ -46,7 +46,7 @@ def _folder_near(loader: MwpLoader, near: str | Path | None) -> Path:
 def read_part(
     source: str | Path, near: str | Path | None = None, on_error: str = "raise", language: str = "en"
 ) -> tuple[Rows, list[DataError]]:
-    """Rows and skipped errors of [`read_splits`]: all of a file, the named or training part of a data set."""
+    """Return rows and skipped errors of [`read_splits`]: all of a file, the named or training part of a data set."""
     name, part = split_name(source)
     splits, damaged = read_splits(name, near, on_error, language)
     if name not in LOADERS or part == "all":
@@ -55,19 +55,19 @@ def read_part(
 
 
 def locate_part(source: str | Path, near: str | Path | None = None) -> Path:
-    """The file, or folder with the files, that [`read_part`] reads; `DataError` if it is not there."""
+    """Return the file or folder that [`read_part`] reads; `DataError` if it does not exist."""
     loader = find_loader(split_name(source)[0], None)
     return loader.path if isinstance(loader, FileLoader) else _folder_near(loader, near)
 
 
 def locate_dataset(name: str | Path, data_dir: str | Path | None = None) -> Path:
-    """The file, or folder with the files, that [`load_mwp_dataset`] reads; `DataError` if it is not there."""
+    """Return the file or folder that [`load_mwp_dataset`] reads; `DataError` if it does not exist."""
     loader = find_loader(name, data_dir)
     return loader.path if isinstance(loader, FileLoader) else find_folder(loader, data_dir)
 
 
 def part_of(splits: dict[str, Rows], name: str, parts: Iterable[str]) -> Rows:
-    """Rows of those `parts` that there are; `DataError` if there is none of them."""
+    """Return the rows of the `parts` that exist; `DataError` if none does."""
     there = [part for part in parts if part in splits]
     if not there:
         raise DataError(f"{name} has no {' or '.join(parts)} part: it has {', '.join(splits)}")
@@ -75,7 +75,7 @@ def part_of(splits: dict[str, Rows], name: str, parts: Iterable[str]) -> Rows:
 
 
 def split_name(source: str | Path) -> tuple[str, str | None]:
-    """Name and part of `"ape210k:validation"`; anything that is no data set's name is a name without a part."""
+    """Split `"ape210k:validation"` into name and part; without a data set's name there is no part."""
     name, _, part = str(source).partition(":")
     if name not in LOADERS or os.path.isfile(source):
         return str(source), None
@@ -85,13 +85,13 @@ def split_name(source: str | Path) -> tuple[str, str | None]:
 
 
 def data_set_name(source: str | Path) -> str | None:
-    """The data set that a source names, as `"ape210k:validation"` does; `None` if it is a file or folder."""
+    """Return the data set that a source names (`"ape210k:validation"`), or `None` for a file or folder."""
     name, _ = split_name(source)
     return name if name in LOADERS else None
 
 
 def find_loader(name: str | Path, data_dir: str | Path | None, language: str = "en") -> MwpLoader:
-    """The loader of a name, file or folder; `DataError` if there is none."""
+    """Return the loader of a name, file or folder; `DataError` if there is none."""
     if str(name) in LOADERS:
         return LOADERS[str(name)]()
     path = Path(data_dir or ".") / name
@@ -102,7 +102,7 @@ def find_loader(name: str | Path, data_dir: str | Path | None, language: str = "
 
 
 def find_scheme(loader: MwpLoader, name: str | Path, scheme: str | None, fold: int | None) -> tuple[str, int | None]:
-    """The split scheme and fold to read, checked; `ValueError` if there are no such."""
+    """Return the split scheme and fold to read; `ValueError` if the data set does not have them."""
     scheme = next(iter(loader.split_schemes)) if scheme is None else scheme
     if scheme not in loader.split_schemes:
         raise ValueError(f"{name} has no split scheme {scheme!r}: it has {', '.join(loader.split_schemes)}")
@@ -116,7 +116,7 @@ def find_scheme(loader: MwpLoader, name: str | Path, scheme: str | None, fold: i
 
 
 def find_folder(loader: MwpLoader, data_dir: str | Path | None) -> Path:
-    """The folder with a loader's files; `DataError` if it is not known."""
+    """Return the folder with a loader's files; `DataError` if it is not known."""
     if isinstance(loader, FileLoader):
         return loader.path.parent if loader.path.is_file() else loader.path
     parent = _EXAMPLES_DIR if data_dir is None else Path(data_dir)

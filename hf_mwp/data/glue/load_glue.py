@@ -23,9 +23,9 @@ def load_glue(
     task: str, data_dir: str | Path | None = None, validation_fraction: float = 0.1, seed: int = 0
 ) -> DatasetDict:
     """
-    A task of GLUE. Its test split has no labels, so its public development split is `"test"`, and `"validation"` is
-    a share of its training split, of each class alike, which `"train"` then lacks. MNLI has two of them, matched and
-    mismatched, whose rows take turns.
+    Load a task of GLUE. Its test split has no labels, so its public development split is `"test"`, and `"validation"`
+    is a share of its training split, of each class alike, which `"train"` then lacks. MNLI has two of them, matched
+    and mismatched, whose rows take turns.
 
     Args:
         task (`str`):
@@ -95,7 +95,7 @@ def _find_folder(source: GlueSource, data_dir: Path) -> Path:
 
 
 def _read_file(path: Path, source: GlueSource) -> list[dict[str, Any]]:
-    """The rows of a file: tab-separated, with quotes that mean nothing."""
+    """Read the rows of a tab-separated file, in which quotes have no meaning."""
     try:
         lines = path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -143,7 +143,7 @@ def _row(name: str, texts: list[str], label: float) -> dict[str, Any]:
 
 
 def _label_of(text: str, source: GlueSource) -> float | None:
-    """A label as a file writes it, `None` if it is none."""
+    """Read a label from its text; `None` if it is not one."""
     if source.classes:
         return source.written.index(text) if text in source.written else None
     try:
@@ -181,7 +181,7 @@ def _read_hub(task: str, source: GlueSource) -> dict[str, list[dict[str, Any]]]:
 
 
 def _held_out(labels: list[float], fraction: float, seed: int) -> set[int]:
-    """Indices of a share of the rows of each class, or of each whole score."""
+    """Return indices of a share of the rows of each class, or of each score rounded to whole numbers."""
     groups = defaultdict(list)
     for index, label in enumerate(labels):
         groups[round(label)].append(index)

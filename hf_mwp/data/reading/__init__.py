@@ -1,1 +1,1 @@
-"""From data files to the rows of one schema."""
+"""Reading of data files into rows of one schema."""

@@ -32,7 +32,7 @@ class RecordReader:
         self.damaged: list[DataError] = []
 
     def find(self, *names: str) -> Path | None:
-        """The first of several files that is there."""
+        """Return the first of several files that exists."""
         for name in names:
             for path in (self.folder / name, self.folder / f"{name}.gz"):
                 if path.is_file():
@@ -40,7 +40,7 @@ class RecordReader:
         return None
 
     def rows(self, make: Callable[[Record], dict[str, Any]], *names: str) -> list[dict[str, Any]]:
-        """Return what `make` builds of each record; [`DataError`] for a missing file, for damage unless skipped."""
+        """Return the result of `make` for each record; [`DataError`] for a missing file or unskipped damage."""
         path = self._path(names)
         rows = []
         for line, entry in read_entries(path):
@@ -55,11 +55,11 @@ class RecordReader:
         return rows
 
     def lines(self, *names: str) -> list[str]:
-        """The lines of a list, blank ones left out. A damaged list raises in any case."""
+        """Return the lines of a list without blank ones. A damaged list always raises."""
         return [line.strip() for line in read_lines(self._path(names)) if line.strip()]
 
     def numbered(self, *names: str) -> list[int]:
-        """The whole numbers of a list, one a line. A damaged list raises in any case."""
+        """Return the whole numbers of a list, one per line. A damaged list always raises."""
         path = self._path(names)
         numbers = []
         for line, text in enumerate(read_lines(path), 1):
@@ -79,9 +79,9 @@ class RecordReader:
 
 def read_lines(path: Path) -> Iterator[str]:
     """
-    Lines of a text file with their line ends; a name that ends in `.gz` is unpacked. Bytes that are not UTF-8 come as
-    lone surrogates, so that the record they stand in can be refused alone. `DataError` if the file cannot be read, or
-    is a damaged or cut off gzip file, after the lines before.
+    Yield the lines of a text file with their line ends; a name that ends in `.gz` is unpacked. Bytes that are not
+    UTF-8 come as lone surrogates, so that the record they stand in can be refused alone. `DataError` if the file
+    cannot be read, or is a damaged or cut off gzip file, after the lines before.
     """
     number = 0
     options = {"mode": "rt", "encoding": "utf-8-sig", "errors": "surrogateescape", "newline": ""}
@@ -98,7 +98,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
 def read_entries(path: Path) -> Iterator[tuple[int, dict[str, Any] | DataError]]:
     """
-    Records of a file with their 1-based lines (in an array: 1-based records), and an error in place of each damaged
+    Yield the records of a file with their 1-based lines (in an array: 1-based records), and an error for each damaged
     one.
 
     A `.csv` file is read as CSV with a header. Everything else is JSON: an array if the first line that is not blank
@@ -145,7 +145,7 @@ def _checked(path: Path, line: int, value: Any) -> dict[str, Any] | DataError:
 
 
 def _array_entries(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any] | DataError]]:
-    """Records of a JSON array one by one, so that those before a damaged place are still read."""
+    """Yield the records of a JSON array one by one, so that those before a damaged place are still read."""
     decoder, number = json.JSONDecoder(), 1
     position = _SPACE.match(text, text.index("[") + 1).end()
     while text[position : position + 1] != "]":
@@ -166,7 +166,7 @@ def _array_entries(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any] 
 
 
 def _csv_entries(path: Path, lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any] | DataError]]:
-    """Records of CSV lines; a quoted field may hold line breaks. An empty cell is a missing value."""
+    """Yield the records of CSV lines; a quoted field may hold line breaks, and an empty cell is a missing value."""
     reader = csv.reader(lines, strict=True)
     header: list[str] = []
     while True:

@@ -1,4 +1,4 @@
-"""Report of the rows that were read and left out."""
+"""Report of the rows that were kept and left out."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SplitReport:
     overlap: int | None = None
 
     def count(self, counts: dict[str, int], row: Mapping[str, Any], reason: str, detail: str = "") -> None:
-        """Adds one to `dropped` or `kept_with`, with the row's place among the examples."""
+        """Add one to `dropped` or `kept_with`, with the row's place among the examples."""
         counts[reason] = counts.get(reason, 0) + 1
         examples = self.examples.setdefault(reason, [])
         if len(examples) < MAX_EXAMPLES:
@@ -71,7 +71,7 @@ class LoadReport:
         return f"{scheme}, held-out problems reversed" if self.reversed_held_out else scheme
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain values."""
+        """Return the report as plain values."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -97,7 +97,7 @@ class LoadReport:
 
 
 def dataset_report(dataset: Dataset | DatasetDict) -> LoadReport:
-    """The report of what [`load_mwp_dataset`] returned, or of one split, also saved; `DataError` if there is none."""
+    """Return the report of a result of [`load_mwp_dataset`] or of one split of it; `DataError` if there is none."""
     split = next(iter(dataset.values())) if isinstance(dataset, Mapping) else dataset
     try:
         fields = json.loads(split.info.description)

@@ -1,4 +1,4 @@
-"""Problems without answers: as texts, from a file, or from standard input as its lines come."""
+"""Problems without answers from arguments, a file, or standard input."""
 
 import gzip
 import re
@@ -31,8 +31,8 @@ _LONGEST_LINE = 4 * MAX_TEXT_LENGTH
 
 def problem_batches(texts: list[str], file: str | None, size: int) -> Iterator[list[dict[str, Any]]]:
     """
-    Batches of problems, each a dictionary with `text`, for records of a file with their `id`, and with `error` for a
-    line or record that is not UTF-8 text, or for a line that is far too long, of which the beginning is kept.
+    Yield batches of problems, each a dictionary with `text`, for records of a file with their `id`, and with `error`
+    for a line or record that is not UTF-8 text, or for a line that is far too long, of which the beginning is kept.
 
     Standard input gives what lines are waiting: one by one to who answers before the next is written, whole batches of
     what comes faster. It is read for `["-"]` as texts, `"-"` as the file, and where neither is given. A file has a
@@ -93,7 +93,7 @@ def _from_file(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _beginning(path: Path) -> bytes:
-    """The first bytes of a file, unpacked; of a damaged one none, which is told when its lines are read."""
+    """Return the first bytes of a file, unpacked; none of a damaged one, which raises when its lines are read."""
     with suppress(EOFError, OSError, zlib.error), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         return file.read(_MOST_PEEKED)
     return b""

@@ -21,18 +21,18 @@ from .usability import find_answer_fault, find_fault, uses_constants
 
 @dataclass(frozen=True)
 class Example:
-    """A row of the schema, and the problem that it describes, made once."""
+    """A row of the schema, with the problem that it describes."""
 
     row: Mapping[str, Any]
     parse_number_words: bool | None = None
 
     @cached_property
     def problem(self) -> MathWordProblem:
-        """The problem of the row."""
+        """Problem of the row, made once."""
         return problem_from_row(self.row, self.parse_number_words)
 
     def release(self) -> None:
-        """Frees the problem: tens of thousands of them slow Python's garbage collection down."""
+        """Free the problem: tens of thousands of them slow Python's garbage collection down."""
         self.__dict__.pop("problem", None)
 
     @cached_property
@@ -41,7 +41,7 @@ class Example:
         return loose_digest(self.row["text"])
 
     def find_fault(self) -> tuple[str, str] | None:
-        """Return what is wrong with the problem, or what its loader has found wrong in the source."""
+        """Return the fault of the problem, or the one that its loader has found in the source."""
         return self.row.get("fault") or find_fault(self.problem)
 
 
@@ -52,8 +52,8 @@ def select_rows(
     keep_problems: bool = False,
 ) -> tuple[dict[str, list[Example]], dict[str, SplitReport]]:
     """
-    Leaves out what cannot be trained or evaluated on, and counts it: examples to keep and counts, by split. Those of
-    `"train"` need an equation that gives their answer, all others one answer.
+    Leave out rows that cannot be trained or evaluated on; return the examples to keep and the counts, by split. Those
+    of `"train"` need an equation that gives their answer, all others one answer.
 
     `drop_overlap="test"` leaves out test problems with the masked text of a training problem, `"train"` training
     problems with that of a problem of another split, compared as [`loose_digest`] does; for the others see
@@ -122,7 +122,7 @@ def select_extra_rows(
 
 
 def _held_out_contexts(part: Iterable[Example], held_out: Iterable[str]) -> set[str]:
-    """Names of the contexts that one of the held-out texts begins with, whatever its numbers."""
+    """Return the names of the contexts with which a held-out text begins, whatever its numbers."""
     texts: dict[str, list[str]] = defaultdict(list)
     for each in part:
         if each.row["context"]:

@@ -1,4 +1,4 @@
-"""From the records of data files to the rows of one schema, which state what the source does, and to problems."""
+"""Schema of rows, which are made of the records of data files, and problems made of rows."""
 
 import math
 from collections.abc import Mapping
@@ -52,36 +52,36 @@ SEPARATOR = " ; "
 
 @dataclass(frozen=True)
 class Record:
-    """Fields of one record. Every way to read one names file, line and field if it is missing or of a wrong type."""
+    """Fields of one record. Errors of missing fields and wrong types name file, line and field."""
 
     fields: dict[str, Any]
     file: str
     line: int  # from 1 on, or record of a JSON array from 1 on
 
     def fail(self, message: str, field: str | None = None) -> NoReturn:
-        """Raises the [`DataError`] of this place."""
+        """Raise a [`DataError`] that names the record."""
         raise DataError(message, self.file, self.line, field)
 
     def text(self, field: str) -> str:
-        """A string."""
+        """Read a string."""
         value = self._required(field)
         if not isinstance(value, str):
             self.fail(f"expected a string, not {_describe(value)}", field)
         return self._written(field, value)
 
     def scalar(self, field: str) -> str:
-        """A string or number, as a string."""
+        """Read a string or number as a string."""
         return self._written(field, self._required(field))
 
     def joined(self, field: str) -> str:
-        """A string, a number, or a list of them joined by `SEPARATOR`."""
+        """Read a string, a number, or a list of them joined by `SEPARATOR`."""
         value = self._required(field)
         if isinstance(value, list):
             return SEPARATOR.join(self._written(field, item) for item in value)
         return self._written(field, value)
 
     def index(self, field: str) -> int | None:
-        """A whole number that is not negative, or `None` for null."""
+        """Read a non-negative whole number, or `None` for null."""
         if field not in self.fields:
             self.fail("the field is missing", field)
         value = self.fields[field]
@@ -90,7 +90,7 @@ class Record:
         return value
 
     def first_of(self, names: tuple[str, ...]) -> str | None:
-        """The first of several names that has a value here."""
+        """Return the first of several names that has a value in the record."""
         return next((name for name in names if self.fields.get(name) is not None), None)
 
     def _required(self, field: str) -> Any:
@@ -116,7 +116,7 @@ def _describe(value: Any) -> str:
 
 
 def as_text(value: str | float) -> str:
-    """A number as answers and equations write one: 0.00001, not 1e-05."""
+    """Write a number as in answers and equations: 0.00001, not 1e-05."""
     plain = isinstance(value, float) and math.isfinite(value)
     return format(Decimal(repr(value)), "f") if plain else str(value)
 
@@ -133,7 +133,7 @@ def make_row(
     context: str = "",
     kind: str = "",
 ) -> dict[str, Any]:
-    """A row of the schema; without an `id` the line is taken. `DataError` if the text is empty or too long."""
+    """Make a row of the schema, with the line as the default `id`; `DataError` if the text is empty or too long."""
     if not text.strip():
         record.fail("the problem text is empty", "text")
     if len(text) > MAX_TEXT_LENGTH:
@@ -155,7 +155,7 @@ def make_row(
 
 def problem_from_row(row: Mapping[str, Any], parse_number_words: bool | None = None) -> MathWordProblem:
     """
-    The problem that a row of [`load_mwp_dataset`] describes. Only `text` is needed; the language is Chinese if there
+    Make the problem of a row of [`load_mwp_dataset`]. Only `text` is needed; the language is Chinese if there
     is none; answer and equation may be numbers. Numerals in words are numbers by default in English, not in Chinese.
     """
     return MathWordProblem(
@@ -171,5 +171,5 @@ def problem_from_row(row: Mapping[str, Any], parse_number_words: bool | None = N
 
 
 def _written(value: Any) -> str | None:
-    """A number as text; `None` in place of an empty text."""
+    """Return a number as text, and `None` for an empty text."""
     return as_text(value) if isinstance(value, Number) else value or None

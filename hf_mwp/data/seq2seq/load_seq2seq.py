@@ -73,7 +73,7 @@ def locate_pairs(dataset: str) -> Path | None:
 
 
 def _kind(path: Path) -> str | None:
-    """The ending that says how a file is read; `None` for another file."""
+    """Return the file extension that decides how a file is read, or `None` for others."""
     return next((suffix for suffix in SUFFIXES if path.name.removesuffix(".gz").endswith(suffix)), None)
 
 

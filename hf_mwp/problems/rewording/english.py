@@ -74,7 +74,7 @@ def _find(mention: NumberMention, text: str, told: list[str]) -> tuple[int, int]
 
 
 def _state(rest: str, is_amount: bool, lead: str, answer: str, text: str) -> str | None:
-    """The question as a statement: "did she buy" with "5 pens" gives "she bought 5 pens"."""
+    """Turn a question into a statement: "did she buy" with "5 pens" gives "she bought 5 pens"."""
     asked = _ASKED.fullmatch(rest)
     if asked is None or re.search(r"\d", lead):
         return None

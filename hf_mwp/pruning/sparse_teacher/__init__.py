@@ -1,1 +1,1 @@
-"""Which heads and neurons make a teacher hard to learn from (STARK), and the teacher without them."""
+"""STARK: scores of heads and neurons that make a teacher hard to learn from, and teachers without them."""

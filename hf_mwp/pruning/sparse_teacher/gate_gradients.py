@@ -154,7 +154,7 @@ def distillation_losses(
 def batch_losses(
     teacher: nn.Module, student: nn.Module | None, batch: Mapping[str, Any], temperature: float
 ) -> list[Tensor]:
-    """Means over the rows of a batch: the teacher's own loss, the distillation loss to the student, if any."""
+    """Compute means over the rows of a batch: the teacher's own loss and, with a student, the distillation loss."""
     outputs, labels = teacher(**batch), batch.get("labels")
     if outputs.get("loss") is None:
         raise UsageError("Expressiveness is measured by the teacher's loss, and the batch has no labels: give them.")

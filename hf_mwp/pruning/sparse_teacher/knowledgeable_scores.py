@@ -56,7 +56,7 @@ class UnitScores:
         )
 
     def check_fits(self, model: nn.Module) -> None:
-        """Raises [`UsageError`] unless these are scores of a model with as many heads and neurons a layer."""
+        """Raise [`UsageError`] unless the scores fit a model with these numbers of heads and neurons per layer."""
         expected = count_units(model)
         for name, scores, counts in zip(("heads", "neurons"), (self.heads, self.neurons), expected, strict=True):
             scored = scores.isfinite().sum(1).tolist()

@@ -1,4 +1,4 @@
-"""Sparse teachers without some single weights: unstructured pruning."""
+"""Unstructured pruning: sparse teachers whose lowest weights are set to 0."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ LIBRARIES = ("torch", "transformers", "accelerate", "datasets", "evaluate", "tok
 
 
 def git_revision() -> str | None:
-    """Commit of the working directory, with `-dirty` where files are changed; `None` outside a repository."""
+    """Return the commit of the working directory, with `-dirty` if files are changed; `None` outside a repository."""
     commands = (["git", "rev-parse", "HEAD"], ["git", "status", "--porcelain", "--untracked-files=no"])
     try:
         revision, changes = (
@@ -26,7 +26,7 @@ def git_revision() -> str | None:
 
 
 def describe_environment() -> dict[str, Any]:
-    """When and with what something is computed: revision, versions of this package and its libraries, machine."""
+    """Return the time, the revision, the versions of this package and its libraries, and the machine."""
     import torch
 
     from ... import __version__

@@ -1,4 +1,4 @@
-"""Which of the processes that train together prints and writes."""
+"""Main process of a distributed training, which prints and writes."""
 
 import os
 
@@ -11,7 +11,7 @@ def is_main_process() -> bool:
 
 
 def check_one_process(command: str, launches: bool = True) -> None:
-    """Raise `UsageError` under `torchrun`; `launches`: the command can itself launch stages in several processes."""
+    """Raise `UsageError` under `torchrun`; `launches` says that the command can launch stages in several processes."""
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     if processes > 1:
         more = f" --launch 'torchrun --nproc_per_node {processes}'" if launches else ""

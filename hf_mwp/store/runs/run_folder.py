@@ -30,7 +30,7 @@ MODEL_FILES = ("config.json", *WEIGHTS)
 
 class RunFolder:
     """
-    Output folder of a command, held by one run at a time (of a distributed one by the first process) until the context
+    Output folder of a command, held by one run at a time (by the first process of a distributed one) until the context
     is left; it is removed if nothing is written to it. A full disk is named when the context is left.
 
     With a command it has the record of the run: `run_config.yaml` (what `--config` reads again), `run.json` (command,
@@ -78,7 +78,7 @@ class RunFolder:
             raise UsageError(str(DiskFullError(self.path, remedy))) from error
 
     def begin(self, checkpoint: str | None = None, changes: Mapping[str, tuple] | None = None) -> None:
-        """Begin the record; from a `checkpoint` on with the earlier starts and the options changed since."""
+        """Begin the record; if resumed from a `checkpoint`, with the earlier starts and the changed options."""
         self.record = {
             "command": self.command,
             "arguments": sys.argv[1:],
@@ -101,7 +101,7 @@ class RunFolder:
             logging.getLogger("hf_mwp").setLevel(logging.INFO)
 
     def check_unused(self, overwrite: bool, files: tuple[str, ...] = MODEL_FILES) -> None:
-        """Raises `UsageError` if finished work, files of these patterns, would be written over unasked."""
+        """Raise `UsageError` if files of these patterns exist and would be overwritten without `overwrite`."""
         found = [path.name for pattern in files for path in sorted(self.path.glob(pattern))]
         if found and not overwrite:
             raise UsageError(
@@ -110,7 +110,7 @@ class RunFolder:
             )
 
     def check_record(self) -> None:
-        """Raises `UsageError` if the folder holds the record of another command."""
+        """Raise `UsageError` if the folder holds the record of another command."""
         other = last_record(self.path).get("command")
         if other is not None and other != self.command:
             raise UsageError(
@@ -119,13 +119,13 @@ class RunFolder:
             )
 
     def write_json(self, name: str, content: Any) -> None:
-        """Writes a JSON file to the folder."""
+        """Write a JSON file to the folder."""
         if self.writes:
             text = json.dumps(content, indent=2, ensure_ascii=False, default=str)
             write_whole(self.path / name, text + "\n")
 
     def finish(self, metrics: Mapping[str, Any]) -> None:
-        """Writes `metrics.json`, adds the run's times to `run.json`, and closes the log."""
+        """Write `metrics.json`, add the run's times to `run.json`, and close the log."""
         self.record["wall_seconds"] = round(time.time() - self._started, 1)
         self.record["cpu_seconds"] = round(time.process_time() - self._cpu_started, 1)
         self.write_json("metrics.json", metrics)
@@ -133,7 +133,7 @@ class RunFolder:
         self.close()
 
     def close(self) -> None:
-        """Closes the log, and lets others write to the folder; more than once does no harm."""
+        """Close the log and release the lock; may be called more than once."""
         if self._log is not None:
             for name in ("transformers", "hf_mwp"):
                 logging.getLogger(name).removeHandler(self._log)
@@ -149,7 +149,7 @@ class RunFolder:
 
 
 class _RunLog(logging.FileHandler):
-    """A log whose lines are lost on a full disk, instead of a traceback each."""
+    """Log that drops lines on a full disk, instead of printing a traceback for each."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         if not means_full_disk(sys.exception()):
@@ -158,7 +158,7 @@ class _RunLog(logging.FileHandler):
 
 def check_output_folder(path: str | Path, for_model: bool = False) -> None:
     """
-    Raises `UsageError` if a file has the name of the folder, or of one above it, or if the folder holds a model that
+    Raise `UsageError` if a file has the name of the folder, or of one above it, or if the folder holds a model that
     the command has not made. One that makes models passes `for_model`, and looks with [`RunFolder.check_unused`].
     """
     there = next((place for place in (Path(path), *Path(path).parents) if place.exists()), None)
@@ -177,7 +177,7 @@ def describe_contents(path: Path, *made: str) -> str:
 
 
 def last_record(folder: Path) -> dict[str, Any]:
-    """Return what the last run wrote down in a folder; empty if there is nothing to be read."""
+    """Return the record of the last run in a folder; empty if there is none that can be read."""
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -186,7 +186,7 @@ def last_record(folder: Path) -> dict[str, Any]:
 
 
 def last_options(folder: Path) -> dict[str, Any]:
-    """The options of the last run in a folder; none of a run that was not started by a command."""
+    """Return the options of the last run in a folder; empty if there is no record of them."""
     path = folder / CONFIG
     try:
         options = yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else {}
@@ -196,7 +196,7 @@ def last_options(folder: Path) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """An option as YAML has it."""
+    """Convert the value of an option to plain YAML types."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):

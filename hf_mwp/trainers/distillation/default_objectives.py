@@ -13,7 +13,7 @@ from .distillation_config import HIDDEN_LOSSES, PREDICTION_LOSSES, DistillationC
 
 def default_objectives(config: DistillationConfig) -> list[Objective]:
     """
-    The objectives that make up the loss of a config, those without weight left out.
+    Return the objectives of a config's loss, without those of weight 0.
 
     Args:
         config ([`DistillationConfig`]): Its fields under "Prediction" and "Features".
@@ -52,7 +52,7 @@ def default_objectives(config: DistillationConfig) -> list[Objective]:
 
 
 def show_attention(objectives: Sequence[Objective], *models: PreTrainedModel) -> None:
-    """Switches models to eager attention if an objective reads attention matrices: no other gives them."""
+    """Switch models to eager attention, the only one that returns attention matrices, if an objective reads them."""
     if any("output_attentions" in objective.options for objective in objectives):
         for model in models:
             model.set_attn_implementation("eager")

@@ -141,7 +141,7 @@ class DistillationTrainer(SolverTrainer):
 
     @torch.no_grad()
     def _plan(self, teacher: LiveTeacher) -> None:
-        """Run both models on two examples, and let the objectives decide what is compared with what."""
+        """Run both models on two examples, from which each objective chooses the outputs that it compares."""
         args = self.args
         live = [each.name for each in self.objectives if not each.cacheable]
         if args.cache_teacher_outputs and live:
@@ -207,7 +207,7 @@ class DistillationTrainer(SolverTrainer):
             yield self._prepare_inputs(collate(batch))
 
     def create_optimizer(self, model=None):
-        """As in [`SolverTrainer`]; from here on the projections are part of the student."""
+        """As in [`SolverTrainer`]; also attach the projections to the student."""
         if self.model_init is not None:
             self.projections.detach()
             teacher = getattr(self.teacher_source, "live", self.teacher_source)
@@ -238,7 +238,7 @@ class DistillationTrainer(SolverTrainer):
         return [*super()._own_rates(), (self.projections.module, rate, args.weight_decay)]
 
     def train(self, resume_from_checkpoint=None, trial=None, ignore_keys_for_eval=None):
-        """As in `Trainer`; afterwards, also after an error, the student is without projections."""
+        """As in `Trainer`; the projections are detached from the student afterwards, also after an error."""
         try:
             return super().train(resume_from_checkpoint, trial, ignore_keys_for_eval)
         finally:
@@ -260,7 +260,7 @@ class DistillationTrainer(SolverTrainer):
         return {name: count for each in self.objectives for name, count in each.num_items(batch).items()}
 
     def get_batch_samples(self, epoch_iterator, num_batches, device):
-        """As in [`BaseTrainer`]; objectives with `pool_statistics` see all batches of the step beforehand."""
+        """As in [`BaseTrainer`]; also show all batches of the step to objectives with `pool_statistics`."""
         batches, num_items = super().get_batch_samples(epoch_iterator, num_batches, device)
         pooling = [each for each in self.objectives if getattr(each, "pool_statistics", False)]
         if pooling and batches:
@@ -288,29 +288,29 @@ class DistillationTrainer(SolverTrainer):
             )
 
     def get_train_dataloader(self):
-        """As in `Trainer`; with `cache_teacher_outputs`, batches bring the teacher's outputs along."""
+        """As in `Trainer`; with `cache_teacher_outputs`, batches contain the teacher's outputs."""
         with self._collating(self.teacher_source.prepare(self.train_dataset, self.data_collator)):
             return super().get_train_dataloader()
 
     def _length(self, row: Any) -> int:
-        """Return what is known of the length of a row, so that the cache is built from batches of like lengths."""
+        """Return the length of a row if it is known, so that the cache is built from batches of similar lengths."""
         given = row if isinstance(row, Mapping) else {}
         texts = given.get(self.model.main_input_name)
         return given.get(self.args.length_column_name) or (len(texts) if hasattr(texts, "__len__") else 0)
 
     def _report_teacher_cache(self, done: int, total: int) -> bool:
-        """Tells callbacks that have a method `on_teacher_cache`; whether any has."""
+        """Call `on_teacher_cache` of the callbacks that have it; return whether any has."""
         watching = [each for each in self.callback_handler.callbacks if hasattr(each, "on_teacher_cache")]
         for callback in watching:
             callback.on_teacher_cache(self.args, self.state, self.control, done=done, total=total)
         return bool(watching)
 
     def _losses(self, student: Features, teacher: Features, inputs: dict[str, Any]) -> dict[str, torch.Tensor]:
-        """The parts of the loss by name, without their weights."""
+        """Compute the unweighted parts of the loss, by name."""
         return {name: loss for each in self.objectives for name, loss in each.losses(student, teacher, inputs).items()}
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        """The weighted sum of all parts while training, the student's own loss while evaluating rows with labels."""
+        """Return the weighted sum of all parts in training, the student's own loss in evaluations with labels."""
         if not model.training and self.label_names:
             return super().compute_loss(model, inputs, return_outputs=return_outputs)
         teacher = self.teacher_source.outputs(inputs)

@@ -48,7 +48,7 @@ class ParameterMixingCallback(TrainerCallback):
         self.pretrained, self.pretrained_weight = pretrained, pretrained_weight
 
     def on_train_begin(self, args, state, control, model=None, **kwargs):
-        """Names what does not fit before time is spent."""
+        """Check that the weights can be mixed, before time is spent on training."""
         if cuts_while_training(model):
             raise ValueError(
                 'Heads are cut while the model trains (`HeadPruningCallback(mode="slice")`), and weights of two '
@@ -57,6 +57,6 @@ class ParameterMixingCallback(TrainerCallback):
         check_mixing(self.pretrained, model)
 
     def on_train_end(self, args, state, control, model=None, **kwargs):
-        """Mixes."""
+        """Mix the weights."""
         mix_parameters(self.pretrained, model, self.pretrained_weight, inplace=True)
         logger.info(f"Mixed {self.pretrained_weight:g} of the weights from before the training into the model.")

@@ -146,12 +146,12 @@ class PreTrainingTrainer(BaseTrainer):
 
     @property
     def _predictions(self) -> nn.Module:
-        """The head for masked words, where a student has it; the model itself where it has none."""
+        """The masked-language-modelling head of a student, or the model itself if it has none."""
         return getattr(getattr(self.model, "cls", None), "predictions", self.model)
 
     @contextmanager
     def _sparse(self):
-        """Scores the vocabulary at the masked tokens alone, and leaves the model as it was."""
+        """Compute logits at masked tokens only inside the context."""
         head = self._predictions
         if not hasattr(head, "sparse"):
             yield
@@ -171,7 +171,7 @@ class PreTrainingTrainer(BaseTrainer):
         return counts | ({"pos_loss": batch["pos_labels"].ne(-100).sum()} if self._tags else {})
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        """The weighted sum of both parts, each a mean over all tokens of the step."""
+        """Return the weighted sum of both parts, each a mean over all tokens of the step."""
         unused = set() if self._tags else {"pos_labels"}
         # `DataParallel` would cut the positions in pieces as it does the batch; other models do not know them.
         if self.args.n_gpu > 1 or not hasattr(self._predictions, "sparse"):
@@ -195,7 +195,7 @@ class PreTrainingTrainer(BaseTrainer):
 
     @property
     def evaluation_collator(self) -> PreTrainingCollator:
-        """Masks the same tokens in every evaluation, and keeps the texts without masks."""
+        """Collator that masks the same tokens in every evaluation and also keeps the texts without masks."""
         return self._evaluation_collator
 
     def _prepare_evaluation(self, texts):
@@ -204,7 +204,7 @@ class PreTrainingTrainer(BaseTrainer):
         return self._numbered(prepare_texts(texts, config, self.processing_class, folder, self._tags))
 
     def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):
-        """Sums over the tokens of each text, and the tags that the model gives."""
+        """Return sums over the tokens of each text, and the predicted tags."""
         inputs = self._prepare_inputs(inputs)
         rows, classes, mask = inputs[ROW_INDEX], inputs["mask_class"], inputs["attention_mask"]
         sums = {name: torch.zeros(len(rows), device=rows.device) for name in STATISTICS}
@@ -239,7 +239,7 @@ class PreTrainingTrainer(BaseTrainer):
     def evaluation_loop(
         self, dataloader, description, prediction_loss_only=None, ignore_keys=None, metric_key_prefix="eval"
     ) -> EvalLoopOutput:
-        """As in `Trainer`; adds the figures of both tasks to the metrics."""
+        """As in `Trainer`; also add the metrics of both tasks."""
         # Without `compute_metrics` the parent asks for the loss alone.
         loss_only = self.args.prediction_loss_only
         with self._sparse():

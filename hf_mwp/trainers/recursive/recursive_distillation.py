@@ -1,4 +1,4 @@
-"""A model pruned and distilled again and again, each time after the last one."""
+"""Recursive distillation: a model is pruned and distilled in generations, each taught by the one before."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Generation:
     model_class: type[PreTrainedModel]
 
     def load(self) -> PreTrainedModel:
-        """The model."""
+        """Load the model."""
         return self.model_class.from_pretrained(self.folder)
 
 
@@ -70,7 +70,7 @@ def recursive_distillation(
     compute_metrics: Callable[[Any], Mapping[str, float]] | None = None,
 ) -> list[Generation]:
     """
-    Prunes attention heads in generations: a copy of the teacher is pruned while it learns from the teacher
+    Prune attention heads in generations: a copy of the teacher is pruned while it learns from the teacher
     ([`HeadPruningCallback`] in a [`DistillationTrainer`]), and is the teacher of the next one, which has fewer heads.
     Each generation is a folder in `args.output_dir`, named by a fingerprint of what it depends on: completed ones are
     reused, interrupted ones resume.

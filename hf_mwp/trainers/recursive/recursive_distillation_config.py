@@ -63,7 +63,7 @@ class RecursiveDistillationConfig(DistillationConfig):
         self.make_callback(0.0)
 
     def check_model(self, model: PreTrainedModel) -> None:
-        """Raises `ValueError` for a model of which fewer heads can go than the last ratio says."""
+        """Raise `ValueError` if fewer heads of the model can be pruned than the last ratio says."""
         choose_heads(RandomImportance().scores(model), self.ratios[-1], self.min_heads_per_layer)
 
     def make_callback(self, max_ratio: float, importance: HeadImportance | None = None) -> HeadPruningCallback:

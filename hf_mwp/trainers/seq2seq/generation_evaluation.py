@@ -83,6 +83,6 @@ class GenerationEvaluation:
         return self.text_metrics(*texts)
 
     def evaluation_loop(self, *args, **kwargs):
-        """As in `Trainer`; rows that only fill the last batch of several processes do not count."""
+        """As in `Trainer`; rows that only pad the last batch of several processes are not counted."""
         self.gather_function = self.accelerator.gather_for_metrics
         return super().evaluation_loop(*args, **kwargs)

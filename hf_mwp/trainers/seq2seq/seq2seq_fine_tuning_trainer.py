@@ -41,7 +41,7 @@ class Seq2SeqFineTuningTrainer(GenerationEvaluation, BaseTrainer, Seq2SeqTrainer
         return {"loss": (batch["labels"] != -100).sum()} if "labels" in batch else {}
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        """As in `Trainer`; batches of a step weigh by their labelled tokens."""
+        """As in `Trainer`; the batches of a step are weighted by their numbers of labelled tokens."""
         loss, outputs = super().compute_loss(model, dict(inputs), return_outputs=True)
         if model.training and num_items_in_batch is not None:
             loss = self._weighed({"loss": loss}, inputs, num_items_in_batch)["loss"]

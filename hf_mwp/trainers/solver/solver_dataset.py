@@ -1,4 +1,4 @@
-"""From the rows of a data set to what a solver's trainer feeds its model with."""
+"""Preparation of a data set's rows for a solver's trainer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LABELLED_ROWS = "labelled_rows"
 
 
 def check_not_empty(train_dataset: Any, eval_dataset: Any) -> None:
-    """Raises `ValueError` if there are data sets, whose lengths are known, without a row."""
+    """Raise `ValueError` if a data set of known length is empty."""
     parts = eval_dataset if isinstance(eval_dataset, dict) else {"": eval_dataset}
     given = {"train_dataset": train_dataset} | {f"eval_dataset {name}".strip(): rows for name, rows in parts.items()}
     for name, rows in given.items():
@@ -72,7 +72,7 @@ def prepare_evaluation_rows(rows: Any, processor: MwpProcessor) -> Dataset:
 
 
 def languages_of(dataset: Dataset) -> set[str | None]:
-    """Return the languages that rows state; `None` is among them if some state none."""
+    """Return the languages of rows, with `None` among them if some rows have no language."""
     return {*dataset.unique("language")} if "language" in dataset.column_names else set()
 
 

@@ -164,7 +164,7 @@ class SolverTrainer(BaseTrainer):
         return super().get_eval_dataloader(eval_dataset)
 
     def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):
-        """For solvers: the loss of the labelled problems of the batch, and the best tree of each problem."""
+        """For solvers, return the loss of the batch's labelled problems and the best tree of each problem."""
         if not self.is_solver:
             return super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
         inputs = self._prepare_inputs(inputs)
@@ -196,7 +196,7 @@ class SolverTrainer(BaseTrainer):
     def evaluation_loop(
         self, dataloader, description, prediction_loss_only=None, ignore_keys=None, metric_key_prefix="eval"
     ) -> EvalLoopOutput:
-        """For solvers also decodes, checks answers and adds the accuracies to the metrics."""
+        """As in `Trainer`; for solvers, also decode, check the answers and add the accuracies to the metrics."""
         if not self._decodes:
             return super().evaluation_loop(
                 dataloader, description, prediction_loss_only, ignore_keys, metric_key_prefix

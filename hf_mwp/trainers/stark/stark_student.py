@@ -39,13 +39,13 @@ class StarkStudent:
 
     @property
     def value(self) -> float:
-        """The figure that students are compared by."""
+        """Value of the metric by which students are compared."""
         return self.metrics[self.metric]
 
     def load(self) -> PreTrainedModel:
-        """The student."""
+        """Load the student."""
         return self.model_class.from_pretrained(self.folder)
 
     def load_state(self) -> TrainerState:
-        """The state of its training, with the log."""
+        """Load the state of its training, with the log."""
         return TrainerState.load_from_json(str(self.folder / TRAINER_STATE_NAME))

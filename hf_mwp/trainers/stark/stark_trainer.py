@@ -162,12 +162,12 @@ class StarkTrainer:
         return self.chosen
 
     def evaluate(self, eval_dataset: Any = None, metric_key_prefix: str = "eval") -> dict[str, float]:
-        """Figures of `model`, the chosen student once it is trained, on `eval_dataset` or other rows."""
+        """Evaluate `model`, after training the chosen student, on `eval_dataset` or other rows."""
         trainer = self.stages.make_trainer(self.model, copy.deepcopy(self.teacher_model), train_dataset=None)
         return trainer.evaluate(eval_dataset, metric_key_prefix=metric_key_prefix)
 
     def save_model(self, output_dir: str | Path | None = None) -> None:
-        """Writes `model`, its processor and what it was trained on to a folder, by default `args.output_dir`."""
+        """Save `model`, its processor and the record of its training texts, by default to `args.output_dir`."""
         folder = Path(output_dir or self.args.output_dir)
         if self.args.should_save:
             self.model.save_pretrained(folder)
@@ -177,7 +177,7 @@ class StarkTrainer:
 
     @property
     def density(self) -> ScoreDensity:
-        """The density of the heads' scores, once there are any."""
+        """Density of the heads' scores, if they have been computed."""
         if self.scores is None:
             raise UsageError("Heads and neurons are not scored yet: call `train`.")
         return ScoreDensity.of(self.scores.heads)
@@ -217,7 +217,7 @@ class StarkTrainer:
     # Stages
 
     def _teach(self, teacher: PreTrainedModel, sparsity: float) -> StarkStudent:
-        """The student of a teacher, which begins as all others do."""
+        """Train the student of a teacher, from the same start as all others."""
         folder = self._student_folder(teacher, sparsity)
 
         def finish(trainer: DistillationTrainer) -> dict[str, Any]:
@@ -244,7 +244,7 @@ class StarkTrainer:
         return self.stages.folder("sparse" if sparsity else "trial", hash_model(self._student), hash_model(teacher))
 
     def _score(self, trial: StarkStudent) -> KnowledgeableScores:
-        """Scores of the teacher's heads and neurons, expressiveness and student-friendliness apart."""
+        """Compute the expressiveness and the student-friendliness of the teacher's heads and neurons."""
         args, student = self.args, trial.load()
         settings = [args.temperature, args.per_example, args.unstructured, args.score_batch_size, args.bf16]
         reading = [describe(self._data["data_collator"]), hash_processing(self.processing_class)]

@@ -1,4 +1,4 @@
-"""`hf-mwp run`: the stages of a recipe that are not there yet; also `hf-mwp distill --config` with stages."""
+"""`hf-mwp run`: run the incomplete stages of a recipe; also `hf-mwp distill --config` with stages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...terminal.console import make_console, make_table, quiet_libraries
 
 
 def run(argv: list[str], command: str, commands: Commands) -> int:
-    """Run the stages that are not complete, and print what each of them gave; see `hf-mwp run --help`."""
+    """Run the incomplete stages and print their results; see `hf-mwp run --help`."""
     if argv and not argv[0].startswith("-"):
         argv = ["--config", *argv]
     parser = argparse.ArgumentParser(
@@ -74,7 +74,7 @@ def is_recipe(argv: Sequence[str]) -> bool:
 
 
 def plan_table(recipe: Recipe, stages: Sequence[Stage]) -> Table:
-    """Return what will be run, and what is there already."""
+    """Return a table of the stages to run and of those that are complete."""
     budget = "" if recipe.budget is None else f", budget {recipe.budget}"
 
     def state(stage: Stage) -> str:
@@ -86,7 +86,7 @@ def plan_table(recipe: Recipe, stages: Sequence[Stage]) -> Table:
 
 
 def result_table(recipe: Recipe, results: Sequence[StageResult]) -> Table:
-    """Time and headline figure of each stage."""
+    """Return a table with the time and the main results of each stage."""
     rows = (
         (r.stage.name, f"{r.seconds:.0f}{' (before)' if r.skipped else ''}", headline(r.metrics), r.stage.folder.name)
         for r in results
@@ -120,7 +120,7 @@ def headline(metrics: Mapping[str, Any]) -> str:
 
 
 def read_changes(command: str, arguments: Sequence[str]) -> dict[str, Any]:
-    """Changes of a recipe from `--variable VALUE` and `--stage.option VALUE`, which its own options left over."""
+    """Read changes of a recipe, `--variable VALUE` and `--stage.option VALUE`, from the remaining arguments."""
     rest = list(arguments)
     changes: dict[str, Any] = {}
     while rest:

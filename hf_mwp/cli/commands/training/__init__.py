@@ -1,1 +1,1 @@
-"""Commands that train: what is trained, and the run around it."""
+"""Commands that train models."""

@@ -1,6 +1,6 @@
 """
-Pretrain a student on texts of math word problems: masked words, of which those that carry the mathematics are masked
-more often, and parts of speech.
+Pretrain a student on texts of math word problems by masked language modelling, which masks mathematical words
+more often, and by part-of-speech tagging.
 """
 
 from ....tasks.training import pretrain

@@ -69,15 +69,15 @@ class OutputLayout:
 
     @property
     def names(self) -> list[str]:
-        """Return what a row has, in this order: its states, its logits, and whose they are if some are left out."""
+        """Names of a row's arrays, in order: states, logits, and indices of the kept logits if there are any."""
         return [*self.states, *(["logits"] if self.logits else []), *([INDICES] if self.top_k else [])]
 
     # From an output to rows
 
     def pack(self, output: Features, inputs: Mapping[str, Any]) -> list[dict[str, np.ndarray]]:
         """
-        Return what is kept of each row of a batch: arrays by name, `(tokens or positions, width)`, in fp16, or all of
-        the row in fp32 where a number needs it. Raises `ValueError` if the teacher answers with NaN or infinite
+        Return the cached arrays of each row of a batch by name, `(tokens or positions, width)`, in fp16, or all arrays
+        of the row in fp32 if a number is too large. Raises `ValueError` if outputs of the teacher are NaN or infinite
         numbers.
         """
         parts, indices = {}, None

@@ -20,8 +20,8 @@ class TeacherCache(RowStore):
     """
     Outputs of a frozen teacher for the rows of a data set, computed once instead of in every epoch.
 
-    A row is found by its key (see `row_key` in `fingerprint.py`). Numbers are fp16, and fp32 in rows where one is too
-    large for that; they lie without padding in files of some ten megabytes. Arguments as in [`~store.RowStore`];
+    A row is found by its key (see `row_key` in `fingerprint.py`). Numbers are stored in fp16, or in fp32 in rows with
+    one too large for that, without padding, in files of about ten megabytes. Arguments as in [`~store.RowStore`];
     `CacheError` if the folder belongs to another cache, or its manifest cannot be read.
     """
 
