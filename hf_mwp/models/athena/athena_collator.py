@@ -34,6 +34,9 @@ class AthenaCollator(MwpCollator):
         skipped (`Counter`): How often each reason left a problem without a plan.
     """
 
+    # Neither tells what the batches are.
+    not_settings = ("_plans", "skipped")
+
     def __init__(self, processor: MwpProcessor, config: AthenaConfig) -> None:
         super().__init__(processor, trees=False)
         self.maker = PlanMaker(config)
@@ -55,7 +58,7 @@ class AthenaCollator(MwpCollator):
         key = (*labels, None, *(at >= 0 for at in positions), None, *(groups or ()), None, *(values or ()))
         if key not in self._plans:
             try:
-                plan = self.maker.make(labels, positions, groups, values)
+                plan = self.maker.make_for(feature)
             except ExpressionError as error:
                 plan = None
                 self.skipped[str(error)] += 1

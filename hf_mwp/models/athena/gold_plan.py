@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -69,7 +70,7 @@ class PlanMaker:
         table: ThoughtTable,
         expression: Expression,
         groups: Sequence[int] | None = None,
-        values: Sequence[Fraction | float | str] | None = None,
+        values: Sequence[Fraction | str] | None = None,
     ) -> Target:
         """Return the target thought of an equation; see [`TargetReader`] for arguments and errors."""
         values = None if self.config.strict_exponents else values
@@ -77,12 +78,16 @@ class PlanMaker:
         reader = TargetReader(table, self.constants, self.config.constants, groups, values)
         return reader.read(expression, self.config.transforms)
 
+    def make_for(self, row: Mapping[str, Any]) -> GoldPlan:
+        """As `make`, for an encoded row."""
+        return self.make(*(row.get(name) for name in ("labels", "number_positions", "number_groups", "number_values")))
+
     def make(
         self,
         labels: Sequence[int],
         positions: Sequence[int],
         groups: Sequence[int] | None = None,
-        values: Sequence[Fraction | float | str] | None = None,
+        values: Sequence[Fraction | str] | None = None,
     ) -> GoldPlan:
         """
         Expand a problem with its target's nodes as the positives.

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from transformers import PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel
 from transformers import initialization as init
 from transformers.utils import ModelOutput
 
 from ...data.batches.mwp_processor import MwpProcessor
+from ...expressions import ExpressionError
 from ..solver import SolveOutput
 from .athena_collator import AthenaCollator
 from .configuration_athena import AthenaConfig
@@ -119,6 +121,28 @@ class AthenaModel(AthenaPreTrainedModel):
         """From encoded rows to batches with gold plans."""
         return AthenaCollator(processor, self.config)
 
+    @classmethod
+    def sizes_for(cls, encoder_config: PreTrainedConfig) -> dict[str, Any]:
+        """Return width, heads and feed-forward width of an encoder; four times the width where layers differ in it."""
+        width = encoder_config.hidden_size
+        heads, inner = (getattr(encoder_config, name, None) for name in ("num_attention_heads", "intermediate_size"))
+        if not isinstance(heads, int) or width % heads:
+            heads = max(count for count in range(1, 13) if width % count == 0)
+        return {
+            "hidden_size": width,
+            "encoder_hidden_size": width,
+            "num_attention_heads": heads,
+            "intermediate_size": inner if isinstance(inner, int) else 4 * width,
+        }
+
+    def target_error(self, row: Mapping[str, Any]) -> str | None:
+        """Return why the target of an encoded row is no thought; `None` if it is one."""
+        try:
+            PlanMaker(self.config).make_for(row)
+        except ExpressionError as error:
+            return str(error)
+        return None
+
     @torch.no_grad()
     def set_constants(self, constants: Sequence[str]) -> None:
         """
@@ -201,7 +225,9 @@ class AthenaModel(AthenaPreTrainedModel):
         encoder_hidden_states: Tensor,
         attention_mask: Tensor | None = None,
         number_positions: Tensor | None = None,
+        number_groups: Tensor | None = None,
         question_positions: Tensor | None = None,
+        labels: Tensor | None = None,
         plans: PlanBatch | None = None,
     ) -> AthenaOutput:
         """Judges the candidates of gold plans.
@@ -213,6 +239,7 @@ class AthenaModel(AthenaPreTrainedModel):
                 Token of each number, -1 where a problem has fewer.
             question_positions (`torch.LongTensor` of shape `(B, Q)`, *optional*):
                 Tokens of the question in their order, -1 where padded. Defaults to the last token.
+            number_groups, labels (*optional*): Entries of its collator's batches that `plans` replace.
             plans ([`PlanBatch`]): What is judged; its collator makes it.
 
         Raises:

@@ -83,7 +83,7 @@ class TargetReader:
         constants ([`InitialConstants`]): Constants of the vocabulary.
         vocabulary_constants (`Sequence[str]`): Their literals.
         groups (`Sequence[int]`, *optional*): For each number the one that stands for it.
-        values (`Sequence[Fraction | float | str]`, *optional*): The numbers' values, for powers. Without them only
+        values (`Sequence[Fraction | str]`, *optional*): The numbers' exact values, for powers. Without them only
             constants are exponents.
     """
 
@@ -93,7 +93,7 @@ class TargetReader:
         constants: InitialConstants,
         vocabulary_constants: Sequence[str],
         groups: Sequence[int] | None = None,
-        values: Sequence[Fraction | float | str] | None = None,
+        values: Sequence[Fraction | str] | None = None,
     ) -> None:
         self.table, self.constants, self.literals = table, constants, list(vocabulary_constants)
         self.groups, self.values = groups, values
@@ -194,13 +194,13 @@ class TargetReader:
     def _exponent(self, node: Expression) -> Fraction:
         slot = node.slot_index
         if slot is not None and self.values is not None:
-            value, allowed = self.values[slot], (2, 3)
-            value = Fraction(parse_number(value)) if isinstance(value, str) else value
+            value, allowed = Fraction(self.values[slot]), (2, 3)
         else:
             is_literal = node.is_leaf and slot is None
             value, allowed = parse_number(node.token) if is_literal else None, (1, 2, 3, Fraction(1, 2))
         if value not in allowed:
-            told = "an expression" if not node.is_leaf else node.token if slot is None else f"{node.token} = {value}"
+            told = node.token if node.is_leaf else "an expression"
+            told += f" = {value}" * (slot is not None and value is not None)
             raise ExpressionError(
                 f"Thoughts express powers with the exponents 1, 2, 3 and 0.5, or numbers of the text that are 2 or 3; "
                 f"this one is {told}.",

@@ -1,6 +1,6 @@
 """
-ATHENA one problem and one thought at a time, as the paper and the authors' program have it: slow, obvious, the truth
-for the batched one.
+ATHENA one problem and one round at a time, as the paper and the authors' program have it: slow, obvious, the truth for
+the batched one.
 
 Thoughts are nested tuples: `("NUM", 0)`, `("CON", value)`, `("NEG", a)`, `("ADD", a, b, ...)` with sorted children.
 """
@@ -126,86 +126,86 @@ def gold(initial, node, subsets=False):
 
 
 class NaiveAthena:
-    """Layers of a decoder applied to one problem, in evaluation."""
+    """Layers of a decoder applied to one problem and one round at a time."""
 
     def __init__(self, decoder, states, number_positions, question_positions):
         self.decoder, self.config, self.pre = decoder, decoder.config, decoder.config.norm == "pre"
         if decoder.input_projection is not None:
             linear, _, norm = decoder.input_projection
-            states = layer_norm(gelu(linear(states)), norm.normalized_shape, norm.weight, norm.bias, norm.eps)
-        constants, layer = [], decoder.constants
-        for vector in layer.weight:
-            constants.append(layer.down(gelu(layer.up(self.norm(layer.norm, vector)))))
-        self.initial = [*(states[position] for position in number_positions), *constants]
-        self.reference = [states[0]]
-        asked = question_positions[-1:] if self.config.goal == "last" else question_positions
-        self.goals = [states[position] for position in asked]
-        self.embeddings, self.contexts, self.logits, self.answers, self.kept = [], [], [], [], []
-        self.pool = []
+            states = self.norm(norm, gelu(linear(states)))
+        layer = decoder.constants
+        constants = layer.down(gelu(layer.up(self.norm(layer.norm, layer.weight))))
+        self.initial = torch.cat([states[number_positions], constants])
+        self.reference = states[:1]
+        self.goals = states[question_positions[-1:] if self.config.goal == "last" else question_positions]
+        self.pool = states[:0]
+        self.embeddings, self.contexts, self.logits, self.kept = [], [], [], []
 
-    def norm(self, norm, row):
-        return layer_norm(row, norm.normalized_shape, norm.weight, norm.bias, norm.eps)
+    def norm(self, norm, rows):
+        return layer_norm(rows, norm.normalized_shape, norm.weight, norm.bias, norm.eps)
 
-    def feed_forward(self, layer, row):
+    def feed_forward(self, layer, rows):
         if self.pre:
-            return row + layer.down(gelu(layer.up(self.norm(layer.norm, row))))
-        return self.norm(layer.norm, row + layer.down(gelu(layer.up(row))))
+            return rows + layer.down(gelu(layer.up(self.norm(layer.norm, rows))))
+        return self.norm(layer.norm, rows + layer.down(gelu(layer.up(rows))))
 
-    def attention(self, query, keys, values):
-        """Multi-head attention of one row."""
-        size = self.config.hidden_size // self.config.num_attention_heads
-        heads = []
-        for start in range(0, self.config.hidden_size, size):
-            own = slice(start, start + size)
-            scores = torch.stack([query[own] @ key[own] for key in keys]) * size**-0.5
-            heads.append(sum(weight * value[own] for weight, value in zip(scores.softmax(0), values, strict=True)))
-        return torch.cat(heads)
+    def attention(self, queries, keys, values):
+        """Multi-head attention of rows `(..., n, H)` over rows `(..., m, H)`."""
+        heads = (self.config.num_attention_heads, self.config.hidden_size // self.config.num_attention_heads)
+        queries, keys, values = (each.unflatten(-1, heads) for each in (queries, keys, values))
+        weights = (torch.einsum("...nhs,...mhs->...hnm", queries, keys) * heads[1] ** -0.5).softmax(-1)
+        return torch.einsum("...hnm,...mhs->...nhs", weights, values).flatten(-2)
 
-    def judged(self, judge, thought, reference):
-        """Context and logit of a thought."""
-        row = self.feed_forward(judge.feed_forward, thought)
-        query = judge.query(self.norm(judge.norm, row) if self.pre else row)
-        reference = [self.norm(judge.reference_norm, each) if self.pre else each for each in reference]
-        keys, values = zip(*(judge.key_value(each).chunk(2) for each in reference), strict=True)
-        row = row + judge.dense(self.attention(query, keys, values))
-        context = self.feed_forward(judge.output, row if self.pre else self.norm(judge.norm, row))
-        return context, judge.score(context)[0]
+    def judged(self, judge, thoughts, reference):
+        """Contexts and logits of thoughts."""
+        rows = self.feed_forward(judge.feed_forward, thoughts)
+        queries = judge.query(self.norm(judge.norm, rows) if self.pre else rows)
+        keys, values = judge.key_value(self.norm(judge.reference_norm, reference) if self.pre else reference).chunk(
+            2, -1
+        )
+        rows = rows + judge.dense(self.attention(queries, keys, values))
+        contexts = self.feed_forward(judge.output, rows if self.pre else self.norm(judge.norm, rows))
+        return contexts, judge.score(contexts)[:, 0]
 
     def embed(self, kind, operands):
+        """Embeddings of thoughts of one kind; `operands` are one or two places in the pool for each."""
         if kind is None:
-            return self.initial[operands[0]]
-        if len(operands) == 1:
-            return self.feed_forward(self.decoder.transforms[kind], self.pool[operands[0]])
-        layer, pair = self.decoder.aggregates[kind], [self.pool[place] for place in operands]
-        inputs = [self.norm(layer.norm, each) if self.pre else each for each in pair]
-        queries, keys, values = zip(*(layer.query_key_value(each).chunk(3) for each in inputs), strict=True)
-        mixed = sum(self.attention(query, keys, values) for query in queries)
-        row = layer.dense(mixed) + pair[0] + pair[1]
-        return self.feed_forward(layer.feed_forward, row if self.pre else self.norm(layer.norm, row))
+            return self.initial[operands[:, 0]]
+        if operands.shape[1] == 1:
+            return self.feed_forward(self.decoder.transforms[kind], self.pool[operands[:, 0]])
+        layer = self.decoder.aggregates[kind]
+        inputs = layer.query_key_value(self.norm(layer.norm, self.pool) if self.pre else self.pool)
+        mixed = self.attention(*inputs[operands].chunk(3, -1)).sum(1)
+        rows = layer.dense(mixed) + self.pool[operands].sum(1)
+        return self.feed_forward(layer.feed_forward, rows if self.pre else self.norm(layer.norm, rows))
 
     def take_round(self, candidates, choose):
         """Judges a round; `choose(logits)` returns the places that are kept."""
-        embeddings = [self.embed(kind, operands) for kind, operands, _ in candidates]
-        judged = [self.judged(self.decoder.reason, each, self.reference) for each in embeddings]
-        kept = choose([logit for _, logit in judged])
-        self.embeddings += embeddings
-        self.contexts += [context for context, _ in judged]
-        self.logits += [logit for _, logit in judged]
+        groups = itertools.groupby(candidates, key=lambda candidate: candidate[0])
+        groups = [(kind, torch.tensor([operands for _, operands, _ in group])) for kind, group in groups]
+        embeddings = torch.cat([self.embed(kind, operands) for kind, operands in groups])
+        contexts, logits = self.judged(self.decoder.reason, embeddings, self.reference)
+        kept = choose(logits)
+        self.embeddings.append(embeddings)
+        self.contexts.append(contexts)
+        self.logits.append(logits)
         self.kept += [place in kept for place in range(len(candidates))]
-        self.pool += [embeddings[place] for place in kept]
-        self.answers += [self.judged(self.decoder.answer, embeddings[place], self.goals)[1] for place in kept]
-        contexts = [judged[place][0] for place in kept]
+        self.pool = torch.cat([self.pool, embeddings[kept]])
         if self.config.chain == "append":
-            self.reference = self.reference + contexts
-        elif self.config.chain == "replace" and contexts:
-            self.reference = contexts
+            self.reference = torch.cat([self.reference, contexts[kept]])
+        elif self.config.chain == "replace" and kept:
+            self.reference = contexts[kept]
         return kept
+
+    def answers(self):
+        return self.judged(self.decoder.answer, self.pool, self.goals)[1]
 
     def loss(self, rounds, target):
         """Summed loss of gold rounds, and the number of judged and pooled thoughts."""
         for candidates, kept in rounds:
-            self.take_round(candidates, lambda logits, kept=kept: kept)
-        logits, answers = torch.stack(self.logits), torch.stack(self.answers)
+            if candidates:
+                self.take_round(candidates, lambda logits, kept=kept: kept)
+        logits, answers = torch.cat(self.logits), self.answers()
         right = torch.zeros_like(answers)
         right[target] = 1
         loss = binary_cross_entropy_with_logits(logits, torch.tensor(self.kept).to(logits), reduction="sum")
@@ -217,11 +217,9 @@ class NaiveAthena:
 
         def judge(turn, candidates, pool):
             def choose(logits):
-                passed = [place for place, logit in enumerate(logits) if logit.sigmoid() >= threshold]
+                passed = (logits.sigmoid() >= threshold).nonzero()[:, 0].tolist()
                 return passed or (list(range(len(candidates))) if turn == 0 else [])
 
-            return self.take_round(candidates, choose)
+            return self.take_round(candidates, choose) if candidates else []
 
-        return expand(
-            initial, judge, max_rounds, stop=lambda pool: max(each.sigmoid() for each in self.answers) >= strength
-        )
+        return expand(initial, judge, max_rounds, stop=lambda pool: self.answers().sigmoid().max() >= strength)

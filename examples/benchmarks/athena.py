@@ -1,0 +1,275 @@
+"""ATHENA's batched decoder against the one-by-one form, which the tests take for its truth.
+
+Problems of Math23k or ASDiv-A in batches of like length, as the trainer makes them, an encoder of MiniLM's shape with
+random weights and a decoder of the same width. The one-by-one form takes each problem alone through the encoder and,
+round by round, through the decoder; gradients add up to one optimiser step. The third form has the batched encoder, as
+the authors' program, and the decoder one by one. Gold expansions are made beforehand for all. The script compares
+losses and answers. To have answers, the decoder first learns the problems to be solved by heart, with the encoder
+frozen; these weights are made once and kept.
+
+    python examples/benchmarks/athena.py [--datasets math23k asdiv_a] [--shape 6x384] [--batch-size 32] [--steps 4]
+        [--problems 64] [--quick] [--write]
+"""
+
+import argparse
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from distillation import SEED, VOCABULARY, settle
+from measuring import Clock, restart_with_threads, table, write_section
+
+
+CACHE = Path(__file__).parents[2] / ".bench"
+FORMS = ("batched", "decoder one by one", "one by one", "encoder alone")
+
+
+def parse_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="ATHENA: batched against one by one.")
+    parser.add_argument("--datasets", nargs="+", default=["math23k", "asdiv_a"])
+    parser.add_argument("--shape", default="6x384", help="layers and width of the encoder")
+    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--steps", type=int, default=4, help="training steps to measure, both forms in turn")
+    parser.add_argument("--problems", type=int, default=64, help="problems to solve")
+    parser.add_argument("--fit-steps", type=int, default=120, help="steps that make the weights for solving")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--quick", action="store_true", help="a tiny shape and one step: only to see it run")
+    parser.add_argument("--write", action="store_true", help="put the tables into RESULTS.md")
+    args = parser.parse_args(argv)
+    if args.quick:
+        args.shape, args.batch_size, args.steps, args.problems, args.fit_steps = "2x24", 4, 1, 4, 2
+    return args
+
+
+class Setting:
+    """Encoder, decoder and batches of encoded problems of a data set."""
+
+    def __init__(self, name: str, args: argparse.Namespace) -> None:
+        import torch
+
+        from hf_mwp import AthenaConfig, AthenaModel, MwpProcessor, MwpStudentConfig, MwpStudentModel, load_mwp_dataset
+        from hf_mwp.building.model_sources import resolve_encoder
+        from hf_mwp.data import problem_from_row
+        from hf_mwp.models.athena.gold_plan import PlanMaker
+        from hf_mwp.trainers.length_grouped_sampler import LengthGroupedSampler
+
+        torch.manual_seed(SEED)
+        data = load_mwp_dataset(name)["train"]
+        chinese = name == "math23k"
+        tokenizer, language = (VOCABULARY, "zh") if chinese else (resolve_encoder("all-MiniLM-L6-v2"), "en")
+        self.processor = MwpProcessor.build(tokenizer, map(problem_from_row, data), language=language)
+        layers, width = map(int, args.shape.split("x"))
+        sizes = {"num_hidden_layers": layers, "hidden_size": width, "intermediate_size": 4 * width}
+        sizes |= {"vocab_size": len(self.processor.tokenizer), "hidden_dropout_prob": 0.0}
+        config = MwpStudentConfig(**sizes, num_attention_heads=12, attention_probs_dropout_prob=0.0)
+        self.encoder = MwpStudentModel(config, add_pooling_layer=False).train()
+        config = AthenaConfig(hidden_size=width, constants=self.processor.vocabulary.constants, dropout=0.0)
+        self.decoder = AthenaModel(config).train()
+        self.processor.vocabulary = PlanMaker(config).vocabulary
+        self.collator = self.decoder.make_collator(self.processor)
+        sample = random.Random(SEED).sample(range(len(data)), min(len(data), 100 * args.batch_size))
+        encoded = self.processor.encode_rows(data.select(sample).to_list())
+        rows = [dict(zip(encoded, each, strict=True)) for each in zip(*encoded.values(), strict=True)]
+        rows = [row for row in rows if row["labels"] and self.collator.plan(row) is not None]
+        # The first batch is the longest.
+        order = list(LengthGroupedSampler([row["length"] for row in rows], args.batch_size, SEED))[args.batch_size :]
+        self.rows = [rows[place] for place in order]
+
+    def batches(self, count: int, size: int) -> list[list[dict]]:
+        return [self.rows[start : start + size] for start in range(0, count, size)]
+
+    def states(self, batch: dict):
+        return self.encoder(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).last_hidden_state
+
+    def decode(self, batch: dict, states):
+        """The batched form's output."""
+        return self.decoder(states, batch["attention_mask"], batch["number_positions"], plans=batch["plans"])
+
+
+class OneByOne:
+    """The naive twin, over the problems of a batch."""
+
+    def __init__(self, setting: Setting) -> None:
+        from fractions import Fraction
+
+        from hf_mwp.expressions import parse_number
+        from tests.models.athena import naive_athena
+
+        self.twin, self.setting = naive_athena, setting
+        config = setting.decoder.config
+        self.constants = {literal: Fraction(parse_number(literal)) for literal in config.constants}
+        self.initial = [("CON", self.constants[literal]) for literal in config.initial_constants]
+        self.golds: dict[tuple, tuple] = {}
+
+    def thoughts(self, row: dict) -> tuple[list[int], list[tuple]]:
+        slots = self.setting.collator.maker.initial_slots(row["number_positions"], row["number_groups"])
+        return slots, [*(("NUM", slot) for slot in slots), *self.initial]
+
+    def gold(self, row: dict) -> tuple:
+        key = (*row["labels"], *row["number_groups"])
+        if key not in self.golds:
+            _, initial = self.thoughts(row)
+            expression = self.setting.processor.vocabulary.decode(row["labels"])
+            node = self.twin.read(expression, self.constants)
+            pool, rounds = self.twin.gold(initial, node)
+            self.golds[key] = rounds, pool.index(node.thought)
+        return self.golds[key]
+
+    def naive(self, row: dict, states):
+        slots, _ = self.thoughts(row)
+        positions, length = [row["number_positions"][slot] for slot in slots], len(row["input_ids"])
+        return self.twin.NaiveAthena(self.setting.decoder, states[:length], positions, [length - 1])
+
+    def loss(self, rows: list[dict], states):
+        losses = [self.naive(row, own).loss(*self.gold(row))[0] for row, own in zip(rows, states, strict=True)]
+        return sum(losses)
+
+    def answer(self, row: dict, states) -> str:
+        config = self.setting.decoder.config
+        naive = self.naive(row, states)
+        pool, _ = naive.search(self.thoughts(row)[1], config.max_depth, config.threshold, config.strength)
+        return pool[int(naive.answers().argmax())]
+
+
+def measure(name: str, args: argparse.Namespace) -> dict:
+    """Clocks and checks of a data set."""
+    import torch
+
+    setting = Setting(name, args)
+    peer, clocks = OneByOne(setting), {form: Clock() for form in FORMS}
+    weights = [*setting.encoder.parameters(), *setting.decoder.parameters()]
+    optimizer = torch.optim.AdamW(weights, lr=1e-6, fused=True)
+
+    def gradients(rows: list[dict], form: str) -> float:
+        """Loss of a batch, whose gradients are added to those of the weights."""
+        if form == "one by one":
+            return sum(gradients([row], "decoder one by one") for row in rows)
+        batch = setting.collator(rows)
+        states = setting.states(batch)
+        if form == "batched":
+            loss = setting.decode(batch, states).loss * len(rows)
+        else:
+            loss = peer.loss(rows, states) if form == "decoder one by one" else states.sum()
+        loss.backward()
+        return loss.item()
+
+    count = args.batch_size * args.steps
+    batches = setting.batches(count, args.batch_size)
+    for rows in batches:
+        for row in rows:
+            peer.gold(row)
+    losses = [gradients(batches[0], form) / len(batches[0]) for form in FORMS[:3]]
+    for rows in batches:
+        for form in FORMS:
+            with clocks[form]:
+                optimizer.zero_grad()
+                gradients(rows, form)
+                optimizer.step()
+    sizes = [len(setting.collator.plan(row).kept) for rows in batches for row in rows]
+    solved = solve(setting, peer, args, name)
+    return {
+        "training": {form: clock.cpu / count for form, clock in clocks.items()},
+        "loss": max(losses) - min(losses),
+        "candidates": sum(sizes) / len(sizes),
+        **solved,
+    }
+
+
+def solve(setting: Setting, peer: OneByOne, args: argparse.Namespace, name: str) -> dict:
+    """Time all forms' searches, and count equal answers."""
+    import torch
+
+    setting.encoder.eval()
+    batches = [(rows, setting.collator(rows)) for rows in setting.batches(args.problems, args.batch_size)]
+    fit(setting, [batch for _, batch in batches], args, name)
+    # The twin has no caps: of random weights, which keep half of all candidates, it takes three rounds.
+    setting.decoder.eval().config.max_depth = 3 if args.quick else int(setting.decoder.deepest_target)
+    clocks, equal, right = {form: Clock() for form in FORMS}, 0, 0
+    with torch.no_grad():
+        for rows, batch in batches:
+            with clocks["encoder alone"]:
+                states = setting.states(batch)
+            with clocks["batched"]:
+                found = setting.decoder.generate(
+                    setting.states(batch), batch["attention_mask"], batch["number_positions"], batch["number_groups"]
+                )
+            with clocks["decoder one by one"]:
+                states = setting.states(batch)
+                answers = [peer.answer(row, own) for row, own in zip(rows, states, strict=True)]
+            with clocks["one by one"]:
+                for row in rows:
+                    peer.answer(row, setting.states(setting.collator([row]))[0])
+            for row, ids, answer in zip(rows, found.sequences[:, 0].tolist(), answers, strict=True):
+                ours = read_back(setting, peer, ids)
+                equal += ours == answer
+                right += ours == read_back(setting, peer, row["labels"])
+    seconds = {form: clock.cpu / args.problems for form, clock in clocks.items()}
+    return {"solving": seconds, "equal": equal, "right": right}
+
+
+def read_back(setting: Setting, peer: OneByOne, ids: list[int]) -> tuple:
+    """An expression's thought in the twin's form."""
+    return peer.twin.read(setting.processor.vocabulary.decode(ids), peer.constants).thought
+
+
+def fit(setting: Setting, batches: list[dict], args: argparse.Namespace, name: str) -> None:
+    """Lets the decoder learn the problems by heart, or loads the weights that did."""
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    path = CACHE / f"athena-{name}-{args.shape}-{args.problems}-{args.fit_steps}.safetensors"
+    if path.exists():
+        encoder, decoder = {}, {}
+        for key, tensor in load_file(path).items():
+            part, _, own = key.partition(".")
+            (encoder if part == "encoder" else decoder)[own] = tensor
+        setting.encoder.load_state_dict(encoder)
+        setting.decoder.load_state_dict(decoder)
+        return
+    with torch.no_grad():
+        encoded = [setting.states(batch) for batch in batches]
+    optimizer = torch.optim.AdamW(setting.decoder.parameters(), lr=5e-4, fused=True)
+    for step in range(args.fit_steps):
+        place = step % len(batches)
+        optimizer.zero_grad()
+        setting.decode(batches[place], encoded[place]).loss.backward()
+        torch.nn.utils.clip_grad_norm_(setting.decoder.parameters(), 1.0)
+        optimizer.step()
+    CACHE.mkdir(exist_ok=True)
+    parts = {"encoder": setting.encoder, "decoder": setting.decoder}
+    state = {f"{part}.{key}": value for part, model in parts.items() for key, value in model.state_dict().items()}
+    save_file(state, path)
+
+
+def report(results: dict[str, dict], args: argparse.Namespace) -> str:
+    """Return a table and the checks as Markdown."""
+    rows = []
+    for name, figures in results.items():
+        for label in ("training", "solving"):
+            ours, mixed, peer, encoder = (figures[label][form] for form in FORMS)
+            speeds = [f"{1 / seconds:.1f}" for seconds in (ours, mixed, peer)]
+            ratios = [f"{peer / ours:.1f}", f"{(mixed - encoder) / (ours - encoder):.1f}", f"{1 - encoder / ours:.0%}"]
+            rows.append([f"{name}, {label}", *speeds, *ratios])
+    head = [f"{args.shape}, batch {args.batch_size}", *FORMS[:3], "times faster", "decoder alone", "decoder's share"]
+    checks = [
+        f"{name}: {figures['candidates']:.0f} judged candidates a problem in training; losses differ by "
+        f"{figures['loss']:.0e}. Solving: {figures['equal']} of {args.problems} answers are the same thought, "
+        f"{figures['right']} are right."
+        for name, figures in results.items()
+    ]
+    text = "Problems per CPU second, encoder included; training with backward pass and optimiser."
+    return "\n\n".join([text, table(head, rows), *checks])
+
+
+def main() -> None:
+    args = parse_arguments()
+    restart_with_threads(args.threads)
+    settle(args.threads)
+    text = report({name: measure(name, args) for name in args.datasets}, args)
+    print(text)
+    if args.write:
+        write_section("ATHENA", text)
+
+
+if __name__ == "__main__":
+    main()
