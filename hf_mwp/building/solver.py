@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 # What a solver has already, and options cannot change.
 OF_NEW_SOLVERS = (
     *("encoder_layers", "tokenizer", "language", "indexed_numbers", "max_length", "min_constant_count"),
-    *("decoder_config", "attn_implementation"),
+    *("decoder", "decoder_config", "attn_implementation"),
 )
+# Classes of decoders by their names on the command line; classes of `hf_mwp.models`, which load PyTorch.
+DECODERS = {"gts": "GTSDecoder", "athena": "AthenaModel"}
 
 
 @dataclass
@@ -49,8 +51,16 @@ class SolverArguments(EncoderArguments):
         None, "Numbers to be output symbols too, beside those counted or those of the solver."
     )
     decoder_dropout: float | None = option(None, "Dropout of the decoder, if it is to be another.")
+    decoder: str | None = option(
+        None,
+        "Decoder of a new solver: gts writes an expression tree from its root, athena grows a pool of expressions and "
+        "judges each; gts if not given.",
+        choices=tuple(DECODERS),
+    )
     decoder_config: dict | str | None = option(
-        None, "Fields of GTSConfig for the new decoder, such as root_goal: a mapping in YAML, JSON as a flag."
+        None,
+        "Fields of the new decoder's configuration (GTSConfig, AthenaConfig), such as root_goal: a mapping in YAML, "
+        "JSON as a flag.",
     )
     bottleneck_layers: str | None = option(
         None, "Encoder layers, from 1, to put bottleneck networks after (2,4,6), also into a solver."
@@ -87,6 +97,9 @@ class SolverArguments(EncoderArguments):
                 != (size is None),
                 f"`lora_alpha` must be more than 0, not {alpha}.": alpha <= 0,
                 "other options of adapters (`lora_alpha`) need a `lora_rank`.": adapters and self.lora_rank is None,
+                f"`decoder` is one of {', '.join(DECODERS)}, not {self.decoder!r}.": (
+                    self.decoder is not None and self.decoder not in DECODERS
+                ),
             }
         )
         self.max_length = 512 if self.max_length is None else self.max_length
@@ -143,9 +156,9 @@ def build_solver(
     ... )
     ```
     """
+    from .. import models
     from ..data import problem_from_row
     from ..data.batches.mwp_processor import MwpProcessor
-    from ..models import MwpSolver, MwpStudentModel
 
     if options is not None and fields:
         raise TypeError(f"`options` say what solver to build: put {', '.join(fields)} there.")
@@ -172,11 +185,15 @@ def build_solver(
     if dropout is not None:
         decoder_fields.setdefault("dropout", dropout)
     if options.encoder is None:
-        encoder = MwpStudentModel(options.random_config(processor.tokenizer), add_pooling_layer=False)
+        encoder = models.MwpStudentModel(options.random_config(processor.tokenizer), add_pooling_layer=False)
     else:
         encoder = keep_layers(options.load(), parse_layers(options.encoder_layers))
-    solver = MwpSolver.from_encoder_decoder_pretrained(
-        encoder, processor, decoder_kwargs=decoder_fields, **options.bottleneck_fields
+    solver = models.MwpSolver.from_encoder_decoder_pretrained(
+        encoder,
+        processor,
+        decoder=getattr(models, DECODERS[options.decoder or "gts"]),
+        decoder_kwargs=decoder_fields,
+        **options.bottleneck_fields,
     )
     options.add_lora(solver, processor.number_token_ids)
     return solver, processor

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -268,11 +267,8 @@ def make_student_and_processor(
         problems = processor.problems(islice(rows, SAMPLE_SIZE))
         layers, fields = options.layers_of(teacher), options.sizes | options.dropouts
         encoder = project_on_problems(teacher.encoder, processor, problems, layers, fields)
-    # A new decoder of the encoder's width, otherwise like the teacher's.
-    config = copy.deepcopy(teacher.decoder.config)
-    config.hidden_size = config.encoder_hidden_size = encoder.config.hidden_size
-    if dropout is not None:
-        config.dropout = dropout
+    # A new decoder of the encoder's sizes, otherwise like the teacher's.
+    config = teacher.decoder.new_config(encoder.config, dropout)
     return MwpSolver.from_encoder_decoder_pretrained(encoder, processor, decoder=config), processor
 
 

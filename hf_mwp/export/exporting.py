@@ -78,8 +78,11 @@ def export_solver(args: ExportArguments, progress: Callable[[Sequence], Iterable
     ```
     """
     model, processor = load_solver(str(args.model))
-    if not isinstance(model, MwpSolver) or model.decoder.config.model_type != "mwp_gts":
-        raise UsageError(f"{args.model} has no tree decoder (GTS), which is what the runtime reads.")
+    if not isinstance(model, MwpSolver) or not model.decoder.runs_in_numpy:
+        raise UsageError(
+            f"The runtime searches with a tree decoder, and {args.model} has a {model.decoder_title}: use it in "
+            "PyTorch (`hf-mwp solve`), or train a solver with `--decoder gts`."
+        )
     if args.format == "numpy" and not isinstance(model.encoder, MwpStudentModel):
         kind = model.encoder.config.model_type
         raise UsageError(f"NumPy computes students, and the encoder of {args.model} is a {kind}: use --format onnx.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from transformers.utils import ModelOutput
 from ..data.batches.mwp_collator import MwpCollator
 from ..data.batches.mwp_processor import MwpProcessor
 from ..runtime.output_vocabulary import OutputVocabulary
+from .prediction_kind import EXPRESSION_POSITIONS, PredictionKind
 
 
 @dataclass
@@ -44,18 +45,24 @@ class Solver(ABC):
     (cached) teacher of [`DistillationTrainer`], and runs in the pipeline `math-word-problem`. Its `forward` takes the
     batches of its collator and returns an output with names: with labels
 
-    - `loss`, the sum over the symbols of an expression, averaged over the problems;
-    - `logits` `(problems, positions, symbols + numbers)`, at the places of `labels`: scores of the symbols of its
-      vocabulary, then of the problem's numbers, the smallest finite number for those that a problem lacks. These are
-      what distillation compares and a teacher cache keeps;
+    - `loss`, a sum within each problem, averaged over the problems;
+    - the outputs of its kind of prediction, which distillation compares and a teacher cache keeps. By default these
+      are `logits` `(problems, positions, symbols + numbers)`, at the places of `labels`: scores of the symbols of its
+      vocabulary, then of the problem's numbers, the smallest finite number for those that a problem lacks;
 
     and on demand `hidden_states` and `attentions`, those of its encoder.
 
     Attributes:
-        encoder (`PreTrainedModel`): What reads the text.
+        encoder (`PreTrainedModel`): Reads the text.
+        prediction ([`PredictionKind`]), extra_columns, extra_inputs (`tuple[str, ...]`), target_error (`Callable`):
+            As in [`~models.decoder.Decoder`]; `extra_inputs` are arguments of `solve`.
     """
 
     encoder: PreTrainedModel
+    prediction: PredictionKind = EXPRESSION_POSITIONS
+    extra_columns: tuple[str, ...] = ()
+    extra_inputs: tuple[str, ...] = ()
+    target_error: Callable[[Mapping[str, Any]], str | None] | None = None
 
     @property
     @abstractmethod

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 from ..problems import MathWordProblem
+from ..problems.question_clause import CLAUSE_BREAK, find_question
 from .question_words import QuestionWords, read_question_words
 
 
 RATIO = ""
 """The unit of shares, multiples and percentages: none."""
 
-_CLAUSE = re.compile(r"[，。．,；;！!\n]|\.(?=\s|$)|(?<=[?？])")
 _MARK = "\0"
 
 
@@ -51,10 +50,9 @@ class Question:
         """Read the text of a problem; its equation and answer are ignored."""
         words = read_question_words(problem.language)
         segments = problem.masked.segments
-        clauses = [clause for clause in _CLAUSE.split(_MARK.join(segments)) if clause and clause.strip()]
-        # The last clause that asks is the question; the last one if none does.
-        asking = [place for place, clause in enumerate(clauses) if words.question.search(clause)]
-        place = asking[-1] if asking else len(clauses) - 1
+        text = _MARK.join(segments)
+        spans, place = find_question(text, problem.language)
+        clauses = [text[start:end] for start, end in spans]
         clause = clauses[place] if clauses else ""
         asked, related = _in_common([words.content(each) for each in clauses], place)
         counts = [each.count(_MARK) for each in clauses]
@@ -109,4 +107,4 @@ def _unit_of(literal: str, before: str, behind: str, words: QuestionWords) -> st
     if match is None:
         # A fraction without a unit is one of something.
         return RATIO if literal[0] in "(（" else None
-    return None if words.rate.search(_CLAUSE.split(before)[-1]) else words.name_of(match.group(1))
+    return None if words.rate.search(CLAUSE_BREAK.split(before)[-1]) else words.name_of(match.group(1))

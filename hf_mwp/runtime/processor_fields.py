@@ -21,6 +21,8 @@ KINDS = {
     "indexed_numbers": (bool,),
     "num_index_tokens": (int,),
     "max_length": (int,),
+    # Only with decoders that read more than positions of numbers.
+    "extra_columns": (list,),
     # Folders of the first version have none.
     "tokenizer_digest": (str, type(None)),
 }

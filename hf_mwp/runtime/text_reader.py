@@ -11,6 +11,7 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from ..problems import MathWordProblem
+from ..problems.question_clause import find_question
 from ..usage_error import UsageError
 from .output_vocabulary import OutputVocabulary
 from .processor_fields import FILE_NAME, PROBE, read_fields, vocabulary_digest
@@ -107,6 +108,19 @@ def find_number_positions(
     """Return the token of each number of a problem, -1 if it was cut off, from the offsets of the tokens."""
     tokens = {start: token for token, (start, end) in enumerate(offsets) if end > start}
     return [tokens.get(start, -1) for start, _ in problem.masked.placeholder_offsets(**style)]
+
+
+def find_question_positions(
+    problem: MathWordProblem, offsets: Sequence[tuple[int, int]], style: Mapping[str, Any]
+) -> list[int]:
+    """
+    Tokens of the question of a problem, in order, from the characters that each token covers; the last token of the
+    text where all of the question was cut off, none where the text has no token.
+    """
+    clauses, place = find_question(problem.masked.text(**style), problem.language)
+    start, end = clauses[place] if clauses else (0, 0)
+    tokens = [token for token, (first, last) in enumerate(offsets) if last > first]
+    return [token for token in tokens if offsets[token][0] < end and start < offsets[token][1]] or tokens[-1:]
 
 
 def share_of_unknown(input_ids: Sequence[int], unknown: int | None, aside: Container[int]) -> float:

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from ..data.batches.mwp_processor import MwpProcessor
-    from ..models import MwpSolver
-    from ..models.gts import SolveOutput
+    from ..models import MwpSolver, SolveOutput
 
 INPUTS = ("input_ids", "attention_mask", "number_positions")
 
@@ -71,7 +70,8 @@ def solve_batch(
     max_decode_length: int | None = None,
 ) -> SolveOutput:
     """Solve a padded batch of a processor or collator on the device of the model."""
-    kept = {name: inputs[name].to(model.device) for name in INPUTS if name in inputs}
+    names = (*INPUTS, *model.extra_inputs)
+    kept = {name: inputs[name].to(model.device) for name in names if name in inputs}
     return model.solve(**kept, num_beams=num_beams, max_length=max_decode_length, num_return_sequences=top_k)
 
 

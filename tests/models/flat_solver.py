@@ -7,6 +7,7 @@ from transformers.modeling_outputs import TokenClassifierOutput
 
 from hf_mwp.data.batches.mwp_collator import MwpCollator
 from hf_mwp.models import MwpSolver, MwpSolverConfig, MwpStudentConfig, MwpStudentModel, SolveOutput, Solver
+from hf_mwp.models.decoder import Decoder
 from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 
 
@@ -19,7 +20,7 @@ class FlatConfig(PreTrainedConfig):
         super().__init__(**kwargs)
 
 
-class FlatDecoder(PreTrainedModel):
+class FlatDecoder(PreTrainedModel, Decoder):
     config_class = FlatConfig
     title = "flat decoder"
     _supports_sdpa = True
@@ -34,6 +35,9 @@ class FlatDecoder(PreTrainedModel):
 
     def make_collator(self, processor):
         return MwpCollator(processor, trees=False)
+
+    def set_constants(self, constants):
+        raise ValueError("its symbols are fixed")
 
     def scores(self, states, number_positions, length):
         """`(batch, length, symbols + numbers)`."""

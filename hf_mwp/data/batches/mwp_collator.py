@@ -11,8 +11,13 @@ class MwpCollator:
 
     Args:
         processor ([`MwpProcessor`]): Its padding token and its symbols.
-        trees (`bool`, *optional*, defaults to `True`): Whether the decoder reads target trees, as [`GTSDecoder`] does.
+        trees (`bool`, *optional*, defaults to `True`): Whether the decoder reads target trees.
+
+    Attributes:
+        columns (`tuple[str, ...]`): Columns that are padded; a derived class may have `"question_positions"` too.
     """
+
+    columns: tuple[str, ...] = ("input_ids", "number_positions", "number_groups")
 
     def __init__(self, processor: MwpProcessor, trees: bool = True) -> None:
         self.processor, self.trees = processor, trees
@@ -22,8 +27,7 @@ class MwpCollator:
         Gives `input_ids`, `attention_mask`, `number_positions`, `number_groups` and, when all problems have them,
         `labels` (B, T; -100 where padded) and `trees` ([`TreeBatch`]).
         """
-        names = ("input_ids", "number_positions", "number_groups")
-        batch = dict(self.processor.pad({name: [feature[name] for feature in features] for name in names}))
+        batch = dict(self.processor.pad({name: [feature[name] for feature in features] for name in self.columns}))
         labels = [feature.get("labels") for feature in features]
         if all(labels):
             batch["labels"] = pad_rows(labels, -100)

@@ -14,13 +14,14 @@ from ...expressions import Expression, ExpressionError
 from ...problems import MathWordProblem
 from ...runtime.output_vocabulary import OutputVocabulary
 from ...runtime.processor_fields import read_fields
-from ...runtime.text_reader import find_number_positions
+from ...runtime.text_reader import find_number_positions, find_question_positions
 from ...usage_error import UsageError
 from ..reading.schema import problem_from_row
 from .processor_file import load_tokenizer, tokenizer_digest
 
 
 LANGUAGES = {"zh": "Chinese", "en": "English"}
+EXTRA_COLUMNS = ("question_positions", "number_values")
 ProblemLike = str | MathWordProblem | Mapping[str, Any]
 """A text, a problem, or a row of [`load_mwp_dataset`]."""
 
@@ -43,9 +44,12 @@ class MwpProcessor(PushToHubMixin):
             become `[NUM]`.
         max_length (`int`, *optional*, defaults to 512): Most tokens of a text; the rest is cut off, and its numbers
             cannot be used.
+        extra_columns (`Sequence[str]`, *optional*): Further columns of encoded problems that the solver's decoder
+            reads: `"question_positions"`, `"number_values"`. See [`~models.decoder.Decoder`].
 
     Raises:
-        ValueError: a tokenizer that is not a fast one, another language, or a length that cannot be.
+        ValueError: a tokenizer that is not a fast one, another language, an unknown column, or a length that cannot
+            be.
     """
 
     file_name = "mwp_processor.json"
@@ -60,6 +64,7 @@ class MwpProcessor(PushToHubMixin):
         indexed_numbers: bool = False,
         num_index_tokens: int = 16,
         max_length: int = 512,
+        extra_columns: Sequence[str] = (),
     ) -> None:
         if not getattr(tokenizer, "is_fast", False):
             raise ValueError(f"{type(tokenizer).__name__} is no fast tokenizer; MwpProcessor needs character offsets")
@@ -72,6 +77,8 @@ class MwpProcessor(PushToHubMixin):
         self.vocabulary = OutputVocabulary() if vocabulary is None else vocabulary
         self.language, self.parse_number_words = language, parse_number_words
         self.indexed_numbers, self.num_index_tokens, self.max_length = indexed_numbers, num_index_tokens, max_length
+        self.extra_columns: tuple[str, ...] = ()
+        self.add_columns(extra_columns)
         missing = [token for token in self.number_tokens if token not in tokenizer.get_vocab()]
         if missing:
             tokenizer.add_tokens([AddedToken(token, special=True) for token in missing], special_tokens=True)
@@ -95,6 +102,13 @@ class MwpProcessor(PushToHubMixin):
         if not isinstance(tokenizer, PreTrainedTokenizerBase):
             tokenizer = load_tokenizer(tokenizer)
         return cls(tokenizer, OutputVocabulary.from_problems(problems, min_constant_count), **kwargs)
+
+    def add_columns(self, names: Iterable[str]) -> None:
+        """Add columns to what encoded problems have; raises `ValueError` for an unknown name."""
+        unknown = [name for name in names if name not in EXTRA_COLUMNS]
+        if unknown:
+            raise ValueError(f"`extra_columns` may name {', '.join(EXTRA_COLUMNS)}, got {unknown}.")
+        self.extra_columns = tuple(dict.fromkeys((*self.extra_columns, *names)))
 
     @property
     def number_tokens(self) -> list[str]:
@@ -134,7 +148,8 @@ class MwpProcessor(PushToHubMixin):
 
         Returns:
             `dict[str, list]`: a list per problem of `input_ids`, `number_positions` (token of each number, -1 when it
-            was cut off), `number_groups`, `length` (tokens) and, with labels, `labels` (prefix ids).
+            was cut off), `number_groups`, `length` (tokens), those of `extra_columns` and, with labels, `labels`
+            (prefix ids).
 
         Raises:
             `ExpressionError`, `ProblemError`: an equation does not parse, uses a constant that the vocabulary lacks,
@@ -149,6 +164,13 @@ class MwpProcessor(PushToHubMixin):
         ]
         columns["number_groups"] = [list(problem.number_groups) for problem in problems]
         columns["length"] = [len(ids) for ids in encoded["input_ids"]]
+        if "question_positions" in self.extra_columns:
+            columns["question_positions"] = [
+                find_question_positions(problem, offsets, self.style)
+                for problem, offsets in zip(problems, encoded["offset_mapping"], strict=True)
+            ]
+        if "number_values" in self.extra_columns:
+            columns["number_values"] = [[str(value) for value in problem.values] for problem in problems]
         if with_labels:
             columns["labels"] = [
                 self._encode_equation(problem, positions)
@@ -186,7 +208,7 @@ class MwpProcessor(PushToHubMixin):
 
     def __call__(self, problems: str | MathWordProblem | Sequence[str | MathWordProblem]) -> BatchEncoding:
         """Padded tensors for [`MwpSolver.solve`]: `input_ids`, `attention_mask` `(B, S)`, `number_positions`,
-        `number_groups` `(B, N)`."""
+        `number_groups` `(B, N)` and, among `extra_columns`, `question_positions` `(B, Q)`."""
         single = isinstance(problems, (str, MathWordProblem))
         return self.pad(self.encode([problems] if single else problems))
 
@@ -194,12 +216,12 @@ class MwpProcessor(PushToHubMixin):
         """Tensors of encoded problems, padded to the longest."""
         ids = pad_rows(columns["input_ids"], self.tokenizer.pad_token_id or 0)
         lengths = torch.tensor([len(row) for row in columns["input_ids"]])
+        names = ("number_positions", "number_groups", "question_positions")
         return BatchEncoding(
             {
                 "input_ids": ids,
                 "attention_mask": (torch.arange(ids.shape[1]) < lengths.unsqueeze(1)).long(),
-                "number_positions": pad_rows(columns["number_positions"], -1),
-                "number_groups": pad_rows(columns["number_groups"], -1),
+                **{name: pad_rows(columns[name], -1) for name in names if name in columns},
             }
         )
 
@@ -268,6 +290,12 @@ class MwpProcessor(PushToHubMixin):
     def check_model(self, model) -> None:
         """Raises `ValueError` unless a solver has this processor's output symbols and embeds each of its tokens."""
         self.check_symbols(model.vocabulary.operators, model.vocabulary.constants)
+        lacking = [name for name in model.extra_columns if name not in self.extra_columns]
+        if lacking:
+            raise ValueError(
+                f"The decoder reads {lacking}, which the processor does not encode: load both from the same folder, "
+                "or call `processor.add_columns(model.extra_columns)`."
+            )
         rows = model.get_input_embeddings().num_embeddings
         if len(self.tokenizer) > rows:
             raise ValueError(
@@ -305,6 +333,8 @@ class MwpProcessor(PushToHubMixin):
             "max_length": self.max_length,
             "tokenizer_digest": tokenizer_digest(self.tokenizer),
         }
+        if self.extra_columns:
+            fields["extra_columns"] = list(self.extra_columns)
         (folder / self.file_name).write_text(json.dumps(fields, indent=2, ensure_ascii=False) + "\n", "utf-8")
         if push_to_hub:
             self.push_to_hub(kwargs.pop("repo_id", folder.name), **kwargs)

@@ -1,4 +1,4 @@
-"""Target trees of a batch, laid out for the two sweeps of the batched GTS decoder."""
+"""Target trees of a batch, laid out for the two sweeps of a batched tree decoder."""
 
 from collections.abc import Sequence
 from typing import Self
@@ -10,7 +10,7 @@ from .index_batch import IndexBatch
 
 
 class TreeBatch(IndexBatch):
-    """Index tensors that let a GTS decoder score all nodes of a batch of target trees in two sweeps.
+    """Index tensors that let a tree decoder score all nodes of a batch of target trees in two sweeps.
 
     Under teacher forcing the embedding of a subtree does not depend on any goal, so subtrees are embedded bottom-up,
     one call per height, and goals are expanded top-down, one call per depth (Xie and Sun 2019, equations 3 to 8, in

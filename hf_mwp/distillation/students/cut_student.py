@@ -1,6 +1,5 @@
 """Students that start from their teacher's weights."""
 
-import copy
 from collections.abc import Sequence
 
 from ...data.training_lineage import inherit_training_texts
@@ -74,9 +73,7 @@ def cut_student(
         encoder = MwpStudentModel.from_encoder(
             teacher.encoder, layers=list(layers), add_pooling_layer=False, **encoder_fields
         )
-    decoder_config = copy.deepcopy(teacher.decoder.config)
-    if decoder_dropout is not None:
-        decoder_config.dropout = decoder_dropout
+    decoder_config = teacher.decoder.new_config(dropout=decoder_dropout)
     decoder = type(teacher.decoder)(decoder_config).to(teacher.device, teacher.dtype)
     if not new_decoder:
         decoder.load_state_dict(teacher.decoder.state_dict())

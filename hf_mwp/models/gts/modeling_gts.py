@@ -14,6 +14,7 @@ from transformers.utils import ModelOutput
 from ...data.batches.mwp_collator import MwpCollator
 from ...data.batches.mwp_processor import MwpProcessor
 from ...data.batches.tree_batch import TreeBatch
+from ..decoder import Decoder
 from ..solver import SolveOutput
 from .configuration_gts import GTSConfig
 from .numpy_search import search_in_numpy, uses_numpy
@@ -104,7 +105,7 @@ class GTSPreTrainedModel(PreTrainedModel):
             init.normal_(module.constant_embedding)
 
 
-class GTSDecoder(GTSPreTrainedModel):
+class GTSDecoder(GTSPreTrainedModel, Decoder):
     """Goal-driven tree-structured decoder of Xie and Sun, "A Goal-Driven Tree-Structured Neural Model for Math Word
     Problems" (IJCAI 2019), batched.
 
@@ -114,6 +115,8 @@ class GTSDecoder(GTSPreTrainedModel):
     Args:
         config ([`GTSConfig`]): Sizes, symbols, dropout.
     """
+
+    runs_in_numpy = True
 
     def __init__(self, config: GTSConfig) -> None:
         super().__init__(config)

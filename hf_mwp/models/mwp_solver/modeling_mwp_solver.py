@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from os import PathLike
@@ -15,12 +15,13 @@ from transformers import AutoModel, PreTrainedConfig, PreTrainedModel
 from transformers.utils import ModelOutput
 
 from ...data.batches.mwp_processor import MwpProcessor
-from ...data.batches.tree_batch import TreeBatch
 from ...data.training_lineage import inherit_training_texts, write_training_texts
 from ...downloads import hub_options, note_download
 from ...runtime.output_vocabulary import OutputVocabulary
-from ..gts import GTSConfig
+from ..decoder import Decoder
+from ..gts import GTSDecoder
 from ..positions import count_positions
+from ..prediction_kind import PredictionKind
 from ..solver import SolveOutput, Solver
 from .bottlenecks import Bottleneck, Bottlenecks, bottleneck_hooks
 from .configuration_mwp_solver import MwpSolverConfig
@@ -33,9 +34,13 @@ class MwpSolverOutput(ModelOutput):
 
     Args:
         loss (`torch.FloatTensor` of shape `(1,)`, *optional*, returned when targets are given):
-            Sum of the nodes' cross entropies divided by the number of problems.
-        logits (`torch.FloatTensor` of shape `(batch, target length, symbols)`, *optional*):
-            Scores of operators, constants and numbers at each node of the target tree, in prefix order.
+            Loss of the decoder, a sum within each problem, averaged over the problems.
+        logits (`torch.FloatTensor`, *optional*):
+            Predictions of the decoder: of [`GTSDecoder`] `(batch, target length, symbols)`, the scores of operators,
+            constants and numbers at each node of the target tree, in prefix order; of [`AthenaModel`]
+            `(batch, judged)`, the logits of the judged candidates.
+        answer_logits (`torch.FloatTensor` of shape `(batch, pool)`, *optional*):
+            Answering logits of a decoder that judges candidates.
         hidden_states (`tuple(torch.FloatTensor)`, *optional*):
             The encoder's hidden states `(batch, tokens, width)`, the embedding output first.
         attentions (`tuple(torch.FloatTensor)`, *optional*): The encoder's attention maps.
@@ -46,6 +51,7 @@ class MwpSolverOutput(ModelOutput):
 
     loss: torch.FloatTensor | None = None
     logits: torch.FloatTensor | None = None
+    answer_logits: torch.FloatTensor | None = None
     hidden_states: tuple[torch.FloatTensor, ...] | None = None
     attentions: tuple[torch.FloatTensor, ...] | None = None
     last_hidden_state: torch.FloatTensor | None = None
@@ -58,11 +64,7 @@ class MwpSolver(PreTrainedModel, Solver):
     Args:
         config ([`MwpSolverConfig`]): Encoder and decoder.
         encoder (`PreTrainedModel`, *optional*): An encoder to use instead of a new one; not one with bottlenecks.
-        decoder (`PreTrainedModel`, *optional*): A decoder to use instead of a new one.
-
-    A decoder is a model of any type that `AutoModel` knows with the fields `operators`, `constants`, `max_length` and
-    `encoder_hidden_size` in its config, and with `title`, `make_collator`, `forward` and `generate` as [`GTSDecoder`]
-    has them; `trees` are given only to one whose collator makes them.
+        decoder ([`~models.decoder.Decoder`], *optional*): A decoder to use instead of a new one.
     """
 
     config_class = MwpSolverConfig
@@ -77,7 +79,7 @@ class MwpSolver(PreTrainedModel, Solver):
         self,
         config: MwpSolverConfig,
         encoder: PreTrainedModel | None = None,
-        decoder: PreTrainedModel | None = None,
+        decoder: Decoder | None = None,
     ) -> None:
         super().__init__(config)
         if encoder is None:
@@ -117,7 +119,7 @@ class MwpSolver(PreTrainedModel, Solver):
         cls,
         encoder: str | PathLike | PreTrainedModel,
         processor: MwpProcessor,
-        decoder: PreTrainedConfig | PreTrainedModel | None = None,
+        decoder: type[Decoder] | PreTrainedConfig | Decoder = GTSDecoder,
         decoder_kwargs: dict | None = None,
         bottleneck_layers: Sequence[int] = (),
         bottleneck_size: int | None = None,
@@ -131,10 +133,11 @@ class MwpSolver(PreTrainedModel, Solver):
             processor ([`MwpProcessor`]):
                 Gives the output symbols; the encoder's embeddings grow to its tokenizer, a row of `[NUM0]`, `[NUM1]`,
                 ... starting as that of `[NUM]` with a little noise. Its `max_length` is lowered to the encoder's
-                positions.
-            decoder ([`GTSConfig`], [`GTSDecoder`] or those of another decoder, *optional*):
-                By default a new [`GTSDecoder`] of the encoder's width and the processor's symbols.
-            decoder_kwargs (`dict`, *optional*): Fields of the new decoder's [`GTSConfig`], such as `dropout`.
+                positions, and constants and columns that the decoder needs are added: encode problems afterwards.
+            decoder (class, configuration or model, *optional*, defaults to [`GTSDecoder`]):
+                A class of decoders ([`GTSDecoder`], [`AthenaModel`]) for a new one that fits the encoder's width and
+                the processor's symbols; the configuration of a new one; or a decoder.
+            decoder_kwargs (`dict`, *optional*): Fields of the new decoder's configuration, such as `dropout`.
             bottleneck_layers (`Sequence[int]`, *optional*), bottleneck_size (`int`, *optional*):
                 Bottleneck networks of this width after these layers, from 1; see [`MwpSolverConfig`].
             encoder_kwargs:
@@ -155,14 +158,14 @@ class MwpSolver(PreTrainedModel, Solver):
         # Encoders with relative positions have no limit; some of them say -1.
         if (getattr(encoder.config, "max_position_embeddings", None) or 0) > 0:
             processor.max_length = min(processor.max_length, count_positions(encoder.config))
-        vocabulary, width = processor.vocabulary, encoder.config.hidden_size
-        if decoder is None:
-            fields = {"hidden_size": width, "encoder_hidden_size": width} | (decoder_kwargs or {})
-            decoder = GTSConfig(operators=vocabulary.operators, constants=vocabulary.constants, **fields)
+        if isinstance(decoder, type):
+            decoder = decoder.make_config(processor.vocabulary, encoder.config, **(decoder_kwargs or {}))
+            processor.vocabulary = processor.vocabulary.with_constants(decoder.constants)
         if isinstance(decoder, PreTrainedConfig):
             # In full precision, whatever the model was in that its config is from.
             decoder = AutoModel.from_config(decoder, dtype=torch.get_default_dtype(), trust_remote_code=False)
         processor.check_symbols(decoder.config.operators, decoder.config.constants)
+        processor.add_columns(decoder.extra_columns)
         config = MwpSolverConfig(
             encoder_config=encoder.config,
             decoder_config=decoder.config,
@@ -182,7 +185,19 @@ class MwpSolver(PreTrainedModel, Solver):
 
     @property
     def vocabulary(self) -> OutputVocabulary:
-        return OutputVocabulary(self.decoder.config.operators, self.decoder.config.constants)
+        return self.decoder.vocabulary
+
+    @property
+    def prediction(self) -> PredictionKind:
+        return self.decoder.prediction
+
+    @property
+    def extra_columns(self) -> tuple[str, ...]:
+        return self.decoder.extra_columns
+
+    @property
+    def extra_inputs(self) -> tuple[str, ...]:
+        return self.decoder.extra_inputs
 
     @property
     def decoding_modules(self) -> list[nn.Module]:
@@ -194,6 +209,10 @@ class MwpSolver(PreTrainedModel, Solver):
 
     def make_collator(self, processor: MwpProcessor) -> Callable[[list[dict[str, Any]]], dict[str, Any]]:
         return self.decoder.make_collator(processor)
+
+    @property
+    def target_error(self) -> Callable[[Mapping[str, Any]], str | None] | None:
+        return self.decoder.target_error
 
     def get_input_embeddings(self) -> nn.Module:
         return self.encoder.get_input_embeddings()
@@ -213,12 +232,11 @@ class MwpSolver(PreTrainedModel, Solver):
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
         number_positions: Tensor | None = None,
-        number_groups: Tensor | None = None,
         labels: Tensor | None = None,
-        trees: TreeBatch | None = None,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
         return_dict: bool | None = None,
+        **batch: Any,
     ) -> MwpSolverOutput | tuple:
         """Encodes problems and, when there are targets, scores them.
 
@@ -226,10 +244,13 @@ class MwpSolver(PreTrainedModel, Solver):
             input_ids (`torch.LongTensor` of shape `(B, S)`): Tokens of the masked text.
             attention_mask (`torch.Tensor` of shape `(B, S)`, *optional*): 0 at padding.
             token_type_ids (`torch.LongTensor` of shape `(B, S)`, *optional*): Segments.
-            number_positions, number_groups, labels, trees (*optional*): As `forward` of [`GTSDecoder`] takes them.
+            number_positions (`torch.LongTensor` of shape `(B, N)`, *optional*): Token of each number, -1 for none.
+            labels (`torch.LongTensor` of shape `(B, T)`, *optional*):
+                Prefix ids of the targets, -100 where padded. Without them the decoder is not run.
             output_hidden_states (`bool`, *optional*): Whether to return the encoder's hidden states.
             output_attentions (`bool`, *optional*): Whether to return attention maps (eager attention only).
             return_dict (`bool`, *optional*): `False` for a tuple.
+            batch: Further entries of the decoder's batches, see [`~models.decoder.Decoder.make_collator`].
         """
         extras = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
         extras = {name: value for name, value in extras.items() if value is not None}
@@ -238,14 +259,12 @@ class MwpSolver(PreTrainedModel, Solver):
         with recorded as narrow:
             encoded = self.encode(input_ids, attention_mask, token_type_ids, **extras)
         states = encoded.last_hidden_state
-        loss = logits = None
-        if labels is not None or trees is not None:
-            layout = {} if trees is None else {"trees": trees}
-            decoded = self.decoder(states, attention_mask, number_positions, number_groups, labels, **layout)
-            loss, logits = decoded.loss, decoded.logits
+        predicted = {}
+        if labels is not None:
+            decoded = self.decoder(states, attention_mask, number_positions, labels=labels, **batch)
+            predicted = {name: decoded[name] for name in ("loss", *self.prediction.outputs)}
         output = MwpSolverOutput(
-            loss=loss,
-            logits=logits,
+            **predicted,
             hidden_states=encoded.get("hidden_states"),
             attentions=encoded.get("attentions"),
             last_hidden_state=states,
@@ -260,13 +279,14 @@ class MwpSolver(PreTrainedModel, Solver):
         attention_mask: Tensor | None = None,
         number_positions: Tensor | None = None,
         token_type_ids: Tensor | None = None,
-        number_groups: Tensor | None = None,
         num_beams: int = 1,
         max_length: int | None = None,
         num_return_sequences: int = 1,
+        **inputs: Tensor,
     ) -> SolveOutput:
-        """As in [`Solver`]; `number_groups` are taken so that a batch can be passed whole, and not used."""
+        """As in [`Solver`]; a batch can be passed whole, entries that the decoder does not use are left out."""
         states = self.encode(input_ids, attention_mask, token_type_ids).last_hidden_state
+        extra = {name: inputs[name] for name in self.extra_inputs if name in inputs}
         return self.decoder.generate(
-            states, attention_mask, number_positions, num_beams, max_length, num_return_sequences
+            states, attention_mask, number_positions, num_beams, max_length, num_return_sequences, **extra
         )

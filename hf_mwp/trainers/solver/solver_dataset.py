@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers.trainer_utils import has_length
 from transformers.utils import logging
 
-from ...data.batches.mwp_processor import MwpProcessor, pad_rows
+from ...data.batches.mwp_processor import MwpProcessor
 from ...problems.control_characters import show_controls
 
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 logger = logging.get_logger(__name__)
 
 ROW_INDEX = "row_index"
+LABELLED_PART = "labelled_part"
 LABELLED_ROWS = "labelled_rows"
 
 
@@ -30,10 +32,13 @@ def check_not_empty(train_dataset: Any, eval_dataset: Any) -> None:
             raise ValueError(f"`{name}` is empty, it has no row: give at least one, or leave it away.")
 
 
-def prepare_training_rows(rows: Any, processor: MwpProcessor) -> Dataset:
+def prepare_training_rows(
+    rows: Any, processor: MwpProcessor, target_error: Callable[[Mapping[str, Any]], str | None] | None = None
+) -> Dataset:
     """
     Encode training rows of [`load_mwp_dataset`], a `datasets.Dataset` or `list[dict]`, unless they are encoded. Rows
-    without a usable equation are left out, with a warning that says how many and why.
+    without a usable equation, or whose target has an error ([`~Solver.target_error`]), are left out, with a warning
+    that says how many and why.
     """
     dataset, skipped = _as_dataset(rows, "train_dataset"), []
     if "input_ids" in dataset.column_names:
@@ -42,6 +47,12 @@ def prepare_training_rows(rows: Any, processor: MwpProcessor) -> Dataset:
         prepared = dataset.select(keep) if skipped else dataset
     else:
         prepared = processor.prepare_dataset(dataset, skipped=skipped)
+    if target_error is not None:
+        errors = [target_error(row) for row in prepared]
+        if any(errors):
+            names = prepared["id"] if "id" in prepared.column_names else [""] * len(prepared)
+            skipped += [(name, error) for name, error in zip(names, errors, strict=True) if error]
+            prepared = prepared.select([place for place, error in enumerate(errors) if not error])
     if skipped:
         examples = "; ".join(f"{name or 'a row'}: {reason}" for name, reason in skipped[:3])
         told = f"{len(skipped)} of {len(dataset)} training rows are left out, e.g. {examples}."
@@ -79,7 +90,7 @@ def languages_of(dataset: Dataset) -> set[str | None]:
 class EvaluationCollator:
     """
     Wraps a collator so that the row numbers of an evaluation travel with a batch, and so that a batch in which only
-    some problems have labels keeps these: `labels` then belongs to the rows `labelled_rows`.
+    some problems have labels brings along a batch of these alone, `labelled_part`, the rows `labelled_rows`.
 
     Args:
         collator (`Callable`): Collates encoded rows, usually an [`MwpCollator`].
@@ -90,14 +101,15 @@ class EvaluationCollator:
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
         indices = [feature.get(ROW_INDEX) for feature in features]
-        batch = dict(self.collator([{k: v for k, v in row.items() if k != ROW_INDEX} for row in features]))
+        rows = [{k: v for k, v in row.items() if k != ROW_INDEX} for row in features]
+        batch = dict(self.collator(rows))
         if None in indices:
             return batch
         batch[ROW_INDEX] = torch.tensor(indices)
         labelled = [row for row, feature in enumerate(features) if feature.get("labels")]
         if 0 < len(labelled) < len(features):
             batch[LABELLED_ROWS] = torch.tensor(labelled)
-            batch["labels"] = pad_rows([features[row]["labels"] for row in labelled], -100)
+            batch[LABELLED_PART] = dict(self.collator([rows[row] for row in labelled]))
         return batch
 
 

@@ -20,6 +20,7 @@ from ...store.files import write_json_lines
 from ..base_trainer import BaseTrainer
 from .solver_config import SolverTrainingConfig
 from .solver_dataset import (
+    LABELLED_PART,
     LABELLED_ROWS,
     ROW_INDEX,
     EvaluationCollator,
@@ -104,7 +105,9 @@ class SolverTrainer(BaseTrainer):
                     "`eval_do_concat_batches` at their defaults."
                 )
             if train_dataset is not None:
-                train_dataset = prepare_training_rows(train_dataset, processing_class)
+                # With `model_init` the collator leaves out targets that the decoder cannot learn.
+                target_error = None if model is None else getattr(model, "target_error", None)
+                train_dataset = prepare_training_rows(train_dataset, processing_class, target_error)
                 processing_class.check_language(languages_of(train_dataset), "The model", "`train_dataset`")
             if isinstance(eval_dataset, dict):
                 eval_dataset = {n: prepare_evaluation_rows(part, processing_class) for n, part in eval_dataset.items()}
@@ -121,7 +124,7 @@ class SolverTrainer(BaseTrainer):
     def _set_signature_columns_if_needed(self) -> None:
         if self._signature_columns is None and self.is_solver:
             # The length is for the sampler, the row number for the evaluation: the model takes neither.
-            self._signature_columns = [*COLUMNS, self.args.length_column_name]
+            self._signature_columns = [*COLUMNS, *self.model.extra_columns, self.args.length_column_name]
         super()._set_signature_columns_if_needed()
 
     @property
@@ -169,14 +172,11 @@ class SolverTrainer(BaseTrainer):
             return super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
         inputs = self._prepare_inputs(inputs)
         rows, labelled = inputs.pop(ROW_INDEX), inputs.pop(LABELLED_ROWS, None)
-        labels = inputs.get("labels")
+        part = inputs.pop(LABELLED_PART, inputs)
         # A number and not `None` without labels: on several processes all must have something to gather.
         loss = torch.full((), float("nan"), device=rows.device)
         with torch.no_grad(), self.compute_loss_context_manager():
-            if labels is not None:
-                part = inputs
-                if labelled is not None:
-                    part = {k: v if k == "labels" else v.index_select(0, labelled) for k, v in inputs.items()}
+            if part.get("labels") is not None:
                 loss = self.compute_loss(model, part).detach().mean().float()
         if not self._decodes:
             return loss, None, None

@@ -128,3 +128,21 @@ def test_collator_adds_targets_only_when_all_have_them(processor):
     batch = collator(rows)
     assert batch["labels"].tolist() == [[0, 6, 7], [6, -100, -100]]
     assert len(batch["trees"].rows) == 4
+
+
+def test_columns_that_only_some_decoders_read(processor, tokenizer, tmp_path):
+    plain = processor.encode([PROBLEM])
+    processor.add_columns(["question_positions", "number_values"])
+    encoded = processor.encode([PROBLEM, "1/2和小"])
+    # 又买[NUM]个 is the last clause, and no other asks.
+    assert encoded["question_positions"][0] == [13, 14, 15, 16]
+    assert encoded["number_values"] == [["4", "2", "4"], ["1/2"]]
+    assert {name: rows[:1] for name, rows in encoded.items() if name in plain} == plain
+    assert processor.pad(encoded)["question_positions"].tolist() == [[13, 14, 15, 16], [1, 2, 3, -1]]
+    processor.save_pretrained(tmp_path)
+    assert MwpProcessor.from_pretrained(tmp_path).encode([PROBLEM]) == processor.encode([PROBLEM])
+    # A question that was cut off has the last token of the text.
+    short = MwpProcessor(tokenizer, max_length=8, extra_columns=["question_positions"])
+    assert short.encode([PROBLEM, ""])["question_positions"] == [[6], []]
+    with pytest.raises(ValueError, match="`extra_columns`.*'depth'"):
+        processor.add_columns(["depth"])

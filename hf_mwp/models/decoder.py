@@ -1,0 +1,150 @@
+"""Interface of the decoders of [`MwpSolver`]."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from torch import Tensor
+from transformers import PreTrainedConfig
+from transformers.utils import ModelOutput
+
+from ..runtime.output_vocabulary import OutputVocabulary
+from .prediction_kind import EXPRESSION_POSITIONS, PredictionKind
+
+
+if TYPE_CHECKING:
+    from ..data.batches.mwp_processor import MwpProcessor
+    from .solver import SolveOutput
+
+
+class Decoder(ABC):
+    """
+    A model that finds expressions over the numbers of problems, from the hidden states of an encoder; [`GTSDecoder`]
+    and [`AthenaModel`] are two. A class that derives from `PreTrainedModel` and from this one, and is registered with
+    `AutoModel`, is a decoder of [`MwpSolver`], with all that solvers can be used for.
+
+    Its `config` has the fields `operators` and `constants` (the output symbols, in the order of their ids; the
+    problem's numbers follow), `encoder_hidden_size`, `max_length` (most symbols of an expression) and `dropout`.
+
+    Equal numbers keep their places: `number_groups[i]` is the index of the first number with the value and kind of
+    number `i`. Labels name the first one. A decoder that merges equal numbers uses that index in its expressions too,
+    so a merged number is the first of its group; one that does not may name any of them.
+
+    Attributes:
+        prediction ([`PredictionKind`]): What its `forward` predicts.
+        extra_columns (`tuple[str, ...]`): Columns that [`MwpProcessor`] adds to encoded problems for its collator:
+            `"question_positions"` (`list[int]`, the tokens of the question in order; the last one has its last
+            character) and `"number_values"` (`list[str]`, exact values that `Fraction` reads).
+        extra_inputs (`tuple[str, ...]`): Further entries of a batch that `generate` takes: `"number_groups"`
+            `(B, N)`, `"question_positions"` `(B, Q)`, -1 where padded.
+        target_error (`Callable`, *optional*): A method that returns why an encoded row's target cannot be learned, so
+            that training leaves the row out, or `None`. Not set where every target can be learned.
+        runs_in_numpy (`bool`): Whether [`runtime`] can search with its weights, so that a solver can be exported.
+    """
+
+    config: PreTrainedConfig
+    config_class: ClassVar[type[PreTrainedConfig]]
+    prediction: ClassVar[PredictionKind] = EXPRESSION_POSITIONS
+    extra_columns: ClassVar[tuple[str, ...]] = ()
+    extra_inputs: ClassVar[tuple[str, ...]] = ()
+    target_error: Callable[[Mapping[str, Any]], str | None] | None = None
+    runs_in_numpy: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """Return the card's name of the decoder."""
+
+    @property
+    def vocabulary(self) -> OutputVocabulary:
+        """Return the symbols of its expressions."""
+        return OutputVocabulary(tuple(self.config.operators), tuple(self.config.constants))
+
+    @classmethod
+    def sizes_for(cls, encoder_config: PreTrainedConfig) -> dict[str, Any]:
+        """Return the fields of its configuration that depend on the encoder."""
+        return dict.fromkeys(("hidden_size", "encoder_hidden_size"), encoder_config.hidden_size)
+
+    @classmethod
+    def make_config(
+        cls, vocabulary: OutputVocabulary, encoder_config: PreTrainedConfig, **fields: Any
+    ) -> PreTrainedConfig:
+        """
+        Make the default configuration for an encoder.
+
+        Args:
+            vocabulary ([`OutputVocabulary`]): Symbols of a processor. The configuration may have further constants at
+                the end, which the processor must take over.
+            encoder_config (`PreTrainedConfig`): Configuration of the encoder.
+            fields: Fields of the configuration to change.
+        """
+        symbols = {"operators": vocabulary.operators, "constants": vocabulary.constants}
+        return cls.config_class(**(symbols | cls.sizes_for(encoder_config) | fields))
+
+    def new_config(
+        self, encoder_config: PreTrainedConfig | None = None, dropout: float | None = None
+    ) -> PreTrainedConfig:
+        """Return a copy of its configuration, for another encoder or with another dropout where these are given."""
+        config = copy.deepcopy(self.config)
+        for name, value in ({} if encoder_config is None else self.sizes_for(encoder_config)).items():
+            setattr(config, name, value)
+        if dropout is not None:
+            config.dropout = dropout
+        return config
+
+    @abstractmethod
+    def make_collator(self, processor: MwpProcessor) -> Callable[[list[dict[str, Any]]], dict[str, Any]]:
+        """
+        Return the collator of rows that the processor has encoded. All entries of its batches but `input_ids` and
+        `token_type_ids` are passed to `forward` by name; batches with targets have `labels`.
+        """
+
+    @abstractmethod
+    def set_constants(self, constants: Sequence[str]) -> None:
+        """
+        Give the decoder further constants.
+
+        Args:
+            constants (`Sequence[str]`): All constants, those that it has first and in their order.
+
+        Raises:
+            `ValueError`: a constant that it has is left out or has moved.
+        """
+
+    @abstractmethod
+    def forward(
+        self,
+        encoder_hidden_states: Tensor,
+        attention_mask: Tensor | None = None,
+        number_positions: Tensor | None = None,
+        **batch: Any,
+    ) -> ModelOutput:
+        """
+        Score the targets of a batch.
+
+        Args:
+            encoder_hidden_states (`torch.FloatTensor` of shape `(B, S, encoder_hidden_size)`): Last hidden states.
+            attention_mask (`torch.Tensor` of shape `(B, S)`, *optional*): 0 at padding.
+            number_positions (`torch.LongTensor` of shape `(B, N)`, *optional*): Token of each number, -1 for none.
+            batch: Further entries of its collator's batches.
+
+        Returns:
+            `ModelOutput` with `loss`, a sum within each problem, averaged over the problems, and the outputs that its
+            kind of prediction names (`prediction.outputs`).
+        """
+
+    @abstractmethod
+    def generate(
+        self,
+        encoder_hidden_states: Tensor,
+        attention_mask: Tensor | None = None,
+        number_positions: Tensor | None = None,
+        num_beams: int = 1,
+        max_length: int | None = None,
+        num_return_sequences: int = 1,
+        **extra_inputs: Tensor,
+    ) -> SolveOutput:
+        """Find the likeliest expressions; see [`Solver.solve`], and `extra_inputs` above."""
