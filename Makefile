@@ -5,6 +5,7 @@
 #   make test            the tests that CI runs            make test ARGS="tests/expressions -x"
 #   make test-slow       those that take longer
 #   make lint / format   check style / rewrite files
+#   make docs            build the documentation into docs/site; warnings are errors
 #   make bench           speed against the peer, written to examples/benchmarks/RESULTS.md
 #   make dist            wheel and source archive
 #   make clean           remove .venv and what the tools wrote
@@ -25,7 +26,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constr
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE TOKENIZERS_PARALLELISM=false
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format bench dist clean
+.PHONY: help demo test test-slow lint format docs bench dist clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -57,6 +58,11 @@ $(STAMPS)/ruff: constraints.txt | $(STAMPS)/venv
 	$(PIP) ruff
 	@touch $@
 
+# Reads the sources and does not import them: no other package is needed.
+$(STAMPS)/docs: setup.cfg constraints.txt | $(STAMPS)/venv
+	$(PIP) mkdocs 'mkdocstrings[python]' ruff zensical
+	@touch $@
+
 demo: $(STAMPS)/demo
 	$(BIN)/python examples/quickstart.py $(ARGS)
 
@@ -74,6 +80,11 @@ format: $(STAMPS)/ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# MkDocs finds broken links that Zensical lets through.
+docs: $(STAMPS)/docs
+	$(BIN)/mkdocs build --quiet --strict --theme mkdocs --config-file docs/mkdocs.yml --site-dir $(abspath $(STAMPS))/site
+	$(BIN)/zensical build --strict --clean --config-file docs/mkdocs.yml
+
 bench: $(STAMPS)/onnx
 	$(BIN)/python examples/benchmarks/gts.py --write
 	$(BIN)/python examples/benchmarks/fine_tuning.py --write
@@ -89,4 +100,4 @@ dist: $(STAMPS)/dev
 	$(BIN)/python -m build --outdir dist .
 
 clean:
-	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .bench
+	rm -rf .venv build dist docs/site docs/.cache *.egg-info .pytest_cache .ruff_cache .hypothesis .bench

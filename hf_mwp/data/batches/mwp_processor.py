@@ -152,8 +152,9 @@ class MwpProcessor(PushToHubMixin):
             (prefix ids).
 
         Raises:
-            `ExpressionError`, `ProblemError`: an equation does not parse, uses a constant that the vocabulary lacks,
-            or a number that was cut off.
+            ExpressionError: an equation does not parse, uses a constant that the vocabulary lacks, or a number that
+                was cut off.
+            ProblemError: with labels, a problem has no equation.
         """
         problems = self.problems(problems)
         encoded = self.tokenize(problems)
