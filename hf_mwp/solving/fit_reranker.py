@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from ..plausibility.plausibility_reranker import check_fit
 from ..problems import MathWordProblem
 from ..runtime.answer import read_trees
 from .fit_plausibility import fit_plausibility, right_answer
-from .kept_records import kept_records
+from .kept_records import join_records
 from .solve_problems import solve_problems
 
 
@@ -98,7 +97,7 @@ def fit_reranker(
             return [[(processor.vocabulary.encode(tree), score) for tree, score in each.beam.trees] for each in found]
 
         facts = solver | {"num_beams": width} | ({"encoder_dropout": dropout} if dropout else {})
-        kept = chain.from_iterable(kept_records(beams_dir, facts, problems, solve, AT_ONCE))
+        kept = join_records(beams_dir, facts, problems, solve, AT_ONCE)
         return [read_trees(trees, processor.decode) for trees in kept]
 
     reranker, measured = None, {}

@@ -1,4 +1,4 @@
-"""Cache of expensive records in a row store."""
+"""Cache of expensive records in row stores, made by one process or by several together."""
 
 from __future__ import annotations
 
@@ -12,37 +12,97 @@ from typing import Any
 
 from ..problems import MathWordProblem
 from ..store.finished_folder import digest_of
-from ..store.row_store import RowStore
+from ..store.row_store import MANIFEST, RowStore
+from ..store.runs.main_process import process_place, wait_for_all
+
+
+Problem = MathWordProblem | Mapping[str, Any]
 
 
 def kept_records(
     folder: str | Path | None,
     facts: Mapping[str, Any],
-    problems: Sequence[MathWordProblem],
-    make: Callable[[Sequence[MathWordProblem]], Iterable[Any]],
+    problems: Sequence[Problem],
+    make: Callable[[Sequence[Problem]], Iterable[Any]],
     at_once: int,
 ) -> Iterator[list[Any]]:
     """
     Return what `make` gives for problems, a JSON value for each, so many at once. A folder keeps the values, apart for
-    other `facts`, and they are not made again.
+    other `facts`, and they are not made again. Under `accelerate launch` or `torchrun` the processes share a folder:
+    each makes its part, and all get all values, in the order of the problems.
     """
+    rank, processes = process_place()
+    if folder is not None and processes > 1:
+        at_once = max(1, min(at_once, -(-len(problems) // processes)))
     chunks = [problems[start : start + at_once] for start in range(0, len(problems), at_once)]
     if folder is None:
         yield from (list(make(chunk)) for chunk in chunks)
         return
-    import pyarrow
+    kept = _KeptRecords(Path(folder), digest_of(facts), rank)
+    keys = [[bytes.fromhex(digest_of(_fields(problem))) for problem in chunk] for chunk in chunks]
+    mine = [processes == 1 or number % processes == rank for number in range(len(chunks))]
+    with kept.writing([key for own, is_mine in zip(keys, mine, strict=True) if is_mine for key in own]):
+        for chunk, own, is_mine in zip(chunks, keys, mine, strict=True):
+            if is_mine:
+                kept.make(chunk, own, make)
+            if processes == 1:
+                yield kept.read(own)
+    if processes > 1:
+        wait_for_all()
+        kept = _KeptRecords(Path(folder), digest_of(facts), rank)
+        yield from (kept.read(own) for own in keys)
 
-    name = digest_of(facts)
-    store = RowStore(Path(folder) / name[:16], name)
-    columns = pyarrow.schema({"key": pyarrow.binary(16), "record": pyarrow.string()})
-    keys = [[bytes.fromhex(digest_of(asdict(problem))) for problem in chunk] for chunk in chunks]
-    with ExitStack() as stack:
-        if len(store.missing(list(chain.from_iterable(keys)))):
-            stack.enter_context(store.locked())
-            stack.enter_context(store.writing(columns))
-        for chunk, own in zip(chunks, keys, strict=True):
-            if len(missing := store.missing(own)):
-                records = [json.dumps(record) for record in make([chunk[place] for place in missing])]
-                store.append({"key": [own[place] for place in missing], "record": records})
-                store.complete()
-            yield [json.loads(row["record"]) for row in store.rows(store.find(own), ["record"])]
+
+class _KeptRecords:
+    """Records by the key of their problem: this process's store, and those of the others, which are only read."""
+
+    def __init__(self, folder: Path, fingerprint: str, rank: int) -> None:
+        name = fingerprint[:16]
+        own = folder / (f"{name}-{rank}" if rank else name)
+        others = [path.parent for path in sorted(folder.glob(f"{name}*/{MANIFEST}")) if path.parent != own]
+        self.own, *self.others = (RowStore(path, fingerprint) for path in (own, *others))
+
+    def missing(self, keys: Sequence[bytes]) -> list[int]:
+        """Return the indices of keys that no store has."""
+        absent = self.own.missing(keys).tolist()
+        for store in self.others:
+            there = store.find([keys[place] for place in absent]) >= 0
+            absent = [place for place, found in zip(absent, there, strict=True) if not found]
+        return absent
+
+    def writing(self, keys: Sequence[bytes]) -> ExitStack:
+        """Return the context in which records of these keys are made; it takes the lock if any is missing."""
+        import pyarrow
+
+        stack = ExitStack()
+        if self.missing(keys):
+            stack.enter_context(self.own.locked())
+            columns = {"key": pyarrow.binary(16), "record": pyarrow.string()}
+            stack.enter_context(self.own.writing(pyarrow.schema(columns)))
+        return stack
+
+    def make(self, problems: Sequence[Problem], keys: Sequence[bytes], make: Callable) -> None:
+        """Make and keep the records that are missing."""
+        if missing := self.missing(keys):
+            records = [json.dumps(record) for record in make([problems[place] for place in missing])]
+            self.own.append({"key": [keys[place] for place in missing], "record": records})
+            self.own.complete()
+
+    def read(self, keys: Sequence[bytes]) -> list[Any]:
+        """Return the records of these keys."""
+        found: dict[int, Any] = {}
+        for store in (self.own, *self.others):
+            numbers = store.find(keys)
+            places = [place for place in range(len(keys)) if numbers[place] >= 0 and place not in found]
+            rows = store.rows([numbers[place] for place in places], ["record"])
+            found |= {place: json.loads(row["record"]) for place, row in zip(places, rows, strict=True)}
+        return [found[place] for place in range(len(keys))]
+
+
+def _fields(problem: Problem) -> Mapping[str, Any]:
+    return problem if isinstance(problem, Mapping) else asdict(problem)
+
+
+def join_records(*args, **kwargs) -> list[Any]:
+    """Return the values of [`kept_records`] in one list."""
+    return list(chain.from_iterable(kept_records(*args, **kwargs)))

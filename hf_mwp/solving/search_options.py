@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -236,4 +237,7 @@ def find_device(name: str | None) -> str:
     # `cpu:0` is the CPU.
     if name and name not in found and name.removesuffix(":0") not in kinds:
         raise UsageError(f"--device: this machine has no {name!r}; it has {', '.join(found)}.")
+    if name is None and len(found) > 1 and "LOCAL_RANK" in os.environ:
+        # Each of the processes of a machine has its own.
+        return found[1:][int(os.environ["LOCAL_RANK"]) % (len(found) - 1)]
     return name or ("cuda" if torch.cuda.is_available() else "cpu")

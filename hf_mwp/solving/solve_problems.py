@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..metrics.matching import ANSWER_MATCHES
 from ..options.checks import check_at_least_one
 from ..problems import MathWordProblem
 from .beams import find_beams
+from .kept_beams import find_kept_beams
 from .solver_prediction import SolverPrediction
 
 
@@ -30,6 +33,7 @@ def solve_problems(
     answer_match: str = "annotated",
     batch_size: int | None = 64,
     progress: Callable[[Sequence], Iterable] | None = None,
+    unfinished: str | Path | None = None,
 ) -> list[SolverPrediction]:
     """
     Solve problems and, if they have an answer or an equation, score the predictions and give reasons of failures.
@@ -49,6 +53,8 @@ def solve_problems(
             for all as they come.
         progress (`Callable`, *optional*): Is given the list of batches and gives them back one after the other, as
             `tqdm.tqdm` does.
+        unfinished (`str`, *optional*): Folder that keeps finished work, so that the same call resumes after a kill,
+            and processes under `accelerate launch` share the work. The caller removes it.
 
     Returns:
         `list[SolverPrediction]`: in the order of the problems. `score.reason` is `"correct"` or a key of
@@ -78,7 +84,8 @@ def solve_problems(
     num_beams = max(num_beams, top_k or 1)
     kept = num_beams if top_k is None or reranker is not None else top_k
     read = processor.problems(problems)
-    beams = find_beams(model, processor, read, num_beams, kept, max_decode_length, batch_size, progress)
+    search = find_beams if unfinished is None else partial(find_kept_beams, unfinished)
+    beams = search(model, processor, read, num_beams, kept, max_decode_length, batch_size, progress)
     return [
         SolverPrediction(
             problem, beam, None if reranker is None else tuple(reranker.rerank(problem, beam.trees)), answer_match

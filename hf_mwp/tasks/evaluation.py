@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from ..data.data_error import DataError
 from ..options import option_values
 from ..solving.search_options import EvaluateArguments, find_device
-from ..store.files import write_json_lines
+from ..store.files import remove_folder, write_json_lines
 from ..store.finished_folder import digest_of
-from ..store.runs.main_process import is_main_process
+from ..store.runs.main_process import check_one_process, is_main_process, wait_for_all
 from ..store.runs.run_folder import RunFolder, check_output_folder
 from ..usage_error import UsageError
 from .data_options import MeasuredTaskArguments
@@ -113,6 +113,8 @@ def evaluate(
     Measure a model on a split of a task, and write each prediction with the reason of its failure: `hf-mwp evaluate`.
     Arguments: see [`train`].
 
+    A killed run of math word problems resumes, and processes under `accelerate launch` share it.
+
     Returns:
         `tuple`: the predictions, their [`Evaluation.figures`] with [`~Task.details`] and, if re-ranked,
         `reports_without_reranking`, and the file of the predictions.
@@ -129,6 +131,8 @@ def evaluate(
     ```
     """
     device = find_device(args.device)
+    if data_args.task is not None:
+        check_one_process("evaluate", launches=False)
     path = _predictions_path(args, data_args)
     _check_path(path, args, data_args)
     values = values or option_values(args, data_args)
@@ -154,13 +158,21 @@ def evaluate(
             model.half().to(dtype)
         tell_data(task, reporter)
         options |= {"batch_size": args.batch_size, "progress": reporter.progress()}
+        unfinished = path.with_name(f"{path.name}.unfinished")
+        if task.shares_work:
+            options["unfinished"] = unfinished
         evaluation = evaluate_split(task, model.to(device), processor, args.split, **options)
         figures = evaluation.figures | {"calibration": None} | task.details(evaluation.predictions)
         if options.get("reranker") is not None:
             without = evaluation.reports_of([each.without_reranking() for each in evaluation.predictions])
             figures |= {"reranked": True, "reports_without_reranking": without}
-        write_json_lines(path, evaluation.records())
-        if folder is not None:
+        # All processes have read the predictions of the others.
+        wait_for_all()
+        if is_main_process():
+            write_json_lines(path, evaluation.records())
+            if unfinished.exists():
+                remove_folder(unfinished)
+        if folder is not None and is_main_process():
             folder.write_json("data.json", data_record(task))
             if figures["calibration"] is not None:
                 title = f"{task.name}, {args.split} split"

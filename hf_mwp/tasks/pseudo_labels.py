@@ -10,7 +10,7 @@ from ..building.solver import load_solver
 from ..options import option_values
 from ..solving.search_options import LabelArguments, find_device
 from ..store.files import remove_folder, write_json_lines
-from ..store.runs.main_process import check_one_process
+from ..store.runs.main_process import check_one_process, is_main_process, wait_for_all
 from ..store.runs.run_folder import RunFolder
 from .reporter import SILENT, Reporter
 from .text_labels import label_texts
@@ -24,7 +24,7 @@ def pseudo_label(
 ) -> tuple[Path, Mapping[str, int]]:
     """
     Label the problems of files and data sets ([`label_problems`]), and write `labelled.jsonl`: `hf-mwp pseudo-label`.
-    An interrupted run resumes. With `args.task` see [`label_texts`].
+    An interrupted run resumes, and processes under `accelerate launch` share it. With `args.task` see [`label_texts`].
 
     Args:
         args ([`LabelArguments`]): Options of the command.
@@ -36,8 +36,8 @@ def pseudo_label(
     Raises:
         UsageError: the folder has labels already, or solver and problems do not suit each other.
     """
-    check_one_process("pseudo-label", launches=False)
     if args.task is not None:
+        check_one_process("pseudo-label", launches=False)
         return label_texts(args, values, reporter)
     device = find_device(args.device)
     from ..data.datasets.sources import read_part
@@ -65,9 +65,12 @@ def pseudo_label(
             progress=reporter.progress(),
             tell=reporter.print,
         )
-        write_json_lines(path, labelled.rows)
-        # Models that learn from the labels have seen what their labeller has seen.
-        ancestry_of(model).save(folder.path)
-        remove_folder(unfinished)
+        # All processes have read the labels of the others.
+        wait_for_all()
+        if is_main_process():
+            write_json_lines(path, labelled.rows)
+            # Models that learn from the labels have seen what their labeller has seen.
+            ancestry_of(model).save(folder.path)
+            remove_folder(unfinished)
         folder.finish({"problems": args.problems, "fates": labelled.fates})
     return path, labelled.fates

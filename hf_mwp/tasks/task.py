@@ -34,6 +34,7 @@ class Task(ABC):
         figures (`Sequence[str]`): Keys by which a checkpoint may be chosen; any if empty.
         recorded (`Sequence[str]`): Options of `predict` that are recorded beside the metrics.
         defaults (`Mapping[str, Any]`): Fields of a trainer's config with another default.
+        shares_work (`bool`): Whether `predict` takes `unfinished`, see [`solve_problems`].
         load_report ([`LoadReport`], *optional*): Counts of rows read and skipped, and warnings.
     """
 
@@ -45,6 +46,7 @@ class Task(ABC):
     recorded: Sequence[str] = ()
     defaults: Mapping[str, Any] = {}
     load_report: LoadReport | None = None
+    shares_work: bool = False
 
     @cached_property
     @abstractmethod

@@ -1,7 +1,8 @@
 """
 Measure a solver on a data set: answer and equation accuracy, overall, per level of complexity, and with and without
 problems whose text, or whose text up to its numbers, the model was trained on. Every prediction goes to a JSONL file
-with the reason of its failure. With --task a classifier of texts, by its figures.
+with the reason of its failure. With --task a classifier of texts, by its figures. A killed run resumes, and
+`accelerate launch` shares it among processes.
 """
 
 import json
@@ -10,6 +11,7 @@ from typing import Any
 
 from rich.table import Table
 
+from ...store.runs.main_process import is_main_process
 from ...tasks.evaluation import evaluate
 from ..terminal.console import CommandConsole, make_table, percent, print_evaluation
 
@@ -18,6 +20,8 @@ def run(options: list, values: dict, console: CommandConsole) -> None:
     """Evaluate and print tables."""
     (args, data_args) = options
     evaluation, figures, path = evaluate(args, data_args, values, console)
+    if not is_main_process():
+        return
     if args.json:
         print(json.dumps({"model": args.model, "split": args.split} | figures, ensure_ascii=False))
     else:

@@ -3,7 +3,7 @@ Solve math word problems given as arguments, in a file, or on standard input (on
 without an answer is reported in its place with its error; the exit status is 0 all the same.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -12,6 +12,7 @@ from ...data.reading.problem_lines import problem_batches
 from ...options import option
 from ...options.checks import check_at_least_one
 from ...solving.search_options import RankedSearchOptions, find_device
+from ...store.runs.main_process import check_one_process
 from ...usage_error import UsageError
 from ..terminal.console import CommandConsole, quiet_libraries
 from ..terminal.solution import json_line, print_solution
@@ -26,6 +27,12 @@ class SolveArguments(RankedSearchOptions):
 
     file: str | None = option(
         None, "File of problems: one a line, or .jsonl, .json or .csv with a field `text`; - is standard input."
+    )
+    output: str | None = option(
+        None,
+        "File for the answers, as JSON lines in the order of the problems. A killed run resumes, and `accelerate "
+        "launch` shares the work among processes.",
+        affects_result=False,
     )
     json: bool = option(False, "Print JSON lines instead of text.", affects_result=False)
     tree: bool = option(True, "Draw the expression tree.")
@@ -53,15 +60,28 @@ NEEDS_TORCH = False
 def run(options: list, values: dict, console: CommandConsole) -> None:
     """Solve the problems and print the answers."""
     (args,) = options
+    if args.output is None:
+        check_one_process("solve ... --output FILE", launches=False)
     batches = problem_batches(values["problems"], args.file, args.batch_size)
     first = next(batches, None)
     if first is None:
         raise UsageError("There is no problem to solve: the input is empty.")
     solve = _load_runtime(args) if _uses_numpy(args) else _load_pipeline(args)
-    for batch in chain([first], batches):
+
+    def answer(batch: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
         solved = iter(solve([each["text"] for each in batch if "error" not in each]))
-        for problem in batch:
-            results = [_NO_ANSWER] if "error" in problem else next(solved)
+        return ([_NO_ANSWER] if "error" in problem else next(solved) for problem in batch)
+
+    if args.output is not None:
+        from ...solving.solve_to_file import solve_to_file
+
+        problems = list(chain(first, chain.from_iterable(batches)))
+        names = ("num_beams", "rerank", "reranker", "top_k", "confidence_threshold")
+        solve_to_file(problems, answer, args.model, {name: getattr(args, name) for name in names}, args.output)
+        console.print(f"{args.output} has the answers to {len(problems):,} problems.")
+        return
+    for batch in chain([first], batches):
+        for problem, results in zip(batch, answer(batch), strict=True):
             if args.json:
                 for result in results:
                     print(json_line(problem | result), flush=True)

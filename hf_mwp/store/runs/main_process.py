@@ -1,4 +1,4 @@
-"""Main process of a distributed training, which prints and writes."""
+"""Processes that train or solve together: which one this is, and which one prints and writes."""
 
 import os
 
@@ -7,12 +7,25 @@ from ...usage_error import UsageError
 
 def is_main_process() -> bool:
     """Return whether this process prints and writes; `torchrun` and `accelerate launch` set the rank."""
-    return int(os.environ.get("RANK", "0")) == 0
+    return process_place()[0] == 0
+
+
+def process_place() -> tuple[int, int]:
+    """Return the rank of this process and the number of processes."""
+    return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def wait_for_all() -> None:
+    """Wait until all processes are here, in the group that Accelerate opens."""
+    if process_place()[1] > 1:
+        from accelerate import PartialState
+
+        PartialState().wait_for_everyone()
 
 
 def check_one_process(command: str, launches: bool = True) -> None:
     """Raise `UsageError` under `torchrun`; `launches` says that the command can launch stages in several processes."""
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    processes = process_place()[1]
     if processes > 1:
         more = f" --launch 'torchrun --nproc_per_node {processes}'" if launches else ""
         raise UsageError(f"{command}: start it in one process, not in {processes}: hf-mwp {command} ...{more}")

@@ -165,7 +165,7 @@ def test_what_is_wrong_is_named(solver_folder, tmp_path, capsys):
     assert not (tmp_path / "labelled.jsonl").exists()
 
 
-def test_one_process_labels(solver_folder, tmp_path, monkeypatch, capsys):
+def test_one_process_generates_texts(solver_folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("WORLD_SIZE", "2")
     argv = [
         "pseudo-label",
@@ -175,6 +175,7 @@ def test_one_process_labels(solver_folder, tmp_path, monkeypatch, capsys):
         "a.jsonl",
         "--output_dir",
         str(tmp_path / "run"),
+        *("--task", "seq2seq", "--source", "en", "--target", "fr"),
     ]
     assert main(argv) == 1
     assert re.search("label: .*one process.* 2.*hf-mwp pseudo-label", capsys.readouterr().err)

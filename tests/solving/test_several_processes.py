@@ -1,0 +1,104 @@
+"""Commands that share their work among processes, as `accelerate launch` starts them."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from hf_mwp.cli.main import main
+from hf_mwp.solving import kept_records
+from tests.tiny import tiny_rows
+from tests.trainers.processes import launch
+
+
+COUNT = 9
+
+
+def run_command(run):
+    """Runs a command; with `kill`, the first process ends before it has solved anything, without any clean-up."""
+    if run.get("kill") and os.environ["RANK"] == "0":
+        kept_records._KeptRecords.make = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
+    assert main(run["argv"]) == 0
+
+
+@pytest.fixture
+def problems(tmp_path):
+    rows = tiny_rows(COUNT, seed=3)
+    lines = [json.dumps({name: row[name] for name in ("id", "text", "equation", "answer")}) for row in rows]
+    (tmp_path / "test.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+    return str(tmp_path / "test.jsonl")
+
+
+def argv(command, solver_folder, problems, folder):
+    model = ["--model", str(solver_folder)]
+    if command == "solve":
+        return ["solve", *model, "--file", problems, "--output", str(folder / "found.jsonl"), "--runtime", "torch"]
+    if command == "evaluate":
+        found = ["--predictions", str(folder / "found.jsonl"), "--output_dir", str(folder / "run")]
+        return ["evaluate", *model, "--dataset", problems, *found]
+    return ["pseudo-label", *model, "--problems", problems, "--output_dir", str(folder / "run"), "--num_beams", "3"]
+
+
+def result(command, folder):
+    name = "run/labelled.jsonl" if command == "pseudo-label" else "found.jsonl"
+    return [json.loads(line) for line in (folder / name).read_text("utf-8").splitlines()]
+
+
+def close(found, expected):
+    """Equal records; probabilities of other batches may differ in their last digits."""
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        assert one.keys() == other.keys()
+        for name, value in one.items():
+            assert (pytest.approx(value, rel=1e-4) if isinstance(value, float) else value) == other[name], name
+
+
+@pytest.mark.parametrize("command", ["solve", "evaluate", "pseudo-label"])
+def test_two_processes_give_what_one_does(command, solver_folder, problems, tmp_path, capsys):
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+    assert main(argv(command, solver_folder, problems, folders[0])) == 0
+    run = {"output_dir": str(folders[1] / "x"), "argv": argv(command, solver_folder, problems, folders[1])}
+    ended = launch(run_command, [run], 2)
+    assert ended.returncode == 0, ended.stderr
+    expected = result(command, folders[0])
+    assert command == "pseudo-label" or [row["id"] for row in expected] == [f"tiny-{index}" for index in range(COUNT)]
+    close(result(command, folders[1]), expected)
+    assert not list(folders[1].glob("*unfinished")) and not list(folders[1].glob("run/unfinished"))
+    if command != "solve":
+        metrics = [json.loads((folder / "run" / "metrics.json").read_text("utf-8")) for folder in folders]
+        key = "fates" if command == "pseudo-label" else "test"
+        for figures in metrics:
+            figures[key].pop("calibration", None)
+        assert metrics[0][key] == metrics[1][key]
+
+
+@pytest.mark.slow
+def test_a_killed_run_resumes_with_another_number_of_processes(solver_folder, problems, tmp_path, monkeypatch, capsys):
+    arguments = argv("solve", solver_folder, problems, tmp_path)
+    assert launch(run_command, [{"output_dir": str(tmp_path / "x"), "argv": arguments, "kill": True}], 2).returncode
+    assert not (tmp_path / "found.jsonl").exists()
+    asked, make = [], kept_records._KeptRecords.make
+
+    def noted(self, chunk, keys, solve):
+        return make(self, chunk, keys, lambda missing: asked.extend(missing) or solve(missing))
+
+    monkeypatch.setattr(kept_records._KeptRecords, "make", noted)
+    assert main(arguments) == 0
+    # The second process had solved the last four of the nine problems.
+    assert [each["id"] for each in asked] == [f"tiny-{index}" for index in range(5)]
+    assert len(result("solve", tmp_path)) == COUNT
+
+
+def test_a_file_is_not_written_over(solver_folder, problems, tmp_path, capsys):
+    (tmp_path / "found.jsonl").write_text("mine")
+    assert main(argv("solve", solver_folder, problems, tmp_path)) == 1
+    assert "exists" in capsys.readouterr().err and (tmp_path / "found.jsonl").read_text() == "mine"
+
+
+def test_several_processes_need_a_file(monkeypatch, capsys):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert main(["solve", "有4个和2个，一共几个？"]) == 1
+    assert "--output" in capsys.readouterr().err
