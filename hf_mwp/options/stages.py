@@ -28,7 +28,7 @@ STAGES: Mapping[str, tuple[str, ...]] = {
         "tasks.data_options.TaskArguments",
         "building.student.TeacherArguments",
         "building.student.StudentArguments",
-        "tasks.run_arguments.RunArguments",
+        "tasks.run_arguments.DistillRunArguments",
         "trainers.DistillationConfig",
     ),
     "prune": (

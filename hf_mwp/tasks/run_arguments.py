@@ -31,3 +31,15 @@ class RunArguments(ResumeArguments):
 
     def __post_init__(self):
         check_at_least_one(self, "test_num_beams")
+
+
+@dataclass
+class DistillRunArguments(RunArguments):
+    """[`RunArguments`] of a distillation."""
+
+    estimate: bool = option(
+        False,
+        "Take 20 steps and print the hours, peak memory and cache size of the whole run, and of a corpus 100 times as "
+        "large; nothing is written.",
+        affects_result=False,
+    )

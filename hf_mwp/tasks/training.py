@@ -25,7 +25,7 @@ from .task import Task
 
 
 if TYPE_CHECKING:
-    from ..trainers import DistillationConfig, PreTrainingConfig, SolverTrainingConfig
+    from ..trainers import DistillationConfig, DistillationTrainer, PreTrainingConfig, SolverTrainingConfig
     from ..trainers.base_config import BaseConfig
     from ..trainers.base_trainer import BaseTrainer
 
@@ -89,18 +89,29 @@ def distill(
     task = make_task(data_args, config)
 
     def make() -> BaseTrainer:
-        from ..metrics import describe_compression
-        from ..trainers.distillation.default_objectives import default_objectives, show_attention
-
-        teachers, processors = zip(*map(task.load_model, teacher_args.teachers), strict=True)
-        student, processor = task.make_student(teachers[0], processors[0], student_args)
-        reporter.print(describe_compression(student, teachers[0]))
-        show_attention(default_objectives(config), teachers[0], student)
-        given = {"teacher_model": teachers, "teacher_processing_class": processors}
-        return task.make_trainer(config, student, processor, **given)
+        return make_distillation(task, teacher_args, student_args, config, reporter)
 
     values = values or option_values(data_args, teacher_args, student_args, run_args, config)
     return train_on_task(task, make, "distill", "student", run_args, config, values, reporter)
+
+
+def make_distillation(
+    task: Task,
+    teacher_args: TeacherArguments,
+    student_args: StudentArguments,
+    config: DistillationConfig,
+    reporter: Reporter = SILENT,
+) -> DistillationTrainer:
+    """Load teachers, make the student, and return the trainer of a distillation."""
+    from ..metrics import describe_compression
+    from ..trainers.distillation.default_objectives import default_objectives, show_attention
+
+    teachers, processors = zip(*map(task.load_model, teacher_args.teachers), strict=True)
+    student, processor = task.make_student(teachers[0], processors[0], student_args)
+    reporter.print(describe_compression(student, teachers[0]))
+    show_attention(default_objectives(config), teachers[0], student)
+    given = {"teacher_model": teachers, "teacher_processing_class": processors}
+    return task.make_trainer(config, student, processor, **given)
 
 
 def pretrain(

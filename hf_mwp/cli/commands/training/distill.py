@@ -1,14 +1,35 @@
 """
 Train a student solver, or with --task a classifier of texts, after a frozen teacher, or several: its predictions,
 hidden states and embeddings. With a --config that has `stages`, run these one after another (--budget, --dry_run,
---variable, --stage.option).
+--variable, --stage.option). --estimate tells beforehand how long it will take.
 """
 
+from rich.table import Table
+
+from ....tasks.estimating import Estimate, estimate_distillation
 from ....tasks.training import distill
-from ...terminal.console import CommandConsole
+from ...terminal.console import CommandConsole, make_table
 from .train import print_result
 
 
 def run(options: list, values: dict, console: CommandConsole) -> None:
     """Distil a student, also under `torchrun` and `accelerate launch`."""
+    data_args, teacher_args, student_args, run_args, config = options
+    if run_args.estimate:
+        estimate = estimate_distillation(data_args, teacher_args, student_args, config, console)
+        console.print(estimate_table(estimate))
+        return
     print_result(console, distill(*options, values=values, reporter=console), "student")
+
+
+def estimate_table(estimate: Estimate) -> Table:
+    """Return a table of the costs of the run, and for a corpus 100 times as large."""
+    rows = []
+    for times in (1, 100):
+        costs = estimate.of_corpus(times)
+        gigabytes = (f"{costs[name] / 1e9:,.2f}" for name in ("peak_bytes", "cache_bytes"))
+        hours = (f"{costs[name]:,.2f}" for name in ("hours", "cache_hours"))
+        rows.append((f"{costs['rows']:,}", f"{costs['steps']:,}", *hours, *gigabytes))
+    headings = ("rows", "steps", "hours", "of these cache", "peak memory, GB", "cache, GB")
+    title = f"{estimate.step_seconds:.3f} s a step of {estimate.rows_per_step} rows; without the test at the end"
+    return make_table(title, headings, rows, right=headings)

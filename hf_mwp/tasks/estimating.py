@@ -1,0 +1,183 @@
+"""Time, memory and disk of a distillation, measured on its first steps."""
+
+from __future__ import annotations
+
+import copy
+import math
+import sys
+import time
+from dataclasses import dataclass
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from .make_task import make_task, tell_data
+from .reporter import SILENT, Reporter
+from .training import make_distillation
+
+
+if TYPE_CHECKING:
+    from ..building.student import StudentArguments, TeacherArguments
+    from ..trainers import DistillationConfig, DistillationTrainer
+    from .data_options import TaskArguments
+
+STEPS, WARM_UP, EVALUATED = 20, 3, 64
+ROW_BYTES = 150
+"""Memory of a row beside what is mapped from files: its key, number, length and place in the order."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """
+    Costs of a distillation.
+
+    Args:
+        rows (`int`), rows_per_step (`int`): Training rows, and those of a step in all processes.
+        epochs (`float`), max_steps (`int`): Length of the run; `max_steps` counts if it is above 0.
+        step_seconds (`float`): Wall seconds of a step.
+        cache_seconds (`float`), cache_bytes (`float`): Of a row in the cache of the teacher's outputs; 0 without.
+        evaluation_seconds (`float`): Of one evaluation on the way; 0 without.
+        eval_steps (`int`, *optional*): Steps between evaluations; an epoch if not given.
+        peak_bytes (`int`): Peak memory: of tensors on a GPU, resident on a CPU.
+    """
+
+    rows: int
+    rows_per_step: int
+    epochs: float
+    max_steps: int
+    step_seconds: float
+    cache_seconds: float
+    cache_bytes: float
+    evaluation_seconds: float
+    eval_steps: int | None
+    peak_bytes: int
+
+    def of_corpus(self, times: int = 1) -> dict[str, float]:
+        """
+        Return the `rows`, `steps`, `hours`, `cache_hours` (part of them), `peak_bytes` and `cache_bytes` of the whole
+        run, for a corpus so many times as large.
+        """
+        rows = times * self.rows
+        epoch = math.ceil(rows / self.rows_per_step)
+        steps = self.max_steps if self.max_steps > 0 else math.ceil(self.epochs * epoch)
+        evaluations = math.ceil(steps / (self.eval_steps or epoch))
+        cache = rows * self.cache_seconds
+        seconds = steps * self.step_seconds + cache + evaluations * self.evaluation_seconds
+        return {
+            "rows": rows,
+            "steps": steps,
+            "hours": seconds / 3600,
+            "cache_hours": cache / 3600,
+            "peak_bytes": self.peak_bytes + ROW_BYTES * (rows - self.rows),
+            "cache_bytes": rows * self.cache_bytes,
+        }
+
+
+def estimate_distillation(
+    data_args: TaskArguments,
+    teacher_args: TeacherArguments,
+    student_args: StudentArguments,
+    config: DistillationConfig,
+    reporter: Reporter = SILENT,
+) -> Estimate:
+    """
+    Measure twenty steps of a distillation: `hf-mwp distill --estimate`. Nothing is kept of them.
+
+    Args:
+        data_args, teacher_args, student_args, config: Options of the command, as dataclasses.
+        reporter ([`Reporter`], *optional*): Receives messages.
+
+    Returns:
+        [`Estimate`]: the costs; the test at the end of a run is not among them.
+    """
+    task = make_task(data_args, config)
+    tell_data(task, reporter)
+    plan = copy.copy(config)
+    with TemporaryDirectory() as folder:
+        config.output_dir = config.teacher_cache_dir = folder
+        config.eval_strategy = config.save_strategy = "no"
+        config.load_best_model_at_end, config.early_stopping_patience = False, None
+        config.max_steps, config.disable_tqdm, config.report_to = WARM_UP + STEPS, True, []
+        with reporter.status(f"Measuring {STEPS} steps"):
+            return measure(make_distillation(task, teacher_args, student_args, config, reporter), plan)
+
+
+def measure(trainer: DistillationTrainer, plan: Any) -> Estimate:
+    """Return the costs of a run with the options of `plan`; the trainer is set to take a few steps."""
+    import torch
+
+    rows, args = trainer.train_dataset, trainer.args
+    per_step = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
+    trainer.train_dataset = rows.select(_sample(rows, args.max_steps * per_step, per_step, args))
+    on_gpu = args.device.type == "cuda"
+    if on_gpu:
+        torch.cuda.reset_peak_memory_stats()
+    cache_seconds = cache_bytes = 0.0
+    source = trainer.teacher_source
+    if hasattr(source, "cache"):
+        started = time.perf_counter()
+        source.prepare(trainer.train_dataset, trainer.data_collator)
+        cache_seconds = (time.perf_counter() - started) / len(trainer.train_dataset)
+        cache_bytes = source.cache.nbytes / len(trainer.train_dataset)
+    clock = _step_clock()
+    trainer.add_callback(clock)
+    trainer.train()
+    peak = torch.cuda.max_memory_allocated() if on_gpu else _resident_bytes()
+    evaluation_seconds, held_out = 0.0, trainer.eval_dataset
+    if plan.eval_strategy != "no" and hasattr(held_out, "select") and len(held_out):
+        count = min(len(held_out), EVALUATED)
+        started = time.perf_counter()
+        trainer.evaluate(held_out.select(range(count)))
+        evaluation_seconds = (time.perf_counter() - started) * len(held_out) / count
+    by_steps = plan.eval_strategy == "steps" and plan.eval_steps >= 1
+    return Estimate(
+        len(rows),
+        per_step,
+        plan.num_train_epochs,
+        plan.max_steps,
+        (clock.ends[-1] - clock.ends[WARM_UP - 1]) / (len(clock.ends) - WARM_UP),
+        cache_seconds,
+        cache_bytes,
+        evaluation_seconds,
+        int(plan.eval_steps) if by_steps else None,
+        peak,
+    )
+
+
+def _sample(rows: Any, count: int, longest: int, args: Any) -> list[int]:
+    """Return indices of rows drawn at random, and of the longest, which need the most memory."""
+    import torch
+
+    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(args.seed)).tolist()
+    if args.length_column_name in rows.column_names:
+        lengths = rows[args.length_column_name][:]
+        order = sorted(range(len(rows)), key=lengths.__getitem__)[-longest:] + order
+    return list(dict.fromkeys(order))[:count]
+
+
+def _step_clock() -> Any:
+    """Return a callback that notes when each step ended."""
+    import torch
+    from transformers import TrainerCallback
+
+    class StepClock(TrainerCallback):
+        def __init__(self) -> None:
+            self.ends: list[float] = []
+
+        def on_step_end(self, args, state, control, **kwargs):
+            if args.device.type == "cuda":
+                torch.cuda.synchronize()
+            self.ends.append(time.perf_counter())
+
+    return StepClock()
+
+
+def _resident_bytes() -> int:
+    """Most resident memory of this process so far."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        import psutil
+
+        return psutil.Process().memory_info().peak_wset
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024

@@ -1,0 +1,36 @@
+import pickle
+from math import isnan
+
+import numpy as np
+import pytest
+from datasets import Dataset
+
+from hf_mwp.runtime import BatchSolver, load_solver
+from tests.tiny import tiny_rows
+
+
+TEXTS = [row["text"] for row in tiny_rows(5)] + ["没有数"]
+
+
+@pytest.fixture(scope="module")
+def expected(solver_folder):
+    return load_solver(solver_folder)(TEXTS, num_beams=3)
+
+
+@pytest.mark.parametrize("num_proc", [None, 2])
+def test_a_dataset_is_mapped(solver_folder, expected, num_proc):
+    rows = Dataset.from_dict({"text": TEXTS, "line": list(range(6))})
+    solved = rows.map(BatchSolver(solver_folder, num_beams=3), batched=True, batch_size=2, num_proc=num_proc)
+    assert solved["line"][:] == list(range(6))
+    for name in ("equation", "value", "error"):
+        assert solved[name][:] == [each.get(name) or "" for each in expected]
+    assert solved["error"][5] and not solved["equation"][5] and isnan(solved["answer"][5])
+
+
+def test_arrays_are_taken_and_a_loaded_solver_is_sent_as_a_name(solver_folder, expected):
+    solver = BatchSolver(solver_folder, column="problem", num_beams=3)
+    first = solver({"problem": np.array(TEXTS, dtype=object)})
+    assert first["equation"] == [each["equation"] or "" for each in expected] and first["problem"] == TEXTS
+    sent = pickle.dumps(solver)
+    assert len(sent) < 500
+    assert pickle.loads(sent)({"problem": TEXTS})["score"] == first["score"]  # noqa: S301
