@@ -12,7 +12,6 @@ from pathlib import Path
 
 from ..options.stages import STAGES
 from ..problems.control_characters import show_controls
-from ..tasks.commands import parse_command
 
 
 COMMANDS = {
@@ -85,6 +84,11 @@ def main(argv: list[str] | None = None) -> int:
         # The reader of a pipe (`| head`) went away; standard output is closed so that Python does not complain again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except ModuleNotFoundError as error:
+        package = (error.name or "hf_mwp").partition(".")[0]
+        if package == "hf_mwp" or os.environ.get("HF_MWP_TRACEBACK"):
+            raise
+        return _fail(f"`hf-mwp {name}` needs the package {package}. `pip install hf-mwp` installs all packages.", 1)
     except Exception as error:
         from huggingface_hub.errors import StrictDataclassError
 
@@ -98,6 +102,8 @@ def main(argv: list[str] | None = None) -> int:
 
 def run_command(name: str, argv: list[str]) -> int:
     """Parse the arguments of a subcommand, run it, and print its results; `--help` prints the options and exits."""
+    from ..tasks.commands import parse_command
+
     folder = Path(__file__).parent
     (path,) = (folder / "commands").rglob(f"{name.replace('-', '_')}.py")
     module = import_module(".".join((__package__, *path.relative_to(folder).with_suffix("").parts)))
