@@ -1,0 +1,32 @@
+"""The recipes that join all four methods: read at each budget, and one of them run."""
+
+import json
+
+import pytest
+
+from hf_mwp.cli.main import main
+from hf_mwp.recipes import Recipe
+from hf_mwp.runtime import load_solver
+from tests.examples.test_recipes import EXAMPLES
+
+
+RECIPES = sorted(EXAMPLES.glob("compress_*.yaml"))
+
+
+@pytest.mark.parametrize("budget", ["quick", "cpu", "gpu"])
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_each_budget_is_read(path, budget, tmp_path, demo_package):
+    changes = {"use_cpu": True, "bf16": False}
+    for stage in Recipe.from_file(path, tmp_path, budget=budget, changes=changes).stages.values():
+        stage.check()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_the_recipe_ends_in_a_folder_that_the_runtime_loads(path, tmp_path):
+    assert main(["run", str(path), "--budget", "quick", "--use_cpu", "true", "--output_dir", str(tmp_path)]) == 0
+    (folder,) = tmp_path.glob("export-*")
+    record = json.loads((folder / "export.json").read_text("utf-8"))
+    assert record["quantize"] == "int8" and record["equal"] == record["problems"] == 20
+    (answer,) = load_solver(folder)(["Tom has 3 apples and buys 4. How many has he?"])
+    assert answer["numbers"] == ["3", "4"]
