@@ -101,7 +101,7 @@ def pipes(command: str) -> list[list[str]]:
 def smaller(arguments: list[str]) -> list[str]:
     """The flags that make a command of the README quick; recipes and tables are only planned here."""
     planned = "reproduce" in arguments[0] or any(
-        re.search("compact|compress|pruning_|stark_|distill_translation|distill_math", argument) for argument in arguments
+        re.search("comp(act|ress)_|pruning_|stark_|distill_(translation|math)", argument) for argument in arguments
     )
     if planned:
         return [flag for flag in ["--dry_run"] if not {"--dry_run", "--list"} & set(arguments)]
