@@ -369,3 +369,16 @@ def test_a_training_step_waits_for_no_device(fields):
         assert loss.shape == () and loss.device == META
         loss.backward()
         optimizer.step()
+
+
+def test_mixed_precision_is_close_to_full_precision():
+    decoder = new_decoder().float()
+    states, plans = torch.randn(len(EQUATIONS), 9, 16), batch_of(decoder, EQUATIONS)
+    inputs = {"number_positions": NUMBERS, "question_positions": QUESTIONS}
+    full = decoder(states, plans=plans, **inputs).loss
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = decoder(states, plans=plans, **inputs)
+        found = decoder.eval().generate(states, **inputs)
+    mixed.loss.backward()
+    assert mixed.loss.dtype == torch.float32 and mixed.loss.item() == pytest.approx(full.item(), rel=0.02)
+    assert found.finished.all() and found.scores.dtype == torch.float32
