@@ -66,6 +66,7 @@ class Setting:
         config = AthenaConfig(hidden_size=width, constants=self.processor.vocabulary.constants, dropout=0.0)
         self.decoder = AthenaModel(config).train()
         self.processor.vocabulary = PlanMaker(config).vocabulary
+        self.processor.add_columns(self.decoder.extra_columns)
         self.collator = self.decoder.make_collator(self.processor)
         sample = random.Random(SEED).sample(range(len(data)), min(len(data), 100 * args.batch_size))
         encoded = self.processor.encode_rows(data.select(sample).to_list())
@@ -83,7 +84,8 @@ class Setting:
 
     def decode(self, batch: dict, states):
         """The batched form's output."""
-        return self.decoder(states, batch["attention_mask"], batch["number_positions"], plans=batch["plans"])
+        names = ("number_positions", "question_positions", "plans")
+        return self.decoder(states, **{name: batch[name] for name in names})
 
 
 class OneByOne:
@@ -117,8 +119,8 @@ class OneByOne:
 
     def naive(self, row: dict, states):
         slots, _ = self.thoughts(row)
-        positions, length = [row["number_positions"][slot] for slot in slots], len(row["input_ids"])
-        return self.twin.NaiveAthena(self.setting.decoder, states[:length], positions, [length - 1])
+        positions = [row["number_positions"][slot] for slot in slots]
+        return self.twin.NaiveAthena(self.setting.decoder, states, positions, row["question_positions"])
 
     def loss(self, rows: list[dict], states):
         losses = [self.naive(row, own).loss(*self.gold(row))[0] for row, own in zip(rows, states, strict=True)]
@@ -190,9 +192,8 @@ def solve(setting: Setting, peer: OneByOne, args: argparse.Namespace, name: str)
             with clocks["encoder alone"]:
                 states = setting.states(batch)
             with clocks["batched"]:
-                found = setting.decoder.generate(
-                    setting.states(batch), batch["attention_mask"], batch["number_positions"], batch["number_groups"]
-                )
+                inputs = {name: batch[name] for name in ("number_positions", "number_groups", "question_positions")}
+                found = setting.decoder.generate(setting.states(batch), **inputs)
             with clocks["decoder one by one"]:
                 states = setting.states(batch)
                 answers = [peer.answer(row, own) for row, own in zip(rows, states, strict=True)]

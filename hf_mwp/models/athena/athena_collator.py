@@ -34,6 +34,7 @@ class AthenaCollator(MwpCollator):
         skipped (`Counter`): How often each reason left a problem without a plan.
     """
 
+    columns = (*MwpCollator.columns, "question_positions")
     # Neither tells what the batches are.
     not_settings = ("_plans", "skipped")
 

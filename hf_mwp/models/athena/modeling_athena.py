@@ -15,6 +15,8 @@ from transformers.utils import ModelOutput
 
 from ...data.batches.mwp_processor import MwpProcessor
 from ...expressions import ExpressionError
+from ..decoder import Decoder
+from ..prediction_kind import CANDIDATES
 from ..solver import SolveOutput
 from .athena_collator import AthenaCollator
 from .configuration_athena import AthenaConfig
@@ -23,7 +25,7 @@ from .gold_plan import PlanMaker
 from .layers_athena import Aggregate, ConstantEmbedding, FeedForward, Judge
 from .plan_batch import AttentionLayout, PlanBatch
 from .thought_search import ThoughtSearch
-from .thoughts import AGGREGATES
+from .thoughts import AGGREGATES, ThoughtTable
 
 
 @dataclass
@@ -81,7 +83,7 @@ class AthenaPreTrainedModel(PreTrainedModel):
             init.zeros_(module.deepest_target)
 
 
-class AthenaModel(AthenaPreTrainedModel):
+class AthenaModel(AthenaPreTrainedModel, Decoder):
     """
     Thought-expansion decoder of Kim et al., "ATHENA: Mathematical Reasoning with Thought Expansion" (EMNLP 2023),
     batched.
@@ -95,6 +97,10 @@ class AthenaModel(AthenaPreTrainedModel):
     Args:
         config ([`AthenaConfig`]): Sizes, symbols, rules, dropout.
     """
+
+    prediction = CANDIDATES
+    extra_columns = ("question_positions", "number_values")
+    extra_inputs = ("number_groups", "question_positions")
 
     def __init__(self, config: AthenaConfig) -> None:
         super().__init__(config)
@@ -137,8 +143,10 @@ class AthenaModel(AthenaPreTrainedModel):
 
     def target_error(self, row: Mapping[str, Any]) -> str | None:
         """Return why the target of an encoded row is no thought; `None` if it is one."""
+        maker = PlanMaker(self.config)
         try:
-            PlanMaker(self.config).make_for(row)
+            expression = maker.vocabulary.decode(row["labels"])
+            maker.read_target(ThoughtTable(), expression, row.get("number_groups"), row.get("number_values"))
         except ExpressionError as error:
             return str(error)
         return None
@@ -337,11 +345,11 @@ class AthenaModel(AthenaPreTrainedModel):
         encoder_hidden_states: Tensor,
         attention_mask: Tensor | None = None,
         number_positions: Tensor | None = None,
-        number_groups: Tensor | None = None,
-        question_positions: Tensor | None = None,
         num_beams: int = 1,
         max_length: int | None = None,
         num_return_sequences: int = 1,
+        number_groups: Tensor | None = None,
+        question_positions: Tensor | None = None,
     ) -> SolveOutput:
         """
         Expands thoughts and returns the best ones as prefix ids; see [`ThoughtSearch`] and [`Solver`].
