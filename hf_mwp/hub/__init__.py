@@ -11,6 +11,7 @@ _MODULES = {
     "make_model_folder": "model_folder",
     "model_record": "model_card",
     "push_solver_to_hub": "push_solver",
+    "push_trained_model": "trained_model",
     "with_pooling_layer": "encoder_pooling",
     "write_model_folder": "model_folder",
 }

@@ -32,6 +32,7 @@ RECORD = "record.json"
 CIRCUMSTANCES = ("seed", "wall_seconds", "cpu_seconds", "machine", "libraries", "trained_parameters")
 # Rows of the card's table and results of its metadata; the record has all.
 MAX_ROWS = 8
+DISTILLATIONS = ("hf-mwp distill", "DistillationTrainer", "Seq2SeqDistillationTrainer")
 # Options of stages that name the problems and texts that were trained on.
 DATA_OPTIONS = ("corpus", "problems", "dataset", "extra_train")
 
@@ -116,12 +117,13 @@ def build_model_card(
         `ModelCard`: to be saved as `README.md`.
     """
     task = {**MATH_WORD_PROBLEMS, **next((stage.task for stage in reversed(stages) if stage.task), {})}
-    language = language or task.get("language") or "zh"
     kind = "mwp_solver" if isinstance(model, Solver) else model.config.model_type
     is_encoder = isinstance(model, MwpStudentModel)
+    reads_problems = is_encoder or isinstance(model, Solver)
+    language = language or task.get("language") or ("zh" if reads_problems else None)
     tag = "feature-extraction" if is_encoder else task.get("pipeline_tag")
-    # A classifier follows the paper only if it was distilled.
-    is_papers = task.get("pipeline_tag") is None or any(stage.command == "hf-mwp distill" for stage in stages)
+    # Other models follow the paper only if they were distilled.
+    is_papers = reads_problems or any(stage.command in DISTILLATIONS for stage in stages)
     shown = _most_telling(figures)
     results = [] if is_encoder else [_eval_result(each, task) for each in shown if each.model == "this model"]
     data = ModelCardData(
@@ -138,7 +140,15 @@ def build_model_card(
         f"# {data.model_name}",
         summary,
         f"Architecture: {_architecture(model)}." + (f" Method: {PAPER}." if is_papers else ""),
-        usage_section(tag or TASK, model_id, language, indexed_numbers, task.get("example"), output),
+        usage_section(
+            TASK if isinstance(model, Solver) else tag,
+            model_id,
+            language,
+            indexed_numbers,
+            task.get("example"),
+            output,
+            type(model),
+        ),
         _results_section(shown, task),
         notes,
         f"The full record of figures, stages, options and versions is in [`{RECORD}`]({RECORD}).",
@@ -168,18 +178,26 @@ def model_record(
 
 def _architecture(model: PreTrainedModel) -> str:
     encoder = model.encoder.config if isinstance(model, Solver) else model.config
-    # DistilBERT's name is the second one.
-    neurons = getattr(encoder, "intermediate_size", None) or getattr(encoder, "hidden_dim", "-")
-    text = (
-        f"{encoder.num_hidden_layers} transformer layers of width {encoder.hidden_size}, feed-forward "
-        f"{neurons}, {encoder.num_attention_heads} heads, {encoder.vocab_size:,} tokens"
-    )
+    # Other names are those of DistilBERT and of encoder-decoders.
+    sizes = {
+        "{} transformer layers of width {}": ("num_hidden_layers", "hidden_size"),
+        "feed-forward {}": (_named(encoder, "intermediate_size", "hidden_dim", "encoder_ffn_dim", "d_ff"),),
+        "{} heads": ("num_attention_heads",),
+        "{:,} tokens": ("vocab_size",),
+    }
+    found = {told: [getattr(encoder, name, None) for name in names] for told, names in sizes.items()}
+    text = ", ".join(told.format(*values) for told, values in found.items() if None not in values)
     if isinstance(model, Solver):
         text += f", {model.decoder_title}"
     text += f"; {count_parameters(model):,} parameters"
     if isinstance(model, MwpStudentModel) and has_identity_pooling(model):
         text += ". Its pooling layer is the identity: `pooler_output` is the tanh of the last state of [CLS]"
     return text
+
+
+def _named(config: Any, *names: str) -> str:
+    """Return the first name that a configuration has."""
+    return next((name for name in names if getattr(config, name, None) is not None), names[0])
 
 
 def _data_sets(stages: Sequence[TrainingStage]) -> list[str]:

@@ -21,16 +21,21 @@ from .model_card import ModelFigures, TrainingStage
 PLACES = frozenset({"data_dir", "output_dir"})
 
 
-def read_figures(folder: str | Path, model: str) -> ModelFigures:
-    """Read the folder of an `hf-mwp evaluate` of `model` ([`ModelFigures`]); `UsageError` if it is none."""
+def read_figures(folder: str | Path, model: str, split: str | None = None) -> ModelFigures:
+    """
+    Read the folder of an `hf-mwp evaluate` of `model`, or the `split` that a training measured; `UsageError` if it is
+    none.
+    """
     metrics = _read_mapping(Path(folder) / "metrics.json")
+    if split is not None:
+        metrics = {"dataset": _read_mapping(Path(folder) / "data.json").get("dataset"), split: metrics[split]}
     part = next((name for name in ("test", "validation", "train") if name in metrics), None)
     if part is None or "dataset" not in metrics:
         raise UsageError(f"{folder} is no evaluation: give the output folder of `hf-mwp evaluate`.")
     section = metrics[part]
     return ModelFigures(
         model,
-        metrics["dataset"],
+        without_place(metrics["dataset"]),
         f"{part} ({section['scheme']}{', re-ranked' if section.get('reranked') else ''})",
         section.get("num_beams"),
         section.get("answer_match", ""),

@@ -2,6 +2,8 @@
 
 import json
 
+from transformers import PreTrainedModel
+
 from ..problems import mask_numbers
 
 
@@ -42,6 +44,11 @@ from transformers import pipeline
 model = pipeline("{task}", model="{model_id}")
 model({code})
 ```"""
+WITHOUT_PIPELINE = """```python
+from {package} import {name}
+
+model = {name}.from_pretrained("{model_id}")
+```"""
 EXAMPLES = {
     "zh": "小明有4个苹果和2个梨，一共有多少个水果？",
     "en": "Tom has 4 apples and 2 pears. How many fruits does he have?",
@@ -49,21 +56,25 @@ EXAMPLES = {
 
 
 def usage_section(
-    task: str,
+    task: str | None,
     model_id: str,
-    language: str,
+    language: str | None,
     indexed_numbers: bool,
     given: dict[str, str] | None = None,
     output: str | None = None,
+    model_class: type = PreTrainedModel,
 ) -> str:
     """
-    Return the section for the name of the model's pipeline, with code that runs as it stands. Numbers are read as
-    `[NUM0]`, `[NUM1]`, ... if they are indexed. A classifier's example is `given` to it; `output` follows the code.
+    Return the section for the name of the model's pipeline, with code that runs as it stands; without a pipeline the
+    model is loaded by its class. Numbers are read as `[NUM0]`, `[NUM1]`, ... if they are indexed. A classifier's
+    example is `given` to it; `output` follows the code.
     """
     language = language if language in EXAMPLES else "en"
     example = EXAMPLES[language]
     masked = mask_numbers(example, language).text(indexed=indexed_numbers)
     code = json.dumps(given or example, ensure_ascii=False)
-    text = USAGE.get(task, OTHER).format(task=task, model_id=model_id, example=example, masked=masked, code=code)
+    names = {"package": model_class.__module__.partition(".")[0], "name": model_class.__name__}
+    text = WITHOUT_PIPELINE if task is None else USAGE.get(task, OTHER)
+    text = text.format(task=task, model_id=model_id, example=example, masked=masked, code=code, **names)
     shown = "" if output is None else f"\n\n```text\n{output}\n```"
     return f"## How to use\n\n{text}{shown}"

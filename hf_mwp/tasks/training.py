@@ -180,7 +180,8 @@ def train_on_task(
             reporter.print(f"{trained:,} of {there:,} parameters are trained.")
         with reporter.follow(trainer, name):
             result = trainer.train(resume_from_checkpoint=checkpoint)
-        trainer.save_model()
+        # Published below, with its figures.
+        trainer.save_model(_internal_call=True)
         trainer.save_state()
         # The saved model is measured.
         parameters = count_parameters(merge_lora(trainer.model))
@@ -200,4 +201,12 @@ def train_on_task(
             path = folder.path / "learning_curve.png"
             draw_learning_curve({name: trainer.state.log_history}, path, title, panels)
         folder.finish(metrics)
+        if config.push_to_hub:
+            from ..hub.run_records import read_figures, read_stage
+
+            figures = [read_figures(folder.path, "this model", split) for split in evaluations]
+            stages = [read_stage(folder.path)] if is_main_process() else []
+            published = trainer.push_to_hub(figures=None if task is None else figures, stages=stages)
+            if published is not None:
+                reporter.print(f"Published as {published.url}.")
     return RunResult(folder.path, metrics, task, evaluations)

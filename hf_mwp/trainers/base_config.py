@@ -33,7 +33,7 @@ class BaseConfig(TrainingArguments):
     These defaults differ from `TrainingArguments`: `train_sampling_strategy="group_by_length"` (without it about half
     of the computation is padding; examples that are no sequences come in random order), `warmup_steps=0.1` (a share of
     the steps), `max_grad_norm=5.0` (the norm of a sum over tree nodes is large), `per_device_eval_batch_size=64`
-    (decoding costs little memory), `logging_steps=50`.
+    (decoding costs little memory), `logging_steps=50`, `hub_strategy="end"`.
 
     Raises:
         TypeError: a value of the wrong kind.
@@ -67,6 +67,11 @@ class BaseConfig(TrainingArguments):
         "the value of the target equation with an absolute one.",
         choices=list(ANSWER_MATCHES),
     )
+    hub_strategy: str = setting(
+        "end",
+        "When --push_to_hub uploads: at the end. Checkpoints hold pickles, and are not published.",
+        choices=["end"],
+    )
     write_predictions: bool = setting(
         False, "Write each evaluation's predictions, with reasons of failures, to predictions_PREFIX.jsonl."
     )
@@ -88,10 +93,14 @@ class BaseConfig(TrainingArguments):
             # chooses.
             self.metric_for_best_model, self.greater_is_better = None, greater_is_better
         check_values(self)
+        hub_strategy = getattr(self.hub_strategy, "value", self.hub_strategy)
         refuse(
             {
                 f"`answer_match` must be one of {list(ANSWER_MATCHES)}, got {self.answer_match!r}.": (
                     self.answer_match not in ANSWER_MATCHES
+                ),
+                f"`push_to_hub` needs `hub_strategy='end'`, got {hub_strategy!r}: checkpoints hold pickles.": (
+                    self.push_to_hub and hub_strategy != "end"
                 ),
                 "`early_stopping_patience` needs evaluations while training: set `eval_strategy`.": (
                     self.early_stopping_patience is not None and self.eval_strategy == "no"

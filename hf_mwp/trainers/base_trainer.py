@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -17,12 +18,15 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, has_length
 
 from ..data.training_lineage import ancestry_of, note_training_texts, texts_of_rows, write_training_texts
 from ..data.training_texts import TrainingTexts
+from ..hub import ModelFigures, Publication, TrainingStage, push_trained_model
+from ..hub.push_solver import open_repository
 from ..models.lora import has_lora, load_adapters, merged_weights, save_adapters
 from ..store.checkpoints import forget_state, full_disk_named, last_complete_checkpoint
 from .base_config import BaseConfig
 from .early_stopping import ResumableEarlyStopping
 from .length_grouped_sampler import LengthGroupedSampler
 from .non_finite_losses import TOTAL, NonFiniteLosses
+from .publishing import evaluated_figures, training_stage
 
 
 class BaseTrainer(Trainer):
@@ -135,6 +139,61 @@ class BaseTrainer(Trainer):
     def save_model(self, output_dir=None, _internal_call=False):
         with full_disk_named(output_dir or self.args.output_dir, self.args.output_dir):
             super().save_model(output_dir, _internal_call)
+
+    # Publishing
+
+    def init_hf_repo(self, token: str | None = None, private: bool | None = None) -> None:
+        """Create the repository, private unless the arguments say otherwise, or refuse one with other content."""
+        if self.is_world_process_zero():
+            args = self.args
+            name = args.hub_model_id or Path(args.output_dir).absolute().name
+            private = args.hub_private_repo if private is None else private
+            options = {"revision": args.hub_revision, "token": token or args.hub_token}
+            self.hub_model_id = open_repository(name, private=private, **options).repo_id
+            self.push_in_progress = None
+
+    def push_to_hub(
+        self,
+        commit_message: str | None = "End of training",
+        blocking: bool = True,
+        token: str | None = None,
+        revision: str | None = None,
+        private: bool | None = None,
+        figures: Sequence[ModelFigures] | None = None,
+        stages: Sequence[TrainingStage] | None = None,
+    ) -> Publication | Future | None:
+        """
+        Save the model and publish it, with the content of [`push_solver_to_hub`]: card, configuration, one file of
+        weights in half precision, processor and record, and nothing else of the output folder.
+
+        Args:
+            commit_message, blocking, token, revision, private: As in `Trainer`; a new repository is private unless
+                `private` or `hub_private_repo` is `False`.
+            figures (`Sequence[ModelFigures]`, *optional*), stages (`Sequence[TrainingStage]`, *optional*):
+                Measurements and training for card and record; by default the last evaluation of these weights, and
+                the arguments of this trainer.
+
+        Returns:
+            [`~hub.Publication`], with `blocking=False` a `Future` of it; `None` on other processes than the first.
+        """
+        self.callback_handler.on_push_begin(self.args, self.state, self.control)
+        if self.hub_model_id is None:
+            self.init_hf_repo(token, private)
+        self.save_model(_internal_call=True)
+        if not self.is_world_process_zero():
+            return None
+        return push_trained_model(
+            self.args.output_dir,
+            self._own_model,
+            self.hub_model_id,
+            processor=self.processing_class,
+            figures=evaluated_figures(self) if figures is None else figures,
+            stages=[training_stage(self)] if stages is None else stages,
+            revision=revision or self.args.hub_revision,
+            commit_message=commit_message,
+            token=token or self.args.hub_token,
+            blocking=blocking,
+        )
 
     def _run_epoch(self, *args, **kwargs):
         # A run that had stopped early takes no further step.

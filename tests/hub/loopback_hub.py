@@ -25,7 +25,7 @@ INITIAL = {".gitattributes": b"*.safetensors filter=lfs diff=lfs merge=lfs -text
 
 @dataclass
 class Repository:
-    """Commits (files by path) by their id, and the branches' heads."""
+    """Commits (files by path) by their id, and the branches' heads. Names of data sets begin with `datasets/`."""
 
     private: bool
     commits: dict = field(default_factory=dict)
@@ -91,6 +91,9 @@ def client_of_loopback_hub(folder):
     """A [`LoopbackHub`], to which this process's client talks with the token of `user`; no other is in `folder`."""
     with LoopbackHub() as server, pytest.MonkeyPatch.context() as patch:
         patch.setattr(constants, "ENDPOINT", server.url)
+        template = f"{server.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+        patch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        patch.setattr(constants, "HF_HUB_CACHE", str(folder / "hub_cache"))
         patch.setattr(constants, "HF_HUB_OFFLINE", False)
         patch.setattr(constants, "HF_HUB_DISABLE_XET", True)
         patch.setattr(constants, "HF_TOKEN_PATH", str(folder / "no_token"))
@@ -158,6 +161,9 @@ class _Handler(BaseHTTPRequestHandler):
         words = path.split("/")
         if words[:2] == ["api", "models"]:
             name, rest = "/".join(words[2:4]), words[4:]
+        elif "datasets" in words[:2]:
+            begin = words.index("datasets")
+            name, rest = "/".join(words[begin : begin + 3]), words[begin + 3 :]
         else:
             name, rest = "/".join(words[:2]).removesuffix(".git"), words[2:]
         repository = self.hub.repositories.get(name)

@@ -58,11 +58,13 @@ def load_mwp_dataset(
 
     Args:
         name (`str` or `Path`): A data set of `LOADERS`, such as `"math23k"`, `"unbiasedmwp"` or `"asdiv_a"`, or a
-            JSONL, JSON or CSV file, or a folder of such files (see [`FileLoader`]).
+            JSONL, JSON or CSV file, or a folder of such files (see [`FileLoader`]), or the Hub id of a data set
+            repository with such files.
         data_dir (`str` or `Path`, *optional*): Folder with the data set's files, or one with a folder of the data
-            set's name in it. Each loader's docstring names its files; they may be gzipped. By default the repository's
-            `examples/data`, which has `math23k`, `asdiv_a`, `mawps` and `gsm8k`. A `name` that is a file or folder is
-            looked for in it.
+            set's name in it, or the Hub id of a data set repository that is like one of these. Each loader's docstring
+            names its files; they may be gzipped. By default the folder that `HF_MWP_DATA_DIR` names; in a checkout of
+            the repository its `examples/data`, which has `math23k`, `asdiv_a`, `mawps` and `gsm8k`. An installed
+            package has no data. A `name` that is a file or folder is looked for in it.
         split_scheme (`str`, *optional*): A named public split, e.g. `"public"`, `"train_test"`, `"five_fold"` or
             `"mwptoolkit"` of math23k; `LOADERS[name].split_schemes` lists them. The first one of the list by default.
         fold (`int`, *optional*): The fold to test on, for schemes with folds, 0 by default; the others are trained on.

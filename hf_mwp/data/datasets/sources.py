@@ -8,6 +8,7 @@ from ..data_error import DataError
 from ..reading.file_contents import RecordReader
 from . import chinese, english
 from .file_loader import FileLoader
+from .hub_data import hub_folder
 from .mwp_loader import MwpLoader, Rows
 
 
@@ -15,6 +16,8 @@ _LOADERS = {loader.name: loader for loader in (*chinese.LOADERS, *english.LOADER
 LOADERS: dict[str, type[MwpLoader]] = dict(sorted(_LOADERS.items()))
 DEFAULT_DATASET = "math23k"
 SPLITS = ("train", "validation", "test")
+# Variable of the environment that names the folder of data sets; without it a checkout of the repository has some.
+DATA_DIR = "HF_MWP_DATA_DIR"
 _EXAMPLES_DIR = Path(__file__).parents[3] / "examples" / "data"
 
 
@@ -39,7 +42,7 @@ def _folder_near(loader: MwpLoader, near: str | Path | None) -> Path:
     if isinstance(loader, FileLoader):
         return find_folder(loader, near)
     places = [] if near is None else [Path(near), Path(near).parent]
-    beside = (place / folder for place in (*places, _EXAMPLES_DIR) for folder in (loader.name, *loader.folders))
+    beside = (place / folder for place in (*places, _default_dir()) for folder in (loader.name, *loader.folders))
     return next((place for place in beside if place.is_dir()), None) or find_folder(loader, near)
 
 
@@ -96,9 +99,12 @@ def find_loader(name: str | Path, data_dir: str | Path | None, language: str = "
         return LOADERS[str(name)]()
     path = Path(data_dir or ".") / name
     # `os.path.exists` and not `Path.exists`, which fails for a text that is too long for a name.
-    if os.path.exists(path):
+    if not os.path.exists(path):
+        path = hub_folder(name)
+    if path is not None:
         return FileLoader(path, language)
-    raise DataError(f"there is no such file or folder, nor is it one of the data sets {', '.join(LOADERS)}", path)
+    fault = f"there is no such file or folder, nor is it one of the data sets {', '.join(LOADERS)}"
+    raise DataError(fault, Path(data_dir or ".") / name)
 
 
 def find_scheme(loader: MwpLoader, name: str | Path, scheme: str | None, fold: int | None) -> tuple[str, int | None]:
@@ -119,10 +125,20 @@ def find_folder(loader: MwpLoader, data_dir: str | Path | None) -> Path:
     """Return the folder with a loader's files; `DataError` if it is not known."""
     if isinstance(loader, FileLoader):
         return loader.path.parent if loader.path.is_file() else loader.path
-    parent = _EXAMPLES_DIR if data_dir is None else Path(data_dir)
+    parent = _default_dir() if data_dir is None else Path(data_dir)
     if data_dir is not None and not parent.is_dir():
-        raise DataError(f"`data_dir` is no folder. {loader.origin}", parent)
+        fetched = hub_folder(data_dir, (loader.name, *loader.folders))
+        if fetched is None:
+            raise DataError(f"`data_dir` is no folder. {loader.origin}", parent)
+        return fetched
     found = [parent / folder for folder in (loader.name, *loader.folders) if (parent / folder).is_dir()]
     if found or data_dir is not None:
         return found[0] if found else parent
-    raise DataError(f"`data_dir` is needed: the folder with the files of {loader.name}. {loader.origin}")
+    raise DataError(
+        f"{loader.name} is not here: give `data_dir`, a folder with its files or the Hub id of a data set repository, "
+        f"or set {DATA_DIR} to the folder of all data sets. {loader.origin}"
+    )
+
+
+def _default_dir() -> Path:
+    return Path(os.environ.get(DATA_DIR) or _EXAMPLES_DIR)

@@ -54,6 +54,8 @@ class RecursiveDistillationConfig(DistillationConfig):
 
     def __post_init__(self):
         super().__post_init__()
+        if self.push_to_hub:
+            raise ValueError("`push_to_hub` would push all generations: publish the last one with `hf-mwp publish`.")
         ratios = self.ratios
         for ratio in ratios:
             check_numbers(ratios=ratio)

@@ -320,25 +320,6 @@ def test_model_init(trainer_of, processor, tmp_path):
     assert trainer.state.global_step == 2
 
 
-def test_push_to_hub(trainer_of, monkeypatch, tmp_path):
-    uploads = []
-
-    class Hub:
-        def create_repo(self, name, **kwargs):
-            return type("Url", (), {"repo_id": f"me/{name}"})()
-
-        def upload_folder(self, **kwargs):
-            uploads.append(kwargs)
-
-    monkeypatch.setattr("transformers.trainer.hf_api", Hub)
-    trainer = trainer_of()
-    trainer.train()
-    trainer.push_to_hub()
-    assert uploads[0]["repo_id"].startswith("me/") and uploads[0]["folder_path"] == str(tmp_path)
-    files = {path.name for path in tmp_path.iterdir()}
-    assert {"README.md", "config.json", "model.safetensors", "mwp_processor.json", "tokenizer.json"} <= files
-
-
 def test_wrong_use_is_named(trainer_of, processor, tmp_path):
     from datasets import DatasetDict
 

@@ -1,0 +1,89 @@
+"""What a trainer tells of its model when it publishes it."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from numbers import Real
+from typing import Any
+
+from transformers import Trainer
+
+from ..data.data_error import DataError
+from ..data.reading.load_report import dataset_report
+from ..hub.model_card import MATH_WORD_PROBLEMS, ModelFigures, TrainingStage
+from ..hub.run_records import PLACES, without_place
+from ..models import Solver
+from ..options import affects_result, default_of
+from ..store.runs.environment import describe_environment
+from ..store.runs.run_folder import plain
+
+
+_SPEED = ("runtime", "samples_per_second", "steps_per_second")
+
+
+def training_stage(trainer: Trainer) -> TrainingStage:
+    """Return a trainer's options that are not the defaults, without local paths, and the circumstances of its run."""
+    args = trainer.args
+    options = {
+        each.name: without_place(plain(getattr(args, each.name)))
+        for each in fields(args)
+        if affects_result(each) and each.name not in PLACES and getattr(args, each.name) != default_of(each)
+    }
+    seconds = [each["train_runtime"] for each in trainer.state.log_history if "train_runtime" in each]
+    record = {"seed": args.seed, **describe_environment()} | ({"wall_seconds": seconds[-1]} if seconds else {})
+    name = type(trainer).__name__
+    return TrainingStage(name, name, options, record, _task(trainer))
+
+
+def evaluated_figures(trainer: Trainer) -> list[ModelFigures]:
+    """
+    Return the last evaluation of the weights that the trainer has now: those of the best checkpoint if it loads that.
+    None without such an evaluation, or if the metric is no share, such as a loss.
+    """
+    state, args, rows = trainer.state, trainer.args, trainer.eval_dataset
+    step = (args.load_best_model_at_end and state.best_global_step) or state.global_step
+    metric, items = next(iter(_task(trainer)["metrics"].values()))
+    found = []
+    for name, part in (rows if isinstance(rows, dict) else {"": rows}).items():
+        prefix = f"eval_{name}_" if name else "eval_"
+        logs = [each for each in state.log_history if each.get("step") == step and f"{prefix}{metric}" in each]
+        if not logs or not 0 <= logs[-1][f"{prefix}{metric}"] <= 1 or metric.endswith("loss"):
+            continue
+        report = {
+            key.removeprefix(prefix): value
+            for key, value in logs[-1].items()
+            if key.startswith(prefix) and not key.endswith(_SPEED) and isinstance(value, Real)
+        }
+        dataset = f"{_dataset_name(part)}{name and f' ({name})'}"
+        beams = args.num_beams if _solves(trainer) else None
+        found.append(
+            ModelFigures(
+                "this model",
+                dataset,
+                "evaluation split",
+                beams,
+                args.answer_match,
+                {"all": {items: len(part)} | report},
+            )
+        )
+    return found
+
+
+def _solves(trainer: Trainer) -> bool:
+    return isinstance(trainer.accelerator.unwrap_model(trainer.model), Solver)
+
+
+def _task(trainer: Trainer) -> dict[str, Any]:
+    """Return tags and metrics of a trainer's model, as [`~tasks.Task.card`] does."""
+    if _solves(trainer):
+        return dict(MATH_WORD_PROBLEMS)
+    metric = (trainer.args.metric_for_best_model or "loss").removeprefix("eval_")
+    metrics = {metric.replace("_", " "): (metric, "num_examples")}
+    return {"tags": ["hf_mwp"], "items": "examples", "metrics": metrics}
+
+
+def _dataset_name(rows: Any) -> str:
+    try:
+        return dataset_report(rows).dataset
+    except (DataError, AttributeError):
+        return "evaluation data"

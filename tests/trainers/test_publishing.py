@@ -1,0 +1,146 @@
+"""`push_to_hub` of the trainers, with the real client against a server on the loopback device."""
+
+import json
+
+import pytest
+from huggingface_hub import ModelCard
+from transformers import DefaultDataCollator
+
+import hf_mwp
+from hf_mwp.cli.main import main
+from hf_mwp.trainers import SolverTrainingConfig
+from hf_mwp.trainers.seq2seq.seq2seq_fine_tuning_config import Seq2SeqFineTuningConfig
+from hf_mwp.trainers.seq2seq.seq2seq_fine_tuning_trainer import Seq2SeqFineTuningTrainer
+from hf_mwp.usage_error import UsageError
+from tests.tiny import tiny_classifier, tiny_rows, tiny_solver, tiny_tokenizer
+from tests.tiny_seq2seq import tiny_seq2seq
+
+
+ARGUMENTS = {"use_cpu": True, "report_to": "none", "disable_tqdm": True, "per_device_train_batch_size": 8}
+SOLVER = {
+    *("README.md", "config.json", "model.safetensors", "mwp_processor.json", "record.json", "tokenizer.json"),
+    *("tokenizer_config.json", "training_texts.safetensors", "use_hf_mwp.py"),
+}
+
+
+@pytest.fixture
+def trainer_of(processor, tmp_path):
+    def make(**fields):
+        fields = ARGUMENTS | {"num_train_epochs": 1, "learning_rate": 1e-3} | fields
+        return hf_mwp.SolverTrainer(
+            model=tiny_solver(processor),
+            args=SolverTrainingConfig(str(tmp_path / "run"), **fields),
+            train_dataset=tiny_rows(),
+            eval_dataset=tiny_rows(12, seed=1),
+            processing_class=processor,
+        )
+
+    return make
+
+
+def pushed(hub, name):
+    files = dict(hub.repositories[name].files())
+    files.pop(".gitattributes")
+    return files
+
+
+def texts(files):
+    return {name: data.decode() for name, data in files.items() if name.endswith((".md", ".json", ".py"))}
+
+
+def test_a_solver_goes_up_as_the_published_folders_do(hub, trainer_of, tmp_path):
+    trainer = trainer_of(eval_strategy="epoch", save_strategy="epoch", load_best_model_at_end=True)
+    trainer.train()
+    # What a run leaves beside the model.
+    (tmp_path / "run" / "run.log").write_text(str(tmp_path))
+    done = trainer.push_to_hub("Trained", token="hf_user")
+    files = pushed(hub, "user/run")
+    assert files.keys() == SOLVER == done.files.keys()
+    assert hub.repositories["user/run"].private and hub.repositories["user/run"].messages[-1] == ("main", "Trained")
+    assert not [name for name, text in texts(files).items() if str(tmp_path) in text or "hf_user" in text]
+    card = ModelCard(files["README.md"].decode())
+    accuracy = trainer.state.best_metric
+    assert card.data.eval_results[0].metric_value == round(100 * accuracy, 2)
+    assert 'model="user/run"' in card.text and "None dataset" not in card.text
+    record = json.loads(files["record.json"])
+    assert record["figures"][0]["reports"]["all"]["num_problems"] == 12
+    assert record["stages"][0]["options"]["learning_rate"] == 1e-3
+    assert record["stages"][0]["libraries"]["hf_mwp"] == hf_mwp.__version__
+    # Half precision, in about half the bytes of what training left.
+    assert len(files["model.safetensors"]) < 0.6 * (tmp_path / "run" / "model.safetensors").stat().st_size
+
+
+def test_weights_that_were_not_evaluated_have_no_figures(hub, trainer_of):
+    trainer = trainer_of(save_strategy="no", hub_model_id="user/student", hub_private_repo=False, push_to_hub=True)
+    assert not hub.repositories["user/student"].private
+    trainer.train()
+    assert trainer.push_to_hub(blocking=False).result().figures == 0
+    files = pushed(hub, "user/student")
+    assert files.keys() == SOLVER and json.loads(files["record.json"])["figures"] == []
+    trainer.evaluate()
+    assert trainer.push_to_hub(revision="v2").figures == 2
+    assert json.loads(hub.repositories["user/student"].files("v2")["record.json"])["figures"]
+
+
+def test_what_cannot_be_published_is_refused_before_the_training(hub, trainer_of, monkeypatch):
+    with pytest.raises(ValueError, match="`hub_strategy='end'`.*'every_save'"):
+        trainer_of(push_to_hub=True, hub_strategy="every_save")
+    trainer_of(push_to_hub=True)
+    hub.repositories["user/run"].commit("main", {"pytorch_model.bin": b"else"}, "other")
+    with pytest.raises(UsageError, match="user/run exists and holds something else"):
+        trainer_of(push_to_hub=True)
+    monkeypatch.delenv("HF_TOKEN")
+    with pytest.raises(UsageError, match="needs a token"):
+        trainer_of(push_to_hub=True)
+    with pytest.raises(ValueError, match="`push_to_hub`.*hf-mwp publish"):
+        hf_mwp.RecursiveDistillationConfig("out", push_to_hub=True)
+
+
+def test_other_models_too(hub, processor, tmp_path):
+    rows = [{"input_ids": [2, 9, 8, 3], "attention_mask": [1] * 4, "labels": row % 2} for row in range(8)]
+    evaluated = {"eval_strategy": "steps", "metric_for_best_model": "accuracy"}
+    classifier = hf_mwp.DistillationTrainer(
+        model=tiny_classifier(),
+        teacher_model=tiny_classifier(),
+        args=hf_mwp.DistillationConfig(str(tmp_path / "classifier"), **ARGUMENTS, max_steps=1, **evaluated),
+        train_dataset=rows,
+        eval_dataset=rows,
+        data_collator=DefaultDataCollator(),
+        compute_metrics=lambda prediction: {"accuracy": 0.5},
+        processing_class=tiny_tokenizer(),
+    )
+    classifier.train()
+    classifier.push_to_hub()
+    card = pushed(hub, "user/classifier")["README.md"].decode()
+    assert 'BertForSequenceClassification.from_pretrained("user/classifier")' in card
+    assert "| this model | evaluation data, evaluation split | - | 8 | 50.0 |" in card
+
+    pairs = [{"input_ids": [9, 8, 3], "labels": [8, 9, 3]} for _ in range(4)]
+    translator = Seq2SeqFineTuningTrainer(
+        tiny_seq2seq(),
+        args=Seq2SeqFineTuningConfig(str(tmp_path / "translator"), **ARGUMENTS, max_steps=1),
+        train_dataset=pairs,
+        processing_class=tiny_tokenizer(),
+    )
+    translator.train()
+    translator.push_to_hub()
+    card = pushed(hub, "user/translator")["README.md"].decode()
+    assert "from transformers import BartForConditionalGeneration" in card and "2 transformer layers" in card
+    assert {"model.safetensors", "generation_config.json"} <= pushed(hub, "user/translator").keys()
+
+
+def test_a_run_of_the_command_has_its_figures_and_no_local_path(hub, problems, encoder, tmp_path, capsys):
+    argv = ["train", "--encoder", str(encoder), "--dataset", str(problems), "--output_dir", str(tmp_path / "run")]
+    argv += ["--use_cpu", "--max_steps=1", "--push_to_hub", "--hub_model_id=user/trained", "--hub_token=hf_user"]
+    assert main(argv) == 0
+    assert f"{hub.url}/user/trained/commit/" in capsys.readouterr().out
+    files = pushed(hub, "user/trained")
+    assert files.keys() == SOLVER
+    for name, text in texts(files).items():
+        assert not any(str(place) in text for place in (tmp_path, problems, encoder)) and "hf_user" not in text, name
+    record = json.loads(files["record.json"])
+    assert [each["part"].split()[0] for each in record["figures"]] == ["validation", "test"]
+    assert record["stages"][0]["command"] == "hf-mwp train"
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert record["figures"][1]["reports"] == metrics["test"]["reports"]
+    assert len(hub.repositories["user/trained"].messages) == 2, "one commit beside the first"
