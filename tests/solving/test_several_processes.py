@@ -3,11 +3,14 @@
 import json
 import os
 import signal
+import time
+from pathlib import Path
 
 import pytest
 
 from hf_mwp.cli.main import main
 from hf_mwp.solving import kept_records
+from hf_mwp.store.runs.main_process import wait_for_all
 from tests.tiny import tiny_rows
 from tests.trainers.processes import launch
 
@@ -20,6 +23,24 @@ def run_command(run):
     if run.get("kill") and os.environ["RANK"] == "0":
         kept_records._KeptRecords.make = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
     assert main(run["argv"]) == 0
+
+
+def wait_and_look(run):
+    """The first process comes late, and leaves a file before it waits."""
+    here, path = (Path(run["output_dir"]).with_name(name) for name in ("here", "left"))
+    if os.environ["RANK"] == "0":
+        while not here.exists():
+            time.sleep(0.02)
+        time.sleep(1)
+        path.touch()
+    here.touch()
+    wait_for_all()
+    assert path.exists()
+
+
+def test_processes_wait_for_each_other(tmp_path):
+    ended = launch(wait_and_look, [{"output_dir": str(tmp_path / "x")}], 2)
+    assert ended.returncode == 0, ended.stderr
 
 
 @pytest.fixture

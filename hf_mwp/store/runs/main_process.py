@@ -16,11 +16,20 @@ def process_place() -> tuple[int, int]:
 
 
 def wait_for_all() -> None:
-    """Wait until all processes are here, in the group that Accelerate opens."""
-    if process_place()[1] > 1:
+    """Wait until all processes are here, in the group that Accelerate opens; `UsageError` if it opens none."""
+    processes = process_place()[1]
+    if processes > 1:
+        import torch
         from accelerate import PartialState
 
-        PartialState().wait_for_everyone()
+        # Without `cpu` each process would be alone where there is no GPU, and wait for nobody.
+        state = PartialState(cpu=not torch.accelerator.is_available())
+        if state.num_processes != processes:
+            raise UsageError(
+                f"{processes} processes were started, and Accelerate sees {state.num_processes}: start them with "
+                "`accelerate launch` or `torchrun`."
+            )
+        state.wait_for_everyone()
 
 
 def check_one_process(command: str, launches: bool = True) -> None:
