@@ -48,7 +48,7 @@ from hf_mwp.data.training_lineage import training_texts_of
 
 name, revision, token, texts = json.loads(sys.argv[1])
 solver = pipeline("math-word-problem", model=name, revision=revision, token=token, device="cpu")
-print(json.dumps(solver(texts, rerank=True, num_beams=SIZE) if (SIZE := solver.processor.max_length) else None))
+print(json.dumps(solver(texts, rerank=True)))
 model, processor = hf_mwp.load_solver(name, revision=revision, token=token)
 print(processor.max_length, training_texts_of(model).sources[0])
 print(sorted(path.name for path in Path(snapshot_download(name, revision=revision, token=token)).iterdir()))
@@ -117,7 +117,7 @@ def test_all_files_of_a_private_solver_are_of_the_revision(published, tmp_path, 
     ((results, loaded, files), _), *_ = run(published, tmp_path, job)
     name = revision or "main"
     local = pipeline("math-word-problem", model=str(published[1][name]), device="cpu")
-    assert json.loads(results) == local(TEXTS, rerank=True, num_beams=SIZES[name])
+    assert json.loads(results) == local(TEXTS, rerank=True)
     assert loaded == f"{SIZES[name]} texts of {SIZES[name]}"
     assert "model.safetensors" in files and "plausibility.json" in files
 
@@ -126,3 +126,27 @@ def test_a_private_solver_needs_the_token(published, tmp_path):
     (lines, _), *_ = run(published, tmp_path, (REFUSED, "user/solver"))
     assert len(lines) == 3 and all("user/solver" in line for line in lines[:2])
     assert "hf download user/solver --local-dir" in lines[2]
+
+
+@pytest.mark.slow
+def test_the_published_models_give_equal_answers(repository, tmp_path):
+    cards = repository / "model_cards"
+    solver, encoder = cards / "mwp-student-3L-gts-math23k", cards / "mwp-student-3L"
+    with client_of_loopback_hub(tmp_path) as hub:
+        for folder in (solver, encoder):
+            hf_mwp.push_solver_to_hub(folder, f"user/{folder.name}")
+        token = {"HF_TOKEN": "hf_user"}
+        jobs = (
+            (ENCODER_ALONE, f"user/{encoder.name}", f"user/{solver.name}"),
+            (
+                SOLVE,
+                json.dumps([f"user/{solver.name}", None, "hf_user", TEXTS]),
+            ),
+        )
+        ((states, _), _), ((results, *_), _) = run((hub, None), tmp_path, *jobs, **token)
+    local = pipeline("math-word-problem", model=str(solver), device="cpu")
+    assert json.loads(results) == local(TEXTS, rerank=True)
+    processor, model = hf_mwp.MwpProcessor.from_pretrained(encoder), AutoModel.from_pretrained(encoder)
+    with torch.inference_mode():
+        expected = model(**processor.tokenizer("小明有[NUM]个苹果", return_tensors="pt")).last_hidden_state
+    torch.testing.assert_close(torch.tensor(json.loads(states)), expected)

@@ -10,6 +10,8 @@ from safetensors.torch import load_file
 
 import hf_mwp
 from hf_mwp.cli.main import main
+from hf_mwp.data import TrainingTexts
+from hf_mwp.data.training_lineage import note_training_texts
 from hf_mwp.hub import ModelFigures, build_model_card, model_record, write_model_folder
 from hf_mwp.plausibility import FEATURES, PlausibilityReranker
 from hf_mwp.usage_error import UsageError
@@ -31,9 +33,6 @@ def folder(tmp_path):
     path = tmp_path / "model"
     processor = tiny_processor(max_length=64)
     solver = tiny_solver(processor)
-    from hf_mwp.data import TrainingTexts
-    from hf_mwp.data.training_lineage import note_training_texts
-
     note_training_texts(solver, TrainingTexts.from_texts(["有1个"]))
     write_model_folder(solver, path, build_model_card(solver, "runs/student", [FIGURES]), processor)
     (path / "record.json").write_text(json.dumps(model_record([FIGURES])))
@@ -119,6 +118,14 @@ def test_shards_and_single_precision_become_one_file_in_half_precision(hub, fold
         assert file.metadata() == {"format": "pt"}
     pushed = load_file(path)
     assert pushed.keys() == whole.keys() and all(pushed[name].equal(whole[name]) for name in whole)
+
+
+def test_weights_of_an_export_go_up_as_they_are(hub, folder):
+    hf_mwp.MwpSolver.from_pretrained(folder).save_pretrained(folder)
+    (folder / "export.json").write_text('{"version": 1}')
+    hf_mwp.push_solver_to_hub(folder, NAME)
+    files = hub.repositories[NAME].files()
+    assert files["model.safetensors"] == (folder / "model.safetensors").read_bytes() and "export.json" in files
 
 
 def test_an_encoder_gets_its_code(hub, folder):
@@ -209,6 +216,9 @@ def test_without_a_token(hub, folder, monkeypatch):
 def test_without_a_network(hub, folder, monkeypatch):
     hub.break_next("POST", "repos/create", *[0] * 20)
     with pytest.raises(UsageError, match=f"{hub.url} broke off.*Run it again"):
+        hf_mwp.push_solver_to_hub(folder, NAME)
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(UsageError, match="http://127.0.0.1:9 broke off"):
         hf_mwp.push_solver_to_hub(folder, NAME)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(UsageError, match="HF_HUB_OFFLINE"):

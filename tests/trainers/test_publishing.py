@@ -144,3 +144,6 @@ def test_a_run_of_the_command_has_its_figures_and_no_local_path(hub, problems, e
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert record["figures"][1]["reports"] == metrics["test"]["reports"]
     assert len(hub.repositories["user/trained"].messages) == 2, "one commit beside the first"
+    # Nor does the run's own record keep the token.
+    kept = [path for path in (tmp_path / "run").iterdir() if path.suffix in (".json", ".yaml", ".log")]
+    assert len(kept) > 5 and not [path.name for path in kept if "hf_user" in path.read_text("utf-8")]

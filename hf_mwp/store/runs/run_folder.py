@@ -28,6 +28,9 @@ WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin*")
 MODEL_FILES = ("config.json", *WEIGHTS)
 
 
+_SECRETS = ("hub_token",)
+
+
 class RunFolder:
     """
     Output folder of a command, held by one run at a time (by the first process of a distributed one) until the context
@@ -58,7 +61,7 @@ class RunFolder:
                 f"Another run writes to {self.path} ({holder}): wait for its end, or choose another output folder."
             )
         self.command = f"hf-mwp {command}"
-        self.values = {name: plain(value) for name, value in (values or {}).items()}
+        self.values = {name: plain(value) for name, value in (values or {}).items() if name not in _SECRETS}
         self.record: dict[str, Any] = {}
         self._log: logging.Handler | None = None
         self._started = time.time()
@@ -81,7 +84,7 @@ class RunFolder:
         """Begin the record; if resumed from a `checkpoint`, with the earlier starts and the changed options."""
         self.record = {
             "command": self.command,
-            "arguments": sys.argv[1:],
+            "arguments": _without_secrets(sys.argv[1:]),
             "seed": self.values.get("seed"),
             "data_seed": self.values.get("data_seed"),
             **describe_environment(),
@@ -146,6 +149,18 @@ class RunFolder:
         lock.release(remove=True)
         if self._is_new and not any(self.path.iterdir()):
             self.path.rmdir()
+
+
+def _without_secrets(arguments: list[str]) -> list[str]:
+    """Return a command's arguments without options that nobody else may read."""
+    kept, is_secret = [], False
+    for word in arguments:
+        flag, given, _ = word.partition("=")
+        hides = flag.lstrip("-").replace("-", "_") in _SECRETS
+        if not hides and not is_secret:
+            kept.append(word)
+        is_secret = hides and not given
+    return kept
 
 
 class _RunLog(logging.FileHandler):
