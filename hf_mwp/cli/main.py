@@ -23,7 +23,7 @@ COMMANDS = {
     "prune": "prune a solver's attention heads in generations, each distilled from the last one",
     "stark": "find the sparse teacher that teaches a student best, by trial, scores and rewinding",
     "mix": "average a distilled solver's encoder with the pretrained one that it began as",
-    "rerank": "fit weights by which a solver's beams are ranked anew: plausible answers before absurd ones",
+    "rerank": "fit a re-ranker to a solver, which puts plausible answers before absurd ones",
     "evaluate": "measure a solver on a data set, and write each prediction with the reason of its failure",
     "solve": "solve problems given as arguments, in a file, or on standard input",
     "pseudo-label": "give equations to problems that have an answer and no equation, by searching with a solver",

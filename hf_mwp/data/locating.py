@@ -37,7 +37,7 @@ def locate_texts(source: str, options: Mapping[str, Any]) -> Path:
 
 
 def locate_extra(source: str, options: Mapping[str, Any]) -> Path | None:
-    """Return the file or folder of a source that lies beside the data set of the same options."""
+    """Return the file or folder of a source beside the data set of the same options."""
     near = options.get("data_dir")
     if options.get("dataset") is not None:
         dataset = locate_dataset(options["dataset"], near)
@@ -46,6 +46,6 @@ def locate_extra(source: str, options: Mapping[str, Any]) -> Path | None:
 
 
 def locate_extra_texts(source: str, options: Mapping[str, Any]) -> Path | None:
-    """Return the file or folder of a source of texts that lies beside the data set; see [`locate_texts`]."""
+    """Return the file or folder of a source of texts beside the data set; see [`locate_texts`]."""
     read_texts(source)
     return locate_extra(source, options)

@@ -161,5 +161,5 @@ def _has(digests: np.ndarray, value: int) -> bool:
 
 
 def short_name(name: str) -> str:
-    """A local path by its last two parts, since folders of models are often called alike; a Hub id as it is."""
+    """Shorten a local path to its last two parts, since folders of models often have the same name."""
     return "/".join(Path(name).parts[-2:])

@@ -17,7 +17,7 @@ class TrainingOverlap:
 
     Args:
         texts ([`~data.TrainingTexts`], *optional*): What the model was trained on, as its folder says
-            ([`~TrainingOverlap.of`] looks it up). `None` if nobody knows.
+            ([`~TrainingOverlap.of`] looks it up). `None` if they are unknown.
         part (`Iterable[str]`, *optional*): The texts of the training split of the data set that the problems are of.
             They stand in where `texts` is `None`; all groups are then named after them.
 

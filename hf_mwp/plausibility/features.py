@@ -30,7 +30,7 @@ class Feature:
         name (`str`): Its name, under which its weight is stored.
         measure (`Callable`): Its number for a [`CandidateAnswer`].
         meaning (`str`): What it measures.
-        complaint (`str`, *optional*): What a reader is told where it speaks against an answer.
+        complaint (`str`, *optional*): The reason shown if it counts against an answer.
         worse (`"larger"` or `"smaller"`): Which numbers the complaint is about.
     """
 

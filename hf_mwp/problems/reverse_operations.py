@@ -1,4 +1,4 @@
-"""Problems turned around: the answer is told, and one of the numbers is asked for."""
+"""Reverse-operation problems: the answer is given, and one of the numbers becomes the unknown."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
     """
     if problem.language not in _REWORDINGS:
         raise ProblemError(
-            f"`language` {problem.language!r} of problem {problem.id!r} has no rules to turn texts around"
+            f"the `language` {problem.language!r} of problem {problem.id!r} has no rules for reverse operations"
         )
     in_text, turn = _REWORDINGS[problem.language]
     value = _told_value(problem)

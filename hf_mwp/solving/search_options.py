@@ -165,9 +165,7 @@ class RerankArguments(SearchOptions):
         0.0,
         "Share of these problems solved with dropout in the encoder: a solver is too sure of what it learned from.",
     )
-    beams_dir: str | None = option(
-        None, "Folder where the beams are kept: what is there already is not searched for again."
-    )
+    beams_dir: str | None = option(None, "Folder where beams are cached for later runs.")
     seed: int = option(0, "Seed of the choice of problems.")
     overwrite: bool = option(False, "Replace the plausibility.json that is in the folder.", affects_result=False)
 

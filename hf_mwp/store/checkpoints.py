@@ -70,7 +70,7 @@ def _ends_as_said(path: Path) -> bool:
 
 @contextmanager
 def full_disk_named(folder: str | os.PathLike, output_dir: str | os.PathLike) -> Iterator[None]:
-    """Within it, what fails for lack of room in `folder` raises `DiskFullError`, which says where a run can go on."""
+    """Raise a full disk in the context as `DiskFullError`, which names the checkpoint from which to resume."""
     try:
         yield
     except Exception as error:
@@ -80,7 +80,7 @@ def full_disk_named(folder: str | os.PathLike, output_dir: str | os.PathLike) ->
         remedy = "There is no complete checkpoint: make room, and start again."
         if last is not None:
             remedy = (
-                f"{Path(last).name} is complete: make room, and go on from it with --resume "
+                f"{Path(last).name} is complete: make room, and resume from it with --resume "
                 "(`resume_from_checkpoint=True` in Python)."
             )
         raise DiskFullError(folder, remedy) from error

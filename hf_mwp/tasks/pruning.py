@@ -67,7 +67,7 @@ class PruneArguments:
     test: bool = option(True, "Solve the test split with each generation.")
     test_num_beams: int | None = option(None, "Beams for the test split; num_beams if not given.")
     overwrite: bool = option(
-        False, "Replace the model in the folder; generations that are there are gone on from.", affects_result=False
+        False, "Replace the model in the folder; completed generations are reused.", affects_result=False
     )
 
     def __post_init__(self):

@@ -56,8 +56,8 @@ def begin_run(
     if refused := {name: values for name, values in changes.items() if name not in allowed}:
         told = ", ".join(f"{name}: {old!r} -> {new!r}" for name, (old, new) in refused.items())
         raise UsageError(
-            f"{run} was made with other options ({told}), which --resume cannot change: go on with the old ones "
-            f"(--config {run / CONFIG}), or start anew with --overwrite or another --output_dir."
+            f"{run} was made with other options ({told}), which --resume cannot change. Resume with the old ones "
+            f"(--config {run / CONFIG}), or start over with --overwrite or another --output_dir."
         )
     if length in changes:
         old, new = changes[length]
@@ -91,8 +91,8 @@ def _checkpoint(folder: RunFolder, config: BaseConfig, args: ResumeArguments) ->
         return last
     if last is not None and not args.overwrite:
         raise UsageError(
-            f"{path} has checkpoints of an earlier run ({Path(last).name}): go on with --resume, start anew with "
-            "--overwrite, or choose another --output_dir."
+            f"{path} has checkpoints of an earlier run ({Path(last).name}). Pass --resume, --overwrite to start "
+            "over, or another --output_dir."
         )
     folder.check_unused(args.overwrite)
     return given or None

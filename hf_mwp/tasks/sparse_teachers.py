@@ -55,7 +55,7 @@ class StarkArguments:
     test: bool = option(True, "Measure teacher and students on the test split at the end.")
     test_num_beams: int | None = option(None, "Beams for the test split; num_beams if not given.")
     overwrite: bool = option(
-        False, "Replace the model in the folder; stages that are there are gone on from.", affects_result=False
+        False, "Replace the model in the folder; completed stages are reused.", affects_result=False
     )
 
     def __post_init__(self):

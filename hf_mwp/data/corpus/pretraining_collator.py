@@ -24,7 +24,7 @@ class PreTrainingCollator:
 
     A mask depends on nothing but the seed, the epoch (the attribute `epoch`, set it before each) and the text: not on
     the batch a text is in, on other random numbers, or on the number of processes and loader workers. So a resumed
-    training goes on with the masks it would have had.
+    training has the masks that it would have had.
 
     Args:
         processor ([`MwpProcessor`]): Its tokenizer must have a mask token.

@@ -71,7 +71,7 @@ class PreTrainingEncoder:
             [`DataError`]: words are missing, do not lie in their text, or have a tag that the encoder does not know.
         """
         if self.tags is not None and words is None:
-            raise DataError("texts are to be encoded with tags, but they come without tagged words: tag them first")
+            raise DataError("the texts have no tagged words, which the encoder needs: tag them first")
         problems = [self.processor.problem(text) for text in texts]
         encoded = self.processor.tokenize(problems)
         unknown = self.processor.tokenizer.unk_token_id

@@ -91,7 +91,7 @@ def tag_corpus(
     Tag texts once and keep the result on disk.
 
     Texts are read as a stream and written in files of 1,024, each whole or not at all, in a folder
-    `<tagger>-<fingerprint>`. The same call goes on where a killed one stopped, and only texts that are not there yet
+    `<tagger>-<fingerprint>`. The same call resumes a killed one, and only texts that are not there yet
     are tagged, wherever they stand in the corpus. Damaged files are named in a warning, and their texts are tagged
     again. Several processes may tag and read the same corpus; they take turns.
 
@@ -182,15 +182,12 @@ def _schema() -> Any:
 def _tag(tagger: PosTagger, texts: list[str]) -> list[list[TaggedWord]]:
     tagged = tagger.tag(texts)
     if len(tagged) != len(texts):
-        raise DataError(f"the tagger {tagger.name} gave {len(tagged)} lists of words for {len(texts)} texts")
+        raise DataError(f"the tagger {tagger.name} returned {len(tagged)} lists of words for {len(texts)} texts")
     for text, words in zip(texts, tagged, strict=True):
         end = 0
         for word in words:
             if word.start < end or text[word.start : word.end] != word.word or not word.word:
-                raise DataError(
-                    f"the tagger {tagger.name} gave a word that is not in the text where it says: {word} in "
-                    f"{text[:80]!r}"
-                )
+                raise DataError(f"the tagger {tagger.name} returned a word at a wrong place: {word} in {text[:80]!r}")
             end = word.end
     return tagged
 

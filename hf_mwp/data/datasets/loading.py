@@ -85,13 +85,13 @@ def load_mwp_dataset(
             files, data sets (what they hold out), or sets and parts, such as `"ape210k:test"` if the model is to be
             evaluated on that too.
         augment_reverse (`bool`, *optional*, defaults to `False`): Add to the training problems, also those of
-            `extra_train`, the ones that they become when their answer is told and one of their numbers asked for
+            `extra_train`, their reverse-operation problems, where the answer is given and one number is unknown
             ([`~problems.reverse_operations`]). They are left out as those of `extra_train` are.
         augment_distractors (`bool`, *optional*, defaults to `False`): Add to the training problems, also those of
             `extra_train` but not those reversed, each of them once more with numbers that its question does not need
             ([`~problems.add_distractors`]). They are left out as those of `extra_train` are.
-        reverse_held_out (`bool`, *optional*, defaults to `False`): Take what the problems of the validation and test
-            splits become in that way in their place: whether a solver has understood them.
+        reverse_held_out (`bool`, *optional*, defaults to `False`): Replace the problems of the validation and test
+            splits by their reverse-operation problems, which test whether a solver has understood them.
         keep_unusable (`bool`, *optional*, defaults to `False`): Keep problems in all splits whatever is wrong with
             them, e.g. for pretraining on their texts.
         return_report (`bool`, *optional*, defaults to `False`): Whether to return the report too. [`dataset_report`]

@@ -103,7 +103,7 @@ def _read_file(path: Path, source: GlueSource) -> list[dict[str, Any]]:
         raise DataError(f"cannot be read ({fault}): put it there, or give another `data_dir`", path) from error
     first = 0 if source.header else 1
     if len(lines) == first or not any(lines):  # an empty file is one empty line
-        raise DataError("there are no rows: get the file anew", path)
+        raise DataError("the file has no rows: download it again", path)
     header = source.header or tuple(lines[0].split("\t"))
     for column in (*source.columns, source.label):
         if column not in header:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MEANINGS = REASONS | {
     "overlap": "masked text in the other part",
-    "known": "masked text that is there already",
+    "known": "masked text that the data already has",
     "excluded": "masked text that is not to be added",
     "held_out_context": "context that a held-out problem begins with",
 }
@@ -55,7 +55,7 @@ class LoadReport:
     split_scheme: str
     fold: int | None = None  # the held-out one
     validation_fraction: float = 0.0  # share of the training split that was made the validation split
-    reversed_held_out: bool = False  # whether held-out problems are those that they become when turned around
+    reversed_held_out: bool = False  # whether held-out problems are replaced by their reverse-operation problems
     drop_overlap: str | None = None  # which side lost its overlapping problems: "test", "train" or none
     damaged: int = 0  # damaged records that were skipped
     damaged_examples: list[str] = field(default_factory=list)  # the first few, with file, line and field

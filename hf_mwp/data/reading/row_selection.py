@@ -89,12 +89,12 @@ def select_extra_rows(
     excluded: Collection[str] = (),
 ) -> tuple[list[Example], dict[str, SplitReport]]:
     """
-    Leaves out what cannot be trained on, is there already or must not be there: examples to add to a training split,
-    and counts, by where they come from.
+    Leave out rows that cannot be trained on, duplicates and excluded ones; return the examples to add to a training
+    split and the counts, by source.
 
-    A problem with the masked text of one of `splits`, as they were read, or of one added before is there already; one
-    with the [`loose_digest`] of a row that is not in `"train"`, or of an `excluded` text, must not be there, nor one
-    whose context begins such a text.
+    A duplicate has the masked text of a problem in `splits`, as they were read, or of one added before. Excluded are
+    problems with the [`loose_digest`] of a row outside `"train"` or of an `excluded` text, and those whose context
+    begins such a text.
     """
     seen = {each.problem.masked_key for part in splits.values() for each in part}
     held_out = [each.row["text"] for split, part in splits.items() if split != "train" for each in part]

@@ -1,1 +1,1 @@
-"""Texts of problems turned around, one module per language."""
+"""Rewording of problems as reverse-operation problems, one module per language."""

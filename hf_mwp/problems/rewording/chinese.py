@@ -1,4 +1,4 @@
-"""Chinese texts turned around."""
+"""Rewording of Chinese problems as reverse-operation problems."""
 
 import re
 from fractions import Fraction

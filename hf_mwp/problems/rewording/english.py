@@ -1,4 +1,4 @@
-"""English texts turned around."""
+"""Rewording of English problems as reverse-operation problems."""
 
 import re
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Forms of the verbs that English word problems are told with."""
+"""Forms of the verbs of English word problems."""
 
 _IRREGULAR = dict(
     verb.split(":")

@@ -108,8 +108,8 @@ class RunFolder:
         found = [path.name for pattern in files for path in sorted(self.path.glob(pattern))]
         if found and not overwrite:
             raise UsageError(
-                f"{self.path} has finished work of an earlier run ({', '.join(found[:2])}): replace it with "
-                "--overwrite, or choose another --output_dir."
+                f"{self.path} already contains results of an earlier run ({', '.join(found[:2])}). Pass --overwrite, "
+                "or another --output_dir."
             )
 
     def check_record(self) -> None:
@@ -206,7 +206,7 @@ def last_options(folder: Path) -> dict[str, Any]:
     try:
         options = yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UsageError(f"{path} cannot be read, so nobody can tell the options of its run: {error}") from error
+        raise UsageError(f"{path} cannot be read, so the options of its run are not known: {error}") from error
     return plain(options) if isinstance(options, dict) else {}
 
 

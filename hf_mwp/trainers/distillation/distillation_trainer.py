@@ -98,7 +98,7 @@ class DistillationTrainer(SolverTrainer):
         self._objectives_of_args = objectives is None
         self.objectives = default_objectives(args) if objectives is None else list(objectives)
         if not self.objectives:
-            raise ValueError("Nothing to learn from: all weights of the loss are 0.")
+            raise ValueError("All weights of the loss are 0. Set at least one above 0.")
         teacher = LiveTeacher.of(teacher_model, processing_class, teacher_processing_class)
         if 0 in teacher.own_processors:
             check_only_predictions(self.objectives, processing_class, teacher.own_processors[0])
@@ -146,9 +146,8 @@ class DistillationTrainer(SolverTrainer):
         live = [each.name for each in self.objectives if not each.cacheable]
         if args.cache_teacher_outputs and live:
             raise ValueError(
-                "Attention matrices, and states by a shifted decoder mask, are not cached, but "
-                f"{', '.join(live)} read them: set `cache_teacher_outputs=False`, or compare something else "
-                "(`hidden_loss`)."
+                "Attention matrices and states of `decoder_mask='shifted'` cannot be cached, but "
+                f"{', '.join(live)} read them. Set `cache_teacher_outputs=False`, or choose another `hidden_loss`."
             )
         self._options = {name: value for each in self.objectives for name, value in each.options.items()}
         was_training = self.model.training
@@ -224,9 +223,8 @@ class DistillationTrainer(SolverTrainer):
         if unknown:
             if self.lr_scheduler is not None:
                 raise ValueError(
-                    "The linear maps between different widths are trained with the student, and a scheduler that was "
-                    "made before them cannot lead their rate: give `optimizers=(optimizer, None)` and name the "
-                    "schedule in `args` (`lr_scheduler_type`), or `optimizer_cls_and_kwargs`."
+                    "The given scheduler cannot control the projections between widths, which are trained, too. Pass "
+                    "`optimizers=(optimizer, None)` with `lr_scheduler_type` in `args`, or `optimizer_cls_and_kwargs`."
                 )
             *_, (_, rate, decay) = self._own_rates()
             optimizer.add_param_group({"params": unknown, "lr": rate, "weight_decay": decay})

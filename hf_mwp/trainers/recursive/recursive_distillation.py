@@ -111,7 +111,7 @@ def recursive_distillation(
     ```
     """
     if args.least_metric is not None and eval_dataset is None:
-        raise ValueError("`least_metric` is measured on an `eval_dataset`, and there is none.")
+        raise ValueError("`least_metric` needs an `eval_dataset`. Pass one, or leave `least_metric` out.")
     data = {
         "train_dataset": train_dataset,
         "eval_dataset": eval_dataset,

@@ -29,7 +29,7 @@ def check_not_empty(train_dataset: Any, eval_dataset: Any) -> None:
     given = {"train_dataset": train_dataset} | {f"eval_dataset {name}".strip(): rows for name, rows in parts.items()}
     for name, rows in given.items():
         if has_length(rows) and len(rows) == 0:
-            raise ValueError(f"`{name}` is empty, it has no row: give at least one, or leave it away.")
+            raise ValueError(f"`{name}` is empty. Pass at least one row, or `None`.")
 
 
 def prepare_training_rows(
@@ -58,7 +58,9 @@ def prepare_training_rows(
         told = f"{len(skipped)} of {len(dataset)} training rows are left out, e.g. {examples}."
         logger.warning(show_controls(told))
     if not len(prepared):
-        raise ValueError("No row of the training data has an equation that the processor can encode.")
+        raise ValueError(
+            "No equation of the training data can be encoded. Pass rows whose equations use known symbols."
+        )
     return prepared
 
 
@@ -69,7 +71,7 @@ def prepare_evaluation_rows(rows: Any, processor: MwpProcessor) -> Dataset:
     """
     dataset = _as_dataset(rows, "eval_dataset")
     if not len(dataset):
-        raise ValueError("The evaluation data has no row.")
+        raise ValueError("The evaluation data is empty. Pass at least one row.")
     if "text" not in dataset.column_names:
         raise ValueError(
             "Answers cannot be checked without the problems' texts: the evaluation rows have the columns "

@@ -184,12 +184,11 @@ class StarkTrainer:
 
     def _check_data(self) -> None:
         if self._data["train_dataset"] is None:
-            raise UsageError("Students learn from a `train_dataset`, and there is none.")
+            raise UsageError("`train_dataset` is missing. Pass the rows from which students learn.")
         for name, rows in (("eval_dataset", self._data["eval_dataset"]), ("score_dataset", self.score_dataset)):
             if isinstance(rows, dict | str) or not has_length(rows) or not len(rows):
                 raise UsageError(
-                    f"`{name}` must be one data set with rows, as a `datasets.Dataset` or a list has them, got "
-                    f"`{type(rows).__name__}`."
+                    f"`{name}` must be one `datasets.Dataset` or list that is not empty, got `{type(rows).__name__}`."
                 )
 
     def _check_models(self) -> None:
@@ -207,7 +206,7 @@ class StarkTrainer:
             names = {*trainer.label_names, "label", "label_ids"}
             for name, rows in (("eval_dataset", self._data["eval_dataset"]), ("score_dataset", self.score_dataset)):
                 if all(rows[0].get(each) is None for each in names):
-                    raise UsageError(f"Rows of `{name}` have no labels, of which losses are computed.")
+                    raise UsageError(f"Rows of `{name}` have no labels. Add them: losses are computed from them.")
         elif self.scores is None:
             try:
                 prepare_training_rows(self.score_dataset, self.processing_class)

@@ -1,6 +1,6 @@
 """
 Prune attention heads of a trained solver, or with --task a classifier, in generations: each learns from the last one,
-which has more heads. Started again, it goes on where it was.
+which has more heads. A restarted run resumes.
 """
 
 from ....store.runs.run_folder import describe_contents

@@ -1,7 +1,7 @@
 """
 Find the sparse teacher that teaches a student best (STARK): a trial student learns from the whole teacher, the
 teacher's heads and neurons are scored and removed at each sparsity, and a student learns from each sparse teacher,
-from the same start. The best on the validation split is kept. Started again, it goes on where it was. With a --config
+from the same start. The best on the validation split is kept. A restarted run resumes. With a --config
 that has `stages`, run these one after another (--budget, --dry_run, --variable, --stage.option).
 """
 
