@@ -87,6 +87,7 @@ docs: $(STAMPS)/docs
 
 bench: $(STAMPS)/onnx
 	$(BIN)/python examples/benchmarks/gts.py --write
+	$(BIN)/python examples/benchmarks/athena.py --write
 	$(BIN)/python examples/benchmarks/fine_tuning.py --write
 	$(BIN)/python examples/benchmarks/distillation.py --write
 	$(BIN)/python examples/benchmarks/cache_memory.py --write

@@ -201,16 +201,11 @@ def solve(setting: Setting, peer: OneByOne, args: argparse.Namespace, name: str)
                 for row in rows:
                     peer.answer(row, setting.states(setting.collator([row]))[0])
             for row, ids, answer in zip(rows, found.sequences[:, 0].tolist(), answers, strict=True):
-                ours = read_back(setting, peer, ids)
-                equal += ours == answer
-                right += ours == read_back(setting, peer, row["labels"])
+                ours, target = (setting.processor.decode(each).canonical() for each in (ids, row["labels"]))
+                equal += ours == peer.twin.infix(answer).canonical()
+                right += ours == target
     seconds = {form: clock.cpu / args.problems for form, clock in clocks.items()}
     return {"solving": seconds, "equal": equal, "right": right}
-
-
-def read_back(setting: Setting, peer: OneByOne, ids: list[int]) -> tuple:
-    """An expression's thought in the twin's form."""
-    return peer.twin.read(setting.processor.vocabulary.decode(ids), peer.constants).thought
 
 
 def fit(setting: Setting, batches: list[dict], args: argparse.Namespace, name: str) -> None:
@@ -254,7 +249,7 @@ def report(results: dict[str, dict], args: argparse.Namespace) -> str:
     head = [f"{args.shape}, batch {args.batch_size}", *FORMS[:3], "times faster", "decoder alone", "decoder's share"]
     checks = [
         f"{name}: {figures['candidates']:.0f} judged candidates a problem in training; losses differ by "
-        f"{figures['loss']:.0e}. Solving: {figures['equal']} of {args.problems} answers are the same thought, "
+        f"{figures['loss']:.0e}. Solving: {figures['equal']} of {args.problems} answers are the same, "
         f"{figures['right']} are right."
         for name, figures in results.items()
     ]

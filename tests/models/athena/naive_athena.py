@@ -11,6 +11,8 @@ from fractions import Fraction
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, gelu, layer_norm
 
+from hf_mwp.expressions import Expression
+
 
 def aggregate(kind, left, right):
     children = [child for each in (left, right) for child in (each[1:] if each[0] == kind else (each,))]
@@ -69,6 +71,33 @@ def read(expression, constants):
     if right.value == Fraction(1, 2):
         return Node(("ROOT", left.thought), left)
     raise ValueError(f"exponent {expression.right}")
+
+
+def infix(thought):
+    """A thought of the twin as an expression, by its definition."""
+    kind, *children = thought
+    if kind == "NUM":
+        return Expression(f"N{children[0]}")
+    if kind == "CON":
+        return Expression(str(float(children[0])) if children[0].denominator > 1 else str(children[0]))
+    if kind in ("ADD", "MUL"):
+        sign, inverse, undo = ("+", "NEG", "-") if kind == "ADD" else ("*", "INV", "/")
+        tree = None
+        for child in sorted(children, key=lambda each: each[0] == inverse):
+            taken = child[0] == inverse
+            term = infix(child[1]) if taken else infix(child)
+            if tree is None:
+                tree = (
+                    Expression("-" if kind == "ADD" else "/", Expression("01"[kind == "MUL"]), term) if taken else term
+                )
+            else:
+                tree = Expression(undo if taken else sign, tree, term)
+        return tree
+    left, sign, right = {
+        "NEG": ("0", "-", None), "INV": ("1", "/", None), "HALF": (None, "/", "2"), "ROOT": (None, "^", "0.5")
+    }[kind]  # fmt: skip
+    inner = infix(children[0])
+    return Expression(sign, Expression(left) if left else inner, Expression(right) if right else inner)
 
 
 def has_part(thought, part):

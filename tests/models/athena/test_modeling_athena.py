@@ -11,7 +11,7 @@ from hf_mwp.expressions import Expression
 from hf_mwp.models.athena import AthenaCollator, AthenaConfig, AthenaModel, PlanBatch
 from hf_mwp.models.athena.gold_plan import PlanMaker
 from hf_mwp.models.athena.thought_search import ThoughtSearch
-from tests.models.athena.naive_athena import NaiveAthena, gold, read
+from tests.models.athena.naive_athena import NaiveAthena, gold, infix, read
 from tests.test_meta_device import META, OnMeta
 
 
@@ -124,33 +124,6 @@ def test_search_is_that_of_the_naive_twin(fields, seed):
         best = thoughts[max(range(len(pool)), key=lambda place: (naive.answers()[place], -place))]
         assert search.maker.vocabulary.decode(found.sequences[row, 0].tolist()) == best
     assert found.finished.all() and not found.capped.any()
-
-
-def infix(thought):
-    """A thought of the twin as an expression, by its definition."""
-    kind, *children = thought
-    if kind == "NUM":
-        return Expression(f"N{children[0]}")
-    if kind == "CON":
-        return Expression(str(float(children[0])) if children[0].denominator > 1 else str(children[0]))
-    if kind in ("ADD", "MUL"):
-        sign, inverse, undo = ("+", "NEG", "-") if kind == "ADD" else ("*", "INV", "/")
-        tree = None
-        for child in sorted(children, key=lambda each: each[0] == inverse):
-            taken = child[0] == inverse
-            term = infix(child[1]) if taken else infix(child)
-            if tree is None:
-                tree = (
-                    Expression("-" if kind == "ADD" else "/", Expression("01"[kind == "MUL"]), term) if taken else term
-                )
-            else:
-                tree = Expression(undo if taken else sign, tree, term)
-        return tree
-    left, sign, right = {
-        "NEG": ("0", "-", None), "INV": ("1", "/", None), "HALF": (None, "/", "2"), "ROOT": (None, "^", "0.5")
-    }[kind]  # fmt: skip
-    inner = infix(children[0])
-    return Expression(sign, Expression(left) if left else inner, Expression(right) if right else inner)
 
 
 @pytest.mark.parametrize("fields", VARIANTS, ids=str)
