@@ -5,7 +5,7 @@ from transformers import PreTrainedConfig
 
 from ...options.checks import refuse
 from .target_reader import OUTPUT_CONSTANTS
-from .thoughts import TRANSFORMS
+from .thought_table import TRANSFORMS
 
 
 @strict

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from .thoughts import AGGREGATES, TRANSFORMS, ThoughtTable
+from .thought_table import AGGREGATES, TRANSFORMS, ThoughtTable
 
 
 OPERATIONS = (*TRANSFORMS, *AGGREGATES)

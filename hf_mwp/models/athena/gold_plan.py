@@ -14,7 +14,7 @@ from ...runtime.output_vocabulary import OutputVocabulary
 from .configuration_athena import AthenaConfig
 from .expansion import Expansion
 from .target_reader import InitialConstants, Target, TargetReader
-from .thoughts import NUMBER, ThoughtTable
+from .thought_table import NUMBER, ThoughtTable
 
 
 MAX_SUBSETS = 30

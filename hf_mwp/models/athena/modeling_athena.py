@@ -25,7 +25,7 @@ from .gold_plan import PlanMaker
 from .layers_athena import Aggregate, ConstantEmbedding, FeedForward, Judge
 from .plan_batch import AttentionLayout, PlanBatch
 from .thought_search import ThoughtSearch
-from .thoughts import AGGREGATES, ThoughtTable
+from .thought_table import AGGREGATES, ThoughtTable
 
 
 @dataclass

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ...expressions import Expression, ExpressionError, parse_number
-from .thoughts import TRANSFORMS, ThoughtTable
+from .thought_table import TRANSFORMS, ThoughtTable
 
 
 OUTPUT_CONSTANTS = ("0", "1", "2", "0.5")

@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 from ..solver import SolveOutput
 from .expansion import OPERATIONS, Candidate, Expansion
 from .gold_plan import PlanMaker
-from .thoughts import AGGREGATES, ThoughtTable
+from .thought_table import AGGREGATES, ThoughtTable
 
 
 @dataclass

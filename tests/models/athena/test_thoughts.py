@@ -11,7 +11,7 @@ from hf_mwp.expressions import Expression, ExpressionError
 from hf_mwp.models.athena import AthenaConfig
 from hf_mwp.models.athena.expansion import OPERATIONS, Expansion
 from hf_mwp.models.athena.gold_plan import PlanMaker
-from hf_mwp.models.athena.thoughts import ThoughtTable
+from hf_mwp.models.athena.thought_table import ThoughtTable
 from hf_mwp.problems import ProblemError
 from hf_mwp.runtime.output_vocabulary import OutputVocabulary
 from tests.models.athena.naive_athena import expand, gold, read
@@ -222,17 +222,16 @@ def test_candidates_are_capped_for_each_operation():
 
 
 @pytest.mark.parametrize(
-    ("name", "step", "share"),
+    ("name", "share"),
     [
-        ("asdiv_a", 1, 1.0),
-        ("mawps", 1, 1.0),
-        ("math23k", 20, 0.985),
-        pytest.param("math23k", 1, 0.99, marks=pytest.mark.slow),
+        ("asdiv_a", 1.0),
+        ("mawps", 1.0),
+        pytest.param("math23k", 0.99, marks=pytest.mark.slow),
     ],
 )
-def test_equations_of_data_sets_keep_their_values(name, step, share):
+def test_equations_of_data_sets_keep_their_values(name, share):
     data = load_mwp_dataset(name)
-    problems = [problem_from_row(row) for split in data.values() for row in split.select(range(0, len(split), step))]
+    problems = [problem_from_row(row) for split in data.values() for row in split]
     vocabulary = OutputVocabulary.from_problems(problems, min_constant_count=1)
     maker = new_maker(vocabulary.constants, reciprocal_constants=False)
     same = count = 0
