@@ -47,6 +47,7 @@ SMALLER = {
     "distill": FEW_STEPS,
     "evaluate": ["--max_eval_samples", "20"],
     "solve": [],
+    "publish": [],
     "export": [],
     "pseudo-label": ["--num_beams", "2"],
     "heads": ["--num_batches", "1", "--batch_size", "4"],
