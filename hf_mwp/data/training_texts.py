@@ -38,7 +38,7 @@ class TrainingTexts:
     Example:
 
     ```python
-    >>> texts = TrainingTexts.from_sources(["math23k", "ape210k:validation", "more.jsonl"])
+    >>> texts = TrainingTexts.from_texts(load_mwp_dataset("math23k")["train"]["text"], ["math23k, train"])
     >>> texts.save("my-solver")  # beside weights that were trained on these
     >>> TrainingTexts.load("my-solver").seen("小明有五个苹果，吃了2个，还剩几个？")
     (False, True)
@@ -54,30 +54,11 @@ class TrainingTexts:
 
     @classmethod
     def from_texts(cls, texts: Iterable[str], sources: Iterable[str] = ()) -> Self:
-        """Digests of `texts`, of which `sources` says where they are from."""
+        """Make the digests of texts; `sources` names their origin."""
         keys = {keys for keys in map(TextKeys.of, texts) if keys.exact}
         columns = (sorted({digest(key) for key in column}) for column in zip(*keys, strict=True))
         exact, masked = (np.array(column, dtype=np.uint32) for column in columns) if keys else (NOTHING, NOTHING)
         return cls(exact, masked, tuple(dict.fromkeys(sources)))
-
-    @classmethod
-    def from_sources(cls, sources: Iterable[str | Path] | str | Path, data_dir: str | Path | None = None) -> Self:
-        """
-        Digests of all texts of files and data sets, for a folder whose model was trained before digests were written,
-        or elsewhere.
-
-        Args:
-            sources (`list[str]`): As in [`read_texts`]: `"math23k"` for its training split, `"ape210k:validation"`,
-                files.
-            data_dir (`str` or `Path`, *optional*): Folder of the data sets.
-
-        Raises:
-            DataError: a source that there is not, or a damaged one.
-        """
-        from .corpus.pretraining_texts import all_texts
-
-        sources = [sources] if isinstance(sources, str | Path) else list(sources)
-        return cls.from_texts(all_texts(sources, data_dir), map(short_name, map(str, sources)))
 
     @property
     def complete(self) -> bool:
@@ -138,7 +119,7 @@ class TrainingTexts:
         path = find_beside(name_or_path, cls.file_name, **kwargs)
         if path is None:
             return None
-        remedy = "train the model again, or write it anew with `TrainingTexts.from_sources(...).save(folder)`"
+        remedy = "train the model again, or write the file with `TrainingTexts.from_texts(...).save(folder)`"
         try:
             with safe_open(path, framework="numpy") as file:
                 record = {name: json.loads(file.metadata()[name]) for name in ("rule", "sources", "not_known")}

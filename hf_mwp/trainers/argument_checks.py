@@ -66,10 +66,14 @@ def check_types(args: TrainingArguments) -> None:
 
 
 def check_values(args: TrainingArguments) -> None:
-    """Raise `ValueError` for a value out of range."""
+    """Raise `ValueError` for a value out of range, or that is not among the choices of its field."""
     for told, holds, names in RANGES:
         for name in names:
             if (value := getattr(args, name, None)) is not None and not holds(value):
                 raise ValueError(f"`{name}` must be {told}, got {value}.")
+    for each in fields(args):
+        value, choices = getattr(args, each.name), each.metadata.get("choices")
+        if choices is not None and value is not None and value not in choices:
+            raise ValueError(f"`{each.name}` must be one of {', '.join(map(str, choices))}, got {value!r}.")
     if args.max_steps < 1 and not 0 < args.num_train_epochs < math.inf:
         raise ValueError(f"`num_train_epochs` must be greater than 0, got {args.num_train_epochs}.")

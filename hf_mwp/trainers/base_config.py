@@ -96,9 +96,6 @@ class BaseConfig(TrainingArguments):
         hub_strategy = getattr(self.hub_strategy, "value", self.hub_strategy)
         refuse(
             {
-                f"`answer_match` must be one of {list(ANSWER_MATCHES)}, got {self.answer_match!r}.": (
-                    self.answer_match not in ANSWER_MATCHES
-                ),
                 f"`push_to_hub` needs `hub_strategy='end'`, got {hub_strategy!r}: checkpoints hold pickles.": (
                     self.push_to_hub and hub_strategy != "end"
                 ),

@@ -1,12 +1,18 @@
 import json
+from itertools import chain
 
 import numpy as np
 import pytest
 from safetensors import safe_open
 
 from hf_mwp.data import DataError, TrainingTexts
-from hf_mwp.data.corpus.pretraining_texts import all_texts, masked_digest
+from hf_mwp.data.corpus.pretraining_texts import _open, masked_digest
 from hf_mwp.data.training_texts import NOTHING, digest
+
+
+def all_texts(sources, data_dir=None):
+    """All texts of sources of pretraining, duplicates included."""
+    return chain.from_iterable(_open(sources, ("train",), data_dir))
 
 
 TEXTS = ["小明有4个苹果", "小明有5个苹果", "小明有 ５个苹果。", "求面积", "。"]
@@ -73,7 +79,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, monkeypatch, damage):
     else:
         TrainingTexts.from_texts(TEXTS).save(tmp_path)
         path.write_bytes(path.read_bytes()[:40] if damage == "cut" else b"version https://git-lfs.github.com/spec/v1")
-    with pytest.raises(DataError, match="training_texts.safetensors: .*from_sources"):
+    with pytest.raises(DataError, match="training_texts.safetensors: .*from_texts"):
         TrainingTexts.load(tmp_path)
 
 
@@ -83,16 +89,15 @@ def test_sources_are_those_of_pretraining(tmp_path):
     sources = [tmp_path / "a.txt", tmp_path / "b.jsonl"]
     # Also those that differ in their numbers alone.
     assert list(all_texts(sources)) == [*TEXTS, "求周长"]
-    texts = TrainingTexts.from_sources(sources)
-    assert len(texts) == 4 and texts.sources == (f"{tmp_path.name}/a.txt", f"{tmp_path.name}/b.jsonl")
-    assert len(TrainingTexts.from_sources(tmp_path / "a.txt")) == 3
+    assert len(TrainingTexts.from_texts(all_texts(sources))) == 4
+    assert len(TrainingTexts.from_texts(all_texts(tmp_path / "a.txt"))) == 3
     with pytest.raises(DataError, match=r"nothing\.txt: .*ape210k"):
-        TrainingTexts.from_sources(["nothing.txt"])
+        all_texts(["nothing.txt"])
 
 
 @pytest.fixture(scope="module")
 def of_math23k():
-    return TrainingTexts.from_sources("math23k")
+    return TrainingTexts.from_texts(all_texts("math23k"), ["math23k"])
 
 
 def test_math23k(of_math23k):
@@ -115,7 +120,7 @@ def test_what_a_literal_comparison_lets_through(shared_data):
     for part, expected in (("test", (24, 3)), ("validation", (18, 0))):
         texts = list(all_texts(f"math23k:{part}"))
         assert tuple(sum(each.seen(text)[0] for text in texts) for each in (ccf, ape)) == expected
-    corpus = TrainingTexts.from_sources("examples/data/corpus/mlm_corpus.txt.gz")
+    corpus = TrainingTexts.from_texts(all_texts("examples/data/corpus/mlm_corpus.txt.gz"))
     for part in ("test", "validation"):
         assert not any(corpus.seen(text)[0] for text in all_texts(f"math23k:{part}"))
 

@@ -69,11 +69,6 @@ def held_out_texts(exclude: Iterable[str | Path] | str | Path, data_dir: str | P
     return chain.from_iterable(_open(exclude, HELD_OUT, data_dir))
 
 
-def all_texts(sources: Iterable[str | Path] | str | Path, data_dir: str | Path | None = None) -> Iterator[str]:
-    """Return all texts of sources as in [`read_texts`], duplicates included."""
-    return chain.from_iterable(_open(sources, ("train",), data_dir))
-
-
 def _read(texts: Iterator[str], held_out: Iterator[str], language: str | None, counts: Counter) -> Iterator[str]:
     excluded = set(map(loose_digest, held_out))
     seen: set[bytes] = set()

@@ -89,6 +89,7 @@ class DistillationConfig(BaseConfig):
     prediction_loss: str = setting(
         "kd",
         "kd, the teacher's probabilities, dkd, the right class apart from the others, or mse, its outputs themselves.",
+        choices=list(PREDICTION_LOSSES),
     )
     kl_direction: str = setting(
         "forward",
@@ -161,14 +162,6 @@ class DistillationConfig(BaseConfig):
         self.cache_teacher_outputs = bool(self.cache_teacher_outputs)
         if self.hidden_loss == "none":
             self.hidden_loss = None
-        if self.prediction_loss not in PREDICTION_LOSSES:
-            raise ValueError(
-                f"`prediction_loss` must be one of {list(PREDICTION_LOSSES)}, got {self.prediction_loss!r}."
-            )
-        if self.decoder_mask not in ("labels", "shifted"):
-            raise ValueError(f"`decoder_mask` must be labels or shifted, got {self.decoder_mask!r}.")
-        if self.kl_direction not in DIRECTIONS:
-            raise ValueError(f"`kl_direction` must be one of {list(DIRECTIONS)}, got {self.kl_direction!r}.")
         if self.kl_direction != "forward" and self.prediction_loss != "kd":
             raise ValueError('`kl_direction` is for `prediction_loss="kd"`: leave it out.')
         names = [] if self.hidden_loss is None else str(self.hidden_loss).split("+")
