@@ -1,10 +1,13 @@
 """The clocks, counters and tables of the benchmarks; no timing is asserted."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
+
+import hf_mwp
 
 
 @pytest.fixture(scope="module")
@@ -17,9 +20,11 @@ def measuring():
     sys.path.remove(folder)
 
 
-def test_matching_of_hidden_states(measuring):
+def test_matching_of_hidden_states(measuring, monkeypatch):
     import hidden_matching
 
+    small = {"num_hidden_layers": 3, "hidden_size": 12, "num_attention_heads": 2, "intermediate_size": 24}
+    monkeypatch.setattr(hf_mwp, "MwpStudentConfig", partial(hf_mwp.MwpStudentConfig, **small))
     figures = hidden_matching.measure(
         hidden_matching.parse_arguments(["--rounds=1", "--batch-size=2", "--tokens=4", "--width=24"])
     )

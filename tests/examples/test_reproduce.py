@@ -1,6 +1,6 @@
 import dataclasses
 import json
-import subprocess
+import runpy
 import sys
 
 import pytest
@@ -55,10 +55,12 @@ def test_tables_that_there_are_not(tmp_path):
         main(["--table_file", str(tmp_path / "x.yaml")])
 
 
-def test_errors_are_one_line_and_name_the_script(tmp_path):
-    argv = [sys.executable, SCRIPT.__file__, "--from_results", str(tmp_path / "x.json")]
-    result = subprocess.run(argv, capture_output=True, text=True)
-    assert result.returncode == 1 and result.stderr == f"reproduce.py: There is no file {tmp_path / 'x.json'}.\n"
+def test_errors_are_one_line_and_name_the_script(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [SCRIPT.__file__, "--from_results", str(tmp_path / "x.json")])
+    with pytest.raises(SystemExit) as stopped:
+        runpy.run_path(SCRIPT.__file__, run_name="__main__")
+    # Python writes a text to standard error, and ends with status 1.
+    assert stopped.value.code == f"reproduce.py: There is no file {tmp_path / 'x.json'}."
 
 
 def test_an_output_folder_that_is_a_file(quick):
