@@ -60,7 +60,7 @@ def inherit_training_texts(model: Any, *sources: Any) -> None:
 
 
 def write_training_texts(model: Any, folder: str | os.PathLike) -> None:
-    """Writes [`training_texts_of`] a model to the folder that it is saved to. If they are not known, a file that is
+    """Write [`training_texts_of`] a model to the folder where it is saved. If they are not known, a file that is
     there goes: it belongs to a model of before."""
     texts = training_texts_of(model)
     if texts is not None:
@@ -71,7 +71,7 @@ def write_training_texts(model: Any, folder: str | os.PathLike) -> None:
 
 def texts_of_rows(dataset: Any) -> TrainingTexts:
     """
-    Digests of the rows of [`load_mwp_dataset`], which a solver is trained on. Where they were loaded with
+    Return digests of the rows of [`load_mwp_dataset`] on which a solver is trained. Where they were loaded with
     `extra_train`, of which a file was written by `hf-mwp pseudo-label`, what its labeller was trained on is added.
     """
     from .data_error import DataError

@@ -93,7 +93,7 @@ class TrainingTexts:
         }
 
     def save(self, folder: str | PathLike) -> None:
-        """Writes `training_texts.safetensors` to a folder, which is made if it is not there."""
+        """Write `training_texts.safetensors` to a folder, which is created if it does not exist."""
         from safetensors.numpy import save
 
         metadata = {name: json.dumps(value, ensure_ascii=False) for name, value in self.to_dict().items()}

@@ -1,4 +1,4 @@
-"""Which layer of the teacher each layer of the student learns from."""
+"""Mapping of student layers to the teacher layers from which they learn."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Which heads of two models are each other's counterparts when some were pruned."""
+"""Matching of the heads of two models of which some were pruned."""
 
 from contextlib import suppress
 from dataclasses import dataclass

@@ -5,7 +5,7 @@ from .expression import Expression
 
 def draw(expression: Expression) -> str:
     """
-    Draws a tree with box characters, one node a line, the left operand above the right one.
+    Draw a tree with box characters, one node a line, the left operand above the right one.
 
     Args:
         expression ([`Expression`]): The tree; with slots bound or not.

@@ -89,7 +89,7 @@ class Expression:
         max_length: int | None = MAX_LENGTH,
     ) -> "Expression":
         """
-        Reads an equation as the data sets write it.
+        Read an equation as the data sets write it.
 
         - `x=4+2`, `X = 4+2`, `4+2=x` (any unknown that stands alone on one side), `4+2`; `7+2=9`, `200/28=7 r4` and
           `9=3+6` with the result stated on one side, which is cut off unread;
@@ -119,7 +119,7 @@ class Expression:
         cls, tokens: Sequence[str], max_depth: int | None = MAX_DEPTH, max_length: int | None = MAX_LENGTH
     ) -> "Expression":
         """
-        Builds the tree of postfix tokens; the inverse of [`~Expression.to_postfix`].
+        Build the tree of postfix tokens; the inverse of [`~Expression.to_postfix`].
 
         Args:
             tokens (`Sequence[str]`): Operators, slots and literals. A bracketed fraction is one token, and so a
@@ -138,7 +138,7 @@ class Expression:
         cls, tokens: Sequence[str], max_depth: int | None = MAX_DEPTH, max_length: int | None = MAX_LENGTH
     ) -> "Expression":
         """
-        Builds the tree of prefix tokens; the inverse of [`~Expression.to_prefix`].
+        Build the tree of prefix tokens; the inverse of [`~Expression.to_prefix`].
 
         Arguments and errors are those of [`~Expression.from_postfix`].
         """
@@ -149,7 +149,7 @@ class Expression:
     def _build(
         cls, tokens: Sequence[str], positions: Sequence[int], max_depth: int | None, reverse: bool = False
     ) -> "Expression":
-        """Builds from postfix tokens, or with `reverse` from prefix tokens last to first."""
+        """Build from postfix tokens, or with `reverse` from prefix tokens last to first."""
         stack: list[tuple[Expression, int]] = []
         for token, position in zip(tokens, positions, strict=True):
             operands = ()

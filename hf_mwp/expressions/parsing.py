@@ -66,7 +66,7 @@ def infix_to_postfix(
     text: str, numbers: Iterable[str] | None = None, max_length: int | None = None
 ) -> tuple[list[str], list[int]]:
     """
-    Reads an infix expression or solved equation in any of the dialects of [`Expression.from_infix`]: postfix tokens,
+    Read an infix expression or solved equation in any of the dialects of [`Expression.from_infix`]: postfix tokens,
     literals in half-width characters without commas, and for each the offset in `text` that it comes from.
 
     Of the numbers of the problem text, a bracketed fraction `(3/8)` or a signed number `-5` is one literal; otherwise
@@ -126,7 +126,7 @@ class _Scan:
         self.positions.append(offset)
 
     def _operand(self) -> bool:
-        """Reads a literal, slot, sign or opening bracket; returns whether an operand is still expected after it."""
+        """Read a literal, slot, sign or opening bracket; return whether an operand is still expected after it."""
         position = self.position
         symbol = self.text[position]
         if symbol in "(-" and (self.fractions or self.negatives) or self.bare_fractions:
@@ -200,7 +200,7 @@ class _Scan:
         self.position = word.end()
 
     def _operator(self) -> bool:
-        """Reads an operator, percent sign or closing bracket; returns whether an operand is expected after it."""
+        """Read an operator, percent sign or closing bracket; return whether an operand is expected after it."""
         position = self.position
         match = _OPERATOR.match(self.text, position, self.end)
         if match is not None:

@@ -7,8 +7,8 @@ from typing import Any
 
 def tagged_spans(labels: Sequence[str | None]) -> list[tuple[int, int, str]]:
     """
-    Words of a sequence of `B-` and `I-` labels, `None` where there is no word: first token, token after the last, tag.
-    A word begins at each `B-`, and at an `I-` that cannot continue what is before it: another tag, or nothing.
+    Return the words of a sequence of `B-` and `I-` labels (`None` without a word): first token, token after the last,
+    tag. A word begins at each `B-`, and at an `I-` that cannot continue what is before it: another tag, or nothing.
     """
     spans: list[tuple[int, int, str]] = []
     previous = None

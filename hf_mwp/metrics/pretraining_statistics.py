@@ -51,7 +51,7 @@ def tagging_statistics(logits: torch.Tensor, labels: torch.Tensor) -> dict[str, 
 
 def summarise_statistics(sums: np.ndarray) -> dict[str, float]:
     """
-    Means over tokens, as far as there are such, of sums `(texts, len(STATISTICS))`: `mlm_loss`, `mlm_accuracy`,
+    Compute means over tokens, if there are any, from sums `(texts, len(STATISTICS))`: `mlm_loss`, `mlm_accuracy`,
     `mlm_loss_keywords`, `mlm_loss_numbers` and `pos_loss`.
     """
     total = dict(zip(STATISTICS, sums.astype(np.float64).sum(axis=0).tolist(), strict=True))

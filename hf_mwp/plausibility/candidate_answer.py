@@ -63,7 +63,7 @@ class CandidateAnswer:
 
     @cached_property
     def is_whole(self) -> bool:
-        """Whether the value is a whole number."""
+        """Return whether the value is a whole number."""
         return is_whole(self.value)
 
     @cached_property

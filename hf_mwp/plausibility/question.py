@@ -83,7 +83,7 @@ class Question:
 
     @cached_property
     def all_whole(self) -> bool:
-        """Whether all numbers of the text are whole."""
+        """Return whether all numbers of the text are whole."""
         return all(value.denominator == 1 for value in self.values)
 
 

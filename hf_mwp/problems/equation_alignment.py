@@ -1,4 +1,4 @@
-"""Which number of the text a number of the equation is."""
+"""Alignment of the numbers of an equation with those of the text."""
 
 from collections.abc import Sequence
 

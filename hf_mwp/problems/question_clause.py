@@ -6,7 +6,7 @@ import re
 
 
 CLAUSE_BREAK = re.compile(r"[，。．,；;！!\n]|\.(?=\s|$)|(?<=[?？])")
-"""What ends a clause; a question mark belongs to its clause."""
+"""Ends of clauses; a question mark belongs to its clause."""
 
 _ASKS = {
     "zh": re.compile(r"[？?几求=]|多少"),

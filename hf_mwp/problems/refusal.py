@@ -6,7 +6,7 @@ from .math_word_problem import TOO_LONG, MathWordProblem
 
 def refusal(problem: MathWordProblem) -> str | None:
     """
-    Why a problem gets no answer, whoever solves it, in a sentence for the reader; `None` if it can be solved.
+    Return the reason, as a sentence, why no solver answers a problem; `None` if it can be solved.
     Pipeline, command line, evaluation and labelling ask here.
 
     Without a number in the text there is nothing to calculate with; an equation of constants alone would be a guess.

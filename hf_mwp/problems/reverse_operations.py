@@ -14,7 +14,7 @@ from .rewording.english import answer_in_english, turn_english
 
 MAX_ANSWER = 10**7
 MAX_DENOMINATOR = 100
-"""Of an answer that is to be a number of a text: no problem tells of 1234567/891 apples."""
+"""Bounds of an answer that becomes a number of a text: no problem has 1234567/891 apples."""
 
 _REWORDINGS = {"zh": (answer_in_chinese, turn_chinese), "en": (answer_in_english, turn_english)}
 

@@ -11,7 +11,7 @@ from .numbers.english_numerals import find_english_numerals
 
 
 VERSION = 1
-"""Of the rule by which keys are made: digests of another version cannot be compared."""
+"""Version of the rule that makes keys: digests of other versions cannot be compared."""
 
 _CHINESE = re.compile("[\u3400-\u9fff〇]")
 _SPACE = re.compile(r"\s+")

@@ -20,12 +20,12 @@ STEP_FAULTS = {
     "ambiguous_steps": "the steps can be put together in more than one way",
     "open_steps": "the last step does not give the answer",
 }
-"""Why the steps of a worked answer make up no expression, in the order in which it is looked for."""
+"""Reasons why the steps of a worked answer make up no expression, in the order of the checks."""
 
 CONSTANTS = frozenset(
     map(Fraction, (*range(13), 24, 30, 31, 52, 60, 100, 365, 1000, "0.01", "0.1", "0.25", "0.5", "0.75", "1.5"))
 )
-"""What a step may use without the text saying so: half, twice, a dozen, a percentage, the units of time."""
+"""Numbers that a step may use although the text lacks them: half, twice, a dozen, a percentage, units of time."""
 
 MAX_READINGS = 256
 """Ways to put steps together that are tried."""

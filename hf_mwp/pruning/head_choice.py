@@ -1,4 +1,4 @@
-"""Which heads go, by their scores."""
+"""Choice of the heads to prune by their scores."""
 
 from __future__ import annotations
 

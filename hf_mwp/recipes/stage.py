@@ -61,7 +61,7 @@ class Stage:
 
     @property
     def is_done(self) -> bool:
-        """Whether the stage is finished."""
+        """Return whether the stage is finished."""
         return self.finished.is_done
 
     @property

@@ -33,7 +33,7 @@ class ReadText:
 
 class TextReader:
     """
-    What [`MwpProcessor`] does with a text, from the files that it saves.
+    Reader of texts that is equal to [`MwpProcessor`], made from its saved files.
 
     Args:
         folder (`str` or `Path`): The folder of a solver, with `tokenizer.json` and `mwp_processor.json`.

@@ -27,7 +27,7 @@ class OpenOperator:
     left_subtree: np.ndarray | None
     rest: OpenOperator | None
     waiting: int
-    """How many operators of the path, this one among them, have no left subtree yet."""
+    """Number of operators of the path, including this one, without a left subtree."""
 
 
 @dataclass(frozen=True)

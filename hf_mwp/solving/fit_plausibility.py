@@ -29,7 +29,7 @@ def fit_plausibility(
     fitted_on: Mapping[str, Any] | None = None,
 ) -> PlausibilityReranker:
     """
-    Fits the weights of a re-ranker: those under which the right values of the beams are most probable, with a softmax
+    Fit the weights of a re-ranker: those under which the right values of the beams are most probable, with a softmax
     over the values of each beam. The loss is convex, so there is one best fit and no seed.
 
     Beams of the problems that the solver was trained on will do, though it is too sure of them: with some that were

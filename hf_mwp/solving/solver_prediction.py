@@ -35,7 +35,7 @@ class SolverPrediction(Answer):
 
     @property
     def is_right(self) -> bool | None:
-        """Whether the answer is right; `None` if the problem has none."""
+        """Return whether the answer is right; `None` if the problem has none."""
         return self.score.answer_correct
 
     @property

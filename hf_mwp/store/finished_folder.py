@@ -54,7 +54,7 @@ class FinishedFolder:
 
     @property
     def is_done(self) -> bool:
-        """Whether the work is finished."""
+        """Return whether the work is finished."""
         return self.record is not None
 
     @property
@@ -72,7 +72,7 @@ class FinishedFolder:
 
     @property
     def is_begun(self) -> bool:
-        """Whether an interrupted start has left files in the folder."""
+        """Return whether an interrupted start has left files in the folder."""
         return self.path.is_dir() and any(not each.name.startswith(OWN) for each in self.path.iterdir())
 
     def check_own(self) -> None:

@@ -13,7 +13,7 @@ from ..options.checks import check_at_least_one, check_not_negative, check_share
 
 @dataclass
 class DataArguments:
-    """Which problems are read, and how they are split."""
+    """Options of the problems that are read, and of their splits."""
 
     _argument_group_name = "data"
 

@@ -50,7 +50,7 @@ class GluePrediction:
 
     @property
     def is_right(self) -> bool | None:
-        """Whether the class is right; `None` for a regression."""
+        """Return whether the class is right; `None` for a regression."""
         return None if self.probability is None else self.value == self.row["label"]
 
     @property

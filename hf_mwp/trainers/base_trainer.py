@@ -274,7 +274,7 @@ class BaseTrainer(Trainer):
 
     @property
     def _notes_texts(self) -> bool:
-        """Whether saved folders record the training texts ([`~data.TrainingTexts`])."""
+        """Return whether saved folders record the training texts ([`~data.TrainingTexts`])."""
         return "text" in (getattr(self.train_dataset, "column_names", None) or ())
 
     @cached_property

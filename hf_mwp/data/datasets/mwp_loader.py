@@ -100,7 +100,7 @@ def split_by_lists(rows: Rows, keys: Sequence, validation: Iterable, test: Itera
 
 def split_by_complexity(rows: Iterable[dict[str, Any]], shares: Mapping[str, int]) -> dict[str, Rows]:
     """
-    Splits in which each level of `Expression.complexity()` has the same share, such as `{"train": 8, "test": 2}`,
+    Make splits in which each level of `Expression.complexity()` has the same share, such as `{"train": 8, "test": 2}`,
     chosen by a hash of the rows' ids: the same each time, whatever the order of the source. Problems without an
     equation that can be read are a level too. Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning
     and Knowledge Distillation", section 4.1, do not say which problems are in which part.

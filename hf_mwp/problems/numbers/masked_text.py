@@ -58,7 +58,7 @@ class MaskedText:
 
 def mask_numbers(text: str, language: str = "zh", parse_number_words: bool | None = None) -> MaskedText:
     """
-    Takes the numbers out of a text.
+    Mask the numbers of a text.
 
     Args:
         text (`str`): The problem text.

@@ -1,4 +1,4 @@
-"""Which heads and neurons a sparse teacher does without, and that teacher."""
+"""Heads and neurons to remove from a teacher, and the sparse teacher without them."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ class DistillationTrainer(SolverTrainer):
             )
 
     def batches_in_order(self, size: int, teacher: LiveTeacher | None = None) -> Iterator[dict[str, Any]]:
-        """Inputs of the models from the training rows, in their order, on the device; the same in each process."""
+        """Yield the inputs of the models from the training rows in order, on the device, equal in each process."""
         collator = self.data_collator if teacher is None else teacher.prepare(self.train_dataset, self.data_collator)
         collate, rows = self._get_collator_with_removed_columns(collator), iter(self.train_dataset)
         while batch := list(islice(rows, size)):

@@ -122,7 +122,7 @@ class StarkTrainer:
         """The students of sparse teachers, by sparsity."""
         self.chosen: StarkStudent | None = None
         self.knowledgeable: KnowledgeableScores | None = None
-        """What was measured, unless scores were given."""
+        """Measured scores, unless scores were given."""
         self._data = {
             "train_dataset": train_dataset,
             "eval_dataset": eval_dataset,
@@ -140,7 +140,7 @@ class StarkTrainer:
 
     def train(self) -> StarkStudent:
         """
-        Trains what is not there yet; `model` is the chosen student then.
+        Train the missing students; `model` is the chosen one afterwards.
 
         Returns:
             [`StarkStudent`]: the chosen one; of equals that of the lowest sparsity.

@@ -24,7 +24,7 @@ INDICES = "indices"  # of the likeliest classes
 @dataclass(frozen=True)
 class OutputLayout:
     """
-    Which parts of a teacher's output are kept, and how wide they are.
+    Parts of a teacher's output that are cached, and their widths.
 
     Of hidden states only valid tokens are kept (those of the attention mask; all where there is none), of a decoder's
     states and of logits only positions with a label, so nothing depends on the batch in which a row happens to stand.
