@@ -188,7 +188,7 @@ def evaluate_split(task: Task, model: PreTrainedModel, processor: Any, split: st
     rows = list(task.rows(split))
     predictions = task.predict(model, processor, rows, **options)
     # Without a record of the model, texts are compared with the training split.
-    train = None if split == "train" else task.split("train")
+    train = None if split == "train" else task.rows("train", needed=False)
     overlap = TrainingOverlap.of(model, None if train is None else train["text"])
     return Evaluation(task, split, [row["text"] for row in rows], predictions, overlap, options)
 
@@ -202,7 +202,7 @@ def evaluate_splits(
     """
     beams, found = {"validation": None} | ({"test": args.test_num_beams} if args.test else {}), {}
     for split in beams if is_main_process() else ():
-        if task.split(split) is not None:
+        if task.rows(split, needed=False) is not None:
             options = {"batch_size": config.per_device_eval_batch_size, "progress": reporter.progress()}
             options |= task.predict_options(config, beams[split])
             found[split] = evaluate_split(task, model, processor, split, **options)

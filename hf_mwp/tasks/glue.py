@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ..building.solver import SolverArguments
     from ..building.student import StudentArguments
+    from ..trainers.base_config import BaseConfig
     from .data_options import TaskArguments
 
 # Tasks whose first figure is another one than accuracy; that of STS-B is no accuracy at all.
@@ -77,13 +78,14 @@ class GlueTask(Task):
         self.classes = GLUE_SOURCES[self.name].classes
         self.metric = FIRST.get(self.name, "accuracy") if self.classes else "spearman"
         self.figures = list(dict.fromkeys((self.metric, *(["accuracy"] if self.classes else ()))))
-        # A regression has no probabilities: its teacher's values are followed.
-        own = {} if self.classes else {"prediction_loss": "mse"}
-        self.defaults = {"metric_for_best_model": self.metric, **own}
         share = f"{options.validation_fraction:.0%} of GLUE's training split held out as validation, "
         self.scheme = (share if options.validation_fraction else "") + "GLUE's development split as test"
         if options.select_on_dev:
             self.scheme = "GLUE's development split as validation and as test"
+
+    def defaults_of(self, config: BaseConfig) -> Mapping[str, Any]:
+        # A regression has no probabilities: its teacher's values are followed.
+        return {"metric_for_best_model": self.metric} | ({} if self.classes else {"prediction_loss": "mse"})
 
     @cached_property
     def splits(self) -> Mapping[str, Dataset]:

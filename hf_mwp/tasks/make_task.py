@@ -29,7 +29,7 @@ TASKS: dict[str | None, type[Task]] = {
 
 def make_task(options: TaskArguments, config: BaseConfig | None = None) -> Task:
     """
-    Return the task that options name, math word problems by default. Its [`~Task.defaults`] replace those of a
+    Return the task that options name, math word problems by default. Its [`~Task.defaults_of`] replace those of a
     trainer's config; `UsageError` if that chooses the best checkpoint by a metric that the task does not have.
     """
     task = TASKS[options.task](options)

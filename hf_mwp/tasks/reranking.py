@@ -63,8 +63,8 @@ def rerank(
         rows = list(task.rows(args.split))
         random.Random(args.seed).shuffle(rows)
         splits = {args.split: rows[:num_samples]}
-        if args.split == "train" and task.split("validation") is not None:
-            splits["validation"] = list(task.rows("validation"))
+        if args.split == "train" and (held_out := task.rows("validation", needed=False)) is not None:
+            splits["validation"] = list(held_out)
         if not beside:
             folder.begin()
         source = {"model": without_folder(args.model), "dataset": task.name, "scheme": task.scheme}

@@ -231,7 +231,7 @@ class MathSeq2Seq(Seq2SeqTask):
     def _text_metrics(self, processor):
         from ..solving.generate_texts import decode_texts
 
-        rows = list(self.split("validation") or ())
+        rows = list(self.rows("validation", needed=False) or ())
 
         def measure(output: Any) -> dict[str, float]:
             texts = decode_texts(processor, output.predictions)

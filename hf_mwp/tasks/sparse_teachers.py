@@ -103,13 +103,13 @@ def find_sparse_teacher(
         if own is not processor:
             raise UsageError(f"stark: {student_args.student} must have the tokenizer of its teacher.")
         for split, flag in (("validation", "--validation_fraction"), (args.score_split, "--score_split")):
-            if task.split(split) is None:
+            if task.rows(split, needed=False) is None:
                 raise UsageError(f"stark: {task.name} has no {split} split to choose sparse teachers on: see {flag}.")
         config.disable_tqdm = True
         trainer = StarkTrainer(
             teacher_model=teacher,
             args=config,
-            score_dataset=task.prepare(task.split(args.score_split), processor),
+            score_dataset=task.prepare(task.rows(args.score_split), processor),
             scores=config.make_sparsifier().random(teacher, config.seed) if args.scores == "random" else None,
             **task.trainer_arguments(student, processor),
         )

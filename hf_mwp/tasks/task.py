@@ -33,7 +33,6 @@ class Task(ABC):
         metric (`str`): Key of a report by which models are compared, higher is better.
         figures (`Sequence[str]`): Keys by which a checkpoint may be chosen; any if empty.
         recorded (`Sequence[str]`): Options of `predict` that are recorded beside the metrics.
-        defaults (`Mapping[str, Any]`): Fields of a trainer's config with another default.
         shares_work (`bool`): Whether `predict` takes `unfinished`, see [`solve_problems`].
         load_report ([`LoadReport`], *optional*): Counts of rows read and skipped, and warnings.
     """
@@ -44,7 +43,6 @@ class Task(ABC):
     metric: str = "accuracy"
     figures: Sequence[str] = ()
     recorded: Sequence[str] = ()
-    defaults: Mapping[str, Any] = {}
     load_report: LoadReport | None = None
     shares_work: bool = False
 
@@ -56,18 +54,14 @@ class Task(ABC):
         a model was trained on.
         """
 
-    def split(self, name: str) -> Dataset | None:
-        """Return a split, or `None` if it does not exist or is empty."""
-        rows = self.splits.get(name)
-        return rows if rows is not None and len(rows) else None
-
-    def rows(self, split: str) -> Dataset:
-        """Return a split; `UsageError` if it does not exist or is empty."""
-        rows = self.split(split)
-        if rows is not None:
-            return rows
+    def rows(self, split: str, needed: bool = True) -> Dataset | None:
+        """Return a split; if it does not exist or is empty, `None` or, if it is `needed`, `UsageError`."""
+        if len(self.splits.get(split, ())):
+            return self.splits[split]
+        if not needed:
+            return None
         lack = f"{self.name} has no {f'usable rows in its {split!r}' if split in self.splits else repr(split)} split"
-        others = ", ".join(name for name in self.splits if self.split(name) is not None)
+        others = ", ".join(name for name, rows in self.splits.items() if len(rows))
         raise UsageError(f"{lack}; it has {others} (--split)." if others else f"{lack}, nor another: use other data.")
 
     @abstractmethod
@@ -97,7 +91,7 @@ class Task(ABC):
 
     def trainer_arguments(self, model: PreTrainedModel, processor: Any) -> dict[str, Any]:
         """Return the arguments of a trainer except its config."""
-        validation = self.split("validation")
+        validation = self.rows("validation", needed=False)
         return {
             "model": model,
             "data_collator": self.collator(model, processor),
@@ -116,7 +110,7 @@ class Task(ABC):
 
     def defaults_of(self, config: BaseConfig) -> Mapping[str, Any]:
         """Return the fields of a config for which the task has another default."""
-        return self.defaults
+        return {}
 
     def predict_options(self, args: Any, num_beams: int | None = None, processor: Any = None) -> dict[str, Any]:
         """

@@ -167,7 +167,7 @@ def train_on_task(
         set_seed(config.seed)
         if task is not None:
             tell_data(task, reporter)
-        is_evaluated = config.validation_fraction if task is None else task.split("validation") is not None
+        is_evaluated = config.validation_fraction if task is None else task.rows("validation", False) is not None
         if not is_evaluated and config.eval_strategy != "no":
             reporter.print("No validation split: nothing is evaluated on the way, and the last weights are kept.")
             config.eval_strategy, config.load_best_model_at_end = "no", False

@@ -220,7 +220,7 @@ def test_figures_do_not_depend_on_batches(glue):
     model, tokenizer = tiny_classifier(num_labels=2, vocab_size=60, max_position_embeddings=64), tiny_tokenizer()
     one, many = (evaluate_split(task, model, tokenizer, "test", batch_size=size) for size in (1, 5))
     assert [each.value for each in one.predictions] == [each.value for each in many.predictions]
-    rows = [dict(row) for row in task.split("test")]
+    rows = [dict(row) for row in task.rows("test")]
     assert [dict(each.row) for each in many.predictions] == rows
     with torch.no_grad():
         logits = model.eval()(**tokenizer(rows[3]["sentence1"], rows[3]["sentence2"], return_tensors="pt")).logits[0]

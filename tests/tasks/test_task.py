@@ -118,7 +118,7 @@ def test_its_predictions_are_told_apart_by_what_was_trained_on(console):
     task.splits["test"] = task.splits["train"].select(range(3))
     evaluation = evaluate_split(task, *task.build_model(None), "test", threshold=2.0)
     # No share is above 2, so all are held for no totals.
-    wrong = sum(task.split("test")["label"])
+    wrong = sum(task.rows("test")["label"])
     assert evaluation.reports["exact text in training split"] == {"num_texts": 3, "accuracy": (3 - wrong) / 3}
     assert evaluation.reports["exact text not in training split"] == {"num_texts": 0}
     assert [record["exact_text_in_training_split"] for record in evaluation.records()] == [True] * 3
@@ -140,7 +140,7 @@ def test_its_record_and_its_parts():
     with pytest.raises(UsageError, match=r"totals .*'train'.*validation, test.*--split"):
         evaluate_split(task, None, None, "train")
     task.splits["validation"] = task.splits["validation"].select([])
-    assert task.split("validation") is None and len(task.split("test")) == 12
+    assert task.rows("validation", needed=False) is None and len(task.rows("test")) == 12
     with pytest.raises(UsageError, match=r"totals .*train.* test\b"):
         task.rows("train")
     with pytest.raises(UsageError, match=r"totals .*'validation'.* test.*--split"):
