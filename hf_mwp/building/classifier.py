@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from ..options import given_options
 from ..usage_error import UsageError
 from .encoder import parse_layers, set_dropout
 from .model_sources import load_config, load_tokenizer, loading
-from .solver import SolverArguments
+from .solver import MAX_LENGTH, SolverArguments
 from .student import StudentArguments, prune_student
 
 
@@ -36,10 +36,8 @@ def build_classifier(
     """
     from ..models import MwpStudentForSequenceClassification
 
-    plain = SolverArguments(encoder=".")
-    for field in fields(options):
-        if field.name not in (*USED, "solver") and getattr(options, field.name) != getattr(plain, field.name):
-            raise UsageError(f"`{field.name}` is for solvers of math word problems: leave it out for a classifier.")
+    if unused := [name for name in given_options(options) if name not in (*USED, "solver")]:
+        raise UsageError(f"`{unused[0]}` is for solvers of math word problems: leave it out for a classifier.")
     if options.solver is not None:
         model, tokenizer = load_classifier(options.solver, classes, options.dropout)
     elif options.encoder_config is not None:
@@ -52,7 +50,7 @@ def build_classifier(
         if layers is not None:
             model = _layers_of(model, layers)
     options.add_lora(model)
-    return model, cut_to(tokenizer, model, options.max_length)
+    return model, cut_to(tokenizer, model, options.max_length or MAX_LENGTH)
 
 
 def load_classifier(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
+from ..options import given_options
 from ..usage_error import UsageError
 from .classifier import cut_to
 from .encoder import parse_layers, set_dropout
 from .model_sources import load_config, load_tokenizer, loading
-from .solver import SolverArguments
+from .solver import MAX_LENGTH, SolverArguments
 from .student import StudentArguments
 
 
@@ -45,15 +45,12 @@ def build_seq2seq(
     Raises:
         UsageError: options for other models, or a model that cannot be loaded or is none of this kind.
     """
-    plain = SolverArguments(encoder=".")
-    for field in fields(options):
-        if field.name not in USED and getattr(options, field.name) != getattr(plain, field.name):
-            raise UsageError(f"`{field.name}` is for solvers of math word problems: leave it out with this `task`.")
+    if unused := [name for name in given_options(options) if name not in USED]:
+        raise UsageError(f"`{unused[0]}` is for solvers of math word problems: leave it out with this `task`.")
     if options.encoder_config is None:
         source = options.encoder or options.solver
-        return load_seq2seq_model(
-            source, options.dropout, options.tokenizer, options.max_length, options.attn_implementation
-        )
+        length = options.max_length or MAX_LENGTH
+        return load_seq2seq_model(source, options.dropout, options.tokenizer, length, options.attn_implementation)
     if options.tokenizer.startswith(LEARN):
         size = options.tokenizer.removeprefix(LEARN)
         if not size.isdecimal() or not int(size):
@@ -112,7 +109,7 @@ def make_student_seq2seq(
                 "(`hf-mwp pseudo-label`, then `hf-mwp train`)."
             )
         return student
-    layers = parse_layers(options.student_layers)
+    layers = parse_layers(options.student_layers or "3")
     layers = [layers, layers] if isinstance(layers, int) else layers
     if len(layers) != 2:
         raise UsageError("`student_layers` of a sequence-to-sequence student are two numbers: of encoder and decoder.")
@@ -183,7 +180,7 @@ def _random_model(options: SolverArguments, tokenizer: PreTrainedTokenizerBase) 
     model = AutoModelForSeq2SeqLM.from_config(
         config, attn_implementation=options.attn_implementation, trust_remote_code=False
     )
-    cut_to(tokenizer, model, options.max_length)
+    cut_to(tokenizer, model, options.max_length or MAX_LENGTH)
     # Evaluations of an untrained model generate to the end.
     model.generation_config.max_length = min(tokenizer.model_max_length, LONGEST_TEXT)
     return model

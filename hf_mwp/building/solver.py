@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models import MwpSolver, Solver
 
+MAX_LENGTH = 512
 # What a solver has already, and options cannot change.
 OF_NEW_SOLVERS = (
     *("encoder_layers", "tokenizer", "language", "indexed_numbers", "max_length", "min_constant_count"),
@@ -102,8 +103,6 @@ class SolverArguments(EncoderArguments):
                 ),
             }
         )
-        self.max_length = 512 if self.max_length is None else self.max_length
-        self.min_constant_count = 5 if self.min_constant_count is None else self.min_constant_count
 
     def add_lora(self, model: PreTrainedModel, tokens: Sequence[int] = ()) -> None:
         """Puts the adapters on a model that are asked for, if any are; see [`~models.lora.add_lora`]."""
@@ -173,11 +172,11 @@ def build_solver(
     processor = MwpProcessor.build(
         load_tokenizer(options.tokenizer or options.encoder),
         chain(first, problems),
-        min_constant_count=options.min_constant_count,
+        min_constant_count=options.min_constant_count or 5,
         language=options.language or (first[0].language if first else "zh"),
         parse_number_words=parse_number_words,
         indexed_numbers=options.numbers_have_tokens(),
-        max_length=options.max_length,
+        max_length=options.max_length or MAX_LENGTH,
     )
     processor.vocabulary = processor.vocabulary.with_constants(options.constants or ())
     decoder_fields = dict(options.decoder_config or {})

@@ -139,7 +139,6 @@ class StudentArguments:
                 and choice is not None,
             }
         )
-        self.student_layers = "3" if self.student_layers is None else self.student_layers
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -161,7 +160,7 @@ class StudentArguments:
         """The teacher's layers that the student starts from, from 0."""
         from ..distillation.students.cut_student import choose_layers
 
-        layers = parse_layers(self.student_layers)
+        layers = parse_layers(self.student_layers or "3")
         if isinstance(layers, list):
             return layers
         return choose_layers(layers, teacher.config.num_hidden_layers, self.student_layer_choice or "first")
@@ -173,7 +172,7 @@ class StudentArguments:
         from ..models import MwpStudentConfig
         from ..models.positions import count_positions
 
-        layers = parse_layers(self.student_layers)
+        layers = parse_layers(self.student_layers or "3")
         return MwpStudentConfig(
             vocab_size=teacher.config.vocab_size,
             num_hidden_layers=layers if isinstance(layers, int) else len(layers),

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from transformers import (
+    BertModel,
     DistilBertConfig,
     DistilBertModel,
     Gemma3TextConfig,
@@ -12,10 +13,9 @@ from transformers import (
 )
 
 from hf_mwp.building import build_solver, load_solver, make_student
-from hf_mwp.building.solver import SolverArguments
 from hf_mwp.building.student import StudentArguments
 from hf_mwp.usage_error import UsageError
-from tests.tiny import tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
+from tests.tiny import tiny_bert_config, tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
 
 
 @pytest.fixture
@@ -57,9 +57,13 @@ def test_an_encoder_whose_dropout_is_not_known(tmp_path):
         build_solver(tiny_rows(), encoder=str(tmp_path), dropout=0.25)
 
 
-def test_options_of_a_new_solver_by_default():
-    args = SolverArguments(encoder="encoder")
-    assert (args.max_length, args.min_constant_count) == (512, 5)
+def test_a_new_solver_by_default(tmp_path):
+    tokenizer = tiny_tokenizer()
+    BertModel(tiny_bert_config(vocab_size=len(tokenizer), max_position_embeddings=512)).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    rows = [{"text": "每包有4个苹果，共几个？", "equation": f"x=4*{constant}"} for constant in [60] * 5 + [24] * 4]
+    _, processor = build_solver(rows, encoder=str(tmp_path))
+    assert processor.max_length == 512 and processor.vocabulary.constants == ("60",)
 
 
 def test_a_solver_gets_further_constants_and_another_dropout_of_its_decoder(tmp_path):

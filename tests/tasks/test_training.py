@@ -2,14 +2,20 @@
 
 import json
 
+import pytest
 import yaml
 
 from hf_mwp.building.solver import SolverArguments
+from hf_mwp.building.student import StudentArguments, TeacherArguments
+from hf_mwp.options import option_values
+from hf_mwp.options.parsing import read_options
+from hf_mwp.options.stages import types_of
 from hf_mwp.solving.search_options import EvaluateArguments
+from hf_mwp.store.runs.run_folder import RunFolder, last_options, plain
 from hf_mwp.tasks import evaluate, train
 from hf_mwp.tasks.data_options import MeasuredTaskArguments, TaskArguments
 from hf_mwp.tasks.run_arguments import RunArguments
-from hf_mwp.trainers import SolverTrainingConfig
+from hf_mwp.trainers import DistillationConfig, SolverTrainingConfig
 
 
 def test_a_solver_is_trained_and_evaluated_in_python(problems, encoder, tmp_path):
@@ -31,3 +37,20 @@ def test_a_solver_is_trained_and_evaluated_in_python(problems, encoder, tmp_path
     evaluation, figures, path = evaluate(args, data)
     assert figures["reports"]["all problems"] == result.metrics["test"]["reports"]["all problems"]
     assert len(path.read_text(encoding="utf-8").splitlines()) == len(evaluation.predictions) == 9
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "config"),
+    [
+        ("train", (SolverArguments(encoder="a"),), SolverTrainingConfig),
+        ("train", (SolverArguments(solver="a"),), SolverTrainingConfig),
+        ("distill", (TeacherArguments("a"), StudentArguments()), DistillationConfig),
+        ("distill", (TeacherArguments("a"), StudentArguments(student="b")), DistillationConfig),
+    ],
+)
+def test_the_command_reads_the_record_of_a_run_in_python(command, options, config, tmp_path):
+    values = option_values(TaskArguments(), *options, RunArguments(), config(str(tmp_path / "run"), use_cpu=True))
+    with RunFolder(tmp_path / "run", command, values):
+        pass
+    again, _ = read_options(command, types_of(command), last_options(tmp_path / "run"))
+    assert plain(option_values(*again)).items() >= plain(values).items()

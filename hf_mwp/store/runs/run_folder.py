@@ -214,6 +214,8 @@ def plain(value: Any) -> Any:
     """Convert the value of an option to plain YAML types."""
     if isinstance(value, Enum):
         return value.value
+    # Some options of `TrainingArguments` are objects, which it reads from a mapping.
+    value = value.to_dict() if hasattr(value, "to_dict") else value
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
