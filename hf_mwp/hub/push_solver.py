@@ -174,10 +174,11 @@ def named_errors(repo_id: str) -> Iterator[None]:
     except HfHubHTTPError as error:
         raise _refusal(error, repo_id) from error
     except Exception as error:
-        # Of a large file the client raises a RuntimeError. huggingface_hub 1 uses httpx, 2 uses httpx2; their errors
-        # have no common base of the standard library.
-        cause = error.__cause__ if isinstance(error, RuntimeError) else error
-        if not isinstance(cause, HfHubHTTPError) and not type(cause).__module__.startswith("httpx"):
+        # Of a large file the client raises a RuntimeError, of the network an error of httpx (httpx2 since its version
+        # 2) or an OSError.
+        cause = error.__cause__ or error if isinstance(error, RuntimeError) else error
+        is_known = isinstance(cause, OSError | RuntimeError) or type(cause).__module__.startswith("httpx")
+        if not is_known:
             raise
         raise _broken_off(cause) from error
 

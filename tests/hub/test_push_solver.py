@@ -87,6 +87,15 @@ def test_an_upload_that_broke_off_resumes(hub, folder):
         hf_mwp.push_solver_to_hub(folder, NAME)
 
 
+def test_errors_of_the_clients_own_store_of_large_files_are_named(hub, folder, monkeypatch):
+    def fail(*args, **kwargs):
+        raise RuntimeError("CAS service error")
+
+    monkeypatch.setattr("huggingface_hub._commit_api.lfs_upload", fail)
+    with pytest.raises(UsageError, match="broke off .CAS service error.*Run it again"):
+        hf_mwp.push_solver_to_hub(folder, NAME)
+
+
 def test_only_what_had_not_arrived_is_sent_again(hub, folder):
     hub.break_next("PUT", "/lfs/", 403)
     with pytest.raises(UsageError):

@@ -37,7 +37,8 @@ COLUMNS = ("input_ids", "number_positions", "number_groups", "labels", ROW_INDEX
 class SolverTrainer(BaseTrainer):
     """
     Trains a solver of math word problems, for example an [`MwpSolver`], on equations, and evaluates it by its answers.
-    Callbacks, resuming, `push_to_hub` and several processes work as in `Trainer`.
+    Callbacks, resuming and several processes work as in `Trainer`; `push_to_hub` publishes what [`push_solver_to_hub`]
+    does.
 
     Args:
         model ([`MwpSolver`]): The solver.
