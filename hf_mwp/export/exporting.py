@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import statistics
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -45,6 +47,7 @@ class ExportReport:
         megabytes (`float`): Size of the folder, in millions of bytes.
         problems (`int`), equal (`int`): Problems that both solved, and those with the same answer.
         right_before (`int`), right_after (`int`): Answers that are right in PyTorch and in the runtime.
+        milliseconds (`float`): Median wall time of a problem in the runtime, from its text to its answer.
     """
 
     megabytes: float
@@ -52,6 +55,7 @@ class ExportReport:
     equal: int = 0
     right_before: int = 0
     right_after: int = 0
+    milliseconds: float = 0.0
 
 
 def export_solver(args: ExportArguments, progress: Callable[[Sequence], Iterable] | None = None) -> ExportReport:
@@ -135,9 +139,11 @@ def compare_answers(
     solver = RuntimeSolver(folder)
     reranker, num_beams = solver.search(None, None)
     before = solve_problems(model, processor, problems, num_beams=num_beams, reranker=reranker)
-    after = []
+    after, seconds = [], []
     for problem in problems if progress is None else progress(problems):
+        start = time.perf_counter()
         found = solver.answer(problem, num_beams, reranker)
+        seconds.append(time.perf_counter() - start)
         after.append(SolverPrediction(found.problem, found.beam, found.ranked))
     values = [[each.score.value for each in predictions] for predictions in (before, after)]
     return ExportReport(
@@ -146,6 +152,7 @@ def compare_answers(
         equal=sum(first == second for first, second in zip(*values, strict=True)),
         right_before=sum(bool(each.is_right) for each in before),
         right_after=sum(bool(each.is_right) for each in after),
+        milliseconds=round(1e3 * statistics.median(seconds), 2) if seconds else 0.0,
     )
 
 
@@ -159,6 +166,7 @@ def _note_in_card(path: Path, args: ExportArguments, report: ExportReport) -> No
     section = (
         f"\n## Exported for the runtime\n\nWeights in {weights}, encoder computed by {args.format}. Of "
         f"{report.problems:,} test problems of {args.dataset}, {report.equal:,} have the answer of PyTorch in single "
-        f"precision; {report.right_after:,} are right, and {report.right_before:,} in PyTorch.\n"
+        f"precision; {report.right_after:,} are right, and {report.right_before:,} in PyTorch. A problem took "
+        f"{report.milliseconds:.1f} ms (median, on the machine of the export).\n"
     )
     path.write_text(text.rstrip("\n") + "\n" + section, "utf-8")

@@ -30,7 +30,7 @@ def test_the_folder_solves_as_before(solver_folder, problems, tmp_path, quantize
     report = export_solver(
         ExportArguments(str(solver_folder), str(out), quantize=quantize, dataset=str(problems), max_samples=6)
     )
-    assert report.problems == 6 and report.equal >= 4 and report.megabytes > 0
+    assert report.problems == 6 and report.equal >= 4 and report.megabytes > 0 and report.milliseconds > 0
     record = json.loads((out / "export.json").read_text())
     assert (record["quantize"], record["equal"]) == (quantize, report.equal)
     assert f"{report.equal} have the answer" in (out / "README.md").read_text()
