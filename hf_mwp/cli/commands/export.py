@@ -13,5 +13,5 @@ def run(options: list, values: dict, console: CommandConsole) -> None:
     if report.problems:
         console.print(
             f"Of {report.problems} test problems {report.equal} have the same answer as before; "
-            f"{report.right_after} are right, {report.right_before} before; {report.milliseconds:.1f} ms a problem."
+            f"{report.right_after} are right, {report.right_before} before; {report.milliseconds:.1f} ms of CPU time a problem."
         )
