@@ -13,5 +13,6 @@ def run(options: list, values: dict, console: CommandConsole) -> None:
     if report.problems:
         console.print(
             f"Of {report.problems} test problems {report.equal} have the same answer as before; "
-            f"{report.right_after} are right, {report.right_before} before; {report.milliseconds:.1f} ms of CPU time a problem."
+            f"{report.right_after} are right, {report.right_before} before. "
+            f"A problem takes {report.milliseconds:.1f} ms of CPU time."
         )
