@@ -89,7 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
         reader = next(iter(self.solvers.values())).reader
         problem = reader.problem(text)
         return {
-            "parts": [] if problem.is_too_long else _parts(problem),
+            "parts": [] if problem.is_too_long else marked_parts(problem),
             "results": [{"model": name} | solve(solver, text) for name, solver in self.solvers.items()],
         }
 
@@ -139,7 +139,7 @@ def solve(solver: RuntimeSolver, text: str) -> dict[str, Any]:
     return found | {name: records[0][name] for name in ("warning",) if name in records[0]}
 
 
-def _parts(problem: MathWordProblem) -> list[list[Any]]:
+def marked_parts(problem: MathWordProblem) -> list[list[Any]]:
     """Split a text into pieces, each with whether it is a number."""
     pieces: list[list[Any]] = [[problem.masked.segments[0], False]]
     for mention, segment in zip(problem.masked.mentions, problem.masked.segments[1:], strict=True):

@@ -1,0 +1,76 @@
+"""The Space: what its functions return and, where Gradio is installed, the page itself, without a network."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from hf_mwp.runtime import load_solver
+from tests.examples.scripts import EXAMPLES, load_script
+
+
+@pytest.fixture(scope="module")
+def space():
+    return load_script("space/app.py")
+
+
+@pytest.fixture(scope="module")
+def solver(solver_folder):
+    return load_solver(solver_folder)
+
+
+def test_html_of_a_problem_is_text_and_a_star_stays(space, solver):
+    shown = space.show(solver, "<script>alert(1)</script> *4*个苹果 & 2个<b>梨</b>，一共？")
+    assert "<script>" not in shown and "<b>梨" not in shown
+    assert "&lt;script&gt;alert(<mark>1</mark>)" in shown and "*<mark>4</mark>*个苹果 &amp; <mark>2</mark>个" in shown
+    assert '<div class="value">' in shown and "probability" in shown
+
+
+def test_a_problem_without_an_answer_says_why(space, solver):
+    assert re.search('class="error">[^<]*number', space.show(solver, "没有数"))
+    assert 'class="error"' in space.show(solver, "")
+
+
+def test_many_problems_are_cut(space, solver):
+    shown = space.show(solver, "\n".join(f"有{number}个和2个，一共几个？" for number in range(3, 40)))
+    assert shown.count(" ms</p>") == 20 and "17 more problems" in shown
+    assert "too much" in space.show(solver, "字" * 400_000)
+
+
+def test_a_tree_is_drawn(space):
+    svg = ElementTree.fromstring(space.tree(["-", "*", "N0", "1", "N1"], ["120<", "25%"]))
+    name = "{http://www.w3.org/2000/svg}"
+    assert [each.text for each in svg.iter(f"{name}text")] == ["120<", "1", "×", "25%", "−"]
+    assert len(list(svg.iter(f"{name}line"))) == 4
+    # Leaves from left to right; an operator in the middle above its operands.
+    left, one, times, right, minus = (float(each.get("x")) for each in svg.iter(f"{name}text"))
+    assert left < one < right and times == (left + one) / 2 and minus == (times + right) / 2
+
+
+def test_the_header_is_one_of_spaces():
+    header, text = (EXAMPLES / "space" / "README.md").read_text("utf-8").split("---\n")[1:]
+    fields = yaml.safe_load(header)
+    assert fields["sdk"] == "gradio" and (EXAMPLES / "space" / fields["app_file"]).is_file()
+    assert len(fields["short_description"]) <= 60 and "SOLVER" in text
+
+
+@pytest.mark.slow
+def test_the_page_answers(space, solver, monkeypatch):
+    gradio = pytest.importorskip("gradio")
+    client = pytest.importorskip("gradio_client")
+    monkeypatch.setenv("GRADIO_ANALYTICS_ENABLED", "False")
+    app = space.make_app(solver)
+    theme = gradio.themes.Base(font=["system-ui"], font_mono=["monospace"])
+    _, address, _ = app.launch(prevent_thread_lock=True, quiet=True, theme=theme)
+    try:
+        import httpx
+
+        page = httpx.get(address).text
+        assert "fonts.googleapis.com" not in re.sub(r"preconnect[^>]*", "", page)
+        found = client.Client(address, verbose=False).predict(
+            "小明有4个苹果，又买了2个，一共有几个？", api_name="/solve"
+        )
+        assert "<mark>4</mark>" in found and "<svg" in found
+    finally:
+        app.close()
