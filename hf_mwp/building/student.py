@@ -45,7 +45,7 @@ SPARSITY = 0.7
 
 @dataclass
 class TeacherArguments:
-    """Whom the student learns from."""
+    """Options of the teacher."""
 
     _argument_group_name = "teacher"
 

@@ -88,7 +88,7 @@ class TrainingOverlap:
         return ". ".join(said)
 
     def record(self, problems: Sequence[MathWordProblem | str]) -> Mapping[str, Any]:
-        """The same for a run's record, with how many texts of which sources were trained on."""
+        """Return the facts for a run's record, with the number and the sources of the training texts."""
         facts = self.texts.to_dict() if self.known else {}
         return {"known": self.known, "compared_with": self.data, "remark": self.remark(problems), **facts}
 

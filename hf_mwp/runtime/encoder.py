@@ -107,7 +107,7 @@ class Encoder:
         return layer
 
     def _last(self, prefix: str) -> tuple[np.ndarray | None, np.ndarray]:
-        """The linear layer that ends a sublayer, of which the bias alone is left where nothing else is."""
+        """Return matrix and bias of a sublayer's last linear layer; no matrix if all heads or neurons are cut."""
         if f"{prefix}.weight" in self.weights:
             return self.weights.linear(prefix)
         return None, self.weights[f"{prefix}.bias"]

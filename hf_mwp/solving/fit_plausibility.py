@@ -32,9 +32,8 @@ def fit_plausibility(
     Fit the weights of a re-ranker: those under which the right values of the beams are most probable, with a softmax
     over the values of each beam. The loss is convex, so there is one best fit and no seed.
 
-    Beams of the problems that the solver was trained on will do, though it is too sure of them: with some that were
-    searched under dropout among them ([`fit_reranker`], `mc_dropout_fraction`) the other features get their
-    due weight.
+    Beams of the solver's own training problems can be used, but the solver is too confident of them. Searching some of
+    them under dropout ([`fit_reranker`], `mc_dropout_fraction`) gives the other features more weight.
 
     Args:
         problems (`Sequence[MathWordProblem]`): Training problems with answers or equations, all of one language.

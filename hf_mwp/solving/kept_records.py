@@ -27,8 +27,8 @@ def kept_records(
     at_once: int,
 ) -> Iterator[list[Any]]:
     """
-    Return what `make` gives for problems, a JSON value for each, so many at once. A folder keeps the values, apart for
-    other `facts`, and they are not made again. Under `accelerate launch` or `torchrun` the processes share a folder:
+    Yield the results of `make` for chunks of problems, a JSON value for each. With a folder, values are cached there,
+    separately for other `facts`. Under `accelerate launch` or `torchrun` the processes share a folder:
     each makes its part, and all get all values, in the order of the problems.
     """
     rank, processes = process_place()

@@ -22,8 +22,8 @@ RECORD, LOCK, START = "stage.json", "stage.lock", "stage.start.json"
 
 class FinishedFolder:
     """
-    A folder that is done, locked, resumable, and named by a fingerprint: some work fills it once, in however many
-    starts, and whoever asks later finds it done. A loop over models has one for each model that it makes:
+    Folder of a job, with a lock, a completion record and the job's fingerprint in its name. A completed job is not
+    done again, an interrupted one resumes. A loop over models has one folder for each model that it makes:
 
     ```python
     folder = FinishedFolder.named("runs", "teacher", digest_of({"sparsity": 0.5, "seed": 42}))

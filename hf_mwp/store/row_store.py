@@ -44,17 +44,17 @@ class RowStore:
     """
     Rows of numbers and texts in Arrow files, which are mapped into memory and never read as a whole.
 
-    Rows have numbers, from 0 in the order in which they were added, and are found by the 16 bytes of their column
-    `key`, where the schema has one: what is looked for may be shuffled, cut or extended, and what is not there yet is
-    added. A key and a number are all that is held in memory of a row.
+    Rows are numbered from 0 in the order in which they were added. If the schema has a column `key`, rows are also
+    found by its 16 bytes, so that data may be shuffled, cut or extended, and only missing rows are added. Memory holds
+    a key and a number per row.
 
-    Files are written under another name and enter the manifest, with size and checksum, when they are complete, so
-    that a process may be killed at any time. Damaged files are left out, with a warning, and so are written anew.
-    Readers need no lock; writers take [`~RowStore.locked`].
+    Files are written under a temporary name and enter the manifest, with size and checksum, when they are complete, so
+    that a process may be killed at any time. Damaged files are ignored with a warning, and their rows are written
+    again. Readers need no lock; writers take [`~RowStore.locked`].
 
     Args:
         folder (`str` or `Path`): The store's own folder.
-        fingerprint (`str`): Of everything that makes the rows what they are; must be that of the manifest.
+        fingerprint (`str`): Fingerprint of everything on which the rows depend; must be that of the manifest.
         verify (`bool`, *optional*, defaults to `True`): Compare checksums and not only sizes, about a second for two
             gigabytes.
 

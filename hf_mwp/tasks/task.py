@@ -151,7 +151,7 @@ class Task(ABC):
     @abstractmethod
     def card(self) -> dict[str, Any]:
         """
-        Return what a model card says of the task: `pipeline_tag`, `datasets`, `language`, `tags`; `metrics`, for each
+        Return the facts of a model card: `pipeline_tag`, `datasets`, `language`, `tags`; `metrics`, for each
         column the key of a report and that of the number of items, if not answers and equations; `items`, what is
         counted (`num_{items}`), if not problems; `example`, an input of the pipeline.
         """

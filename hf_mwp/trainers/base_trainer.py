@@ -31,10 +31,10 @@ from .publishing import evaluated_figures, training_stage
 
 class BaseTrainer(Trainer):
     """
-    A `Trainer` whose sampler, early stopping and checkpoints resume a run exactly; with means of the parts
-    of its loss in the logs, learning rates for parts of its model, and accumulated batches that weigh by their items.
-    It notes in the model, and in each folder that it writes, what the model was trained on ([`~data.TrainingTexts`]).
-    A loss that is NaN or infinite ends the training with a `ValueError` before anything is logged, evaluated or saved.
+    A `Trainer` whose runs resume exactly (sampler, early stopping, checkpoints), which logs the means of its loss's
+    parts, has learning rates for parts of the model, and weights accumulated batches by their items. It records in the
+    model, and in each saved folder, the texts that the model was trained on ([`~data.TrainingTexts`]). A loss that is
+    NaN or infinite ends the training with a `ValueError` before anything is logged, evaluated or saved.
 
     Args:
         args ([`BaseConfig`], *optional*): Arguments.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class CommandConsole(Console, Reporter):
-    """Console that shows control characters as escapes, so that no problem text commands the terminal."""
+    """Console that shows control characters as escapes, so that texts of problems cannot control the terminal."""
 
     def render(self, renderable, options=None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):

@@ -47,13 +47,12 @@ def load_mwp_dataset(
     """
     Load math word problems into one schema, with a report of the rows left out.
 
-    Which problems are kept: of the training split, those whose equation can be read and gives their answer (or which
-    have no answer to check). Of the validation and test splits, all that have one answer, also those whose equation
-    cannot be read or does not give it, so that an accuracy is one over all of them. Both kinds are counted, with
-    reasons, in the report.
+    Kept problems: the training split keeps problems whose equation can be read and gives their answer, if they have
+    one. Validation and test splits keep all problems with one answer, even if the equation cannot be read or has
+    another value, so that accuracies cover all of them. The report counts both kinds, with reasons.
 
-    Overlap: a held-out problem overlaps if its text with the numbers masked is that of a training problem, so that a
-    solver can know it by heart; spaces, punctuation, case, and whether a number is in digits or words make no
+    Overlap: a held-out problem overlaps if a training problem has the same text with masked numbers, so that a
+    solver may have memorised it; spaces, punctuation, case, and whether a number is in digits or words make no
     difference ([`~problems.text_keys.TextKeys`]). Training problems count as read, whether they are kept or not.
 
     Args:

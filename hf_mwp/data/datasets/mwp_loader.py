@@ -18,7 +18,7 @@ PARTS = {"train": "train", "validation": "valid", "test": "test"}
 
 class MwpLoader:
     """
-    Base class of the loaders, one per data set: what the set has to say of itself. To add a data set, derive a class
+    Base class of the loaders, one per data set, with the facts about the set. To add a data set, derive a class
     in `chinese.py` or `english.py` and add it to `LOADERS` there.
 
     Class attributes:
@@ -29,10 +29,10 @@ class MwpLoader:
             line is taken.
         lists (`frozenset[str]`): Columns whose field may hold a list.
         split_schemes (`dict[str, str]`): Name of each public split and what it is; the first one is the default.
-        fold_schemes (`dict[str, int]`): Those which need a fold, and how many folds there are.
+        fold_schemes (`dict[str, int]`): Split schemes that need a fold, with their numbers of folds.
         files (`dict[str, Sequence[str]]`): Names that the file of each split may have, where each has one.
         folders (`tuple[str, ...]`): Names beside its own that the data set's folder may have inside `data_dir`.
-        origin (`str`): Where the files are to be had, as a sentence.
+        origin (`str`): Sentence that says where to get the files.
     """
 
     name: ClassVar[str]

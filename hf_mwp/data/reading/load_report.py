@@ -64,7 +64,7 @@ class LoadReport:
 
     @property
     def scheme(self) -> str:
-        """The split in words, with fold, the origin of the validation split, and what became of held-out problems."""
+        """Description of the split: fold, origin of the validation split, and treatment of held-out problems."""
         scheme = self.split_scheme if self.fold is None else f"{self.split_scheme}, fold {self.fold}"
         if self.validation_fraction:
             scheme += f", {self.validation_fraction:g} of train as validation"

@@ -34,7 +34,7 @@ _SECRETS = ("hub_token",)
 class RunFolder:
     """
     Output folder of a command, held by one run at a time (by the first process of a distributed one) until the context
-    is left; it is removed if nothing is written to it. A full disk is named when the context is left.
+    is left; it is removed if nothing is written to it. A full disk is reported as a `UsageError` on exit.
 
     With a command it has the record of the run: `run_config.yaml` (what `--config` reads again), `run.json` (command,
     seed, library versions, git revision, machine, times, and the same of earlier starts), `metrics.json`, `run.log`.

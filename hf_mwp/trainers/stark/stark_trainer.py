@@ -192,7 +192,7 @@ class StarkTrainer:
                 )
 
     def _check_models(self) -> None:
-        """Raise before the first training what its trainer and the sparsifier would raise."""
+        """Raise the errors of trainer and sparsifier before the first training."""
         check_no_gates(self.teacher_model)
         self.sparsifier.check(
             self.teacher_model, self.scores, 0.0 if self.args.auto_sparsity else self.args.sparsities[-1]
