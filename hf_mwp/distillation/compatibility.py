@@ -71,6 +71,19 @@ def check_solvers(student: nn.Module, teacher: nn.Module, teacher_processing: Mw
                 "probabilities can only be compared over the same symbols in the same order. Build the student with "
                 "the teacher's processor."
             )
+    if student.prediction is not teacher.prediction:
+        raise ValueError(
+            f"The student predicts {student.prediction.name}, the teacher {teacher.prediction.name}: only decoders of "
+            "the same kind can be compared. Train a teacher with the student's decoder (`--decoder`)."
+        )
+    rules, others = student.prediction_rules, teacher.prediction_rules
+    different = [name for name in rules if rules[name] != others.get(name)]
+    if different:
+        name = different[0]
+        raise ValueError(
+            f"The student's decoder has {name}={rules[name]}, the teacher's {others.get(name)}: they would judge "
+            "different candidates. Make the student of the teacher, or give it the same `decoder_config`."
+        )
     if teacher_processing is not None:
         teacher_processing.check_model(teacher)
     else:

@@ -35,6 +35,8 @@ class Decoder(ABC):
 
     Attributes:
         prediction ([`PredictionKind`]): What its `forward` predicts.
+        prediction_fields (`tuple[str, ...]`): Fields of its configuration, besides the symbols, that decide what is
+            predicted for a target: student and teacher must have the same.
         extra_columns (`tuple[str, ...]`): Columns that [`MwpProcessor`] adds to encoded problems for its collator:
             `"question_positions"` (`list[int]`, the tokens of the question in order; the last one has its last
             character) and `"number_values"` (`list[str]`, exact values that `Fraction` reads).
@@ -48,6 +50,7 @@ class Decoder(ABC):
     config: PreTrainedConfig
     config_class: ClassVar[type[PreTrainedConfig]]
     prediction: ClassVar[PredictionKind] = EXPRESSION_POSITIONS
+    prediction_fields: ClassVar[tuple[str, ...]] = ()
     extra_columns: ClassVar[tuple[str, ...]] = ()
     extra_inputs: ClassVar[tuple[str, ...]] = ()
     target_error: Callable[[Mapping[str, Any]], str | None] | None = None

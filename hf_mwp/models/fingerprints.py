@@ -150,7 +150,9 @@ def _methods(kind: type, depth: int) -> dict[str, Any]:
 
 def _settings(value: Any, depth: int) -> dict[str, Any]:
     settings = sorted(getattr(value, "__dict__", {}).items())
-    return {name: _describe(each, depth) for name, each in settings if name not in ("model", "tokenizer")}
+    # What an object remembers of earlier calls changes without its doing anything else.
+    left_out = ("model", "tokenizer", *getattr(type(value), "not_settings", ()))
+    return {name: _describe(each, depth) for name, each in settings if name not in left_out}
 
 
 def _name(value: Any) -> str:

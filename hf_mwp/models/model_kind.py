@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from .prediction_kind import CLASSES, EXPRESSION_POSITIONS, PredictionKind
 from .solver import Solver
 
 
@@ -21,12 +22,14 @@ class ModelKind:
         is_solver (`bool`, *optional*, defaults to `False`): Whether it finds expressions, and is judged by answers.
         per_position (`bool`, *optional*, defaults to `False`): Whether losses are means over positions, not over rows.
         has_decoder (`bool`, *optional*, defaults to `False`): Whether a second stack reads the labels, and generates.
+        prediction ([`PredictionKind`], *optional*): What a soft loss compares, and a teacher cache keeps.
     """
 
     name: str
     is_solver: bool = False
     per_position: bool = False
     has_decoder: bool = False
+    prediction: PredictionKind = CLASSES
 
     @property
     def reduction(self) -> str:
@@ -36,14 +39,14 @@ class ModelKind:
 
     def num_symbols(self, model: Any) -> int | None:
         """Return the number of columns of logits before those of a row's own numbers; `None` where there are none."""
-        return model.vocabulary.num_symbols if self.is_solver else None
+        return model.vocabulary.num_symbols if self.prediction.has_numbers else None
 
     def encoder(self, model: Any) -> nn.Module:
         """Return the model without decoder and heads."""
         return model.encoder if self.is_solver else getattr(model, "base_model", model)
 
 
-SOLVER = ModelKind("solver", is_solver=True)
+SOLVER = ModelKind("solver", is_solver=True, prediction=EXPRESSION_POSITIONS)
 CLASSIFIER = ModelKind("classifier")
 TOKEN_MODEL = ModelKind("token model", per_position=True)
 SEQ2SEQ = ModelKind("sequence-to-sequence model", per_position=True, has_decoder=True)
@@ -52,7 +55,7 @@ SEQ2SEQ = ModelKind("sequence-to-sequence model", per_position=True, has_decoder
 def kind_of(model: Any, logits: Tensor | None = None) -> ModelKind:
     """Return the kind of a model; classifiers of rows and of tokens are told apart by their `logits`."""
     if isinstance(model, Solver):
-        return SOLVER
+        return SOLVER if model.prediction is SOLVER.prediction else replace(SOLVER, prediction=model.prediction)
     if isinstance(model, PreTrainedModel) and model.config.is_encoder_decoder and model.can_generate():
         return SEQ2SEQ
     return TOKEN_MODEL if logits is not None and logits.dim() > 2 else CLASSIFIER

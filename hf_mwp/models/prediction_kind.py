@@ -15,15 +15,15 @@ class PredictionKind:
         outputs (`tuple[str, ...]`): Outputs of a model that a soft loss compares and a teacher cache keeps, by name.
         is_listed (`bool`): Whether each of them is a list `(batch, items)` whose length is the row's own, padded with
             the smallest finite number.
-        has_targets (`bool`): Whether each prediction has one right class among the labels.
-        uses_labels (`bool`): Whether labels say at which positions there are predictions.
+        has_numbers (`bool`): Whether the last classes are the numbers of the row's problem.
+        has_targets (`bool`): Whether the labels are the right classes, one for each prediction.
     """
 
     name = "classes"
     outputs: tuple[str, ...] = ("logits",)
     is_listed = False
+    has_numbers = False
     has_targets = True
-    uses_labels = True
 
     def classes(self, output: str, logits: Tensor) -> Tensor:
         """Return scores `(..., classes)` whose softmax is the distribution that an output stands for."""
@@ -46,6 +46,7 @@ class ExpressionPositions(PredictionKind):
     """Symbols at the positions of an expression: logits `(batch, positions, symbols + numbers)`."""
 
     name = "positions of an expression"
+    has_numbers = True
 
     def without_missing(self, output: str, logits: Tensor, number_positions: Tensor) -> Tensor:
         symbols = logits.shape[-1] - number_positions.shape[1]
@@ -65,7 +66,6 @@ class JudgedCandidates(PredictionKind):
     outputs = ("logits", "answer_logits")
     is_listed = True
     has_targets = False
-    uses_labels = False
 
     def classes(self, output: str, logits: Tensor) -> Tensor:
         return torch.stack([torch.zeros_like(logits), logits], -1) if output == "logits" else logits

@@ -56,10 +56,12 @@ class Solver(ABC):
         encoder (`PreTrainedModel`): Reads the text.
         prediction ([`PredictionKind`]), extra_columns, extra_inputs (`tuple[str, ...]`), target_error (`Callable`):
             As in [`~models.decoder.Decoder`]; `extra_inputs` are arguments of `solve`.
+        prediction_rules (`Mapping[str, Any]`): Rules by name that decide what is predicted for a target.
     """
 
     encoder: PreTrainedModel
     prediction: PredictionKind = EXPRESSION_POSITIONS
+    prediction_rules: Mapping[str, Any] = {}
     extra_columns: tuple[str, ...] = ()
     extra_inputs: tuple[str, ...] = ()
     target_error: Callable[[Mapping[str, Any]], str | None] | None = None

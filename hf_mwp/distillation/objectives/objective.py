@@ -27,13 +27,15 @@ class Objective:
         student_reads (`tuple[str, ...]`), teacher_reads (`tuple[str, ...]`):
             Names of what it reads, see [`~distillation.features.Features`]; a teacher cache keeps the latter.
         projections (`dict[str, tuple[str, int, int]]`): The linear maps it needs, see [`FeatureProjections`].
-        temperature (`float`, *optional*), offset (`int`): How it reads logits, see [`TeacherRequest`].
+        temperature (`float`, *optional*), offset (`int`), listed (`tuple[str, ...]`): How it reads logits, see
+            [`TeacherRequest`].
     """
 
     options: Mapping[str, bool] = {}
     cacheable = True
     temperature: float | None = None
     offset = 0
+    listed: tuple[str, ...] = ()
 
     def __init__(self, name: str, weight: float = 1.0) -> None:
         check_numbers(weight=weight)

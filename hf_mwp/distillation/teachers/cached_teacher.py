@@ -128,6 +128,7 @@ class CachedTeacher:
             "collation": describe(collator),
             "states": request.states,
             "logits": request.logits,
+            "listed": list(request.listed),
             "top_k": request.top_k,
             "temperature": request.temperature,
             "mixed_precision": self.mixed_precision,

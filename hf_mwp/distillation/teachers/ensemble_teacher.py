@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ...models.model_kind import kind_of
 from ...usage_error import UsageError
 from .cache.output_layout import FORBIDDEN
 
@@ -60,22 +61,24 @@ class EnsembleTeacher(nn.Module):
             outputs.append(member(**{**asked, **(teacher_inputs or {}).get(str(number), {})}))
         if not hasattr(outputs[0], "get"):
             return outputs[0]
-        logits = [_logits_of(output, number) for number, output in enumerate(outputs, 1)]
-        shapes = [tuple(each.shape) for each in logits]
-        if len({*shapes}) > 1:
-            raise UsageError(
-                f"The teachers' logits have the shapes {', '.join(map(str, shapes))}: only predictions of the same "
-                "classes can be averaged."
-            )
-        scores = mean_scores(logits)
-        positions = inputs.get("number_positions")
-        if teacher_inputs and positions is not None:
+        prediction, positions = kind_of(self.members[0], outputs[0].get("logits")).prediction, None
+        if teacher_inputs:
             # Another tokenizer may cut a long text later than the student's: what the student cannot see is forbidden.
-            missing = nn.functional.pad(positions < 0, (scores.shape[-1] - positions.shape[1], 0))
-            scores = scores.masked_fill(missing.unsqueeze(1), torch.finfo(scores.dtype).min)
+            positions = inputs.get("number_positions")
+        scores = {}
+        for name in prediction.outputs:
+            logits = [_scores_of(output, name, number) for number, output in enumerate(outputs, 1)]
+            shapes = [tuple(each.shape) for each in logits]
+            if len({*shapes}) > 1:
+                raise UsageError(
+                    f"The teachers' {name} have the shapes {', '.join(map(str, shapes))}: only predictions of the "
+                    "same classes can be averaged."
+                )
+            mean = prediction.logits(name, mean_scores([prediction.classes(name, each) for each in logits]))
+            scores[name] = mean if positions is None else prediction.without_missing(name, mean, positions)
         output = outputs[0]
         kept = {name: value for name, value in output.items() if name != "loss"}
-        return type(output)(**(kept | {"logits": scores}))
+        return type(output)(**(kept | scores))
 
 
 def mean_scores(logits: Sequence[Tensor]) -> Tensor:
@@ -92,8 +95,8 @@ def members_of(teacher: nn.Module) -> list[nn.Module]:
     return list(teacher.members) if isinstance(teacher, EnsembleTeacher) else [teacher]
 
 
-def _logits_of(output: Any, number: int) -> Tensor:
-    logits = output.get("logits") if hasattr(output, "get") else None
-    if logits is None:
-        raise UsageError(f"Teacher {number} returns no logits: there is nothing of it to average. Leave it out.")
-    return logits
+def _scores_of(output: Any, name: str, number: int) -> Tensor:
+    scores = output.get(name) if hasattr(output, "get") else None
+    if scores is None:
+        raise UsageError(f"Teacher {number} returns no {name}: there is nothing of it to average. Leave it out.")
+    return scores

@@ -16,6 +16,7 @@ class TeacherRequest:
     top_k: int | None = None  # classes of which a cache keeps the scores, see [`OutputLayout`]; all if `None`
     temperature: float | None = None  # at which these are exact
     offset: int = 0  # how many positions before its label a prediction stands
+    listed: tuple[str, ...] = ()  # those with one score for each item of a list of the row's own length
 
     @classmethod
     def of(cls, objectives: Iterable[Objective], top_k: int | None = None) -> Self:
@@ -38,14 +39,15 @@ class TeacherRequest:
                 "classes can be kept at one only: leave out `cache_top_k`."
             )
         temperature = None if top_k is None else temperatures.pop()
-        return cls(tuple(features), options, top_k, temperature, max(each.offset for each in predicting))
+        listed = tuple(dict.fromkeys(name for each in predicting for name in each.listed))
+        return cls(tuple(features), options, top_k, temperature, max(each.offset for each in predicting), listed)
 
     @property
     def states(self) -> list[str]:
         """The features that are one vector for each token."""
-        return [name for name in self.features if name != "logits"]
+        return [name for name in self.features if name != "logits" and name not in self.listed]
 
     @property
     def logits(self) -> bool:
-        """Return whether logits are read."""
-        return "logits" in self.features
+        """Return whether logits are read that are scores of classes."""
+        return "logits" in self.features and "logits" not in self.listed

@@ -192,6 +192,10 @@ class MwpSolver(PreTrainedModel, Solver):
         return self.decoder.prediction
 
     @property
+    def prediction_rules(self) -> dict[str, Any]:
+        return {name: getattr(self.decoder.config, name) for name in self.decoder.prediction_fields}
+
+    @property
     def extra_columns(self) -> tuple[str, ...]:
         return self.decoder.extra_columns
 

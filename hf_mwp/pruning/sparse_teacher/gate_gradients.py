@@ -10,7 +10,7 @@ from accelerate.utils import send_to_device
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from ...models.solver import Solver
+from ...models.model_kind import kind_of
 from ...usage_error import UsageError
 from ..gates import HeadGates, NeuronGates
 from ..head_importance import left_unchanged
@@ -160,15 +160,21 @@ def batch_losses(
         raise UsageError("Expressiveness is measured by the teacher's loss, and the batch has no labels: give them.")
     losses = [outputs["loss"].mean()]
     if student is not None:
+        kind = kind_of(teacher, outputs.get("logits"))
         with torch.no_grad():
-            logits = student(**batch).get("logits")
-        ours, theirs = (None if each is None else tuple(each.shape) for each in (logits, outputs.get("logits")))
-        is_solver = isinstance(teacher, Solver)
-        if ours is None or ours != theirs or not is_solver and len(ours) != 2:
-            raise UsageError(
-                f"For the same batch the trial student's logits have the shape {ours}, the teacher's {theirs}: those "
-                "of two classifiers, regressors or solvers of math word problems must be equal."
+            scores = student(**batch)
+        parts = []
+        for name in kind.prediction.outputs:
+            pair = (scores.get(name), outputs.get(name))
+            ours, theirs = (None if each is None else tuple(each.shape) for each in pair)
+            if ours is None or ours != theirs or kind.per_position:
+                raise UsageError(
+                    f"For the same batch the trial student's {name} have the shape {ours}, the teacher's {theirs}: "
+                    "those of two classifiers, regressors or solvers of math word problems must be equal."
+                )
+            mask = kind.prediction.mask(name, pair[1], labels != -100 if kind.is_solver else None)
+            parts.append(
+                distillation_losses(*(kind.prediction.classes(name, each) for each in pair), mask, temperature)
             )
-        mask = labels != -100 if is_solver else None
-        losses.append(distillation_losses(logits, outputs["logits"], mask, temperature).mean())
+        losses.append(sum(parts).mean())
     return losses

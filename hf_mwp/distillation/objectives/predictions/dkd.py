@@ -36,6 +36,14 @@ class DKD(SoftLabels):
         super().__init__(temperature, scale_by_square, weight, name)
         self.alpha, self.beta = alpha, beta
 
+    def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
+        super().setup(student, teacher, inputs)
+        if not self.kind.prediction.has_targets:
+            raise ValueError(
+                "Decoupled distillation needs one right class for each prediction, and the student predicts "
+                f'{self.kind.prediction.name}: take `SoftLabels` (`prediction_loss="kd"`).'
+            )
+
     def _make_loss(self, reduction: str) -> nn.Module:
         return DKDLoss(self.temperature, self.alpha, self.beta, self.scale_by_square, reduction)
 

@@ -41,6 +41,7 @@ class PredictionObjective(Objective):
 
     def num_items(self, inputs: Mapping[str, Any]) -> dict[str, Tensor | int | None]:
         if not self.kind.per_position:
-            return {self.name: next(len(each) for each in inputs.values() if isinstance(each, Tensor))}
+            rows = next(len(each) for each in inputs.values() if isinstance(each, Tensor))
+            return dict.fromkeys(self.parts, rows)
         positions = self.positions(inputs)
-        return {self.name: None if positions is None else positions.sum()}
+        return dict.fromkeys(self.parts, None if positions is None else positions.sum())

@@ -6,13 +6,16 @@ from typing import Any
 from torch import Tensor, nn
 
 from ....losses import LogitDistillationLoss
+from ....models.model_kind import kind_of
 from ...features import Features
 from .prediction_objective import PredictionObjective
 
 
 class SoftLabels(PredictionObjective):
     """
-    The student's probabilities follow the teacher's, knowledge distillation (KD) as Hinton et al. have it.
+    The student's probabilities follow the teacher's, knowledge distillation (KD) as Hinton et al. have it. What they
+    are probabilities of says the model's kind of prediction: classes, symbols at the positions of an expression, or
+    for a solver that judges candidates two parts, acceptance of each candidate and the answer among the pool.
 
     Args:
         temperature (`float`, *optional*, defaults to 4.0), scale_by_square (`bool`, *optional*, defaults to `True`):
@@ -43,16 +46,19 @@ class SoftLabels(PredictionObjective):
         self.teacher_reads = ("logits",)
 
     def setup(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> None:
+        prediction = kind_of(student.model, student.get("logits")).prediction
         for who, features in (("student", student), ("teacher", teacher)):
-            if features.get("logits") is None:
-                raise ValueError(f"The {who} returns no logits: set `soft_label_weight=0`.")
-        ours, theirs = student["logits"].shape, teacher["logits"].shape
-        if ours != theirs:
-            raise ValueError(
-                f"For the same batch the student's logits have the shape {tuple(ours)}, the teacher's "
-                f"{tuple(theirs)}: they must have the same classes (`num_labels`) or vocabulary, or set "
-                "`soft_label_weight=0`."
-            )
+            if any(features.get(name) is None for name in prediction.outputs):
+                raise ValueError(f"The {who} returns no {' or '.join(prediction.outputs)}: set `soft_label_weight=0`.")
+        for name in prediction.outputs:
+            ours, theirs = (prediction.classes(name, each[name]).shape for each in (student, teacher))
+            if ours != theirs:
+                raise ValueError(
+                    f"For the same batch the student's {name} have the shape {tuple(ours)}, the teacher's "
+                    f"{tuple(theirs)}: both must judge the same {prediction.name} (`num_labels`, vocabulary, rules of "
+                    "the decoder), or set `soft_label_weight=0`."
+                )
+        ours = prediction.classes("logits", student["logits"]).shape
         if self.uses_probabilities and ours[-1] < 2:
             raise ValueError(
                 "With a single class there are no probabilities to follow: for regression take `TeacherValues` "
@@ -60,6 +66,9 @@ class SoftLabels(PredictionObjective):
                 "`soft_label_weight=0`."
             )
         super().setup(student, teacher, inputs)
+        self.teacher_reads = prediction.outputs
+        self.listed = prediction.outputs if prediction.is_listed else ()
+        self.parts = dict.fromkeys(map(self._part, prediction.outputs), self.weight)
         labels, config = inputs.get("labels"), getattr(student.model, "config", None)
         many = labels is not None and labels.is_floating_point() and labels.shape == ours
         if self.uses_probabilities and (many or getattr(config, "problem_type", None) == "multi_label_classification"):
@@ -76,5 +85,17 @@ class SoftLabels(PredictionObjective):
             self.temperature, self.scale_by_square, reduction, self.direction, self.skew_alpha
         )
 
+    def _part(self, output: str) -> str:
+        """Return the name of the part of the loss that compares an output."""
+        return self.name if output == "logits" else f"{self.name}_{output.removesuffix('_logits')}"
+
     def losses(self, student: Features, teacher: Features, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-        return {self.name: self.loss(student["logits"], teacher["logits"], self.positions(inputs))}
+        prediction, positions = self.kind.prediction, self.positions(inputs)
+        return {
+            self._part(name): self.loss(
+                prediction.classes(name, student[name]),
+                prediction.classes(name, teacher[name]),
+                prediction.mask(name, student[name], positions),
+            )
+            for name in prediction.outputs
+        }

@@ -139,6 +139,7 @@ def _used(
             ours, chosen = ours.topk(layout.top_k, dim=-1)
             theirs = theirs.to(chosen.device).gather(-1, chosen)
         pairs.append(("logits", ours, theirs, mask))
+    pairs += [(name, expected[name], got[name], None) for name in layout.listed]
     for name, ours, theirs, mask in pairs:
         ours, theirs = ours.float(), theirs.to(ours.device).float()
         same_shape = ours.shape == theirs.shape

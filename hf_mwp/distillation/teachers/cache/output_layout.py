@@ -28,7 +28,8 @@ class OutputLayout:
 
     Of hidden states only valid tokens are kept (those of the attention mask; all where there is none), of a decoder's
     states and of logits only positions with a label, so nothing depends on the batch in which a row happens to stand.
-    A solver's logits are kept for its operators, its constants and the row's own numbers.
+    A solver's logits are kept for its operators, its constants and the row's own numbers; of a solver that judges
+    candidates all scores are, in the order in which they are judged.
 
     With `top_k`, a position keeps the scores of the `k` likeliest classes and one more number for all others, which
     share the rest of the probability evenly: at `temperature` the probabilities of the `k` classes, and that of the
@@ -43,6 +44,11 @@ class OutputLayout:
     top_k: int | None = None  # classes kept per position; all if `None`
     temperature: float = 1.0  # at which `top_k` is exact
     offset: int = 0  # how many positions before its label a prediction stands, see [`label_offset`]
+    listed: tuple[str, ...] = ()  # outputs with one score for each item of a list of the row's own length
+
+    def __post_init__(self) -> None:
+        # A manifest has lists.
+        object.__setattr__(self, "listed", tuple(self.listed))
 
     @classmethod
     def of(cls, output: Features, request: TeacherRequest, num_symbols: int | None = None) -> Self:
@@ -50,7 +56,7 @@ class OutputLayout:
         The layout for what is asked of outputs like a given one; `num_symbols` are the operators and constants of a
         solver. Raises `ValueError` if logits are not scores of a row or of its positions.
         """
-        layout = cls(states={name: output[name].shape[-1] for name in request.states})
+        layout = cls(states={name: output[name].shape[-1] for name in request.states}, listed=request.listed)
         if not request.logits:
             return layout
         logits = output["logits"]
@@ -70,7 +76,13 @@ class OutputLayout:
     @property
     def names(self) -> list[str]:
         """Names of a row's arrays, in order: states, logits, and indices of the kept logits if there are any."""
-        return [*self.states, *(["logits"] if self.logits else []), *([INDICES] if self.top_k else [])]
+        classes = [*(["logits"] if self.logits else []), *([INDICES] if self.top_k else [])]
+        return [*self.states, *classes, *self.listed]
+
+    @property
+    def widths(self) -> dict[str, int | None]:
+        """Return how many numbers stand together, by name; `None` for logits of classes, where a row has its own."""
+        return {**self.states, "logits": None, INDICES: self.top_k, **dict.fromkeys(self.listed, 1)}
 
     # From an output to rows
 
@@ -96,6 +108,9 @@ class OutputLayout:
                 logits, chosen = self._choose(logits)
                 indices = [part.numpy() for part in chosen.int().cpu().split(positions)]
             parts["logits"] = _PackedPart("logits", logits, positions, may_forbid=True)
+        for name in self.listed:
+            exists = output[name] > torch.finfo(output[name].dtype).min
+            parts[name] = _PackedPart(name, output[name][exists].unsqueeze(-1), exists.sum(1).tolist())
         count = max((len(part.counts) for part in parts.values()), default=0)
         wide_rows = set().union(*(part.wide_rows for part in parts.values()))
         rows = [{name: part.row(row, row in wide_rows) for name, part in parts.items()} for row in range(count)]
@@ -122,7 +137,7 @@ class OutputLayout:
         """
         numbers = [array.dtype for row in rows for name, array in row.items() if name != INDICES]
         dtype = np.result_type(*numbers) if numbers else np.float16
-        batch: dict[str, Tensor] = {}
+        batch = {name: _listed(name, rows, dtype) for name in self.listed}
         for name, width in self.states.items():
             counts = [len(row[name]) for row in rows]
             mask = read_mask(name, inputs, (len(rows), max(counts)), None).numpy()
@@ -157,7 +172,10 @@ class OutputLayout:
                 kept, rest = logits.split([self.top_k, 1], -1)
                 full = rest.expand(*rest.shape[:-1], self.columns).clone()
                 logits = full.scatter(-1, batch[INDICES].long(), kept)
-            values["logits"] = logits.masked_fill(logits.isneginf(), torch.finfo(logits.dtype).min)
+            values["logits"] = logits
+        for name in (*(["logits"] if self.logits else []), *self.listed):
+            lowest = torch.finfo(values[name].dtype).min
+            values[name] = values[name].masked_fill(values[name].isneginf(), lowest)
         return Features({}, values)
 
 
@@ -182,6 +200,14 @@ def _places(mask: np.ndarray, counts: Sequence[int], what: str) -> list[np.ndarr
         slice(0, count) if valid[:count].all() else np.flatnonzero(valid)
         for valid, count in zip(mask, counts, strict=True)
     ]
+
+
+def _listed(name: str, rows: Sequence[Mapping], dtype: Any) -> Tensor:
+    """Lists of scores `(batch, longest)`, forbidden where a row has fewer items."""
+    batch = np.full((len(rows), max(len(row[name]) for row in rows)), -np.inf, dtype)
+    for place, row in zip(batch, rows, strict=True):
+        place[: len(row[name])] = row[name][:, 0]
+    return torch.from_numpy(batch)
 
 
 def _padded(name: str, rows: Sequence[Mapping], places: Sequence, shape: tuple[int, ...], dtype: Any) -> Tensor:

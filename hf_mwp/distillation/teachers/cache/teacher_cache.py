@@ -78,7 +78,8 @@ class TeacherCache(RowStore):
 
 def _numbers_of(layout: OutputLayout, row: Mapping[str, Any]) -> dict[str, np.ndarray]:
     dtype = np.float32 if row["wide"] else np.float16
-    widths = {**layout.states, "logits": row["columns"], INDICES: layout.top_k}
+    widths = layout.widths
     return {
-        name: row[name].view(np.int32 if name == INDICES else dtype).reshape(-1, widths[name]) for name in layout.names
+        name: row[name].view(np.int32 if name == INDICES else dtype).reshape(-1, widths[name] or row["columns"])
+        for name in layout.names
     }
