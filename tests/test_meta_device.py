@@ -42,7 +42,15 @@ from hf_mwp.trainers import (
     Seq2SeqDistillationConfig,
     Seq2SeqDistillationTrainer,
 )
-from tests.tiny import tiny_classifier, tiny_masked_lm, tiny_processor, tiny_rows, tiny_solver, tiny_tokenizer
+from tests.tiny import (
+    tiny_athena_solver,
+    tiny_classifier,
+    tiny_masked_lm,
+    tiny_processor,
+    tiny_rows,
+    tiny_solver,
+    tiny_tokenizer,
+)
 from tests.tiny_seq2seq import KINDS, tiny_pairs, tiny_seq2seq
 
 
@@ -160,9 +168,13 @@ def test_a_step_of_each_model(name):
     take_step(model, compute_loss)
 
 
+def decoupled():
+    return DKD(name="decoupled")
+
+
 OBJECTIVES = [
     SoftLabels,
-    lambda: DKD(name="decoupled"),
+    decoupled,
     HardLabels,
     HiddenStates,
     lambda: HiddenStates(NSTLoss(), name="similarities"),
@@ -189,17 +201,23 @@ def test_no_objective_is_left_out():
     assert kinds == {getattr(objectives, name) for name in objectives.__all__} - ABSTRACT
 
 
-@pytest.mark.parametrize("kind", ["solver", "masked language model"])
+@pytest.mark.parametrize("kind", ["solver", "judged candidates", "masked language model"])
 def test_a_step_of_all_objectives(kind, tmp_path):
     processor = tiny_processor()
     if kind == "solver":
         student, teacher = solver(processor), solver(processor, layers=4, hidden_size=24)
         rows = {"train_dataset": tiny_rows(4), "processing_class": processor}
+    elif kind == "judged candidates":
+        student = tiny_athena_solver(processor, dropout=0.1)
+        teacher = tiny_athena_solver(processor, layers=4, hidden_size=24)
+        rows = {"train_dataset": tiny_rows(4), "processing_class": processor}
     else:
         student, teacher = tiny_masked_lm(), tiny_masked_lm(num_hidden_layers=4, hidden_size=24)
         features = [{"input_ids": [6] * 5, "attention_mask": [1] * 5, "labels": [-100, 6, 7, -100, 8]}] * 4
         rows = {"train_dataset": features}
-    makes = OBJECTIVES if kind == "solver" else [*OBJECTIVES, *NOT_OF_SOLVERS]
+    makes = [*OBJECTIVES, *(NOT_OF_SOLVERS if kind == "masked language model" else [])]
+    if kind == "judged candidates":
+        makes.remove(decoupled)
     for model in (student, teacher):
         model.set_attn_implementation("eager")
     # Attention is compared head by head, but for those that are closed.

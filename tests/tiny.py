@@ -15,7 +15,7 @@ from transformers import (
 )
 
 from hf_mwp.data.batches.mwp_processor import MwpProcessor
-from hf_mwp.models import GTSConfig, MwpSolver, MwpSolverConfig, MwpStudentConfig
+from hf_mwp.models import AthenaModel, GTSConfig, MwpSolver, MwpSolverConfig, MwpStudentConfig
 from hf_mwp.problems import MathWordProblem
 
 
@@ -138,3 +138,14 @@ def tiny_classifier_rows(count: int = 16, seed: int = 0, vocab_size: int = 40) -
         ids = [chooser.randrange(5, vocab_size) for _ in range(chooser.randint(3, 12))]
         rows.append({"input_ids": ids, "attention_mask": [1] * len(ids), "labels": chooser.randrange(3)})
     return rows
+
+
+def tiny_athena_solver(
+    processor: MwpProcessor, layers: int = 2, hidden_size: int = 16, dropout: float = 0.0, seed: int = 0, **fields
+) -> MwpSolver:
+    """A solver that judges candidates; the processor gets its symbols and columns. `fields` are of its config."""
+    torch.manual_seed(seed)
+    encoder = tiny_solver(processor, layers, hidden_size, dropout, seed).encoder
+    # Of the constants only those that were counted are thoughts, also for a second solver of the same processor.
+    fields = {"dropout": dropout, "max_length": 9, "max_thoughts": 12, "initial_constants": ["1"]} | fields
+    return MwpSolver.from_encoder_decoder_pretrained(encoder, processor, AthenaModel, decoder_kwargs=fields)

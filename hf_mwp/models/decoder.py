@@ -101,8 +101,8 @@ class Decoder(ABC):
     @abstractmethod
     def make_collator(self, processor: MwpProcessor) -> Callable[[list[dict[str, Any]]], dict[str, Any]]:
         """
-        Return the collator of rows that the processor has encoded. All entries of its batches but `input_ids` and
-        `token_type_ids` are passed to `forward` by name; batches with targets have `labels`.
+        Return the collator of rows that the processor has encoded. Entries of its batches are passed to `forward`
+        where that names them; batches with targets have `labels`.
         """
 
     @abstractmethod
@@ -132,7 +132,7 @@ class Decoder(ABC):
             encoder_hidden_states (`torch.FloatTensor` of shape `(B, S, encoder_hidden_size)`): Last hidden states.
             attention_mask (`torch.Tensor` of shape `(B, S)`, *optional*): 0 at padding.
             number_positions (`torch.LongTensor` of shape `(B, N)`, *optional*): Token of each number, -1 for none.
-            batch: Further entries of its collator's batches.
+            batch: Further entries of its collator's batches, named in the signature; `labels` is one of them.
 
         Returns:
             `ModelOutput` with `loss`, a sum within each problem, averaged over the problems, and the outputs that its

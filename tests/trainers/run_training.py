@@ -5,7 +5,8 @@ Fields of a run: `trainer` ("solver" or "distillation"), `output_dir`, `args` (o
 log and the evaluation), and optionally `rows` (number of training rows), `distinct` (so that no two of them are alike
 when their numbers are masked), `dropout`, `resume`, `kill_at_step` (the process kills itself after this step),
 `kill_at_cached` (while it caches the teacher's outputs, after this row), `shard_bytes` (size of the cache's files),
-`mix` (share of other weights that are mixed in at the end), `prune` (arguments of `HeadPruningCallback`).
+`decoder` ("athena" for one that judges candidates), `mix` (share of other weights that are mixed in at the end),
+`prune` (arguments of `HeadPruningCallback`).
 """
 
 import os
@@ -22,7 +23,7 @@ from hf_mwp.trainers import (
     SolverTrainer,
     SolverTrainingConfig,
 )
-from tests.tiny import tiny_processor, tiny_rows, tiny_solver
+from tests.tiny import tiny_athena_solver, tiny_processor, tiny_rows, tiny_solver
 from tests.trainers.distilling import distinct_rows
 from tests.trainers.processes import KillAtStep, train_and_write
 
@@ -53,8 +54,9 @@ def train(run):
         "learning_rate": 1e-3,
         **run["args"],
     }
+    make = tiny_athena_solver if run.get("decoder") == "athena" else tiny_solver
     keywords = {
-        "model": tiny_solver(processor, dropout=run.get("dropout", 0.0)),
+        "model": make(processor, dropout=run.get("dropout", 0.0)),
         "train_dataset": (distinct_rows if run.get("distinct") else tiny_rows)(run.get("rows", 40)),
         "eval_dataset": tiny_rows(21, seed=1),
         "processing_class": processor,
@@ -69,7 +71,7 @@ def train(run):
     if run["trainer"] == "solver":
         trainer = SolverTrainer(args=SolverTrainingConfig(**fields), **keywords)
     else:
-        teacher = tiny_solver(processor, layers=4, hidden_size=24, seed=1)
+        teacher = make(processor, layers=4, hidden_size=24, seed=1)
         trainer = DistillationTrainer(args=DistillationConfig(**fields), teacher_model=teacher, **keywords)
     heads = {"heads": lambda: [event["heads"] for event in pruning.log]} if pruning else {}
     return train_and_write(trainer, run, cached=lambda: caching.rows, **heads)

@@ -14,7 +14,16 @@ from tests.trainers.processes import finish, launch, start
 from tests.trainers.run_training import train
 
 
-NUMBERS = ["loss", "loss_soft", "loss_hard", "loss_hidden_1", "loss_hidden_2", "loss_embedding", "grad_norm"]
+NUMBERS = [
+    "loss",
+    "loss_soft",
+    "loss_soft_answer",
+    "loss_hard",
+    "loss_hidden_1",
+    "loss_hidden_2",
+    "loss_embedding",
+    "grad_norm",
+]
 
 
 def losses(result):
@@ -57,6 +66,7 @@ def test_two_processes_train_and_evaluate_as_one(tmp_path):
         ("solver", {}, {"prune": prune}),
         ("distillation", {}, {}),
         ("distillation", {"hidden_loss": "nst"}, {"mix": 0.5}),
+        ("distillation", {}, {"decoder": "athena"}),
     ]
     for number, (trainer, extra, fields) in enumerate(kinds):
         args = {"num_train_epochs": 2, "save_strategy": "no", **extra}
@@ -82,8 +92,10 @@ def test_two_processes_train_and_evaluate_as_one(tmp_path):
         assert metrics.items() <= got["metrics"].items()
         assert metrics["eval_num_problems"] == 21
         ours, theirs = (load_file(f"{each['output_dir']}/model.safetensors") for each in (run, alone))
+        # Losses of an untrained judge are sums of dozens of large ones, and Adam divides rounding by small gradients.
+        close = {"rtol": 1e-3, "atol": 2e-5} if "decoder" in run else {"rtol": 1e-4, "atol": 1e-6}
         for name, value in theirs.items():
-            torch.testing.assert_close(ours[name], value, rtol=1e-4, atol=1e-6)
+            torch.testing.assert_close(ours[name], value, **close)
 
 
 # The teacher cache

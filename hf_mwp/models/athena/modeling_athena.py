@@ -99,6 +99,10 @@ class AthenaModel(AthenaPreTrainedModel, Decoder):
     """
 
     prediction = CANDIDATES
+    prediction_fields = (
+        *("initial_constants", "transforms", "gold"),
+        *("merge_numbers", "strict_exponents", "reciprocal_constants"),
+    )
     extra_columns = ("question_positions", "number_values")
     extra_inputs = ("number_groups", "question_positions")
 

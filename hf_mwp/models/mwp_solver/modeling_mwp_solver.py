@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from inspect import signature
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,8 @@ class MwpSolver(PreTrainedModel, Solver):
         if decoder is None:
             decoder = AutoModel.from_config(config.decoder_config, trust_remote_code=False)
         self.decoder = decoder
+        # Trainers have batches bring more along, as a teacher's outputs.
+        self._decoder_inputs = set(signature(decoder.forward).parameters)
         config.encoder_config, config.decoder_config = self.encoder.config, self.decoder.config
         self.bottlenecks = None
         if config.bottleneck_layers:
@@ -254,7 +257,7 @@ class MwpSolver(PreTrainedModel, Solver):
             output_hidden_states (`bool`, *optional*): Whether to return the encoder's hidden states.
             output_attentions (`bool`, *optional*): Whether to return attention maps (eager attention only).
             return_dict (`bool`, *optional*): `False` for a tuple.
-            batch: Further entries of the decoder's batches, see [`~models.decoder.Decoder.make_collator`].
+            batch: Further entries of the batch; those that the decoder's `forward` names are passed on.
         """
         extras = {"output_hidden_states": output_hidden_states, "output_attentions": output_attentions}
         extras = {name: value for name, value in extras.items() if value is not None}
@@ -265,7 +268,8 @@ class MwpSolver(PreTrainedModel, Solver):
         states = encoded.last_hidden_state
         predicted = {}
         if labels is not None:
-            decoded = self.decoder(states, attention_mask, number_positions, labels=labels, **batch)
+            read = {name: value for name, value in batch.items() if name in self._decoder_inputs}
+            decoded = self.decoder(states, attention_mask, number_positions, labels=labels, **read)
             predicted = {name: decoded[name] for name in ("loss", *self.prediction.outputs)}
         output = MwpSolverOutput(
             **predicted,

@@ -9,7 +9,7 @@ from hf_mwp.distillation.objectives import AttentionMaps, HardLabels, LayerObjec
 from hf_mwp.models.architecture import layer_parts
 from hf_mwp.pruning import RandomImportance
 from tests.pruning.encoders import tiny_encoder
-from tests.tiny import tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
+from tests.tiny import tiny_athena_solver, tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
 from tests.trainers.distilling import pad
 
 
@@ -157,10 +157,11 @@ def test_stops_when_small_enough_or_too_bad(tmp_path):
         recursive_distillation(tiny_encoder("bert"), arguments(tmp_path, least_metric=0.5), [])
 
 
-def test_a_solver(tmp_path):
+@pytest.mark.parametrize("make", [tiny_solver, tiny_athena_solver])
+def test_a_solver(make, tmp_path):
     processor, rows = tiny_processor(), tiny_rows(8)
     generations = recursive_distillation(
-        tiny_solver(processor), arguments(tmp_path, ratios=[0.25], num_beams=1), rows, rows[:4], processor
+        make(processor), arguments(tmp_path, ratios=[0.25], num_beams=1), rows, rows[:4], processor
     )
     loaded = MwpSolver.from_pretrained(generations[0].folder)
     assert sum(len(range(parts.num_heads)) for parts in layer_parts(loaded)) == sum(generations[0].heads)

@@ -24,7 +24,7 @@ from hf_mwp.pruning.sparse_teacher.sparsifier import WeightSparsifier
 from hf_mwp.trainers import DistillationTrainer
 from hf_mwp.usage_error import UsageError
 from tests.pruning.encoders import tiny_encoder
-from tests.tiny import tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
+from tests.tiny import tiny_athena_solver, tiny_classifier_rows, tiny_processor, tiny_rows, tiny_solver
 from tests.trainers.distilling import copy_of, pad, unchanged
 from tests.trainers.processes import launch
 from tests.trainers.stark.run_stark import FIELDS, arguments, of_classifier, teacher_and_student, train
@@ -239,9 +239,10 @@ def test_teachers_of_other_types(name, tmp_path):
         assert trainer.scores.heads.nansum() > 0 and trainer.scores.neurons.nansum() > 0
 
 
-def test_a_solver(tmp_path):
+@pytest.mark.parametrize("make", [tiny_solver, tiny_athena_solver])
+def test_a_solver(make, tmp_path):
     processor, rows = tiny_processor(), tiny_rows(10)
-    teacher = tiny_solver(processor, layers=2)
+    teacher = make(processor, layers=2)
     trainer = StarkTrainer(
         cut_student(teacher, 1), teacher, arguments(tmp_path, sparsities=[0.5]), None, rows[:8], rows[8:], processor
     )
