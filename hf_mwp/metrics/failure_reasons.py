@@ -23,7 +23,8 @@ FAILURE_REASONS = {
 def failure_reason(prediction: Expression, target: Expression) -> str:
     """
     Return the key of `FAILURE_REASONS` for the most specific difference between a wrong predicted equation and its
-    target, both trees with slots (`N0`) for the numbers of the text. Equal trees give `"label_conflict"`.
+    target, both trees with slots (`N0`) for the numbers of the text. Equal trees give `"label_conflict"`. Trees of
+    another shape are compared in canonical form, since decoders write an equation in different ways.
 
     Examples:
 
@@ -34,6 +35,11 @@ def failure_reason(prediction: Expression, target: Expression) -> str:
     """
     if prediction == target:
         return "label_conflict"
+    reason = _difference(prediction, target)
+    return _difference(prediction.canonical(), target.canonical()) if reason == "other_equation" else reason
+
+
+def _difference(prediction: Expression, target: Expression) -> str:
     if prediction.num_operators != target.num_operators:
         return "missing_step" if prediction.num_operators < target.num_operators else "extra_step"
     reason = "other_equation"

@@ -21,6 +21,9 @@ from hf_mwp.metrics import FAILURE_REASONS, failure_reason
         ("N0*N2", "N0+N1", "other_equation"),
         ("N0*(N1+N2)", "N0*N1+N2", "other_equation"),
         ("N1", "N0", "wrong_number"),
+        # In canonical form N0+N1-N3 and N0+N1-N2.
+        ("N0-N3+N1", "N0+(N1-N2)", "wrong_number"),
+        ("N2*(N0+N1)", "(N0-N1)*N2", "wrong_operator"),
     ],
 )
 def test_reasons(prediction, target, reason):
