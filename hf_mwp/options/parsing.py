@@ -43,7 +43,7 @@ def parse(
     Args:
         command (`str`), description (`str`), argv (`Sequence[str]`): The command, its help, and its arguments.
         dataclass_types (`Sequence[type]` or `Callable`): Dataclasses of the options, or a function that imports them.
-        positional (`str`, *optional*): Name of a list of arguments without a flag.
+        positional (`str`, *optional*): Name of an argument without a flag; a plural takes several, or none.
         common (`Sequence[type]`, *optional*): Dataclasses that the short `--help` shows; see [`option`].
         owners (`Callable`, *optional*): Returns the commands that have an option, for the hint on an unknown one.
 
@@ -60,8 +60,9 @@ def parse(
     parser = OptionParser(command, description, kinds, is_short, REST.format(command) if is_short else None, owners)
     parser.add_argument("--config", metavar="FILE", help="YAML file with any of these options; flags win over it")
     if positional is not None:
-        parser.add_argument(positional, nargs="*", help="as many as you like")
-        parser.usage += f" [{positional} ...]"
+        several = positional.endswith("s")
+        parser.add_argument(positional, **({"nargs": "*", "help": "as many as you like"} if several else {}))
+        parser.usage += f" [{positional} ...]" if several else f" {positional}"
     if place is not None:
         parser.print_help()
         sys.exit(0)

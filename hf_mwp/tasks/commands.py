@@ -25,7 +25,7 @@ def parse_command(
     Args:
         command (`str`), description (`str`), argv (`Sequence[str]`): The command and its arguments.
         types (`Sequence[type]`, *optional*): Dataclasses of the options, for a command that cannot be a stage.
-        positional (`str`, *optional*): Name of a list of arguments without a flag.
+        positional (`str`, *optional*): Name of an argument without a flag, a plural for several.
         register (`bool`, *optional*, defaults to `True`): Whether to register, which imports PyTorch.
     """
     common = types_of(command, trainer=False) if trains(command) else None

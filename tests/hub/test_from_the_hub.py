@@ -124,7 +124,7 @@ def test_all_files_of_a_private_solver_are_of_the_revision(published, tmp_path, 
 
 def test_a_private_solver_needs_the_token(published, tmp_path):
     (lines, _), *_ = run(published, tmp_path, (REFUSED, "user/solver"))
-    assert len(lines) == 3 and all("user/solver" in line for line in lines[:2])
+    assert len(lines) == 3 and all("user/solver" in line and "token" in line for line in lines[:2])
     assert "hf download user/solver --local-dir" in lines[2]
 
 

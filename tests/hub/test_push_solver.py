@@ -155,7 +155,8 @@ def test_a_dry_run_lists_the_files_and_asks_for_nothing(hub, folder, capsys):
 def test_the_command_publishes(hub, folder, capsys):
     assert main(["publish", str(folder), "--repo_id", NAME, "--private", "false", "--token", "hf_user"]) == 0
     assert f"{hub.url}/{NAME}/commit/" in capsys.readouterr().out
-    assert main(["publish", "--repo_id", NAME]) == 1 and "one folder" in capsys.readouterr().err
+    assert main(["publish", "--repo_id", NAME]) == 1 and "required: folder" in capsys.readouterr().err
+    assert main(["publish", str(folder), "more", "--repo_id", NAME]) == 1 and "'more'" in capsys.readouterr().err
     assert main(["publish", str(folder)]) == 1 and "repo_id" in capsys.readouterr().err
 
 

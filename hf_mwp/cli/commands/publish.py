@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from ...options import option
 from ...options.checks import check_given
-from ...usage_error import UsageError
 from ..terminal.console import CommandConsole
 
 
@@ -38,11 +37,9 @@ POSITIONAL = "folder"
 def run(options: list, values: dict, console: CommandConsole) -> None:
     """Publish the folder, and list its files."""
     (args,) = options
-    if len(values["folder"]) != 1:
-        raise UsageError(f"Give one folder to publish, not {len(values['folder'])}.")
     from ...hub import push_solver_to_hub
 
-    found = push_solver_to_hub(values["folder"][0], **vars(args))
+    found = push_solver_to_hub(values["folder"], **vars(args))
     for name, size in found.files.items():
         console.print(f"{size:>13,}  {name}")
     console.print(f"{sum(found.files.values()):>13,}  bytes in {len(found.files)} files")
