@@ -67,11 +67,7 @@ class BaseConfig(TrainingArguments):
         "the value of the target equation with an absolute one.",
         choices=list(ANSWER_MATCHES),
     )
-    hub_strategy: str = setting(
-        "end",
-        "When --push_to_hub uploads: at the end. Checkpoints hold pickles, and are not published.",
-        choices=["end"],
-    )
+    hub_strategy: str = setting("end", "When --push_to_hub uploads: at the end only, since checkpoints hold pickles.")
     write_predictions: bool = setting(
         False, "Write each evaluation's predictions, with reasons of failures, to predictions_PREFIX.jsonl."
     )

@@ -85,6 +85,8 @@ def test_weights_that_were_not_evaluated_have_no_figures(hub, trainer_of):
 def test_what_cannot_be_published_is_refused_before_the_training(hub, trainer_of, monkeypatch):
     with pytest.raises(ValueError, match="`hub_strategy='end'`.*'every_save'"):
         trainer_of(push_to_hub=True, hub_strategy="every_save")
+    # As run_config.yaml of earlier versions has it.
+    assert trainer_of(hub_strategy="every_save").hub_model_id is None
     trainer_of(push_to_hub=True)
     hub.repositories["user/run"].commit("main", {"pytorch_model.bin": b"else"}, "other")
     with pytest.raises(UsageError, match="user/run exists and holds something else"):
