@@ -104,7 +104,10 @@ def estimate_distillation(
 def measure(trainer: DistillationTrainer, plan: Any) -> Estimate:
     """Return the costs of a run with the options of `plan`; the trainer is set to take a few steps."""
     import torch
+    from transformers import PrinterCallback
 
+    # It would print the log of these steps.
+    trainer.remove_callback(PrinterCallback)
     rows, args = trainer.train_dataset, trainer.args
     per_step = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
     trainer.train_dataset = rows.select(_sample(rows, args.max_steps * per_step, per_step, args))

@@ -63,4 +63,5 @@ def test_the_command_leaves_nothing(problems, solver_folder, tmp_path, capsys):
     told = capsys.readouterr().out
     # 36 problems in nine steps an epoch; 3,600 in 900.
     assert re.search(r" 36 .* 36 ", told) and re.search(r" 3,600 .* 3,600 ", told) and "cache, GB" in told
+    assert "train_runtime" not in told
     assert not (tmp_path / "run").exists()
