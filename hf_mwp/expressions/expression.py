@@ -56,7 +56,7 @@ class Expression:
 
     def __init__(self, token: str, left: "Expression | None" = None, right: "Expression | None" = None):
         if not isinstance(token, str):
-            raise ExpressionError(f"a token is a string, not {type(token).__name__}", token=str(token))
+            raise ExpressionError(f"a token must be a string, not {type(token).__name__}", token=str(token))
         if left is None and right is None:
             if token in PRECEDENCE:
                 raise ExpressionError("an operator needs two operands", token=token)

@@ -232,7 +232,7 @@ class _Scan:
             raise ExpressionError("a closing bracket was never opened", position, symbol)
         opened, _, offset = self.stack.pop()
         if BRACKETS[opened] != symbol:
-            raise ExpressionError(f"this bracket closes the {opened!r} at {offset}", position, symbol)
+            raise ExpressionError(f"this bracket does not match the {opened!r} at {offset}", position, symbol)
 
     def _percent(self, position: int) -> None:
         """`20 %` is the literal `20%`; `(3+4)%`, `N0%` are divided by 100."""

@@ -67,7 +67,7 @@ class MathWordProblem:
 
     def __post_init__(self):
         if not isinstance(self.text, str):
-            raise TypeError(f"`text` must be a text, got {type(self.text).__name__}: {self.text!r:.80}.")
+            raise TypeError(f"`text` must be a string, got {type(self.text).__name__}: {self.text!r:.80}.")
         object.__setattr__(self, "text", without_controls(self.text))
 
     @property

@@ -1,4 +1,4 @@
-"""What a trainer tells of its model when it publishes it."""
+"""Facts about a model that its trainer publishes."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def test_a_text_that_is_too_long_or_has_its_numbers_beyond_the_cut_gets_an_error
 @pytest.mark.parametrize("problem", [3, None, b"4+2", {"text": None}, {"question": "4+2"}])
 @pytest.mark.parametrize("call", [hf_mwp.solve_problems, hf_mwp.label_problems])
 def test_what_is_no_text_is_named_by_its_place(solver, call, problem):
-    with pytest.raises(TypeError, match=r"problems\[2\]: `text` must be a text, got (int|NoneType|bytes)"):
+    with pytest.raises(TypeError, match=r"problems\[2\]: `text` must be a string, got (int|NoneType|bytes)"):
         call(*solver, [*tiny_rows(2), problem, *tiny_rows(1)])
 
 

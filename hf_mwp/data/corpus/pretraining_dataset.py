@@ -65,8 +65,8 @@ def prepare_texts(
         bare = () if tagger is not None else (index for index, (_, words) in enumerate(corpus) if words is None)
         for index in bare:
             raise DataError(
-                f"tagging (`pos_loss_weight`) needs tagged texts, but text {index} is bare: tag all with "
-                "`tag_corpus`, or set `pos_loss_weight=0`"
+                f"text {index} has no tags, which `pos_loss_weight` needs: tag the corpus with `tag_corpus`, or set "
+                "`pos_loss_weight=0`"
             )
         check_tagger(config, tagger)
         tags = getattr(texts, "tags", None)

@@ -47,7 +47,7 @@ def problem_batches(texts: list[str], file: str | None, size: int) -> Iterator[l
     if file not in (None, "-"):
         return _batches(_from_file(Path(file)), size)
     if not texts and file is None and sys.stdin.isatty():
-        raise UsageError('There is nothing to solve: hf-mwp solve "a problem", or --file problems.txt, or a pipe.')
+        raise UsageError('No problem is given. Pass texts (hf-mwp solve "a problem"), --file problems.txt, or a pipe.')
     return _waiting_batches(sys.stdin.buffer, size)
 
 
