@@ -5,6 +5,7 @@ from transformers import CONFIG_MAPPING, AutoConfig
 from .architecture import ARCHITECTURES
 from .athena import AthenaConfig, AthenaModel
 from .cut_model import cut_class
+from .decoder import Decoder
 from .gts import GTSConfig, GTSDecoder
 from .mwp_solver import MwpSolver, MwpSolverConfig
 from .mwp_student import (
@@ -27,6 +28,7 @@ for _type in ARCHITECTURES:
 __all__ = [
     "AthenaConfig",
     "AthenaModel",
+    "Decoder",
     "GTSConfig",
     "GTSDecoder",
     "MwpSolver",

@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 from ..options.checks import check_numbers, check_whole_numbers
 from ..usage_error import UsageError
 from .architecture import find_architecture
-from .solver import Solver
+from .model_kind import kind_of
 
 
 # Beside the merged weights of a checkpoint: the adapters, and the linear layers without them.
@@ -109,7 +109,7 @@ def add_lora(
     check_numbers(dropout=dropout, alpha=alpha)
     if any(hasattr(part, "peft_config") for part in model.modules()):
         raise UsageError(f"this {type(model).__name__} has adapters already: merge them first (`hf_mwp.merge_lora`).")
-    encoder = model.encoder if isinstance(model, Solver) else model.base_model
+    encoder = kind_of(model).encoder(model)
     modules = _targeted(encoder, targets)
     full = max(min(encoder.get_submodule(name).weight.shape) for name in modules)
     if not 1 <= rank <= full or not 0 <= dropout < 1 or alpha <= 0:

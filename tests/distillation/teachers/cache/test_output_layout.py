@@ -7,6 +7,7 @@ from transformers.modeling_outputs import MaskedLMOutput, SequenceClassifierOutp
 from hf_mwp.distillation.features import Features
 from hf_mwp.distillation.teachers import TeacherRequest
 from hf_mwp.distillation.teachers.cache.output_layout import OutputLayout
+from hf_mwp.models.mwp_solver import MwpSolverOutput
 
 
 MIN = torch.finfo(torch.float32).min
@@ -119,3 +120,18 @@ def test_numbers_come_in_the_students_dtype():
     assert layout.restore(parts, torch.float16)["logits"].dtype == torch.float16
     # bf16 would be less exact than what is stored.
     assert layout.restore(parts, torch.bfloat16)["logits"].dtype == torch.float32
+
+
+def test_lists_of_scores_have_the_length_of_their_row():
+    logits = torch.tensor([[1.0, -2.0, 4.0], [0.5, MIN, MIN], [MIN] * 3])
+    answers = torch.tensor([[3.0, -1.5], [2.0, MIN], [MIN, MIN]])
+    output = Features(MwpSolverOutput(logits=logits, answer_logits=answers))
+    request = TeacherRequest(("answer_logits", "logits"), listed=("logits", "answer_logits"))
+    layout = OutputLayout.of(output, request)
+    packed = layout.pack(output, {})
+    # Two bytes a score: three candidates and two thoughts, one of each, and a problem without a plan.
+    assert [nbytes(row) for row in packed] == [10, 4, 0]
+    restored = layout.restore(layout.assemble(packed, {}), torch.float32)
+    assert torch.equal(restored["logits"], logits) and torch.equal(restored["answer_logits"], answers)
+    # Alone, a row is as long as it needs to be.
+    assert layout.assemble(packed[1:2], {})["logits"].tolist() == [[0.5]]
