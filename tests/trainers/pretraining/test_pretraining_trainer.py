@@ -351,9 +351,9 @@ def test_labels_of_encoded_texts_are_those_of_the_model(make, processor, tmp_pat
 def test_errors_before_the_work(make, processor):
     with pytest.raises(DataError, match="empty"):
         make(texts=[])
-    with pytest.raises(DataError, match="`pos_loss_weight`.*text 0 .*`tag_corpus`"):
+    with pytest.raises(DataError, match="text 0 .*`pos_loss_weight`.*`tag_corpus`"):
         make(texts=tiny_texts(5))
-    with pytest.raises(DataError, match="`pos_loss_weight`.*text 3 .*`tag_corpus`"):
+    with pytest.raises(DataError, match="text 3 .*`pos_loss_weight`.*`tag_corpus`"):
         make(texts=[*tiny_pairs(3), *tiny_texts(5)[3:]])
     with pytest.raises(DataError, match="`validation_fraction=0`"):
         make(texts=tiny_pairs(1))
