@@ -62,8 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Read the command line, distil, and save the student."""
     args, config = HfArgumentParser((Arguments, EncoderDistillationConfig)).parse_args_into_dataclasses(argv)
     source = resolve_encoder(args.teacher)
-    teacher = AutoModel.from_pretrained(source, use_safetensors=True)
-    tokenizer = AutoTokenizer.from_pretrained(source)
+    teacher = AutoModel.from_pretrained(source, use_safetensors=True, trust_remote_code=False)
+    tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
     texts = list(islice(read_texts(args.corpus), args.max_texts))
     length = min(args.max_length, count_positions(teacher.config))
     rows = Dataset.from_list([dict(tokenizer(text, truncation=True, max_length=length)) for text in texts])

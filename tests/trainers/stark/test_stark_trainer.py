@@ -292,7 +292,7 @@ def gated():
         ({}, {"eval_dataset": None}, "`eval_dataset`"),
         ({}, {"eval_dataset": {"a": tiny_classifier_rows(2)}}, "`eval_dataset`"),
         ({}, {"train_dataset": None}, "`train_dataset`"),
-        ({}, {"score_dataset": []}, "`score_dataset`.*rows"),
+        ({}, {"score_dataset": []}, "`score_dataset`.*empty"),
         ({}, {"eval_dataset": streamed()}, "`eval_dataset` .*IterableDataset"),
         ({}, {"eval_dataset": "validation"}, "`eval_dataset` .*str"),
         ({}, {"score_dataset": streamed()}, "`score_dataset` .*IterableDataset"),
