@@ -94,7 +94,10 @@ def make_model_folder(args: CardArguments) -> None:
             save_student_code(folder)
         elif reranker is not None:
             reranker.save_pretrained(folder)
-            DefaultSearch.from_pretrained(source).save_pretrained(folder)
+            # `hf-mwp rerank` measured beside its re-ranker which search is best.
+            fitted = Path(args.reranker or source)
+            found = fitted if (fitted / DefaultSearch.file_name).is_file() else source
+            DefaultSearch.from_pretrained(found).save_pretrained(folder)
 
 
 def _reranker_of(args: CardArguments, processor: Any) -> PlausibilityReranker | None:

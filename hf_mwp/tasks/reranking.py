@@ -77,11 +77,10 @@ def rerank(
             progress=reporter.progress(),
         )
         reranker.save_pretrained(folder.path)
-        if beside:
-            shares = reranker.measured.get("validation") or reranker.measured[args.split]
-            better = shares["with"] > shares["without"]
-            DefaultSearch(args.min_beams or reranker.num_beams if better else 1, better).save_pretrained(folder.path)
-        else:
+        shares = reranker.measured.get("validation") or reranker.measured[args.split]
+        better = shares["with"] > shares["without"]
+        DefaultSearch(args.min_beams or reranker.num_beams if better else 1, better).save_pretrained(folder.path)
+        if not beside:
             folder.write_json("data.json", data_record(task))
             folder.finish({"model": args.model, "dataset": task.name, "reranking": reranker.measured})
     return folder.path / reranker.file_name, reranker

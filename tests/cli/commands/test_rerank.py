@@ -77,6 +77,10 @@ def test_beams_that_are_kept_are_not_searched_for_again(model, problems, tmp_pat
     shown = " ".join(capsys.readouterr().out.split())
     assert "6 beams" in shown and "log_mass" in shown
     assert json.loads((tmp_path / "metrics.json").read_text("utf-8"))["reranking"]["train"]["num_problems"] == 36
+    # A card with this re-ranker says how the solver is searched with it.
+    plain = shutil.copytree(model, tmp_path / "plain", ignore=shutil.ignore_patterns("plausibility*", "generation*"))
+    argv = ["card", "--model", str(plain), "--reranker", str(tmp_path), "--output_dir", str(tmp_path / "card")]
+    assert main(argv) == 0 and DefaultSearch.from_pretrained(tmp_path / "card") == DefaultSearch(6, True)
 
 
 def test_fewer_beams_are_measured_and_ranked_if_that_was_asked_for(model, problems, tmp_path):
