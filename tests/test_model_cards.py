@@ -16,7 +16,7 @@ from hf_mwp.models.mwp_student.remote_code import FILES
 
 CARDS = Path(__file__).parents[1] / "model_cards"
 ENCODER, SOLVER = CARDS / "mwp-student-3L", CARDS / "mwp-student-3L-gts-math23k"
-FROM_GEMMA = CARDS / "mwp-student-3L-gts-math23k-gemma"
+FROM_GEMMA, ENGLISH = CARDS / "mwp-student-3L-gts-math23k-gemma", CARDS / "mwp-student-3L-gts-english-asdiv"
 
 
 def test_the_encoder_loads():
@@ -57,6 +57,16 @@ def test_the_solver_solves(folder, text, answer):
     assert pipeline("math-word-problem", model=str(folder), device="cpu")(text)[0]["answer"] == answer
 
 
+def test_the_english_solver_solves():
+    solver = pipeline("math-word-problem", model=str(ENGLISH), device="cpu")
+    problems = {
+        "A baker made 48 muffins and sold 3 boxes of 8. How many muffins are left?": 24,
+        "A train travels 180 miles in 3 hours. How far does it travel in 5 hours?": 300,
+    }
+    assert [found["answer"] for found in solver([*problems])] == [*problems.values()]
+    assert ModelCard.load(ENGLISH / "README.md").data.license == "cc-by-nc-4.0"
+
+
 def test_what_is_distilled_from_gemma_says_so():
     assert ModelCard.load(FROM_GEMMA / "README.md").data.license == "gemma"
     assert ModelCard.load(SOLVER / "README.md").data.license == "other"
@@ -65,11 +75,13 @@ def test_what_is_distilled_from_gemma_says_so():
     assert "Gemma Terms of Use" in (CARDS.parent / "README.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize("folder", [ENCODER, SOLVER, FROM_GEMMA], ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", [ENCODER, SOLVER, FROM_GEMMA, ENGLISH], ids=lambda folder: folder.name)
 def test_files_are_small_and_the_card_is_whole(folder):
     assert all(path.stat().st_size <= 50e6 for path in folder.glob("*.safetensors"))
     card = ModelCard.load(folder / "README.md")
-    assert card.data.language == "zh" and (folder == ENCODER or card.data.eval_results)
+    assert card.data.language == ("en" if folder == ENGLISH else "zh") and (
+        folder == ENCODER or card.data.eval_results
+    )
     for part in ("How to use", "Results", "Mistakes", "Data, licences and limits", "Citation"):
         assert re.search(rf"^## {part}$", card.text, re.MULTILINE), part
     assert len(card.content.encode()) <= 6000 and (folder == ENCODER or len(card.data.eval_results) <= 8)
@@ -77,7 +89,7 @@ def test_files_are_small_and_the_card_is_whole(folder):
     assert record["stages"] and record["figures"] and record["training_texts"]["texts"]
 
 
-@pytest.mark.parametrize("folder", [SOLVER, FROM_GEMMA], ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", [SOLVER, FROM_GEMMA, ENGLISH], ids=lambda folder: folder.name)
 def test_the_card_shows_what_the_model_prints(folder, monkeypatch, capsys):
     monkeypatch.chdir(CARDS.parent)
     text = (folder / "README.md").read_text(encoding="utf-8")

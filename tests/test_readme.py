@@ -37,8 +37,10 @@ CLASSIFIER = "textattack/bert-base-uncased-SST-2"
 PYTHON = [code for language, code in BLOCKS if language == "python"]
 COMMANDS = [line for language, code in BLOCKS if language == "bash" for line in code.splitlines() if line.strip()]
 
-# A command of README, and what it prints.
-SHOWN = re.search(r"^(hf-mwp solve .*)\n```\n\n```text\n(.*?)^```", TEXTS[PAGES[0]], re.DOTALL | re.MULTILINE).groups()
+# Commands of README, and what they print.
+SHOWN = dict(
+    re.findall(r"^(hf-mwp solve [^\n]*)\n```\n\n```text\n(.*?)^```", TEXTS[PAGES[0]], re.DOTALL | re.MULTILINE)
+)
 
 FEW_STEPS = ["--max_steps", "2", "--max_train_samples", "60", "--max_eval_samples", "20", "--use_cpu"]
 SMALLER = {
@@ -150,7 +152,7 @@ def test_the_chinese_page_shows_what_the_english_one_does():
 
 def test_readme_has_snippets():
     assert len(PYTHON) >= 3
-    assert len(COMMANDS) >= 8
+    assert len(COMMANDS) >= 8 and len(SHOWN) == 2
 
 
 # One test for the commands: a later one needs what an earlier one wrote.
@@ -162,8 +164,8 @@ def test_commands(inside, monkeypatch, capsys):
                 printed = execute(words, printed, monkeypatch, capsys)
             if "hf-mwp solve" in command:
                 assert printed.strip(), command
-            if command == SHOWN[0]:
-                assert printed.strip() == SHOWN[1].strip()
+            if command in SHOWN:
+                assert printed.strip() == SHOWN[command].strip()
 
 
 # As for the commands, later snippets may use names of earlier ones.
