@@ -7,8 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from torch import Tensor
-from transformers import PreTrainedConfig
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedConfig, PreTrainedModel
+from transformers import initialization as init
 from transformers.utils import ModelOutput
 
 from ..runtime.output_vocabulary import OutputVocabulary
@@ -18,6 +20,31 @@ from .prediction_kind import EXPRESSION_POSITIONS, PredictionKind
 if TYPE_CHECKING:
     from ..data.batches.mwp_processor import MwpProcessor
     from .solver import SolveOutput
+
+
+class DecoderPreTrainedModel(PreTrainedModel):
+    """Base class of the decoders: attention flags for Transformers, and the initial weights of linear layers."""
+
+    base_model_prefix = "decoder"
+    main_input_name = "encoder_hidden_states"
+    accepts_loss_kwargs = False
+    # Decoders have no layer of Transformers' attention, so that of their encoder may be of any kind.
+    _supports_sdpa = True
+    _supports_flash_attn = True
+    _supports_flex_attn = True
+    _supports_attention_backend = True
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        if isinstance(module, nn.Linear):
+            std, bound = self.config.initializer_range, module.in_features**-0.5
+            for parameter in module.parameters(recurse=False):
+                if std is None:
+                    init.uniform_(parameter, -bound, bound)
+                elif parameter is module.weight:
+                    init.normal_(parameter, std=std)
+                else:
+                    init.zeros_(parameter)
 
 
 class Decoder(ABC):
@@ -104,6 +131,13 @@ class Decoder(ABC):
         Return the collator of rows that the processor has encoded. Entries of its batches are passed to `forward`
         where that names them; batches with targets have `labels`.
         """
+
+    def added_constants(self, constants: Sequence[str]) -> list[str]:
+        """Return the constants that the decoder lacks; `ValueError` if it does not have the first ones, in order."""
+        known = list(self.config.constants)
+        if list(constants)[: len(known)] != known:
+            raise ValueError(f"the constants {list(constants)} do not begin with those that the decoder has: {known}")
+        return list(constants)[len(known) :]
 
     @abstractmethod
     def set_constants(self, constants: Sequence[str]) -> None:

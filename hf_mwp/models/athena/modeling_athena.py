@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from transformers import PreTrainedConfig, PreTrainedModel
+from transformers import PreTrainedConfig
 from transformers import initialization as init
 from transformers.utils import ModelOutput
 
 from ...data.batches.mwp_processor import MwpProcessor
 from ...expressions import ExpressionError
-from ..decoder import Decoder
+from ..decoder import Decoder, DecoderPreTrainedModel
 from ..prediction_kind import CANDIDATES
 from ..solver import SolveOutput
 from .athena_collator import AthenaCollator
@@ -52,29 +52,13 @@ class AthenaOutput(ModelOutput):
     contexts: torch.FloatTensor | None = None
 
 
-class AthenaPreTrainedModel(PreTrainedModel):
+class AthenaPreTrainedModel(DecoderPreTrainedModel):
     config_class = AthenaConfig
-    base_model_prefix = "decoder"
-    main_input_name = "encoder_hidden_states"
-    accepts_loss_kwargs = False
-    # Its attention over a few dozen rows is its own, so that of its encoder may be of any kind.
-    _supports_sdpa = True
-    _supports_flash_attn = True
-    _supports_flex_attn = True
-    _supports_attention_backend = True
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        if isinstance(module, nn.Linear):
-            std, bound = self.config.initializer_range, module.in_features**-0.5
-            for parameter in module.parameters(recurse=False):
-                if std is None:
-                    init.uniform_(parameter, -bound, bound)
-                elif parameter is module.weight:
-                    init.normal_(parameter, std=std)
-                else:
-                    init.zeros_(parameter)
-        elif isinstance(module, nn.LayerNorm):
+        super()._init_weights(module)
+        if isinstance(module, nn.LayerNorm):
             init.ones_(module.weight)
             init.zeros_(module.bias)
         elif isinstance(module, ConstantEmbedding):
@@ -167,10 +151,7 @@ class AthenaModel(AthenaPreTrainedModel, Decoder):
         Raises:
             `ValueError`: a constant that it has is left out or has moved.
         """
-        known = list(self.config.constants)
-        if list(constants)[: len(known)] != known:
-            raise ValueError(f"the constants {list(constants)} do not begin with those that the decoder has: {known}")
-        added = list(constants)[len(known) :]
+        added = self.added_constants(constants)
         old = self.constants.weight
         rows = torch.randn(len(added), old.shape[1], generator=torch.Generator().manual_seed(0)).to(old)
         if len(old):

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 from transformers import initialization as init
 from transformers.utils import ModelOutput
 
 from ...data.batches.mwp_collator import MwpCollator
 from ...data.batches.mwp_processor import MwpProcessor
 from ...data.batches.tree_batch import TreeBatch
-from ..decoder import Decoder
+from ..decoder import Decoder, DecoderPreTrainedModel
 from ..solver import SolveOutput
 from .configuration_gts import GTSConfig
 from .numpy_search import search_in_numpy, uses_numpy
@@ -77,29 +76,13 @@ class AdditiveScorer(nn.Module):
         return torch.matmul(hidden.tanh_(), self.score.weight[0])
 
 
-class GTSPreTrainedModel(PreTrainedModel):
+class GTSPreTrainedModel(DecoderPreTrainedModel):
     config_class = GTSConfig
-    base_model_prefix = "decoder"
-    main_input_name = "encoder_hidden_states"
-    accepts_loss_kwargs = False
-    # It has no layer of such attention, so that of its encoder may be of any kind.
-    _supports_sdpa = True
-    _supports_flash_attn = True
-    _supports_flex_attn = True
-    _supports_attention_backend = True
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        if isinstance(module, nn.Linear):
-            std, bound = self.config.initializer_range, module.in_features**-0.5
-            for parameter in module.parameters(recurse=False):
-                if std is None:
-                    init.uniform_(parameter, -bound, bound)
-                elif parameter is module.weight:
-                    init.normal_(parameter, std=std)
-                else:
-                    init.zeros_(parameter)
-        elif isinstance(module, nn.Embedding):
+        super()._init_weights(module)
+        if isinstance(module, nn.Embedding):
             init.normal_(module.weight)
         elif isinstance(module, GTSDecoder):
             init.normal_(module.constant_embedding)
@@ -165,15 +148,13 @@ class GTSDecoder(GTSPreTrainedModel, Decoder):
         Raises:
             `ValueError`: a constant that it has is left out or has moved.
         """
-        known = list(self.config.constants)
-        if list(constants)[: len(known)] != known:
-            raise ValueError(f"the constants {list(constants)} do not begin with those that the decoder has: {known}")
+        known = len(constants) - len(self.added_constants(constants))
         old = self.constant_embedding
         rows = torch.randn(len(constants), old.shape[1], generator=torch.Generator().manual_seed(0)).to(old)
         if known:
             spread = old.std() / 2 if old.numel() > 1 else 1.0
             rows = old.mean(0) + spread * rows
-            rows[: len(known)] = old
+            rows[:known] = old
         self.constant_embedding = nn.Parameter(rows, requires_grad=old.requires_grad)
         self.config.constants = list(constants)
 
