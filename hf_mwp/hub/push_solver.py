@@ -18,7 +18,7 @@ from .model_card import RECORD
 from .published_files import CARD, PublishedFiles, collect_files
 
 
-# What a repository has from its creation.
+# Files that every repository has from its creation.
 OF_THE_HUB = ".gitattributes"
 
 
@@ -174,8 +174,8 @@ def named_errors(repo_id: str) -> Iterator[None]:
     except HfHubHTTPError as error:
         raise _refusal(error, repo_id) from error
     except Exception as error:
-        # Of a large file the client raises a RuntimeError, of the network an error of httpx (httpx2 since its version
-        # 2) or an OSError.
+        # The client raises a RuntimeError for a large file, and for the network an OSError or an error of httpx
+        # (httpx2 since version 2 of the client).
         cause = error.__cause__ or error if isinstance(error, RuntimeError) else error
         is_known = isinstance(cause, OSError | RuntimeError) or type(cause).__module__.startswith("httpx")
         if not is_known:

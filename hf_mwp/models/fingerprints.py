@@ -150,7 +150,7 @@ def _methods(kind: type, depth: int) -> dict[str, Any]:
 
 def _settings(value: Any, depth: int) -> dict[str, Any]:
     settings = sorted(getattr(value, "__dict__", {}).items())
-    # What an object remembers of earlier calls changes without its doing anything else.
+    # State that an object keeps of earlier calls does not change what it computes.
     left_out = ("model", "tokenizer", *getattr(type(value), "not_settings", ()))
     return {name: _describe(each, depth) for name, each in settings if name not in left_out}
 

@@ -30,7 +30,7 @@ class QuestionWords:
         # A word that asks for an amount, with the unit behind it as its group; and a unit behind a number.
         self.asks = _pattern(f"(?:{_any_of(content['asks'])}){between}({unit})?")
         self.unit = _pattern(rf"{between}({unit})(?!\s*[/／每])")
-        # What in the question shows a kind or gives another hint.
+        # Words of the question that show its kind or give another hint.
         self.kinds = {name: _pattern(_any_of(kind["words"])) for name, kind in kinds.items() if kind.get("words")}
         self.cues = {cue["name"]: _pattern(_any_of(cue["words"])) for cue in content["cues"]}
         # What before a number makes it one for one of something else, and behind it a share or multiple.

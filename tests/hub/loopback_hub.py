@@ -169,7 +169,7 @@ class _Handler(BaseHTTPRequestHandler):
         repository = self.hub.repositories.get(name)
         is_own = self.user is not None and self.user == name.partition("/")[0]
         if repository is None or (repository.private and not is_own):
-            # Of the Hub itself the client tells this by the address, which has to begin with https.
+            # The client recognises the Hub itself by its address, which has to begin with https.
             status, content, headers = self._missing("RepoNotFound") if self.user else self._unauthorised()
             return status, content, headers | {"X_Error_Code": "RepoNotFound"}
         if command == "POST" and not is_own:

@@ -189,7 +189,7 @@ def test_caps_end_the_expansion_of_untrained_weights_and_are_told():
     search = ThoughtSearch(decoder, states, numbers, None, decoder.goals(states, None, None), 1)
     search.run(45, 1)
     for state in search.problems:
-        # Of the round that filled the pool, those with the largest probabilities joined.
+        # In the round that filled the pool, the candidates with the largest probabilities joined.
         assert len(state.expansion.pool) == 20 == len(state.answering)
     decoder.config.max_thoughts, decoder.config.max_depth = 0, 2
     assert not decoder.generate(states, None, numbers).capped.any()
