@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .centred_rows import centred_rows, count_rows, safe_sqrt, squared_product_norm
-from .state_loss import StateLoss, masked, without_autocast
+from .state_loss import StateLoss, without_autocast
 
 
 EPSILON = 1e-8  # as in the authors' program
@@ -36,26 +36,44 @@ class _StreamedProducts(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, student, teacher, mask, number):
-        sums = [
-            sum(masked(states[texts], mask[texts]).flatten(0, 1).sum(0) for texts in _groups(mask))
-            for states in (student, teacher)
-        ]
-        means = [each / number.clamp(min=1) for each in sums]
-        cross, ours, theirs = 0.0, 0.0, 0.0
+        dtype = torch.promote_types(student.dtype, torch.float32)
+        x, y = (_buffer(states, mask, dtype) for states in (student, teacher))
+        pairs = (x, y), (x, x), (y, y)
+        cross, ours, theirs = (first.new_zeros(first.shape[1], second.shape[1]) for first, second in pairs)
+        counts, means = [], []
         for texts in _groups(mask):
-            x, y = (_centred(*each, mask, texts) for each in zip((student, teacher), means, strict=True))
-            cross, ours, theirs = cross + x.T @ y, ours + x.T @ x, theirs + y.T @ y
-        ctx.save_for_backward(student, teacher, mask, *means, cross, ours)
-        return tuple(each.square().sum() for each in (cross, ours, theirs))
+            valid = mask[texts].flatten()
+            rows = [_copy_rows(*each, texts) for each in ((x, student), (y, teacher))]
+            counts.append(valid.sum())
+            means.append([_clear_padding(each, valid).sum(0) / counts[-1].clamp(min=1) for each in rows])
+            for each, mean in zip(rows, means[-1], strict=True):
+                _clear_padding(each.sub_(mean), valid)
+            _add_products(cross, ours, theirs, *rows)
+        counts, means = torch.stack(counts), [torch.stack(each) for each in zip(*means, strict=True)]
+        # The rows of each group were centred by its own mean. What is left are the differences of these means.
+        centres = [counts.to(dtype) @ each / number.clamp(min=1) for each in means]
+        differences = [
+            (each - centre) * counts.sqrt().unsqueeze(1) for each, centre in zip(means, centres, strict=True)
+        ]
+        _add_products(cross, ours, theirs, *differences)
+        ours = ours.triu() + ours.triu(1).T
+        ctx.save_for_backward(student, teacher, mask, *centres, cross, ours)
+        theirs_squared = 2 * theirs.triu_().square().sum() - theirs.diagonal().square().sum()
+        return cross.square().sum(), ours.square().sum(), theirs_squared
 
     @staticmethod
     def backward(ctx, cross_gradient, ours_gradient, _):
         student, teacher, mask, student_mean, teacher_mean, cross, ours = ctx.saved_tensors
+        of_teacher, of_student = 2 * cross_gradient * cross.T, 4 * ours_gradient * ours
         gradient = torch.empty_like(student)
+        x, y = (_buffer(states, mask, cross.dtype) for states in (student, teacher))
+        part = torch.empty_like(x)
         for texts in _groups(mask):
-            x, y = _centred(student, student_mean, mask, texts), _centred(teacher, teacher_mean, mask, texts)
-            part = y @ (2 * cross_gradient * cross.T) + x @ (4 * ours_gradient * ours)
-            gradient[texts] = part.view(*student[texts].shape).to(gradient.dtype)
+            student_rows = _copy_rows(x, student, texts).sub_(student_mean)
+            teacher_rows = _copy_rows(y, teacher, texts).sub_(teacher_mean)
+            rows = torch.mm(teacher_rows, of_teacher, out=part[: len(student_rows)])
+            rows.addmm_(student_rows, of_student)
+            gradient[texts] = _clear_padding(rows, mask[texts].flatten()).view_as(gradient[texts])
         return gradient, None, None, None
 
 
@@ -65,9 +83,31 @@ def _groups(mask: Tensor, rows: int = 1024) -> list[slice]:
     return [slice(start, start + size) for start in range(0, len(mask), size)]
 
 
-def _centred(states: Tensor, mean: Tensor, mask: Tensor, texts: slice) -> Tensor:
-    rows, valid = masked(states[texts], mask[texts]).flatten(0, 1), mask[texts].flatten().unsqueeze(-1)
-    return rows.addcmul_(valid.to(rows.dtype), mean.unsqueeze(0), value=-1)
+def _buffer(states: Tensor, mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return memory for the rows of a group, which all groups use."""
+    return states.new_empty(mask[_groups(mask)[0]].numel(), states.shape[-1], dtype=dtype)
+
+
+def _copy_rows(buffer: Tensor, states: Tensor, texts: slice) -> Tensor:
+    rows = states[texts].flatten(0, 1)
+    return buffer[: len(rows)].copy_(rows)
+
+
+def _clear_padding(rows: Tensor, valid: Tensor) -> Tensor:
+    """Set rows that are not valid to zero, in place."""
+    if rows.device.type == "cpu":
+        # Touches the rows of padding alone. On an accelerator the host would wait for their number.
+        return rows.index_fill_(0, valid.logical_not().nonzero().squeeze(1), 0)
+    return rows.masked_fill_(~valid.unsqueeze(1), 0)
+
+
+def _add_products(cross: Tensor, ours: Tensor, theirs: Tensor, x: Tensor, y: Tensor, block: int = 128) -> None:
+    """Add `xᵀy`, and of the symmetric `xᵀx` and `yᵀy` the blocks on and above the diagonal."""
+    cross.addmm_(x.T, y)
+    for total, rows in ((ours, x), (theirs, y)):
+        for start in range(0, len(total), block):
+            here = slice(start, start + block)
+            total[here, start:].addmm_(rows[:, here].T, rows[:, start:])
 
 
 class CKALoss(StateLoss):

@@ -124,9 +124,10 @@ def test_no_matrix_is_larger_than_it_need_be(tokens, widths):
 
 
 @pytest.mark.parametrize("squared", [False, True])
-def test_groups_of_texts_are_one_batch(squared):
+@pytest.mark.parametrize("widths", [(5, 7), (150, 300)])
+def test_groups_of_texts_are_one_batch(squared, widths):
     generator = torch.Generator().manual_seed(0)
-    states = [torch.randn(9, 300, width, dtype=torch.float64, generator=generator) for width in (5, 7)]
+    states = [20 + torch.randn(9, 300, width, dtype=torch.float64, generator=generator) for width in widths]
     mask = torch.rand(9, 300, generator=generator) > 0.3
     mask[2] = False
     states[0][~mask], states[1][~mask] = 1e6, float("nan")
