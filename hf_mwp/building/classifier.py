@@ -28,11 +28,11 @@ def build_classifier(
     classes: Sequence[str], options: SolverArguments
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """
-    Makes a classifier to train, and its tokenizer, which cuts texts to what is asked for or the model has room for.
+    Create a classifier to train, and its tokenizer, which truncates texts to the given length or the model's maximum.
 
-    The options say what: `encoder` with a new head, `encoder_config` and `tokenizer` (a student from random weights),
-    or `solver`, a classifier to go on training; a regression has no classes. `UsageError` for options that say nothing
-    about a classifier, and a model that cannot be loaded or is none.
+    The options choose the start: `encoder` with a new head, `encoder_config` and `tokenizer` (a student with random
+    weights), or `solver`, an existing classifier. A regression has no classes. Raise `UsageError` for options that do
+    not apply to a classifier, and for a model that cannot be loaded or is no classifier.
     """
     from ..models import MwpStudentForSequenceClassification
 
@@ -98,12 +98,12 @@ def make_student_classifier(
     options: StudentArguments,
 ) -> PreTrainedModel:
     """
-    Makes the student of a distillation: by default the teacher's first layers, with its pooler and classifier. Its
-    tokens and classes are the teacher's, and neither of both is changed.
+    Create the student of a distillation: by default the teacher's first layers with its pooler and classifier. The
+    student has the teacher's tokens and classes; teacher and tokenizer are not changed.
 
-    `batches` gives encoded training texts, which a projected student is fitted to, with labels, by which a pruned one
-    is scored. `UsageError` for a student with other tokens or classes, or that cannot be loaded; `ValueError` for
-    sizes or layers that the teacher does not have.
+    `batches` returns encoded training texts with labels: a projected student is fitted to the texts, and the heads of
+    a pruned student are scored by the labels. Raise `UsageError` for a student that has other tokens or classes or
+    cannot be loaded, and `ValueError` for sizes or layers that the teacher does not have.
     """
     from ..distillation import project_student
     from ..models import MwpStudentForSequenceClassification

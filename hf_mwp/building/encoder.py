@@ -173,7 +173,7 @@ def keep_layers(encoder: PreTrainedModel, layers: int | list[int] | None) -> Pre
 
 
 def set_dropout(config: Any, dropout: float | None) -> None:
-    """Writes a dropout into an encoder's configuration, whatever its fields are called; `None` leaves it."""
+    """Set the dropout fields of an encoder's configuration, whatever their names; `None` changes nothing."""
     if dropout is None:
         return
     names = [name for name in DROPOUTS if hasattr(config, name)]

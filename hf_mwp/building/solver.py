@@ -105,7 +105,7 @@ class SolverArguments(EncoderArguments):
         )
 
     def add_lora(self, model: PreTrainedModel, tokens: Sequence[int] = ()) -> None:
-        """Puts the adapters on a model that are asked for, if any are; see [`~models.lora.add_lora`]."""
+        """Add the LoRA adapters that the options ask for, if any; see [`~models.lora.add_lora`]."""
         if self.lora_rank is not None:
             from ..models.lora import add_lora
 
@@ -128,16 +128,15 @@ def build_solver(
     **fields,
 ) -> tuple[MwpSolver, MwpProcessor]:
     """
-    Makes a solver to train, and its processor.
+    Create a solver to train, and its processor.
 
     Args:
         rows (`Iterable[Mapping]`): Training rows of [`load_mwp_dataset`], whose constants become output symbols.
-        options ([`SolverArguments`], *optional*): What to make, instead of `fields`.
+        options ([`SolverArguments`], *optional*): All options, instead of `fields`.
         parse_number_words (`bool`, *optional*): Whether number words are numbers; by default in English only.
         fields:
-            The options of `hf-mwp train` that say what solver it trains, by the same names. One of them says where to
-            start: `encoder` (a folder or Hub id), `encoder_config` and `tokenizer` (random weights), `solver` (one
-            that exists).
+            Options of `hf-mwp train` that describe the solver. One of them must give the start: `encoder` (a folder
+            or Hub id), `encoder_config` with `tokenizer` (random weights), or `solver` (an existing one).
 
     Returns:
         `tuple[MwpSolver, MwpProcessor]`: in fp32, on the CPU.

@@ -51,8 +51,8 @@ class TeacherArguments:
 
     teacher: list[str] | None = option(
         None,
-        "Folder or Hub id of a trained solver (must be given). Of several the probabilities are averaged; hidden "
-        "states, and the student's start, are the first one's.",
+        "Folder or Hub id of a trained solver (must be given). Probabilities of several teachers are averaged; "
+        "hidden states and the student's start are the first one's.",
         common=True,
         locate=locate_solver,
         one_or_more=True,
@@ -104,7 +104,7 @@ class StudentArguments:
     student_layers: str | None = option(
         None,
         "Teacher's encoder layers the student starts from: a number, or indices (0,2,4); of a random student how many "
-        "it has; 3 if not given. Of a sequence-to-sequence student how many layers its encoder and its decoder have "
+        "it has; 3 if not given. For a sequence-to-sequence student, layers of its encoder and of its decoder "
         "(6,3).",
         common=True,
     )
@@ -190,17 +190,17 @@ def make_student(
     **fields,
 ) -> MwpSolver:
     """
-    Makes the student of a distillation.
+    Create the student of a distillation.
 
     Args:
         teacher ([`MwpSolver`]), processor ([`MwpProcessor`]):
             The teacher, whose tokens and symbols are the student's. Neither is changed.
         rows (`Iterable[Mapping]`, *optional*):
             Training rows of [`load_mwp_dataset`]; a projected student is fitted to the teacher on the first thousand.
-        options ([`StudentArguments`], *optional*): What to make, instead of `fields`.
+        options ([`StudentArguments`], *optional*): All options, instead of `fields`.
         fields:
-            The options of `hf-mwp distill` that say what student it trains, by the same names: by default the first
-            three layers of the teacher with its decoder.
+            Options of `hf-mwp distill` that describe the student; by default it is the first three layers of the
+            teacher with its decoder.
 
     Raises:
         TypeError: the teacher is no solver; a sequence-to-sequence one has [`make_seq2seq_student`].

@@ -1,4 +1,4 @@
-"""Data sets in one schema, and what turns them into batches. What a name needs is loaded when it is used."""
+"""Data sets in one schema, processors and collators. Names are loaded when they are first used."""
 
 from ..lazy_names import lazy_names
 

@@ -10,7 +10,7 @@ class DataError(ValueError):
     A data file that is missing or cannot be written, or a record in it that is damaged.
 
     Args:
-        message (`str`): What is wrong and what to do about it.
+        message (`str`): Problem and remedy.
         file (`str` or `Path`, *optional*): The file.
         line (`int`, *optional*): 1-based line in the file, or 1-based record in a JSON array.
         field (`str`, *optional*): The field of the record.

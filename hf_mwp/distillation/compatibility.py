@@ -13,7 +13,7 @@ from .objectives import Objective, PredictionObjective
 
 
 def check_frozen_teacher(student: nn.Module, teacher: nn.Module) -> None:
-    """Raises `ValueError` if teacher and student share weights: training the one would change the other."""
+    """Raise `ValueError` if teacher and student share weights: training the one would change the other."""
     if student is teacher:
         raise ValueError("Student and teacher are the same model: give a copy as one of them (`copy.deepcopy`).")
     owned = {parameter.data_ptr(): name for name, parameter in teacher.named_parameters() if parameter.numel()}
@@ -26,7 +26,7 @@ def check_frozen_teacher(student: nn.Module, teacher: nn.Module) -> None:
 
 
 def check_embeddings(student: nn.Module, teacher: nn.Module) -> None:
-    """Raises `ValueError` if two models embed different numbers of tokens: they cannot read the same ids."""
+    """Raise `ValueError` if two models embed different numbers of tokens: they cannot read the same ids."""
     ours, theirs = map(_num_embeddings, (student, teacher))
     if ours is not None and theirs is not None and ours != theirs:
         raise ValueError(
@@ -39,7 +39,7 @@ def check_embeddings(student: nn.Module, teacher: nn.Module) -> None:
 
 
 def check_decoding(student: nn.Module, teacher: nn.Module) -> None:
-    """Raises `ValueError` if the decoders of two models would read the same labels differently."""
+    """Raise `ValueError` if the decoders of two models would read the same labels differently."""
     for name in ("decoder_start_token_id", "pad_token_id"):
         ours, theirs = (getattr(model.config, name, None) for model in (student, teacher))
         if ours != theirs:
@@ -58,8 +58,8 @@ def _num_embeddings(model: nn.Module) -> int | None:
 
 def check_solvers(student: nn.Module, teacher: nn.Module, teacher_processing: MwpProcessor | None = None) -> None:
     """
-    Raises `ValueError` unless two solvers choose from the same symbols and embed as many tokens; a teacher that reads
-    by a processor of its own, as many as that has.
+    Raise `ValueError` unless two solvers have the same symbols and embed the same number of tokens. A teacher with a
+    processor of its own must embed the tokens of that processor.
     """
     if not kind_of(teacher).is_solver:
         raise ValueError(f"The student is a solver, but the teacher, a `{type(teacher).__name__}`, is none.")
@@ -101,7 +101,7 @@ def reads_other_tokens(processing: Any, teacher_processing: Any) -> bool:
 
 def check_reading(processing: Any, teacher_processing: Any) -> None:
     """
-    Raises `ValueError` unless two processors or tokenizers turn a text into the same ids; processors of math word
+    Raise `ValueError` unless two processors or tokenizers turn a text into the same ids; processors of math word
     problems may have other tokens if their numbers and symbols are the same.
     """
     tokenizers = [getattr(each, "tokenizer", each) for each in (processing, teacher_processing)]
@@ -123,7 +123,7 @@ def check_reading(processing: Any, teacher_processing: Any) -> None:
 
 
 def check_only_predictions(objectives: Sequence[Objective], processing: Any, teacher_processing: Any) -> None:
-    """Raises `UsageError` if an objective compares more than predictions of models with different tokenizers."""
+    """Raise `UsageError` if an objective compares more than predictions of models with different tokenizers."""
     others = [each.name for each in objectives if not isinstance(each, PredictionObjective)]
     if others:
         sizes = [len(each.tokenizer) for each in (processing, teacher_processing)]
@@ -136,14 +136,14 @@ def check_only_predictions(objectives: Sequence[Objective], processing: Any, tea
 
 
 def check_outputs(student: Any, teacher: Any) -> None:
-    """Raises `ValueError` unless the outputs of both models have names."""
+    """Raise `ValueError` unless both models return outputs with named fields."""
     for who, output in (("student", student), ("teacher", teacher)):
         if not hasattr(output, "get"):
             raise ValueError(f"The {who} returns a {type(output).__name__}; distillation needs outputs with names.")
 
 
 def check_losses(losses: Mapping[str, Tensor], student: Features, teacher: Features) -> None:
-    """Raises `ValueError`, which names the model that causes it, if a loss of some examples is NaN or infinite."""
+    """Raise `ValueError` if a loss of some examples is NaN or infinite; the message names the model at fault."""
     names = [f"loss_{name}" for name, loss in losses.items() if not loss.isfinite()]
     if names:
         broken = {"teacher": _broken(teacher), "student": _broken(student)}

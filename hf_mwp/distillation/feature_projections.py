@@ -59,7 +59,7 @@ class FeatureProjections:
         return len(self.module)
 
     def attach(self, student: nn.Module) -> None:
-        """Makes the maps part of a student; without maps, or when they are part of it already, nothing happens."""
+        """Attach the maps to a student as a submodule, unless there are none or they are attached already."""
         if not len(self) or self._undo is not None:
             return
         if hasattr(student, self.name):
@@ -81,18 +81,18 @@ class FeatureProjections:
         self._undo = undo
 
     def move_to(self, student: nn.Module) -> None:
-        """Gives the maps the device and the dtype of a student."""
+        """Move the maps to the device and dtype of a student."""
         reference = next(student.parameters())
         self.module.to(reference.device, reference.dtype)
 
     def detach(self) -> None:
-        """Takes the maps out of the student; they keep their weights and may be attached again."""
+        """Detach the maps from the student; they keep their weights and may be attached again."""
         if self._undo is not None:
             self._undo()
             self._undo = None
 
     def save(self, folder: str | os.PathLike) -> None:
-        """Writes the maps beside a checkpoint."""
+        """Save the maps beside a checkpoint."""
         if len(self):
             state = {name: value.detach().cpu().contiguous() for name, value in self.module.state_dict().items()}
             save_file(state, Path(folder) / self.file_name)

@@ -60,12 +60,12 @@ class Features:
     the decoder's, `"cross_attention_4"` what it attends to in the encoder.
 
     Args:
-        output (`ModelOutput`): Of the model.
+        output (`ModelOutput`): Output of the model.
         recorded (`Mapping[str, Tensor]`, *optional*): Queries, keys and values.
         model (`nn.Module`, *optional*): The model itself; given while objectives are planned.
 
     Attributes:
-        projected (`Mapping[str, Tensor]`): What [`FeatureProjections`] made of hidden states.
+        projected (`Mapping[str, Tensor]`): Hidden states after [`FeatureProjections`].
     """
 
     def __init__(

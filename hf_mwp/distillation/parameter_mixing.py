@@ -22,8 +22,8 @@ def mix_parameters(
     Return `pretrained_weight * pretrained + (1 - pretrained_weight) * distilled`, parameter by parameter, in fp32.
 
     Two models of the same class are mixed whole, others by their base models, such as the encoder of a solver with a
-    pretrained encoder. What only the distilled model has (decoder, bottlenecks, heads), poolers that one of them lacks
-    and integers stay as they are.
+    pretrained encoder. Weights of the distilled model alone (decoder, bottlenecks, heads), poolers that one of them
+    lacks, and integers stay as they are.
 
     Args:
         pretrained (`nn.Module` or `Mapping[str, Tensor]`): The model before distillation, or its state dict.

@@ -6,7 +6,7 @@ class ExpressionError(ValueError):
     An expression or number that cannot be read, built or evaluated.
 
     Args:
-        message (`str`): What is wrong and what to do about it.
+        message (`str`): Problem and remedy.
         position (`int`, *optional*): Where: 0-based character offset into the text that was read, or 0-based index
             into a token sequence.
         token (`str`, *optional*): The offending token. The message shows at most 40 of its characters, the attribute

@@ -104,8 +104,8 @@ def build_model_card(
     Args:
         model (`PreTrainedModel`): The model.
         model_id (`str`): Folder or Hub id by which it is loaded.
-        figures (`Sequence[ModelFigures]`, *optional*): Measurements. Those of `"this model"` also go to the metadata,
-            which the Hub shows, unless the model is an encoder.
+        figures (`Sequence[ModelFigures]`, *optional*): Measurements. Unless the model is an encoder, those of
+            `"this model"` also go to the metadata, which the Hub shows.
         stages (`Sequence[TrainingStage]`, *optional*): How it was made; their data sets go to the metadata.
         language (`str`, *optional*): Language of the problems; that of the task, or Chinese, by default.
         indexed_numbers (`bool`, *optional*, defaults to `False`): Numbers are read as `[NUM0]`, `[NUM1]`, ...

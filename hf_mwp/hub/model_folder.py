@@ -142,8 +142,8 @@ def write_model_folder(
         model (`PreTrainedModel`), folder (`str` or `PathLike`): The model, which is not changed, and where to write.
         card (`ModelCard`, *optional*): Written as `README.md`.
         processor (`Any`, *optional*): Anything with `save_pretrained`.
-        dtype (`torch.dtype`, *optional*, defaults to `torch.float16`): Of the stored weights; the configuration keeps
-            the model's own dtype, in which they are loaded.
+        dtype (`torch.dtype`, *optional*, defaults to `torch.float16`): Dtype of the stored weights; the configuration
+            keeps the model's own dtype, in which they are loaded.
     """
     folder = Path(folder)
     stored = copy.deepcopy(model).to(dtype)

@@ -175,7 +175,7 @@ class CKALoss(StateLoss):
 
     def statistics(self, student_hidden: Tensor, teacher_hidden: Tensor, mask: Tensor | None = None) -> CKAStatistics:
         """
-        Return the sums from which [`CKALoss.from_statistics`] computes the loss. Those of several batches add up.
+        Return the sums from which [`CKALoss.from_statistics`] computes the loss. Sums of several batches can be added.
 
         Raises:
             ValueError: `unbiased=True`, whose products are no sums over rows.

@@ -46,7 +46,7 @@ def count_flops(function: Callable, inputs: Mapping | None = None) -> int:
     convolutions and attention; elementwise operations are free. The backward pass counts if the call runs one.
 
     Args:
-        function (`Callable` or `nn.Module`): What to call, for example a model or `model.solve`.
+        function (`Callable` or `nn.Module`): Function to call, for example a model or `model.solve`.
         inputs (`Mapping`, *optional*): Keyword arguments of the call.
 
     Examples:
@@ -84,7 +84,7 @@ def compare_latency(
     one such run mean anything: medians of two runs on a shared machine easily differ by a factor.
 
     Args:
-        functions (`Mapping[str, Callable]`): What to time, by name; each is called without arguments.
+        functions (`Mapping[str, Callable]`): Functions to time, by name, called without arguments.
         repeats (`int`, *optional*, defaults to 20), warmup (`int`, *optional*, defaults to 3): Timed calls of each
             function, and calls before them.
 

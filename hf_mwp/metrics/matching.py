@@ -36,7 +36,7 @@ def answers_match(
     Args:
         prediction (`Fraction`, `float` or `None`): Value of the predicted expression. `None` (no answer), infinities
             and NaN are wrong.
-        answer (`str`, `Fraction` or `float`): What is compared with, see the rules.
+        answer (`str`, `Fraction` or `float`): Expected answer, see the rules.
         answer_match (`str`, *optional*, defaults to `"annotated"`): `"annotated"` or `"equation_value"`.
         tolerance (`float`, *optional*, defaults to 1e-4): See the rules.
 

@@ -11,13 +11,13 @@ from .accuracy import PredictionScore, accuracy_report
 
 class TrainingOverlap:
     """
-    Tells problems that a model was trained on from those that it was not, so that an accuracy says what was learned
-    and not what was known. Texts are compared by [`~problems.text_keys.TextKeys`]: spaces, punctuation, case and
+    Separates test problems that occur in a model's training data from new ones, so that accuracy is also reported on
+    new problems alone. Texts are compared by [`~problems.text_keys.TextKeys`]: spaces, punctuation, case and
     numerals make no difference.
 
     Args:
-        texts ([`~data.TrainingTexts`], *optional*): What the model was trained on, as its folder says
-            ([`~TrainingOverlap.of`] looks it up). `None` if they are unknown.
+        texts ([`~data.TrainingTexts`], *optional*): Training texts of the model, as recorded in its
+            folder ([`~TrainingOverlap.of`] reads them). `None` if they are unknown.
         part (`Iterable[str]`, *optional*): The texts of the training split of the data set that the problems are of.
             They stand in where `texts` is `None`; all groups are then named after them.
 

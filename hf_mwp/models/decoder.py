@@ -61,7 +61,7 @@ class Decoder(ABC):
     so a merged number is the first of its group; one that does not may name any of them.
 
     Attributes:
-        prediction ([`PredictionKind`]): What its `forward` predicts.
+        prediction ([`PredictionKind`]): Kind of prediction of its `forward`.
         prediction_fields (`tuple[str, ...]`): Fields of its configuration, besides the symbols, that decide what is
             predicted for a target: student and teacher must have the same.
         extra_columns (`tuple[str, ...]`): Columns that [`MwpProcessor`] adds to encoded problems for its collator:

@@ -28,8 +28,8 @@ MARK = "_adapted_by_hf_mwp"
 
 class TrainedTokens(nn.Module):
     """
-    Takes the place of some rows of a frozen embedding table, whose submodule `trained_tokens` it is: tokens that were
-    added to a pretrained encoder have rows that say nothing yet. peft's own copies the whole table in each step.
+    Trainable rows of a frozen embedding table, as its submodule `trained_tokens`, for tokens that were added to a
+    pretrained encoder and have no learned embedding yet. peft's own version copies the whole table in each step.
 
     Args:
         embedding (`nn.Embedding`): The table; it stays where it is.
@@ -57,7 +57,7 @@ class TrainedTokens(nn.Module):
 
     @torch.no_grad()
     def merge(self, embedding: nn.Embedding) -> None:
-        """Writes the rows into the table, and leaves it."""
+        """Write the rows into the table and detach from it."""
         embedding.weight[self.place >= 0] = self.rows[self.place[self.place >= 0]].to(embedding.weight.dtype)
         self._hook.remove()
         delattr(embedding, self.name)
@@ -72,7 +72,7 @@ def add_lora(
     tokens: Sequence[int] = (),
 ) -> PreTrainedModel:
     """
-    Adapts the encoder of a model with LoRA: its weights are frozen, and some of its linear layers get adapters
+    Adapt the encoder of a model with LoRA: its weights are frozen, and some of its linear layers get adapters
     (`peft`), which are trained with all that stands on the encoder: decoder, bottleneck networks, pooler, classifier.
 
     A trainer of this package saves the model with its adapters merged, as an ordinary one, and in checkpoints the
@@ -164,7 +164,7 @@ def merged_weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 def save_adapters(model: nn.Module, folder: str | PathLike) -> None:
-    """Writes the adapters of a model, if it has any, into the folder of a checkpoint."""
+    """Save the adapters of a model, if it has any, in the folder of a checkpoint."""
     path = Path(folder) / ADAPTERS
     path.unlink(missing_ok=True)
     if has_lora(model):

@@ -34,8 +34,8 @@ class MaskedWords:
 
 def predict_masked_words(encoder: PreTrainedModel) -> PreTrainedModel:
     """
-    Makes an encoder of any type a masked language model, in place. Its weights and their names stay, and what it saves
-    loads with `AutoModel` as the encoder that it was.
+    Turn an encoder of any type into a masked language model, in place. Its weights keep their names, and the saved
+    model loads with `AutoModel` as the original encoder.
 
     Example:
 

@@ -22,7 +22,7 @@ class ModelKind:
         is_solver (`bool`, *optional*, defaults to `False`): Whether it finds expressions, and is judged by answers.
         per_position (`bool`, *optional*, defaults to `False`): Whether losses are means over positions, not over rows.
         has_decoder (`bool`, *optional*, defaults to `False`): Whether a second stack reads the labels, and generates.
-        prediction ([`PredictionKind`], *optional*): What a soft loss compares, and a teacher cache keeps.
+        prediction ([`PredictionKind`], *optional*): Predictions that a soft loss compares and a teacher cache keeps.
     """
 
     name: str

@@ -54,7 +54,7 @@ def count_heads(parts: LayerParts) -> None:
 
 def note_cut_heads(model: nn.Module, cut: Mapping[int, Iterable[int]]) -> None:
     """
-    Adds heads that have been cut just now to those in the config of the encoder.
+    Add newly cut heads to those in the config of the encoder.
 
     Args:
         model (`nn.Module`): Without these heads.

@@ -37,7 +37,7 @@ class CandidateAnswer:
     A value with all the trees of a beam that have it.
 
     Args:
-        question ([`Question`]): What is asked.
+        question ([`Question`]): The question of the problem.
         value (`Fraction` or `float`): The value.
         trees (`tuple[BeamTree, ...]`): The trees, the most probable one first.
         postfix (`tuple[str, ...]`): Tokens of the first tree.

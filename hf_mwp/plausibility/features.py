@@ -29,7 +29,7 @@ class Feature:
     Args:
         name (`str`): Its name, under which its weight is stored.
         measure (`Callable`): Its number for a [`CandidateAnswer`].
-        meaning (`str`): What it measures.
+        meaning (`str`): Quantity that it measures.
         complaint (`str`, *optional*): The reason shown if it counts against an answer.
         worse (`"larger"` or `"smaller"`): Which numbers the complaint is about.
     """

@@ -38,11 +38,11 @@ class RankedAnswer:
     Attributes:
         value (`Fraction` or `float`): The value.
         expression ([`Expression`]): Its most probable tree, over number slots.
-        log_probability (`float`): Of that tree, as the solver gives it.
+        log_probability (`float`): Log probability of that tree by the solver.
         rank (`int`): Place of that tree in the beam, from 0.
         plausibility (`float`): Share of this answer: the softmax of the weighted features over the values of the beam.
-        violations (`tuple[str, ...]`): What speaks against it, compared with the first answer, the heaviest reason
-            first; empty for the first itself.
+        violations (`tuple[str, ...]`): Reasons against it, compared with the first answer, heaviest first; empty
+            for the first answer.
     """
 
     value: Number

@@ -24,7 +24,7 @@ class Question:
     Facts of a problem that the features of plausibility use.
 
     Args:
-        kinds (`frozenset[str]`): What is asked for: `"counted"`, `"money"`, `"share"`, ...; empty if unknown.
+        kinds (`frozenset[str]`): Quantities asked for: `"counted"`, `"money"`, `"share"`, ...; empty if unknown.
         cues (`frozenset[str]`): Other hints of the question: `"total"`, `"left"`, ...
         unit (`str`, *optional*): The unit in which the answer is given; none for a share.
         values (`tuple[Fraction, ...]`): The numbers of the text.

@@ -155,8 +155,8 @@ class MathWordProblem:
         """
         Return whether the equation gives the annotated answer, as far as an example to learn from needs it.
 
-        Annotators round: 1010000 is taken for 1009899 here. What counts as a right answer when a solver is scored is
-        finer, see [`~hf_mwp.metrics.answers_match`].
+        Annotators round: 1010000 is taken for 1009899 here. Solvers are scored by a stricter rule, see
+        [`~hf_mwp.metrics.answers_match`].
 
         Args:
             tolerance (`float`, *optional*, defaults to 1e-4): Largest difference, relative to the answer if that is

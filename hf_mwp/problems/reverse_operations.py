@@ -26,7 +26,7 @@ def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
     uses once, as far as the rules of its language ([`~problems.rewording`]) can turn it around.
 
     The question becomes a statement, the clause of the number the question at the end; the equation is solved for the
-    number. What comes out is checked: as many operators, and an equation that gives the answer. Pronouns stay as they
+    number. The result is checked: as many operators, and an equation that gives the answer. Pronouns stay as they
     were, so that some read oddly.
 
     Args:

@@ -1,4 +1,4 @@
-"""When two texts are the same problem, and when they differ in their numbers alone."""
+"""Keys that find equal problems, and problems that differ in their numbers alone."""
 
 import re
 import unicodedata
@@ -30,7 +30,7 @@ class TextKeys(NamedTuple):
 
     Texts are brought to Unicode's NFKC and lower case; numerals in words become digits, 三分之二 the fraction 2/3;
     white space, punctuation and symbols go, except what stands between digits (`3.5`, `3/8`, `3:4`, `3*4`) and
-    `+ < = >`. Nothing but the text is needed, no language. For finding what must not be trained on, and what was: two
+    `+ < = >`. The language need not be known. Used to exclude texts from training and to find those in it: two
     texts may have one key by chance (`1.5` and `1.5 %`), but no two ways to write the same have two.
 
     Args:

@@ -48,8 +48,8 @@ def prune(
             for masked words, a solver, or a BART, mBART, Marian, Pegasus or M2M100. It stays as it is.
         heads (`Mapping[int, Iterable[int]]`, *optional*):
             By layer, the heads to cut, both from 0; those that gates have closed go as well. All heads of a layer may
-            go: the bias of the output projection is left. Of an encoder-decoder model the layers of the encoder come
-            first, then the self-attentions of the decoder, then its cross-attentions.
+            go: the bias of the output projection is left. In an encoder-decoder model the encoder's layers
+            come first, then the decoder's self-attentions, then its cross-attentions.
         neurons (`Mapping[int, Iterable[int]]`, *optional*): The same for neurons.
 
     Returns:

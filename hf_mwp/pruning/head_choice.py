@@ -32,8 +32,8 @@ def choose_heads(
         gone (`dict[int, list[int]]`, *optional*): Heads that are chosen in any case, those of an earlier choice.
 
     Returns:
-        `dict[int, list[int]]`: by layer, heads in ascending order; layers that keep all are left out. Of equal scores
-        the head of the lower layer, then of the lower index goes first.
+        `dict[int, list[int]]`: by layer, heads in ascending order; layers that keep all are left out. Ties remove
+        the head of the lower layer first, then that of the lower index.
 
     Raises:
         ValueError: a ratio outside `[0, 1)`, or more heads than the floor leaves.

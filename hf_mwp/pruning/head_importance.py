@@ -42,7 +42,7 @@ class HeadImportance:
 
         Args:
             model (`nn.Module`): A model with an encoder that [`~models.architecture.find_encoder`] knows.
-            batches (`Iterable[Mapping]`): What the model is called with, on its device.
+            batches (`Iterable[Mapping]`): Inputs of the model, on its device.
 
         Raises:
             ValueError: no batches although they are needed, or scores that are no numbers.

@@ -53,7 +53,7 @@ class HeadPruningCallback(TrainerCallback, ExportableState):
         max_ratio (`float`, *optional*, defaults to 0.3): Share of the heads that is pruned in the end.
         min_ratio (`float`, *optional*, defaults to 0.0): Share that is pruned at once.
         power (`float`, *optional*, defaults to 1.0): `n` of equation 5; above 1 most heads go late.
-        alpha (`float`, *optional*, defaults to 0.5): Of [`CombinedImportance`].
+        alpha (`float`, *optional*, defaults to 0.5): Weight in [`CombinedImportance`].
         importance ([`HeadImportance`], *optional*):
             Another score, instead of `alpha`; [`GateGradient`] kept far more of what small models had learned
             (`examples/results`), and needs batches with labels.

@@ -38,7 +38,7 @@ class Answer:
 
     Args:
         problem ([`MathWordProblem`]): The problem.
-        beam ([`Beam`]): What the search found, as far as it was kept.
+        beam ([`Beam`]): Search result, as far as it was kept.
         ranked (`tuple[RankedAnswer, ...]`, *optional*): With a re-ranker its answers, the most plausible one first;
             empty if no tree has a value.
     """

@@ -40,6 +40,7 @@ class Weights:
         if index.is_file() and not (folder / FILE_NAME).is_file():
             names = sorted(set(read_json(index)["weight_map"].values()))
         self._stored: dict[str, np.ndarray] = {}
+        self._places: dict[str, tuple[Path, int]] = {}
         self._bfloat16: set[str] = set()
         for name in names:
             self._read(folder / name)
@@ -55,6 +56,7 @@ class Weights:
                 begin, end = entry["data_offsets"]
                 values = np.frombuffer(content[start + begin : start + end], _TYPES[entry["dtype"]])
                 self._stored[name] = values.reshape(entry["shape"])
+                self._places[name] = (path, start + begin)
                 if entry["dtype"] == "BF16":
                     self._bfloat16.add(name)
         except FileNotFoundError as error:
@@ -67,18 +69,27 @@ class Weights:
 
     def __getitem__(self, name: str) -> np.ndarray:
         """Return a tensor in float32."""
-        return self.rows(name, slice(None))
+        values = self._find(name)
+        path, offset = self._places[name]
+        # Read, because mapped pages would stay in memory beside the copy.
+        read = np.fromfile(path, values.dtype, values.size, offset=offset).reshape(values.shape)
+        return self._to_float32(name, read)
 
     def rows(self, name: str, chosen: np.ndarray | slice) -> np.ndarray:
         """Return some rows of a tensor in float32; the others are not read."""
+        return self._to_float32(name, self._find(name)[chosen], chosen)
+
+    def _find(self, name: str) -> np.ndarray:
         if name not in self._stored:
             raise UsageError(f"The weights of {self.folder} have no {name}: fetch or export the folder again.")
-        values = self._stored[name][chosen]
+        return self._stored[name]
+
+    def _to_float32(self, name: str, values: np.ndarray, chosen: np.ndarray | slice = slice(None)) -> np.ndarray:
         if name in self._bfloat16:
             return (values.astype(np.uint32) << 16).view(np.float32)
         found = values.astype(np.float32)
         if values.dtype == np.int8:
-            found *= self._stored[name + SCALE][chosen].astype(np.float32).reshape(-1, *[1] * (found.ndim - 1))
+            found *= self._find(name + SCALE)[chosen].astype(np.float32).reshape(-1, *[1] * (found.ndim - 1))
         return found
 
     def linear(self, prefix: str, bias: bool = True) -> tuple[np.ndarray, np.ndarray | float]:

@@ -42,7 +42,7 @@ def fit_plausibility(
         num_beams (`int`): Beams of that search.
         regularization (`float`, *optional*, defaults to 1.0): Weight of the squared distance from "the probability
             decides": weight 1 for the log mass, 0 for the others.
-        fitted_on (`Mapping`, *optional*): What the re-ranker's file is to say of model and data.
+        fitted_on (`Mapping`, *optional*): Model and data, recorded in the re-ranker's file.
 
     Raises:
         PlausibilityError: no beam has both a right and a wrong value, the problems are in several languages, or one

@@ -39,7 +39,7 @@ def generate_texts(
     Generate texts from texts, those of like lengths together.
 
     Args:
-        model (`PreTrainedModel`), tokenizer (`PreTrainedTokenizerBase`): What generates.
+        model (`PreTrainedModel`), tokenizer (`PreTrainedTokenizerBase`): Model and tokenizer that generate.
         texts (`Sequence[str]`): Source texts.
         num_beams (`int`, *optional*, defaults to 1): 1 is greedy search.
         num_return_sequences (`int`, *optional*, defaults to 1): Texts of each source, best first.

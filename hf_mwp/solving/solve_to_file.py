@@ -31,7 +31,7 @@ def solve_to_file(
         problems (`Sequence[Mapping]`): The problems, each with its `text`.
         solve (`Callable`): Returns the records of each of some problems.
         model (`str`): Folder or Hub id of the solver; with another one nothing is resumed.
-        options (`Mapping[str, Any]`): What else the answers depend on.
+        options (`Mapping[str, Any]`): Other settings on which the answers depend.
         output (`str` or `Path`): The file.
 
     Raises:

@@ -93,7 +93,7 @@ class FinishedFolder:
 
         Args:
             work (`Callable`): Fills the folder, from [`checkpoint`](FinishedFolder.checkpoint) on if there is one.
-            told (`Mapping[str, Any]`, *optional*): What the record is to hold beside fingerprint and seconds.
+            told (`Mapping[str, Any]`, *optional*): Further fields of the record.
 
         Returns:
             `bool`: whether this call did it.

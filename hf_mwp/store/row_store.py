@@ -59,7 +59,7 @@ class RowStore:
             gigabytes.
 
     Attributes:
-        about (`dict`): What the first writer said about the rows.
+        about (`dict`): Description of the rows by the first writer.
 
     Raises:
         StoreError: the folder belongs to another store, or its manifest cannot be read.

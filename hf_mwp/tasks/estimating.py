@@ -34,8 +34,9 @@ class Estimate:
         rows (`int`), rows_per_step (`int`): Training rows, and those of a step in all processes.
         epochs (`float`), max_steps (`int`): Length of the run; `max_steps` counts if it is above 0.
         step_seconds (`float`): Wall seconds of a step.
-        cache_seconds (`float`), cache_bytes (`float`): Of a row in the cache of the teacher's outputs; 0 without.
-        evaluation_seconds (`float`): Of one evaluation on the way; 0 without.
+        cache_seconds (`float`), cache_bytes (`float`): Time and size of a row in the teacher cache; 0
+            without one.
+        evaluation_seconds (`float`): Time of one evaluation during training; 0 without any.
         eval_steps (`int`, *optional*): Steps between evaluations; an epoch if not given.
         peak_bytes (`int`): Peak memory: of tensors on a GPU, resident on a CPU.
     """
@@ -80,7 +81,7 @@ def estimate_distillation(
     reporter: Reporter = SILENT,
 ) -> Estimate:
     """
-    Measure twenty steps of a distillation: `hf-mwp distill --estimate`. Nothing is kept of them.
+    Measure twenty steps of a distillation: `hf-mwp distill --estimate`. Nothing is saved.
 
     Args:
         data_args, teacher_args, student_args, config: Options of the command, as dataclasses.

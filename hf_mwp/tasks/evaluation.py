@@ -41,7 +41,7 @@ class Evaluation:
     Predictions of a model for a split of a task.
 
     Args:
-        task ([`Task`]), split (`str`): What it was measured on.
+        task ([`Task`]), split (`str`): Task and split that were measured.
         texts (`Sequence[str]`): Texts of the rows.
         predictions (`Sequence`): Results of [`~Task.predict`].
         overlap ([`~metrics.TrainingOverlap`]): Which texts the model was trained on.

@@ -36,8 +36,9 @@ class Seq2SeqPrediction:
 
     Args:
         row (`Mapping[str, Any]`): The row, see [`load_seq2seq`].
-        text (`str`): What was generated.
-        log_probability (`float`, *optional*), num_tokens (`int`): Of the row's target, given its source.
+        text (`str`): Generated text.
+        log_probability (`float`, *optional*), num_tokens (`int`): Log probability and length of the row's target,
+            given its source.
     """
 
     row: Mapping[str, Any]

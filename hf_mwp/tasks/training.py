@@ -149,7 +149,7 @@ def train_on_task(
 
     Args:
         task ([`Task`], *optional*): The task; pretraining has none.
-        make (`Callable`): Makes the trainer; without a task, also the content of `data.json`.
+        make (`Callable`): Returns the trainer; without a task, also the content of `data.json`.
         command (`str`), values (`Mapping[str, Any]`): Command and options of the run's record.
         name (`str`): Name of the model in tables and progress bars.
         args ([`ResumeArguments`], or [`RunArguments`] with a task), config ([`BaseConfig`]): Options.

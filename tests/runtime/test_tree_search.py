@@ -3,16 +3,8 @@ import pytest
 import torch
 
 from hf_mwp.models import GTSConfig, GTSDecoder
+from hf_mwp.models.gts.numpy_search import LiveWeights
 from hf_mwp.runtime.tree_search import TreeDecoder
-from hf_mwp.runtime.weights import Weights
-
-
-class OfDecoder(Weights):
-    """Weights of a decoder alone."""
-
-    def __init__(self, decoder):
-        self._stored = {f"decoder.{name}": value.numpy() for name, value in decoder.state_dict().items()}
-        self._bfloat16 = set()
 
 
 def decoders(seed=0, **fields):
@@ -20,7 +12,7 @@ def decoders(seed=0, **fields):
     sizes = {"hidden_size": 12, "encoder_hidden_size": 12, "operator_embedding_size": 6, "max_length": 9}
     config = GTSConfig(**(sizes | {"constants": ["1", "3.14"], "initializer_range": 0.5} | fields))
     decoder = GTSDecoder(config).eval()
-    return decoder, TreeDecoder(OfDecoder(decoder), config.to_dict())
+    return decoder, TreeDecoder(LiveWeights(decoder), config.to_dict())
 
 
 def searched(decoder, states, positions, **options):

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -56,3 +58,16 @@ def test_what_is_missing_or_damaged_is_named(tmp_path):
         path.write_bytes(content)
         with pytest.raises(UsageError, match="damaged"):
             Weights(tmp_path)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="resident memory is read from /proc")
+def test_the_file_is_not_kept_in_memory_beside_the_values(tmp_path):
+    save_file({"a": np.ones((1024, 4096), np.float32)}, tmp_path / "model.safetensors")
+    before, weights = resident_file_bytes(), Weights(tmp_path)
+    values = weights["a"]
+    assert values.nbytes == 2**24 and resident_file_bytes() - before < 2**22
+
+
+def resident_file_bytes() -> int:
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(status.partition("RssFile:")[2].split()[0])

@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import track
 from rich.segment import Segment
 from rich.table import Table
 
@@ -34,6 +33,8 @@ class CommandConsole(Console, Reporter):
             yield segment if segment.control else segment._replace(text=show_controls(segment.text))
 
     def progress(self, name: str = "Solving") -> Callable[[Sequence], Iterable]:
+        from rich.progress import track
+
         return partial(track, description=name, console=self, transient=True, disable=self.quiet)
 
     def counter(self, name: str) -> AbstractContextManager[Callable[[int, int | None], None]]:

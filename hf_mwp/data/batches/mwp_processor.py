@@ -246,12 +246,12 @@ class MwpProcessor(PushToHubMixin):
         return columns
 
     def prepare_dataset(self, dataset, skipped: list | None = None):
-        """Adds model inputs to the rows of a data set; raw columns stay.
+        """Add model inputs to the rows of a data set; raw columns stay.
 
         Args:
             dataset (`datasets.Dataset`): Rows of [`load_mwp_dataset`].
-            skipped (`list`, *optional*): Takes `(id, reason)` of rows whose equation cannot be encoded, which are then
-                left out. Without it such rows stay with empty labels, so that they count as wrong in an evaluation.
+            skipped (`list`, *optional*): List that collects `(id, reason)` of rows whose equation cannot be encoded;
+                these are dropped. Without it they stay, with empty labels, and count as wrong in an evaluation.
         """
 
         def encode(columns: dict[str, list]) -> dict[str, list]:
@@ -265,7 +265,7 @@ class MwpProcessor(PushToHubMixin):
         return prepared if len(keep) == len(prepared) else prepared.select(keep)
 
     def check_symbols(self, operators: Sequence[str], constants: Sequence[str]) -> None:
-        """Raises `ValueError` unless a decoder's symbols are this processor's, in the same order."""
+        """Raise `ValueError` unless a decoder's symbols are this processor's, in the same order."""
         ours = (self.vocabulary.operators, self.vocabulary.constants)
         if ours != (tuple(operators), tuple(constants)):
             raise ValueError(
@@ -274,7 +274,7 @@ class MwpProcessor(PushToHubMixin):
             )
 
     def check_language(self, languages: Iterable[str | None], reader: str, source: str) -> None:
-        """Raises [`UsageError`] if the languages that problems state are others than the processor's.
+        """Raise [`UsageError`] if problems state a language other than the processor's.
 
         Args:
             languages (`Iterable[str]`): Language of each problem; `None` where it states none.
@@ -289,7 +289,7 @@ class MwpProcessor(PushToHubMixin):
             )
 
     def check_model(self, model) -> None:
-        """Raises `ValueError` unless a solver has this processor's output symbols and embeds each of its tokens."""
+        """Raise `ValueError` unless a solver has this processor's output symbols and embeds each of its tokens."""
         self.check_symbols(model.vocabulary.operators, model.vocabulary.constants)
         lacking = [name for name in model.extra_columns if name not in self.extra_columns]
         if lacking:
@@ -320,7 +320,7 @@ class MwpProcessor(PushToHubMixin):
                 weight[index] = weight[base] + noise.to(weight)
 
     def save_pretrained(self, save_directory: str | PathLike, push_to_hub: bool = False, **kwargs) -> None:
-        """Writes the tokenizer's files and `mwp_processor.json`; `kwargs` are those of `push_to_hub`."""
+        """Save the tokenizer's files and `mwp_processor.json`; `kwargs` are those of `push_to_hub`."""
         folder = Path(save_directory)
         folder.mkdir(parents=True, exist_ok=True)
         self.tokenizer.save_pretrained(folder)

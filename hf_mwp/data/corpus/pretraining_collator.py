@@ -19,8 +19,8 @@ class PreTrainingCollator:
     Pads encoded texts and masks some of their tokens, mathematical keywords and quantities more often than others.
 
     In each text a share `mlm_probability` of the tokens is chosen, at least one: units (a token, or all tokens of a
-    keyword or quantity word) are drawn without replacement, with chances in proportion to their weights. Of the chosen
-    tokens 80 % become the mask token, 10 % a random one, 10 % stay (BERT's shares).
+    keyword or quantity word) are drawn without replacement, with chances in proportion to their weights. 80 % of the
+    chosen tokens become the mask token, 10 % a random one, 10 % stay (BERT's shares).
 
     A mask depends on nothing but the seed, the epoch (the attribute `epoch`, set it before each) and the text: not on
     the batch a text is in, on other random numbers, or on the number of processes and loader workers. So a resumed

@@ -36,7 +36,7 @@ def prepare_texts(
     Args:
         texts ([`TaggedCorpus`], `Sequence` or `datasets.Dataset`): A tagged corpus, a sequence of texts or of (text,
             tagged words), or what [`encode_corpus`] returns.
-        config (`PreTrainedConfig`): Of the model: the labels of its tagging head, and whose they are.
+        config (`PreTrainedConfig`): The model's, with the labels of its tagging head and their tagger.
         with_tags (`bool`, *optional*, defaults to `True`): Whether tagging is learned. If it is not, the tags of
             tagged texts only say which words are quantities, so that the same tokens are masked.
 

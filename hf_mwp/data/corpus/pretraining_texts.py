@@ -34,7 +34,7 @@ def read_texts(
     Read the texts of files and data sets, each once.
 
     Two texts are the same if nothing but their numbers and white space differs, as models see numbers masked
-    (`MathWordProblem.masked_key`). What is excluded is compared more loosely, also without punctuation and case and
+    (`MathWordProblem.masked_key`). Excluded texts are compared more loosely, also without punctuation and case and
     with numerals as numbers ([`~problems.text_keys.TextKeys`]). Files are read as they are needed; of each text a hash
     stays in memory.
 
@@ -44,8 +44,8 @@ def read_texts(
             `hf_mwp.data.datasets.file_loader.ALIASES`); each also with `.gz`; the name of a data set of
             [`load_mwp_dataset`], whose training split is read, or a name and a part: `"ape210k:validation"`,
             `"cm17k:all"`.
-        exclude (`list[str]`, *optional*): Sources whose texts must not occur. Of a data set without a part the
-            validation and test splits.
+        exclude (`list[str]`, *optional*): Sources whose texts must not occur. A data set named
+            without a split stands for its validation and test splits.
         language (`str`, *optional*): `"zh"` or `"en"`, which says what words are numbers; by default a text with
             Chinese characters is Chinese.
         data_dir (`str`, *optional*): Folder of the data sets, as in [`load_mwp_dataset`].

@@ -97,7 +97,7 @@ def tag_corpus(
 
     Args:
         texts (`Iterable[str]`): The texts; a generator will do.
-        tagger ([`~problems.PosTagger`]): What tags them.
+        tagger ([`~problems.PosTagger`]): Tagger of the texts.
         cache_dir (`str`, *optional*): The folder to keep the tags in. By default a temporary one, which goes with the
             returned corpus.
         batch_size (`int`, *optional*, defaults to 256): Texts that the tagger gets at a time.

@@ -67,8 +67,8 @@ def load_mwp_dataset(
         split_scheme (`str`, *optional*): A named public split, e.g. `"public"`, `"train_test"`, `"five_fold"` or
             `"mwptoolkit"` of math23k; `LOADERS[name].split_schemes` lists them. The first one of the list by default.
         fold (`int`, *optional*): The fold to test on, for schemes with folds, 0 by default; the others are trained on.
-        on_error (`str`, *optional*, defaults to `"raise"`): What a damaged record does: `"raise"` a [`DataError`] that
-            names file, line and field, or be left out and counted with `"skip"`.
+        on_error (`str`, *optional*, defaults to `"raise"`): Treatment of damaged records: `"raise"` raises a
+            [`DataError`] that names file, line and field, `"skip"` drops and counts them.
         drop_overlap (`str` or `bool`, *optional*): `"test"`, or `True`: leave the overlapping problems out of the test
             split. `"train"`: leave them out of the training split instead. By default they are counted only.
         parse_number_words (`bool`, *optional*): Count number words as numbers when equations are checked and texts

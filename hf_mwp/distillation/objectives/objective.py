@@ -17,7 +17,7 @@ class Objective:
 
     Args:
         name (`str`): Its parts are logged as `loss_{name}` or begin so. No two objectives have the same.
-        weight (`float`, *optional*, defaults to 1.0): Of all its parts.
+        weight (`float`, *optional*, defaults to 1.0): Weight of the sum of its parts.
 
     Attributes:
         options (`Mapping[str, bool]`): Arguments of both models that make them show what it reads.
@@ -51,7 +51,7 @@ class Objective:
         Decides what is compared; called once, before training.
 
         Args:
-            student ([`Features`]), teacher ([`Features`]): What both say to two examples.
+            student ([`Features`]), teacher ([`Features`]): Outputs of both models for two examples.
             inputs (`Mapping`): These examples.
 
         Raises:

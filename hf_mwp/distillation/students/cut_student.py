@@ -44,8 +44,8 @@ def cut_student(
     **encoder_fields,
 ) -> MwpSolver:
     """
-    Makes a student of some of the teacher's encoder layers (with embeddings and bottleneck networks) and its decoder.
-    All weights are copies.
+    Create a student from some of the teacher's encoder layers, with embeddings and bottleneck networks, and its
+    decoder. All weights are copies.
 
     Args:
         teacher ([`MwpSolver`]): A trained solver with a BERT- or RoBERTa-like encoder.

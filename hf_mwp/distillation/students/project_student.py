@@ -26,8 +26,8 @@ def project_student(
     **encoder_fields,
 ) -> MwpStudentModel:
     """
-    Makes a narrower student of some layers of an encoder, whose states are close to a projection of the encoder's. It
-    is the start of a training.
+    Create a narrower student from some layers of an encoder, as a start for training: its hidden states approximate a
+    projection of the encoder's.
 
     The residual stream is projected onto the main directions of the encoder's states, in a basis in which the layer
     norm of the narrow stream is that of the wide one. Layer by layer, each linear map of the student is then fitted to

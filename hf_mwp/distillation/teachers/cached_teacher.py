@@ -44,10 +44,10 @@ class CachedTeacher:
         folder (`Path`): Folder of caches, each in a folder of its own.
         trim (`Callable`): From rows as the data set gives them to rows as the collator receives them.
         to_device (`Callable`): From a batch to one on the teacher's device, in its precision.
-        context (`Callable`): Makes the context in which it is run (mixed precision).
+        context (`Callable`): Returns the context in which the teacher runs (mixed precision).
         length (`Callable`): The length of a row; rows are read by falling length, `batch_size` at once.
         processing (processor or tokenizer), mixed_precision (`str`): Part of the cache's fingerprint.
-        dtype (`torch.dtype`): Of the outputs; that of the student.
+        dtype (`torch.dtype`): Dtype of the outputs, the student's.
         progress (`Callable`): Called with the rows done and their total; returns whether anybody was told. If not, it
             is logged.
     """

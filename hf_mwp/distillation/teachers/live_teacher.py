@@ -30,7 +30,7 @@ class LiveTeacher:
     Args:
         model (`nn.Module`): The teacher, or an [`EnsembleTeacher`]; may be wrapped for distributed training.
         processors (`Sequence`, *optional*): Processor of each member, `None` where it reads as the student does.
-        own_processors (`Mapping[int, MwpProcessor]`, *optional*): Those of members with other tokens, by number.
+        own_processors (`Mapping[int, MwpProcessor]`, *optional*): Processors of members with other tokens, by number.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class LiveTeacher:
         return cls(teachers[0] if is_plain else EnsembleTeacher(members), processors, own)
 
     def check_student(self, student: nn.Module) -> None:
-        """Raises `ValueError` if weights, symbols or tokens of student and teacher do not fit."""
+        """Raise `ValueError` if teacher and student share weights, or have other symbols or tokens."""
         members = members_of(self.model)
         for number, (teacher, processor) in enumerate(zip(members, self.processors, strict=True)):
             try:

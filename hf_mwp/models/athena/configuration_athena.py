@@ -27,7 +27,7 @@ class AthenaConfig(PreTrainedConfig):
             Constants of the output, in a stored order. 0, 1, 2 and 0.5 are added where they are missing, since
             thoughts are written with them.
         initial_constants (`list[str]`, *optional*):
-            Those that are initial thoughts. Defaults to the given `constants`.
+            Constants that are initial thoughts. Defaults to `constants`.
         transforms (`list[str]`, *optional*, defaults to `["NEG", "INV", "ROOT", "HALF"]`):
             Operations on one thought, in the order of expansion.
         threshold (`float`, *optional*, defaults to 0.5): Probability from which a candidate is kept.
@@ -41,7 +41,7 @@ class AthenaConfig(PreTrainedConfig):
         max_length (`int`, *optional*, defaults to 45): Symbols that an answer may have.
         norm (`str`, *optional*, defaults to `"pre"`): Layer norms before (`"pre"`) or after (`"post"`) the layers.
         chain (`str`, *optional*, defaults to `"append"`):
-            What the contexts of kept thoughts do to the reference of later rounds: `"append"` (1 in the program),
+            Effect of the contexts of kept thoughts on the reference of later rounds: `"append"` (1 in the program),
             `"replace"` (2) or `"none"` (0).
         goal (`str`, *optional*, defaults to `"last"`):
             Reference of the answering layer: the question's `"last"` token, or `"all"` of them.

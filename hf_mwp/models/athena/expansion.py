@@ -38,7 +38,7 @@ class Expansion:
     pool already, or earlier in the same round, is dropped; one that was rejected may return.
 
     Args:
-        table ([`ThoughtTable`]): Takes the thoughts.
+        table ([`ThoughtTable`]): Table to which thoughts are added.
         initial (`Sequence[int]`): Initial thoughts.
         transforms (`Sequence[str]`, *optional*): Transforms in use, in order.
         max_rounds (`int`, *optional*, defaults to 0): Limit on the number of rounds, round 0 included; 0 for none.

@@ -43,7 +43,7 @@ class GoldPlan:
 
 class PlanMaker:
     """
-    Makes gold plans and initial thoughts by the rules of a configuration.
+    Builder of gold plans and initial thoughts by the rules of a configuration.
 
     Args:
         config ([`AthenaConfig`]): Symbols and rules.

@@ -142,8 +142,8 @@ class AthenaModel(AthenaPreTrainedModel, Decoder):
     @torch.no_grad()
     def set_constants(self, constants: Sequence[str]) -> None:
         """
-        Gives the decoder further constants, which are initial thoughts too. Their vectors start about the mean of the
-        known ones, or where there is none as in a new decoder.
+        Add constants to the decoder; they are initial thoughts too. Their vectors start near the mean of the known
+        constants or, without any, as in a new decoder.
 
         Args:
             constants (`Sequence[str]`): All constants, those that it has first and in their order.
@@ -233,7 +233,7 @@ class AthenaModel(AthenaPreTrainedModel, Decoder):
             question_positions (`torch.LongTensor` of shape `(B, Q)`, *optional*):
                 Tokens of the question in their order, -1 where padded. Defaults to the last token.
             number_groups, labels (*optional*): Entries of its collator's batches that `plans` replace.
-            plans ([`PlanBatch`]): What is judged; its collator makes it.
+            plans ([`PlanBatch`]): Plans to judge, from the decoder's collator.
 
         Raises:
             `ValueError`: there are no plans, or they are those of another batch.
@@ -337,7 +337,7 @@ class AthenaModel(AthenaPreTrainedModel, Decoder):
         question_positions: Tensor | None = None,
     ) -> SolveOutput:
         """
-        Expands thoughts and returns the best ones as prefix ids; see [`ThoughtSearch`] and [`Solver`].
+        Expand thoughts and return the best ones as prefix ids; see [`ThoughtSearch`] and [`Solver`].
 
         Raises:
             `ValueError`: if a count is below 1, or more answers than beams are asked for.

@@ -79,7 +79,7 @@ class TargetReader:
     a`, `a * 0.5` is `HALF a`, `a / 1` is `a`.
 
     Args:
-        table ([`ThoughtTable`]): Takes the thoughts.
+        table ([`ThoughtTable`]): Table to which thoughts are added.
         constants ([`InitialConstants`]): Constants of the vocabulary.
         vocabulary_constants (`Sequence[str]`): Their literals.
         groups (`Sequence[int]`, *optional*): For each number the one that stands for it.

@@ -195,7 +195,7 @@ class ThoughtSearch:
         return contexts, _full(logits).tolist()
 
     def _choose(self, state: ProblemState, candidates: list[Candidate], logits: list[float]) -> list[int]:
-        """Puts the candidates that pass into the pool; returns their places in the round."""
+        """Add the candidates that pass to the pool and return their places in the round."""
         passed = [place for place, logit in enumerate(logits) if logit >= _logit(self.threshold)]
         if state.expansion.round == 1:
             # The initial thoughts are all kept when none passes, and whatever the limit.
@@ -220,7 +220,7 @@ class ThoughtSearch:
         embeddings: Tensor,
         contexts: Tensor,
     ) -> None:
-        """Appends kept thoughts, their reference rows and their answering logits."""
+        """Append kept thoughts, their reference rows and their answering logits."""
         owners = [state for state, _ in rounds for _ in range(len(state.nodes) - len(state.rows))]
         first, first_reference = len(self.thoughts), len(self.reference)
         self.thoughts = torch.cat([self.thoughts, embeddings])

@@ -139,8 +139,8 @@ class GTSDecoder(GTSPreTrainedModel, Decoder):
     @torch.no_grad()
     def set_constants(self, constants: Sequence[str]) -> None:
         """
-        Gives the decoder further constants. Their embeddings start about the mean of the known ones, or where there is
-        none as in a new decoder.
+        Add constants to the decoder. Their embeddings start near the mean of the known constants or, without any, as
+        in a new decoder.
 
         Args:
             constants (`Sequence[str]`): All constants, those that it has first and in their order.

@@ -73,7 +73,7 @@ class TreeSearch:
         )
 
     def _step(self) -> None:
-        """Continues every open beam by one symbol."""
+        """Continue every open beam by one symbol."""
         decoder, memory = self.decoder, self.memory
         batch, beams = self.scores.shape
         goal = self.goal.view(batch, beams, -1)
@@ -174,7 +174,7 @@ class TreeSearch:
         return self.arena[0][places]
 
     def _drop_finished(self) -> None:
-        """Writes the results of problems that are settled and takes them out of the batch."""
+        """Write the results of settled problems and remove them from the batch."""
         settled = self.complete[:, 0] if self.num_return == 1 else self.complete.all(1)
         if not settled.any():
             return

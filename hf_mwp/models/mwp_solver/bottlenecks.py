@@ -88,7 +88,7 @@ class Bottlenecks(nn.ModuleDict):
 
 
 def detach_bottlenecks(encoder: nn.Module) -> None:
-    """Takes the bottleneck networks away from an encoder, which then computes as it did without them."""
+    """Remove the bottleneck networks from an encoder; its outputs are then those without them."""
     for module, key, _ in list(bottleneck_hooks(encoder)):
         del module._forward_hooks[key]
 

@@ -18,7 +18,7 @@ CODE = "use_hf_mwp.py"
 
 def save_solver_code(folder: str | PathLike) -> None:
     """
-    Adds a file to a folder written by `save_pretrained`, and to its `config.json` the entries which point to it:
+    Add a file to a folder written by `save_pretrained`, and to its `config.json` the entries which point to it:
     `AutoModel.from_pretrained(folder, trust_remote_code=True)` and `pipeline("math-word-problem", ...)` then import
     hf_mwp by themselves, or say that it is to be installed. `save_pretrained` of a solver does this; call it for
     folders of earlier versions. The file is a dozen lines and not the code itself, which is most of the package.
@@ -102,7 +102,7 @@ class MwpSolverConfig(PreTrainedConfig):
 
     @classmethod
     def register_for_auto_class(cls, auto_class: str = "AutoConfig") -> None:
-        """Does nothing: transformers calls it after loading by that file, to copy more code when saving."""
+        """Do nothing: transformers calls it after loading by that file, to copy more code when saving."""
 
     def to_diff_dict(self) -> dict[str, Any]:
         """

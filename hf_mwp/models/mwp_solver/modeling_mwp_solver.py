@@ -45,7 +45,7 @@ class MwpSolverOutput(ModelOutput):
         hidden_states (`tuple(torch.FloatTensor)`, *optional*):
             The encoder's hidden states `(batch, tokens, width)`, the embedding output first.
         attentions (`tuple(torch.FloatTensor)`, *optional*): The encoder's attention maps.
-        last_hidden_state (`torch.FloatTensor` of shape `(batch, tokens, width)`): What the decoder reads.
+        last_hidden_state (`torch.FloatTensor` of shape `(batch, tokens, width)`): Input of the decoder.
         bottleneck_states (`tuple(torch.FloatTensor)`, *optional*, with `output_hidden_states` and bottlenecks):
             The narrow states `(batch, tokens, bottleneck_size)` after each of `config.bottleneck_layers`.
     """
@@ -128,13 +128,13 @@ class MwpSolver(PreTrainedModel, Solver):
         bottleneck_size: int | None = None,
         **encoder_kwargs,
     ) -> MwpSolver:
-        """Puts a new (or given) decoder on a pretrained encoder.
+        """Build a solver from a pretrained encoder and a new or given decoder.
 
         Args:
             encoder (`str`, path or `PreTrainedModel`):
                 Hub id or folder (with safetensors) of a BERT- or RoBERTa-like encoder, or the encoder itself.
             processor ([`MwpProcessor`]):
-                Gives the output symbols; the encoder's embeddings grow to its tokenizer, a row of `[NUM0]`, `[NUM1]`,
+                Has the output symbols; the encoder's embeddings grow to its tokenizer, a row of `[NUM0]`, `[NUM1]`,
                 ... starting as that of `[NUM]` with a little noise. Its `max_length` is lowered to the encoder's
                 positions, and constants and columns that the decoder needs are added: encode problems afterwards.
             decoder (class, configuration or model, *optional*, defaults to [`GTSDecoder`]):

@@ -1,7 +1,6 @@
 """Parts of speech by LTP, the tagger of the first paper."""
 
 import contextlib
-import importlib.metadata
 import io
 import json
 import re
@@ -52,6 +51,8 @@ class LtpTagger:
         self._source = str(folder_or_id)
         folder = _find_folder(self._source)
         config = _read_config(folder)
+        import importlib.metadata
+
         try:
             import ltp
         except ImportError as error:

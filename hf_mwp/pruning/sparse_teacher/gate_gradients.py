@@ -35,7 +35,7 @@ def measure_scores(
         teacher (`nn.Module`):
             A classifier, regressor or solver of math word problems, with an encoder that
             [`~models.architecture.find_encoder`] knows. Its loss is taken for a mean over rows.
-        batches (`Iterable[Mapping]`): What both models are called with, in the order that counts; on any device.
+        batches (`Iterable[Mapping]`): Inputs of both models, in a fixed order; on any device.
         student (`nn.Module`, *optional*): The trial student; without one there is no `Q`.
         per_example (`bool`, *optional*, defaults to `False`):
             Sums of absolute values over examples, the paper's expectation, from gates of shape `(batch, count)` and
@@ -132,7 +132,7 @@ def distillation_losses(
     the half, which cancel when scores are normalised.
 
     Args:
-        student_logits (`Tensor` of shape `(rows, classes)` or `(rows, positions, classes)`): Of the trial student.
+        student_logits (`Tensor` of shape `(rows, classes)` or `(rows, positions, classes)`): The trial student's.
         teacher_logits (`Tensor`): The same shape. Classes that both forbid may hold the smallest number or `-inf`.
         mask (`Tensor` of shape `(rows, positions)`, *optional*): True where a position counts.
         temperature (`float`, *optional*, defaults to 2.0): τ.

@@ -136,7 +136,7 @@ class KnowledgeableScores:
         return UnitScores(heads, neurons)
 
     def save(self, folder: str | Path) -> None:
-        """Writes `expressiveness.safetensors`, `friendliness.safetensors`, as far as measured, and `scores.json`."""
+        """Write `expressiveness.safetensors`, `friendliness.safetensors`, as far as measured, and `scores.json`."""
         for name, scores in ((EXPRESSIVENESS, self.expressiveness), (FRIENDLINESS, self.friendliness)):
             if scores is not None:
                 scores.save(Path(folder) / name)

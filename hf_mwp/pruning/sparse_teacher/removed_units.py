@@ -36,11 +36,11 @@ class RemovedUnits:
     ) -> RemovedUnits:
         """
         The units with the lowest scores over all layers: `round(sparsity · N)` heads and as large a share of the
-        neurons, ranked apart (Yang et al., section 3.2). Of equal scores that of the lower layer, then of the lower
-        index goes first.
+        neurons, ranked apart (Yang et al., section 3.2). Ties remove the unit of the lower layer first, then
+        that of the lower index.
 
         Args:
-            scores ([`UnitScores`]): Of all units of the teacher.
+            scores ([`UnitScores`]): Scores of all units of the teacher.
             sparsity (`float`): Share to remove, at least 0 and below 1.
             round_to (`int`, *optional*):
                 Round the number of neurons removed from a layer to a multiple of this, half to even, 8 in the
@@ -68,7 +68,7 @@ def cut_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
 
     Args:
         teacher (`nn.Module`): As [`prune`] takes it; it stays as it is.
-        removed ([`RemovedUnits`]): What it is to do without.
+        removed ([`RemovedUnits`]): Units to remove.
 
     Raises:
         UsageError: the teacher has gates.
@@ -90,7 +90,7 @@ def mask_teacher(teacher: nn.Module, removed: RemovedUnits) -> nn.Module:
 
 
 def check_sparsity(sparsity: float) -> None:
-    """Raises [`UsageError`] unless a share of a teacher can be removed."""
+    """Raise [`UsageError`] unless a sparsity is at least 0 and below 1."""
     check_numbers(sparsity=sparsity)
     if not 0 <= sparsity < 1:
         raise UsageError(f"The sparsity of a teacher must be at least 0 and below 1, not {sparsity}.")
@@ -134,6 +134,6 @@ def _without_biases(sparse: nn.Module, removed: RemovedUnits, teacher: nn.Module
 
 
 def check_no_gates(teacher: nn.Module) -> None:
-    """Raises [`UsageError`] if a teacher has gates."""
+    """Raise [`UsageError`] if a teacher has gates."""
     if HeadGates.found_on(teacher) or NeuronGates.found_on(teacher):
         raise UsageError("The teacher has gates, which a sparse one would not have: take them off, or cut it first.")

@@ -53,7 +53,7 @@ def zero_weights(teacher: nn.Module, scores: UnitScores, sparsity: float) -> nn.
 
     Args:
         teacher (`nn.Module`): Stays as it is.
-        scores ([`UnitScores`]): Of its weights, as [`measure_weight_scores`] gives them, combined.
+        scores ([`UnitScores`]): Combined scores of its weights, from [`measure_weight_scores`].
         sparsity (`float`): Share to set to 0, at least 0 and below 1.
 
     Raises:
@@ -72,7 +72,7 @@ def zero_weights(teacher: nn.Module, scores: UnitScores, sparsity: float) -> nn.
 
 
 def check_weights(teacher: nn.Module, scores: UnitScores | None, sparsity: float) -> None:
-    """Raises what [`zero_weights`] would; without scores, what it would with any of this teacher's."""
+    """Raise the errors of [`zero_weights`]; without scores, those that any scores of this teacher would cause."""
     check_sparsity(sparsity)
     arrays = (None, None) if scores is None else (scores.heads, scores.neurons)
     for name, array, layers in zip(("attention", "feed-forward"), arrays, _weights(teacher), strict=True):

@@ -52,8 +52,8 @@ class DistillationTrainer(SolverTrainer):
             How the teacher reads texts; of several teachers that of all, or a list with that of each (`None`: as the
             student). Must tokenize text like the student's; solver teachers may differ (prediction losses only).
         objectives (`Sequence[Objective]`, *optional*):
-            What the student is asked for, see [`~distillation.objectives.Objective`], in place of the losses that
-            `args` describe.
+            Objectives of the student, see [`~distillation.objectives.Objective`], in place of the losses that `args`
+            describe.
 
     Raises:
         ValueError: models that do not fit (symbols, vocabulary, classes, shared weights, layers), or outputs that are

@@ -37,7 +37,7 @@ class Generation:
         ratio (`float`): Share of the first model's heads that is gone.
         folder (`Path`): Model, processor and `metrics.json`; plain `from_pretrained` loads it.
         heads (`tuple[int, ...]`): Heads that are left, layer by layer.
-        parameters (`int`): Of the whole model.
+        parameters (`int`): Parameters of the whole model.
         metrics (`dict`): `eval`, of the evaluation split if any; `measured`, what the caller's `measure` gave;
             `events`, the log of [`HeadPruningCallback`].
         model_class (`type`): Class that loads it.

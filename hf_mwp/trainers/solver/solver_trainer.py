@@ -43,7 +43,7 @@ class SolverTrainer(BaseTrainer):
     Args:
         model ([`MwpSolver`]): The solver.
         args ([`SolverTrainingConfig`], *optional*): Arguments.
-        data_collator (`Callable`, *optional*): Of encoded rows; [`~Solver.make_collator`] by default.
+        data_collator (`Callable`, *optional*): Collator of encoded rows; [`~Solver.make_collator`] by default.
         train_dataset, eval_dataset (`datasets.Dataset` or `list[dict]`, *optional*):
             Rows of [`load_mwp_dataset`], raw or encoded by [`~MwpProcessor.prepare_dataset`]; `eval_dataset` may also
             be a `dict` of them. Training leaves out rows whose equation cannot be encoded, with a warning; evaluation

@@ -18,8 +18,9 @@ class StarkStudent:
 
     Args:
         sparsity (`float`): Share of its teacher's heads and neurons that are gone; of the trial student 0.
-        heads (`tuple[int, ...]`), neurons (`tuple[int, ...]`): What its teacher has left, layer by layer.
-        teacher_parameters (`int`): Of the whole teacher.
+        heads (`tuple[int, ...]`), neurons (`tuple[int, ...]`): Heads and neurons left in its
+            teacher, layer by layer.
+        teacher_parameters (`int`): Parameters of the whole teacher.
         folder (`Path`): Student, processor, `metrics.json` and `trainer_state.json`; plain `from_pretrained` loads it.
         metrics (`Mapping[str, Any]`): Its evaluation.
         metric (`str`): Which of them students are compared by.

@@ -15,8 +15,8 @@ from .head_objective import HeadObjective
 class AttentionMaps(HeadObjective):
     """
     Attention matrices of the student follow those of the teacher. Both models need eager attention, and a teacher
-    cache does not keep the matrices. Pruned heads take no part, see [`HeadObjective`]. Of models with two stacks the
-    `stack` may be `"encoder"`, `"decoder"`, or `"cross"`, what the decoder attends to in the encoder.
+    cache does not keep the matrices. Pruned heads take no part, see [`HeadObjective`]. For models with two stacks
+    `stack` selects `"encoder"`, `"decoder"` or `"cross"`, the decoder's attention to the encoder.
 
     Args:
         loss (`nn.Module`, *optional*): [`AttentionMSELoss`], head by head, if not given.

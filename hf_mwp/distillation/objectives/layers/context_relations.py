@@ -18,7 +18,7 @@ class ContextRelations(HiddenStates):
     `_layer_triples`, of two and three layers on) follow the teacher. Widths may differ.
 
     Args:
-        window (`int`, *optional*, defaults to 2): Of the triples of tokens, see [`CKDTripleLoss`].
+        window (`int`, *optional*, defaults to 2): Window of token triples, see [`CKDTripleLoss`].
         name (`str`, *optional*, defaults to `"context"`), kwargs: See [`HiddenStates`].
     """
 

@@ -14,8 +14,8 @@ from .soft_labels import SoftLabels
 class DKD(SoftLabels):
     """
     The student's probabilities follow the teacher's, decoupled knowledge distillation (DKD): how much goes to the
-    right class and how the rest is spread have weights of their own. Needs labels. Of a solver's symbols equal numbers
-    are one class, as in its own loss.
+    right class and how the rest is spread have weights of their own. Needs labels. A solver's symbols for equal
+    numbers are one class, as in its own loss.
 
     Args:
         temperature (`float`, *optional*, defaults to 4.0), scale_by_square (`bool`, *optional*, defaults to `True`),

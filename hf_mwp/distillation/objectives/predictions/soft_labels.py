@@ -13,8 +13,8 @@ from .prediction_objective import PredictionObjective
 
 class SoftLabels(PredictionObjective):
     """
-    The student's probabilities follow the teacher's, knowledge distillation (KD) as Hinton et al. have it. What they
-    are probabilities of says the model's kind of prediction: classes, symbols at the positions of an expression, or
+    The student's probabilities follow the teacher's, as in the knowledge distillation (KD) of Hinton et al. The
+    model's kind of prediction determines the events: classes, symbols at the positions of an expression, or
     for a solver that judges candidates two parts, acceptance of each candidate and the answer among the pool.
 
     Args:

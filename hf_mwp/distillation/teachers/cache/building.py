@@ -1,4 +1,4 @@
-"""Asks a teacher about the rows that a cache lacks."""
+"""Computation of the teacher outputs that a cache lacks."""
 
 import errno
 import shutil
@@ -19,7 +19,7 @@ SPARE = 1.05
 
 
 def check_space(cache: TeacherCache, needed: int) -> None:
-    """Raises `OSError` if the disk has not room for so many further bytes."""
+    """Raise `OSError` if the disk has no room for `needed` further bytes."""
     free = shutil.disk_usage(cache.folder).free
     if needed * SPARE > free:
         raise OSError(
@@ -44,12 +44,13 @@ def build_cache(
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
     """
-    Adds rows to a cache whose lock is held, by [`TeacherCache.building`] with `layout` and `made_from`.
+    Add the teacher's outputs for missing rows to a cache, by [`TeacherCache.building`] with `layout` and `made_from`.
+    The caller holds the cache's lock.
 
-    Rows are asked about in the given order (by length, so that little is padded), in full batches; what has been
-    completed stays, and after a kill the rest falls into the same batches, so that even rounding is as if nothing had
-    happened. `ask` makes the teacher's output of a batch, `collate` a batch of row numbers; `keys` are those of all
-    rows of the data set, `rows` the numbers of the missing ones, which need about `needed` bytes.
+    Rows are computed in the given order (by length, so that there is little padding) and in full batches. Completed
+    files survive a kill, and the next run forms the same batches from the rest, so that results are equal to the last
+    bit. `ask` computes the teacher's output for a batch and `collate` builds a batch from row numbers. `keys` has the
+    keys of all rows of the data set, `rows` the numbers of the missing ones, which need about `needed` bytes.
     """
     before, layout = len(cache), cache.layout or layout
     try:

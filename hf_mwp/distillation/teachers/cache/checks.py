@@ -35,7 +35,7 @@ def random_state_kept():
 
 
 def check_evaluating(teacher: nn.Module) -> None:
-    """Raises `ValueError` if a part of the teacher is in training mode, so that its dropout is active."""
+    """Raise `ValueError` if a part of the teacher is in training mode, so that its dropout is active."""
     training = [name or type(teacher).__name__ for name, module in teacher.named_modules() if module.training]
     if training:
         raise ValueError(
@@ -50,7 +50,7 @@ def check_repeatable(
     first_batch: Mapping[str, Any],
     second_batch: Mapping[str, Any],
 ) -> None:
-    """Raises `ValueError` unless the same rows, read and collated twice, are the same."""
+    """Raise `ValueError` unless reading and collating the same rows twice gives equal batches."""
     if list(first_keys) != list(second_keys):
         raise ValueError(
             "The data set gives other rows when it is read again (a random transform?): the teacher's outputs for "
@@ -72,9 +72,9 @@ def check_teacher(
     rows: Sequence[int],
 ) -> tuple[OutputLayout, list[int]]:
     """
-    Asks the teacher about some rows, longest first, twice, and about the last of them alone. Returns the layout that
-    `make_layout` makes of its output, and the bytes that each of the rows needs. Raises `ValueError` if the answers
-    differ, or what is read back is not what was said.
+    Run the teacher twice on some rows, longest first, and once on the last of them alone, and compare its outputs with
+    each other and with what the cache would read back. Return the layout that `make_layout` gives for the output, and
+    the bytes that each row needs. Raise `ValueError` if outputs differ.
     """
     batch, alone = collate(rows), collate(rows[-1:])
     output = ask(batch)
@@ -109,8 +109,8 @@ def compare(
     usual: Mapping[str, float] | None = None,
 ) -> None:
     """
-    Raises `ValueError`, which names the fault, unless two outputs agree where they are used, relative to their size or
-    to the `usual` root mean square of each.
+    Raise `ValueError`, which states the `fault`, unless two outputs agree where they are used. Differences are
+    relative to the root mean square of the output or, if larger, to its `usual` one.
     """
     for name, ours, theirs in _used(layout, expected, got, batch):
         if ours.shape == theirs.shape and torch.equal(ours <= FORBIDDEN, theirs <= FORBIDDEN):

@@ -26,8 +26,8 @@ class OutputLayout:
     """
     Parts of a teacher's output that are cached, and their widths.
 
-    Of hidden states only valid tokens are kept (those of the attention mask; all where there is none), of a decoder's
-    states and of logits only positions with a label, so nothing depends on the batch in which a row happens to stand.
+    Hidden states are kept for valid tokens only (by the attention mask; all without one), a decoder's states and
+    logits for positions with a label only, so nothing depends on the batch in which a row happens to stand.
     A solver's logits are kept for its operators, its constants and the row's own numbers; of a solver that judges
     candidates all scores are, in the order in which they are judged.
 

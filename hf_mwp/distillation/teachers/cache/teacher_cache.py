@@ -56,8 +56,8 @@ class TeacherCache(RowStore):
     @contextmanager
     def building(self, layout: OutputLayout, made_from: Mapping[str, Any]) -> Iterator[None]:
         """
-        Takes rows by [`~TeacherCache.add`], see [`~store.RowStore.writing`]. What the fingerprint was made from is for
-        a person who reads the manifest.
+        Accept rows of [`~TeacherCache.add`]; see [`~store.RowStore.writing`]. `made_from`, the content behind the
+        fingerprint, is written to the manifest for human readers.
         """
         import pyarrow
 
@@ -67,7 +67,7 @@ class TeacherCache(RowStore):
             yield
 
     def add(self, keys: Sequence[bytes], rows: Sequence[Mapping[str, np.ndarray]], file_bytes: float) -> None:
-        """Adds rows that [`OutputLayout.pack`] made, see [`~store.RowStore.append`]."""
+        """Add rows of [`OutputLayout.pack`]; see [`~store.RowStore.append`]."""
         columns = {
             "key": keys,
             "wide": [any(array.dtype == np.float32 for array in row.values()) for row in rows],
