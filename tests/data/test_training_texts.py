@@ -109,6 +109,7 @@ def test_math23k(of_math23k):
     assert [sum(masked for _, masked in part) for part in seen.values()] == [86, 78]
 
 
+@pytest.mark.slow
 @pytest.mark.shared_data
 def test_what_a_literal_comparison_lets_through(shared_data):
     held_out = {masked_digest(text, "zh") for part in ("validation", "test") for text in all_texts(f"math23k:{part}")}

@@ -51,6 +51,7 @@ def sweep(problems):
     return unparsed, disagreeing
 
 
+@pytest.mark.slow
 def test_math23k():
     problems = [row for split in ("train", "valid", "test") for row in rows(f"math23k/{split}.jsonl")]
     assert len(problems) == 23162

@@ -168,6 +168,7 @@ def test_a_cut_off_file_names_the_line_after_the_texts_before_it(tmp_path):
     assert len(read) > 1000
 
 
+@pytest.mark.slow
 @pytest.mark.shared_data
 def test_the_corpus_of_the_shared_data(shared_data):
     counts = Counter()

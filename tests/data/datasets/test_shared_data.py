@@ -17,7 +17,10 @@ def load(shared_data, name, **options):
     return report.splits
 
 
-@pytest.mark.parametrize(("name", "folder"), [("math23k", "math23k"), ("asdiv_a", "asdiv"), ("gsm8k", "gsm8k")])
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [("math23k", "math23k"), ("asdiv_a", "asdiv"), pytest.param("gsm8k", "gsm8k", marks=pytest.mark.slow)],
+)
 def test_shipped_data_are_the_shared_ones(shared_data, repository, name, folder):
     loader = LOADERS[name]()
     scheme = next(iter(loader.split_schemes))
@@ -58,6 +61,7 @@ def test_cm17k(shared_data):
     assert part.kept_with == {UNSOLVED: 787, "wrong_value": 43, "several_unknowns": 1}
 
 
+@pytest.mark.slow
 def test_unbiasedmwp(shared_data):
     train, validation, test = load(shared_data, "unbiasedmwp").values()
     assert (train.read, train.kept, train.dropped) == (6976, 6865, {"no_context": 111})
@@ -74,6 +78,7 @@ def test_cmath_distractor(shared_data):
     assert (part.read, part.kept, part.kept_with) == (360, 360, {"no_equation": 360})
 
 
+@pytest.mark.slow
 def test_mawps(shared_data):
     overlaps = []
     for fold in range(5):
@@ -86,6 +91,7 @@ def test_mawps(shared_data):
     assert overlaps == [(128, 474), (144, 474), (136, 474), (130, 474), (139, 476)]
 
 
+@pytest.mark.slow
 def test_mawps_single(shared_data):
     sizes = []
     for fold in range(5):
@@ -96,12 +102,14 @@ def test_mawps_single(shared_data):
     assert sizes == [(397, 140), (397, 141), (397, 128), (397, 118), (399, 122)]
 
 
+@pytest.mark.slow
 def test_dropping_overlap(shared_data):
     assert load(shared_data, "mawps", fold=0, drop_overlap="test")["test"].kept == 474 - 128
     splits = load(shared_data, "mawps", fold=0, drop_overlap="train")
     assert splits["test"].kept == 474 and splits["train"].dropped["overlap"] > 128
 
 
+@pytest.mark.slow
 def test_gsm8k(shared_data):
     train, test = load(shared_data, "gsm8k").values()
     assert (train.read, train.kept, test.read, test.kept) == (7473, 5696, 1319, 1319)

@@ -59,6 +59,7 @@ def test_math23k_ids_of_the_other_splits(repository):
     assert not lists[0] & lists[1] and lists[0] | lists[1] < ids
 
 
+@pytest.mark.slow
 def test_asdiv_a_folds():
     seen, overlaps, sizes = [], [], []
     for fold in range(5):
@@ -114,7 +115,10 @@ def test_no_data_goes_into_the_package():
 
 @pytest.mark.parametrize(
     ("name", "sizes", "shares"),
-    [("math23k", (16_213, 2317, 4632), (7, 1, 2)), ("asdiv_a", (975, 121, 122), (8, 1, 1))],
+    [
+        pytest.param("math23k", (16_213, 2317, 4632), (7, 1, 2), marks=pytest.mark.slow),
+        ("asdiv_a", (975, 121, 122), (8, 1, 1)),
+    ],
 )
 def test_stratified_splits_have_each_level_in_the_same_share(name, sizes, shares):
     dataset, report = load_mwp_dataset(name, split_scheme="stratified", keep_unusable=True, return_report=True)
