@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from ..options import given_options
+from ..options.checks import check_used
 from ..usage_error import UsageError
 from .encoder import parse_layers, set_dropout
-from .model_sources import load_config, load_tokenizer, loading
+from .model_sources import check_kind, check_same_tokens, load_config, load_pretrained, load_tokenizer
 from .solver import MAX_LENGTH, SolverArguments
 from .student import StudentArguments, prune_student
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 # Options of a solver that say something about a classifier too.
 USED = (
-    *("encoder", "encoder_layers", "encoder_config", "tokenizer", "max_length", "dropout", "attn_implementation"),
+    *("solver", "encoder", "encoder_layers", "encoder_config", "tokenizer", "max_length", "dropout"),
+    "attn_implementation",
     *("lora_rank", "lora_alpha", "lora_dropout", "lora_targets"),
 )
 
@@ -36,8 +37,7 @@ def build_classifier(
     """
     from ..models import MwpStudentForSequenceClassification
 
-    if unused := [name for name in given_options(options) if name not in (*USED, "solver")]:
-        raise UsageError(f"`{unused[0]}` is for solvers of math word problems: leave it out for a classifier.")
+    check_used(options, USED, "is for solvers of math word problems: leave it out for a classifier")
     if options.solver is not None:
         model, tokenizer = load_classifier(options.solver, classes, options.dropout)
     elif options.encoder_config is not None:
@@ -57,29 +57,24 @@ def load_classifier(
     name: str, classes: Sequence[str] | None = None, dropout: float | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """
-    Loads a classifier or regressor of texts, of any class of `AutoModelForSequenceClassification`, and its tokenizer,
+    Load a classifier or regressor of texts, of any class of `AutoModelForSequenceClassification`, and its tokenizer,
     from a folder or the Hub. `UsageError` if there is no such model, it is no classifier, or it does not have these
     `classes` in this order (none for a regression).
     """
+    from transformers import AutoModelForSequenceClassification
+
     config = load_config(name)
-    if not _classifies(config):
-        found = " and ".join(config.architectures or ()) or config.model_type
-        raise UsageError(
-            f"{name} holds a {found}, but a classifier of texts is needed; `hf-mwp train --task ... --encoder {name}` "
-            "makes one of an encoder."
-        )
+    remedy = f"`hf-mwp train --task ... --encoder {name}` makes one of an encoder"
+    check_kind(name, config, _classifies(config), f"a classifier of texts is needed; {remedy}")
     if classes is not None:
         wanted, found = list(classes), [str(config.id2label[index]) for index in range(config.num_labels)]
-        if len(found) != max(len(wanted), 1):
-            told = f"{len(wanted)} classes ({', '.join(wanted)})" if wanted else "one output, for a regression"
-            raise UsageError(f"{name} has {len(found)} outputs, and the task needs {told}: train one for it.")
-        if {*found} == {*wanted} and found != wanted:
+        if len(found) != max(len(wanted), 1) or ({*found} == {*wanted} and found != wanted):
             raise UsageError(
-                f"{name} numbers its classes otherwise ({', '.join(found)}) than the task ({', '.join(wanted)}): "
-                "train one for it."
+                f"{name} has {len(found)} outputs ({', '.join(found)}), and the task needs {max(len(wanted), 1)} "
+                f"({', '.join(wanted) or 'a regression'}), in this order: train one for it."
             )
     set_dropout(config, dropout)
-    model = _load(name, config)
+    model = load_pretrained(AutoModelForSequenceClassification, name, config=config)
     return model, cut_to(load_tokenizer(name), model)
 
 
@@ -118,8 +113,7 @@ def make_student_classifier(
             student, own = load_classifier(source, classes)
         else:
             student, own = _on_encoder(source, classes, options.student_dropout), load_tokenizer(source)
-        if own.get_vocab() != tokenizer.get_vocab():
-            raise UsageError(f"{source} has another tokenizer than its teacher; distillation needs the same.")
+        check_same_tokens(source, own, tokenizer, "Distillation needs the same.")
         return student
 
     layers = options.layers_of(teacher) if options.student_init in ("cut", "project") else None
@@ -134,7 +128,7 @@ def make_student_classifier(
 
 
 def head_fields(classes: Sequence[str]) -> dict[str, Any]:
-    """Fields of a configuration that say what a classifier tells apart; a regression has no classes."""
+    """Return the fields of a configuration that name a classifier's classes; a regression has none."""
     if not classes:
         return {"num_labels": 1, "problem_type": "regression"}
     return {
@@ -147,22 +141,17 @@ def head_fields(classes: Sequence[str]) -> dict[str, Any]:
 def _on_encoder(
     name: str, classes: Sequence[str], dropout: float | None, attention: str | None = None
 ) -> PreTrainedModel:
-    """A pretrained encoder with a head for these classes: a new one, unless it has one of this shape."""
+    """Load a pretrained encoder with a head for these classes: a new one, unless it has one of this shape."""
+    from transformers import AutoModelForSequenceClassification
+
     config = load_config(name, **head_fields(classes))
     set_dropout(config, dropout)
-    return _load(name, config, ignore_mismatched_sizes=True, attn_implementation=attention)
+    options = {"ignore_mismatched_sizes": True, "attn_implementation": attention}
+    return load_pretrained(AutoModelForSequenceClassification, name, config=config, **options)
 
 
 def _classifies(config: Any) -> bool:
     return any(each.endswith("ForSequenceClassification") for each in config.architectures or ())
-
-
-def _load(name: str, config: Any, **options) -> PreTrainedModel:
-    from transformers import AutoModelForSequenceClassification
-
-    options |= {"config": config, "dtype": "float32", "use_safetensors": True}
-    with loading(f"The classifier {name}"):
-        return AutoModelForSequenceClassification.from_pretrained(name, trust_remote_code=False, **options)
 
 
 def _layers_of(model: PreTrainedModel, layers: int | list[int] | None, **fields) -> PreTrainedModel:
@@ -177,7 +166,7 @@ def _layers_of(model: PreTrainedModel, layers: int | list[int] | None, **fields)
 def cut_to(
     tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, length: int | None = None
 ) -> PreTrainedTokenizerBase:
-    """Let a tokenizer cut texts to a length, and to what the model has positions for."""
+    """Let a tokenizer truncate texts to a length, and to the positions that the model has."""
     from ..models.positions import count_positions
 
     rooms = [tokenizer.model_max_length, length]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..options import option
 from ..options.checks import check_share, refuse
 from ..usage_error import UsageError
-from .model_sources import load_config, loading, locate_encoder, locate_tokenizer, resolve_encoder
+from .model_sources import load_config, load_pretrained, locate_encoder, locate_tokenizer, resolve_encoder
 
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class EncoderArguments:
         self.encoder, self.tokenizer = resolve_encoder(self.encoder), resolve_encoder(self.tokenizer)
 
     def random_config(self, tokenizer: PreTrainedTokenizerBase, **fields) -> MwpStudentConfig:
-        """The configuration of an encoder from random weights; `fields` win over those of `encoder_config`."""
+        """Return the configuration of an encoder from random weights; `fields` override those of `encoder_config`."""
         from ..models import MwpStudentConfig
 
         sizes = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id or 0}
@@ -99,11 +99,11 @@ class EncoderArguments:
         return config
 
     def load(self, with_heads: bool = False) -> PreTrainedModel:
-        """The pretrained encoder with all its layers; see [`load_encoder`]."""
+        """Load the pretrained encoder with all its layers; see [`load_encoder`]."""
         return load_encoder(self.encoder, self.dropout, with_heads, self.attn_implementation)
 
     def numbers_have_tokens(self) -> bool:
-        """Return whether numbers have a token each: as said, or else as the processor beside the encoder has it."""
+        """Return whether each number has a token: the option, or else that of the processor beside the encoder."""
         if self.indexed_numbers is not None or self.encoder is None:
             return bool(self.indexed_numbers)
         from ..data.batches.mwp_processor import MwpProcessor
@@ -118,17 +118,15 @@ class EncoderArguments:
 def load_encoder(
     source: str, dropout: float | None, with_heads: bool = False, attention: str | None = None
 ) -> PreTrainedModel:
-    """Load an encoder (also a solver's, if heads for pretraining are wanted, which it has then); else `UsageError`."""
+    """Load an encoder, with its heads for pretraining if they are wanted (then also that of a solver)."""
     from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForPreTraining
 
     from ..data.training_lineage import inherit_training_texts
     from ..models import MwpSolverConfig
 
     config = load_config(source)
-    options = {"dtype": "float32", "use_safetensors": True}
     if with_heads and isinstance(config, MwpSolverConfig):
-        with loading(f"The encoder {source}"):
-            solver = AutoModel.from_pretrained(source, trust_remote_code=False, **options)
+        solver = load_pretrained(AutoModel, source)
         inherit_training_texts(solver.encoder, solver)
         set_dropout(solver.encoder.config, dropout)
         if attention is not None:
@@ -138,9 +136,7 @@ def load_encoder(
     heads = {"ForPreTraining": AutoModelForPreTraining, "ForMaskedLM": AutoModelForMaskedLM} if with_heads else {}
     architecture = (config.architectures or [""])[0]
     auto_class = next((heads[name] for name in heads if architecture.endswith(name)), AutoModel)
-    with loading(f"The encoder {source}"):
-        options |= {"config": config, "attn_implementation": attention}
-        return auto_class.from_pretrained(source, trust_remote_code=False, **options)
+    return load_pretrained(auto_class, source, config=config, attn_implementation=attention)
 
 
 def keep_layers(encoder: PreTrainedModel, layers: int | list[int] | None) -> PreTrainedModel:
@@ -190,7 +186,7 @@ def project_on_problems(
     layers: int | Sequence[int],
     fields: Mapping[str, Any],
 ) -> PreTrainedModel:
-    """A student of other widths, fitted to the encoder's layers on some hundred problems; see [`project_student`]."""
+    """Make a student of other widths, fitted to the encoder's layers on problems; see [`project_student`]."""
     from ..distillation import project_student
 
     # Problems of like length together, so that little is padding.
@@ -200,7 +196,7 @@ def project_on_problems(
 
 
 def parse_mapping(name: str, value: dict | str | None) -> dict | None:
-    """A mapping as YAML gives it, or as JSON on the command line."""
+    """Return a mapping that is given as such, by YAML, or as JSON, on the command line."""
     if isinstance(value, str):
         try:
             value = json.loads(value)

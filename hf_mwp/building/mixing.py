@@ -57,18 +57,9 @@ class MixArguments:
 
 def mix_solvers(options: MixArguments) -> tuple[Solver, MwpProcessor]:
     """
-    Mix a distilled solver's encoder with the pretrained encoder that it started from, or average whole solvers.
-
-    A decoder that is mixed with a pretrained encoder stays as distilled.
-
-    Args:
-        options ([`MixArguments`]): The models and the weight of the pretrained one.
-
-    Returns:
-        `tuple[Solver, MwpProcessor]`: the mixed solver, and the processor of the distilled (of the first) solver.
-
-    Raises:
-        UsageError: a model cannot be loaded, or the solvers do not share tokens and symbols.
+    Mix a distilled solver's encoder with the pretrained encoder that it started from, whereby the decoder stays as
+    distilled, or average whole solvers. Return the solver with the processor of the distilled, or the first, one.
+    `UsageError` if a model cannot be loaded, or the solvers do not share tokens and symbols.
     """
     from transformers import AutoModel
 

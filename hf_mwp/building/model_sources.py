@@ -13,7 +13,7 @@ from ..usage_error import OWN_CODE, UsageError
 
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedConfig, PreTrainedTokenizerBase
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
     from ..models import Solver
 
@@ -53,7 +53,7 @@ def is_path(name: str) -> bool:
 
 
 def solver_class(model_type: str | None) -> type[Solver] | None:
-    """The class of solvers that is registered with `AutoModel` for a type of models, if it has one."""
+    """Return the class of solvers that is registered with `AutoModel` for a type of models, if there is one."""
     from transformers import AutoModel
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
@@ -68,16 +68,13 @@ def solver_class(model_type: str | None) -> type[Solver] | None:
 
 def check_folder(name: str, solver: bool = False) -> Path | None:
     """
-    Return the folder of a model, `None` for what is no local path and so a Hub id.
-
-    Raises `UsageError` for a path that does not exist or is no folder, for a folder without configuration or weights,
-    of another type than a [`Solver`] where `solver` asks for one, or with weights in a pickle.
+    Return the folder of a model, `None` for a Hub id. `UsageError` for a path that is no folder, or a folder without
+    configuration or safetensors, or whose model is no [`Solver`] although `solver` asks for one.
     """
     path = Path(name)
     if not path.exists() and not is_path(name) and path.parts[:1] != (QUICKSTART,):
         return None
-    fault = _fault(path, solver)
-    if fault is not None:
+    if (fault := _fault(path, solver)) is not None:
         raise UsageError(fault)
     return path
 
@@ -129,13 +126,11 @@ def locate_solver(name: str, options: Mapping[str, Any]) -> Path | None:
 def locate_tokenizer(name: str, options: Mapping[str, Any] | None = None) -> Path | None:
     """Return the folder of a tokenizer, `None` for a Hub id; `UsageError` for a folder without one."""
     path = Path(name)
-    if path.is_dir():
-        if not has_tokenizer(path):
-            raise UsageError(f"{name} has no tokenizer (tokenizer.json or vocab.txt); give one with --tokenizer.")
-        return path
+    if path.is_dir() and not has_tokenizer(path):
+        raise UsageError(f"{name} has no tokenizer (tokenizer.json or vocab.txt); give one with --tokenizer.")
     if not path.exists() and is_path(name):
         raise UsageError(f"There is no folder {name}.")
-    return None
+    return path if path.is_dir() else None
 
 
 def has_tokenizer(folder: str | Path) -> bool:
@@ -145,7 +140,7 @@ def has_tokenizer(folder: str | Path) -> bool:
 
 @contextmanager
 def loading(what: str) -> Iterator[None]:
-    """Within it, a model or tokenizer that cannot be had or read is a `UsageError`."""
+    """Raise the error of a model or tokenizer that cannot be loaded in the context as a `UsageError`."""
     try:
         yield
     except UsageError:
@@ -156,8 +151,33 @@ def loading(what: str) -> Iterator[None]:
         raise UsageError(f"{what} cannot be loaded: {error}") from error
 
 
+def load_pretrained(auto_class: Any, source: str, **options) -> PreTrainedModel:
+    """Load a model in fp32 from safetensors, without code of its own; `UsageError` if that fails."""
+    options |= {"dtype": "float32", "use_safetensors": True}
+    with loading(f"The model {source}"):
+        return auto_class.from_pretrained(source, trust_remote_code=False, **options)
+
+
+def check_kind(source: str, config: PreTrainedConfig, fits: bool, needed: str) -> None:
+    """Raise `UsageError` if the model of a configuration does not fit."""
+    if not fits:
+        found = " and ".join(config.architectures or ()) or config.model_type
+        raise UsageError(f"{source} holds a {found}, but {needed}.")
+
+
+def check_same_tokens(source: str, own: PreTrainedTokenizerBase, other: PreTrainedTokenizerBase, remedy: str) -> None:
+    """Raise `UsageError` if the tokenizer of a model is not that of its teacher."""
+    ours, theirs = own.get_vocab(), other.get_vocab()
+    if ours != theirs:
+        different = [token for token, index in ours.items() if theirs.get(token) != index] or [*theirs.keys() - ours]
+        raise UsageError(
+            f"{source} has another tokenizer than its teacher ({len(different)} tokens differ, for example "
+            f"{different[0]!r}). {remedy}"
+        )
+
+
 def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
-    """The tokenizer in a folder or on the Hub; `UsageError` if there is none or it cannot be loaded."""
+    """Load the tokenizer in a folder or on the Hub; `UsageError` if there is none or it cannot be loaded."""
     from ..data.batches import processor_file
 
     locate_tokenizer(source)
@@ -166,7 +186,7 @@ def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
 
 
 def load_config(source: str, **fields) -> PreTrainedConfig:
-    """The configuration of a model, with other `fields`; `UsageError` if there is none."""
+    """Load the configuration of a model, with other `fields`; `UsageError` if there is none."""
     from transformers import AutoConfig
 
     check_folder(source)

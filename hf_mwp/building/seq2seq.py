@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ..options import given_options
+from ..options import options_in
+from ..options.checks import check_used
 from ..usage_error import UsageError
 from .classifier import cut_to
 from .encoder import parse_layers, set_dropout
-from .model_sources import load_config, load_tokenizer, loading
+from .model_sources import check_kind, check_same_tokens, load_config, load_pretrained, load_tokenizer
 from .solver import MAX_LENGTH, SolverArguments
 from .student import StudentArguments
 
@@ -45,8 +46,7 @@ def build_seq2seq(
     Raises:
         UsageError: options for other models, or a model that cannot be loaded or is none of this kind.
     """
-    if unused := [name for name in given_options(options) if name not in USED]:
-        raise UsageError(f"`{unused[0]}` is for solvers of math word problems: leave it out with this `task`.")
+    check_used(options, USED, "is for solvers of math word problems: leave it out with this `task`")
     if options.encoder_config is None:
         source = options.encoder or options.solver
         length = options.max_length or MAX_LENGTH
@@ -75,13 +75,10 @@ def load_seq2seq_model(
     from transformers import AutoModelForSeq2SeqLM
 
     config = load_config(name)
-    if type(config) not in AutoModelForSeq2SeqLM._model_mapping:
-        found = " and ".join(config.architectures or ()) or config.model_type
-        raise UsageError(f"{name} holds a {found}, but a sequence-to-sequence model (BART, Marian, T5) is needed.")
+    fits = type(config) in AutoModelForSeq2SeqLM._model_mapping
+    check_kind(name, config, fits, "a sequence-to-sequence model (BART, Marian, T5) is needed")
     set_dropout(config, dropout)
-    options = {"config": config, "dtype": "float32", "use_safetensors": True, "attn_implementation": attention}
-    with loading(f"The model {name}"):
-        model = AutoModelForSeq2SeqLM.from_pretrained(name, trust_remote_code=False, **options)
+    model = load_pretrained(AutoModelForSeq2SeqLM, name, config=config, attn_implementation=attention)
     return model, cut_to(load_tokenizer(tokenizer or name), model, max_length)
 
 
@@ -95,19 +92,14 @@ def make_student_seq2seq(
     from ..data.training_lineage import inherit_training_texts
     from ..distillation.students.seq2seq_student import make_seq2seq_student
 
-    unused = [name for name in UNUSED_OF_STUDENTS if getattr(options, name)]
-    if unused:
-        raise UsageError(f"`{unused[0]}` says nothing about a sequence-to-sequence student: leave it out.")
+    used = {*options_in(StudentArguments)} - {*UNUSED_OF_STUDENTS}
+    check_used(options, used, "does nothing for a sequence-to-sequence student: leave it out")
     if options.student_init not in STUDENT_INITS:
         raise UsageError(f"`student_init` of a sequence-to-sequence student is one of {', '.join(STUDENT_INITS)}.")
     if options.student is not None:
         student, own = load_seq2seq_model(options.student)
-        if own.get_vocab() != tokenizer.get_vocab():
-            raise UsageError(
-                f"{options.student} has another tokenizer than its teacher, whose probabilities say nothing to it: "
-                "take a student of the teacher's tokenizer, or train this one on the teacher's texts "
-                "(`hf-mwp pseudo-label`, then `hf-mwp train`)."
-            )
+        remedy = "Train this one on the teacher's texts (`hf-mwp pseudo-label`, then `hf-mwp train`)."
+        check_same_tokens(options.student, own, tokenizer, remedy)
         return student
     layers = parse_layers(options.student_layers or "3")
     layers = [layers, layers] if isinstance(layers, int) else layers

@@ -113,7 +113,7 @@ class SolverArguments(EncoderArguments):
 
     @property
     def bottleneck_fields(self) -> dict[str, Any]:
-        """The fields of [`MwpSolverConfig`] for bottleneck networks; none if none are asked for."""
+        """Fields of [`MwpSolverConfig`] for bottleneck networks, if any."""
         layers = parse_layers(self.bottleneck_layers)
         if layers is None:
             return {}
@@ -159,7 +159,7 @@ def build_solver(
     from ..data.batches.mwp_processor import MwpProcessor
 
     if options is not None and fields:
-        raise TypeError(f"`options` say what solver to build: put {', '.join(fields)} there.")
+        raise TypeError(f"`options` are given: set {', '.join(fields)} there.")
     options = SolverArguments(**fields) if options is None else options
     if options.solver is not None:
         solver, processor = load_solver(options.solver, **options.bottleneck_fields)
@@ -216,7 +216,7 @@ def _change_solver(model: Solver, processor: MwpProcessor, options: SolverArgume
 
 def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:
     """
-    Loads a solver, of any class that is a [`Solver`] and registered with `AutoModel`, and its processor.
+    Load a solver, of any class that is a [`Solver`] and registered with `AutoModel`, and its processor.
 
     Args:
         name (`str`): Folder or Hub id.
@@ -224,8 +224,8 @@ def load_solver(name: str, **config_fields) -> tuple[Solver, MwpProcessor]:
             `token`, `cache_dir`, ...).
 
     Raises:
-        UsageError: a folder that is none or has no solver (the message says what it has), no processor beside the
-            model or that of another model, a failed download, or a damaged file.
+        UsageError: no folder, no solver in it, no processor beside it or that of another model, a failed download, or
+            a damaged file.
 
     Example:
 

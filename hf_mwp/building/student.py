@@ -157,7 +157,7 @@ class StudentArguments:
         return dict.fromkeys(names, self.student_dropout)
 
     def layers_of(self, teacher: PreTrainedModel) -> list[int]:
-        """The teacher's layers that the student starts from, from 0."""
+        """Return the teacher's layers that the student starts from, from 0."""
         from ..distillation.students.cut_student import choose_layers
 
         layers = parse_layers(self.student_layers or "3")
@@ -168,7 +168,7 @@ class StudentArguments:
     def random_config(
         self, teacher: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, **fields
     ) -> MwpStudentConfig:
-        """The configuration of a random student, which has room for all that the encoder of its teacher reads."""
+        """Return the configuration of a random student, with as many positions as the teacher's encoder."""
         from ..models import MwpStudentConfig
         from ..models.positions import count_positions
 
@@ -217,7 +217,7 @@ def make_student(
     from ..models.model_kind import kind_of
 
     if options is not None and fields:
-        raise TypeError(f"`options` say what student to make: put {', '.join(fields)} there.")
+        raise TypeError(f"`options` are given: set {', '.join(fields)} there.")
     kind = kind_of(teacher)
     if not kind.is_solver:
         way = "make_seq2seq_student" if kind.has_decoder else "distillation.project_student"
@@ -235,7 +235,7 @@ def make_student(
 def make_student_and_processor(
     teacher: MwpSolver, processor: MwpProcessor, rows: Iterable[Mapping[str, Any]], options: StudentArguments
 ) -> tuple[MwpSolver, MwpProcessor]:
-    """As [`make_student`], with how the student reads: as its teacher, unless it exists and has its own tokenizer."""
+    """As [`make_student`]; also return the student's processor: the teacher's, unless its tokenizer is another."""
     from ..models import MwpSolver, MwpStudentModel
 
     dropout = options.student_dropout
@@ -274,7 +274,7 @@ def make_student_and_processor(
 def prune_student(
     teacher: PreTrainedModel, batches: Iterable[Mapping[str, Any]], sparsity: float = SPARSITY
 ) -> PreTrainedModel:
-    """A copy of a teacher without the heads and neurons that its loss needs least (Yang et al., section 4.1)."""
+    """Copy a teacher without the heads and neurons that its loss needs least (Yang et al., section 4.1)."""
     from ..pruning import RemovedUnits, cut_teacher, measure_scores
 
     scores = measure_scores(teacher, batches).combined(1.0)

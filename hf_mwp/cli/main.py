@@ -10,7 +10,8 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from ..options.stages import STAGES
+from ..options.parsing import parse
+from ..options.stages import STAGES, commands_with, trains, types_of
 from ..problems.control_characters import show_controls
 
 
@@ -48,9 +49,8 @@ commands:
 
 def main(argv: list[str] | None = None) -> int:
     """
-    Run a subcommand with these arguments, or those of the process, and return the exit status. 0: done; 1: the command
-    failed with a named error; 2: wrong arguments; 130: interrupted. With `HF_MWP_TRACEBACK=1` in the environment,
-    errors show where they come from.
+    Run a subcommand with these arguments, or those of the process, and return the exit status: 0, 1 (a named error),
+    2 (wrong arguments) or 130 (interrupted). With `HF_MWP_TRACEBACK=1` in the environment, errors have tracebacks.
     """
     argv = list(sys.argv[1:] if argv is None else argv)
     if not argv or argv[0] in ("-h", "--help", "help"):
@@ -102,19 +102,20 @@ def main(argv: list[str] | None = None) -> int:
 
 def run_command(name: str, argv: list[str]) -> int:
     """Parse the arguments of a subcommand, run it, and print its results; `--help` prints the options and exits."""
-    from ..tasks.commands import parse_command
-
     folder = Path(__file__).parent
     (path,) = (folder / "commands").rglob(f"{name.replace('-', '_')}.py")
     module = import_module(".".join((__package__, *path.relative_to(folder).with_suffix("").parts)))
-    types, positional = getattr(module, "TYPES", None), getattr(module, "POSITIONAL", None)
     needs_torch = getattr(module, "NEEDS_TORCH", True)
-    options, values = parse_command(name, module.__doc__, argv, types, positional, register=needs_torch)
+    common = types_of(name, trainer=False) if trains(name) else None
+    types = getattr(module, "TYPES", partial(types_of, name))
+    options = parse(name, module.__doc__, types, argv, common, commands_with)
     from .terminal.console import make_console, quiet_libraries
 
     if needs_torch:
+        # Registers models and pipeline with Transformers, which imports PyTorch.
+        import_module("hf_mwp.pipelines")
         quiet_libraries()
-    module.run(options, values, make_console(stderr=bool(values.get("json"))))
+    module.run(make_console(stderr=getattr(options[0], "json", False)), *options)
     return 0
 
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 
+# Metrics of GLUE, which are shares; those of MNLI have a suffix.
+SHARES = ("accuracy", "f1", "matthews", "spearman")
+
+
 def percent(fraction: float | None) -> str:
     """Format a share as percent with one decimal, and `None` as a dash."""
     return "-" if fraction is None else f"{100 * fraction:.1f}"
@@ -17,8 +21,18 @@ def of_equations(report: Mapping[str, float], prefix: str = "") -> str:
     return f" of {int(count)}" if differs else ""
 
 
-def accuracy_cells(report: Mapping[str, float]) -> dict[str, str]:
-    """Format a result of [`metrics.accuracy_report`] as cells in percent, with a column for each level that occurs."""
+def report_cells(report: Mapping[str, float]) -> dict[str, str]:
+    """
+    Format the report of a task as the cells of a table row, by their headings: a result of [`metrics.accuracy_report`]
+    with a column for each level that occurs, of other tasks each metric.
+    """
+    if "num_problems" not in report:
+        counts = {name: value for name, value in report.items() if name.startswith("num_")}
+        found = {name.removeprefix("num_"): f"{value:,}" for name, value in counts.items()}
+        for name, value in report.items():
+            if name not in counts:
+                found |= {f"{name} %": percent(value)} if name.startswith(SHARES) else {name: f"{value:.3f}"}
+        return found
     left_out = int(report.get("num_unjudged", 0))
     cells = {
         "problems": f"{int(report.get('num_problems', 0))}" + (f" ({left_out} left out)" if left_out else ""),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
+
+from ..usage_error import UsageError
+from .option import given_options
 
 
 def as_list(value: Any) -> list:
@@ -20,6 +23,13 @@ def refuse(faults: Mapping[str, Any], error: type[Exception] = ValueError) -> No
     for message, is_there in faults.items():
         if is_there:
             raise error(message)
+
+
+def check_used(options: Any, used: Collection[str], remedy: str) -> None:
+    """Raise `UsageError` if an option that is not `used` differs from its default."""
+    unused = [name for name in given_options(options) if name not in used]
+    if unused:
+        raise UsageError(f"`{unused[0]}` {remedy}.")
 
 
 def check_given(options: Any, *names: str) -> None:

@@ -37,7 +37,9 @@ WITHOUT_EFFECT = frozenset(
 )
 
 # Keys of a field's metadata that argparse does not take.
-OWN_KEYS = ("common", "affects_result", "locate", "one_or_more", "writes")
+OWN_KEYS = ("common", "affects_result", "locate", "one_or_more", "writes", "positional")
+# Attribute of parsed options with the values as they were given; a dataclass may change its fields.
+GIVEN = "_given_values"
 Locate = Callable[[str, Mapping[str, Any]], Path | None]
 
 
@@ -50,6 +52,7 @@ def option(
     locate: Locate | None = None,
     one_or_more: bool = False,
     writes: bool = False,
+    positional: bool = False,
     choices: Sequence[str] | None = None,
 ) -> Any:
     """
@@ -65,6 +68,7 @@ def option(
             returns the file or folder that the value names, or `None` for a Hub id; `ValueError` if there is none.
         one_or_more (`bool`, *optional*, defaults to `False`): Whether a single value is not made a list.
         writes (`bool`, *optional*, defaults to `False`): Whether the option names a file that the command writes.
+        positional (`bool`, *optional*, defaults to `False`): Whether the command line takes it without a flag.
         choices (`Sequence[str]`, *optional*): Accepted values.
 
     Example:
@@ -75,7 +79,7 @@ def option(
         model: str | None = option(None, "Folder or Hub id of a solver.", common=True, locate=locate_solver)
     ```
     """
-    own = dict(zip(OWN_KEYS, (common, affects_result, locate, one_or_more, writes), strict=True))
+    own = dict(zip(OWN_KEYS, (common, affects_result, locate, one_or_more, writes, positional), strict=True))
     metadata = {"help": help, **own}
     if choices is not None:
         metadata["choices"] = list(choices)
@@ -100,8 +104,14 @@ def given_options(options: Any) -> list[str]:
 
 
 def option_values(*options: Any) -> dict[str, Any]:
-    """Return the values of instances of option dataclasses, by name."""
-    return {name: getattr(each, name) for each in options for name in options_in(type(each))}
+    """
+    Return the values of instances of option dataclasses, by name: for those that a command has parsed, the values that
+    were given, which `--config` reads again.
+    """
+    values: dict[str, Any] = {}
+    for each in options:
+        values |= getattr(each, GIVEN, None) or {name: getattr(each, name) for name in options_in(type(each))}
+    return values
 
 
 def options_in(*dataclass_types: type) -> dict[str, Field]:

@@ -12,12 +12,13 @@ from enum import Enum
 from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from ..usage_error import UsageError
-from .option import OWN_KEYS, default_of, options_in
+from .option import GIVEN, OWN_KEYS, default_of, options_in
 from .yaml_values import read_yaml
 
 
 TRUE = ("true", "yes", "t", "y", "1")
 FALSE = ("false", "no", "f", "n", "0")
+MANY = ("+", "*")
 REST = (
     "Training options are those of the trainer's config, such as --output_dir, --num_train_epochs, --learning_rate, "
     "--per_device_train_batch_size, --eval_strategy and --seed. `hf-mwp {} --help all` lists every option."
@@ -30,12 +31,11 @@ def parse(
     description: str,
     dataclass_types: Sequence[type] | Callable[[], Sequence[type]],
     argv: Sequence[str],
-    positional: str | None = None,
     common: Sequence[type] | None = None,
     owners: Owners = lambda name: (),
-) -> tuple[list, dict[str, Any]]:
+) -> list[Any]:
     """
-    Read a command's options from a YAML file and flags.
+    Read a command's options from a YAML file and flags; return an instance of each dataclass.
 
     Each field of the dataclasses is a flag (`--batch_size` or `--batch-size`) and a key of the YAML file that
     `--config` names. Flags win over the file, the file over defaults. `--help` prints the options and exits.
@@ -43,13 +43,8 @@ def parse(
     Args:
         command (`str`), description (`str`), argv (`Sequence[str]`): The command, its help, and its arguments.
         dataclass_types (`Sequence[type]` or `Callable`): Dataclasses of the options, or a function that imports them.
-        positional (`str`, *optional*): Name of an argument without a flag; a plural takes several, or none.
         common (`Sequence[type]`, *optional*): Dataclasses that the short `--help` shows; see [`option`].
         owners (`Callable`, *optional*): Returns the commands that have an option, for the hint on an unknown one.
-
-    Returns:
-        `tuple[list, dict]`: an instance of each dataclass, and the resolved values by field name, which `--config`
-        reads again.
 
     Raises:
         UsageError: a key or flag is unknown, or a value has the wrong type. The message names file and key.
@@ -59,10 +54,6 @@ def parse(
     kinds = common if is_short else dataclass_types() if callable(dataclass_types) else dataclass_types
     parser = OptionParser(command, description, kinds, is_short, REST.format(command) if is_short else None, owners)
     parser.add_argument("--config", metavar="FILE", help="YAML file with any of these options; flags win over it")
-    if positional is not None:
-        several = positional.endswith("s")
-        parser.add_argument(positional, **({"nargs": "*", "help": "as many as you like"} if several else {}))
-        parser.usage += f" [{positional} ...]" if several else f" {positional}"
     if place is not None:
         parser.print_help()
         sys.exit(0)
@@ -79,7 +70,7 @@ def parse(
 
 def read_options(
     name: str, dataclass_types: Sequence[type], given: Mapping[str, Any], owners: Owners = lambda name: ()
-) -> tuple[list, dict[str, Any]]:
+) -> list[Any]:
     """Parse options given as a mapping, as [`parse`] does; errors begin with `name`."""
     parser = OptionParser(name, "", dataclass_types, owners=owners)
     parser.set_given(given, name)
@@ -120,6 +111,8 @@ class OptionParser(argparse.ArgumentParser):
             marked = [field for field in fields if field.metadata.get("common")]
             for field in marked if common and marked else fields:
                 _add_option(group, field, hints[field.name])
+                if field.metadata.get("positional"):
+                    self.usage += f" [{field.name} ...]" if hints[field.name] == list[str] else f" {field.name}"
 
     def error(self, message: str) -> NoReturn:
         """Raise `UsageError` instead of printing all options."""
@@ -146,24 +139,28 @@ class OptionParser(argparse.ArgumentParser):
             if not action.optional and action.default is not None:
                 raise argparse.ArgumentError(action, "must have a value")
             return None
-        if action.nargs != "+" and isinstance(value, list | dict):
+        if action.nargs not in MANY and isinstance(value, list | dict):
             if action.type is not str:
                 raise argparse.ArgumentError(action, f"takes one value, not a {type(value).__name__}")
             return value
         values = [self._get_value(action, str(item)) for item in (value if isinstance(value, list) else [value])]
         for each in values:
             self._check_value(action, each)
-        if action.nargs != "+":
+        if action.nargs not in MANY:
             return values[0]
         return OneOrMore.joined(values) if isinstance(action, OneOrMore) else values
 
-    def instances(self, namespace: argparse.Namespace) -> tuple[list, dict[str, Any]]:
-        """Return an instance of each dataclass, and all values; `UsageError` if a dataclass rejects a value."""
-        values = {name: value for name, value in vars(namespace).items() if name != "config"}
-        try:
-            return [each(**{name: values[name] for name in options_in(each)}) for each in self.dataclass_types], values
-        except (ValueError, TypeError) as error:
-            raise UsageError(f"{self.command}: {error}") from error
+    def instances(self, namespace: argparse.Namespace) -> list[Any]:
+        """Return an instance of each dataclass; `UsageError` if a dataclass rejects a value."""
+        found = []
+        for each in self.dataclass_types:
+            given = {name: getattr(namespace, name) for name in options_in(each)}
+            try:
+                found.append(each(**given))
+            except (ValueError, TypeError) as error:
+                raise UsageError(f"{self.command}: {error}") from error
+            setattr(found[-1], GIVEN, given)
+        return found
 
     def spelled_out(self, argv: Sequence[str]) -> list[str]:
         """Spell `--a-flag` as `--a_flag`, and a switch as `--flag=true`, so that it does not consume the next word."""
@@ -214,7 +211,8 @@ def _add_option(group: argparse._ActionsContainer, field: dataclasses.Field, hin
     kind, default = _kind(hint), default_of(field)
     options: dict[str, Any] = {name: value for name, value in field.metadata.items() if name not in OWN_KEYS}
     options |= {"default": default, "type": kind, "help": _help(field, default)}
-    options["required"] = default is dataclasses.MISSING
+    if not field.metadata.get("positional"):
+        options["required"] = default is dataclasses.MISSING
     if isinstance(kind, type) and issubclass(kind, Enum):
         options |= {"type": str, "choices": [each.value for each in kind]}
     elif kind is bool:
@@ -224,10 +222,12 @@ def _add_option(group: argparse._ActionsContainer, field: dataclasses.Field, hin
     elif get_origin(kind) is list:
         # A text, such as the empty one that `TrainingArguments` has somewhere, is no default of a list.
         default = None if isinstance(default, str) else default
-        options |= {"type": get_args(kind)[0], "nargs": "+", "default": default}
+        nargs = "*" if field.metadata.get("positional") else "+"
+        options |= {"type": get_args(kind)[0], "nargs": nargs, "default": default}
         if field.metadata.get("one_or_more"):
             options["action"] = OneOrMore
-    group.add_argument(f"--{field.name}", **options).optional = type(None) in get_args(hint)
+    name = field.name if field.metadata.get("positional") else f"--{field.name}"
+    group.add_argument(name, **options).optional = type(None) in get_args(hint)
     if kind is bool and default is True:
         off = {"action": "store_false", "dest": field.name, "default": True}
         group.add_argument(f"--no_{field.name}", **off, help=f"The same as --{field.name} false.")

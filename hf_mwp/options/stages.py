@@ -15,20 +15,20 @@ STAGES: Mapping[str, tuple[str, ...]] = {
     "pretrain": (
         "tasks.pretraining_corpus.CorpusArguments",
         "building.pretraining.PretrainingArguments",
-        "tasks.run_arguments.ResumeArguments",
+        "tasks.resuming.ResumeArguments",
         "trainers.PreTrainingConfig",
     ),
     "train": (
         "tasks.data_options.TaskArguments",
         "building.solver.SolverArguments",
-        "tasks.run_arguments.RunArguments",
+        "tasks.resuming.RunArguments",
         "trainers.SolverTrainingConfig",
     ),
     "distill": (
         "tasks.data_options.TaskArguments",
         "building.student.TeacherArguments",
         "building.student.StudentArguments",
-        "tasks.run_arguments.DistillRunArguments",
+        "tasks.resuming.DistillRunArguments",
         "trainers.DistillationConfig",
     ),
     "prune": (

@@ -13,7 +13,7 @@ import yaml
 
 from .. import __version__
 from ..data.datasets.sources import LOADERS, data_set_name
-from ..options import affects_result, default_of
+from ..options import affects_result, default_of, option_values
 from ..options.checks import as_list
 from ..options.parsing import read_options
 from ..options.stages import STAGES, commands_with, options_of, trains, types_of
@@ -97,16 +97,12 @@ class Stage:
 
 def check_stage(name: str, command: str, options: Mapping[str, Any], made: Iterable[str]) -> None:
     """
-    Validate the options of a stage as its command does, and that the models, data sets and files they name exist.
-    `made` are the output folders of other stages, in which nothing has to exist yet.
-
-    Raises:
-        UsageError: an option is unknown, has a wrong value, or names what is not there. The message names stage and
-            option.
+    Validate the options of a stage as its command does, and that the models, data sets and files they name exist;
+    `made` are output folders of other stages, in which nothing has to exist yet. A `UsageError` names the option.
     """
     if command not in STAGES:
         raise UsageError(f"Stage {name!r}: {command!r} cannot be a stage; these can: {', '.join(STAGES)}.")
-    _, values = read_options(f"stage {name}", types_of(command), options, commands_with)
+    values = option_values(*read_options(f"stage {name}", types_of(command), options, commands_with))
     inputs = _Inputs(command, values, made)
     for option, value in values.items():
         try:
@@ -118,14 +114,9 @@ def check_stage(name: str, command: str, options: Mapping[str, Any], made: Itera
 
 def fingerprint(command: str, options: Mapping[str, Any], made: Mapping[str, str], launch: str | None = None) -> str:
     """
-    Return a digest of everything that the result of a stage depends on: its command, its options that are not declared
-    `affects_result=False`, and the contents of the stages, files, folders and data sets that these name.
-
-    Args:
-        command (`str`), options (`Mapping[str, Any]`): The stage.
-        made (`Mapping[str, str]`): Fingerprints of the stages that it builds on, by their folders.
-        launch (`str`, *optional*): Program that starts training commands: with two processes a step has twice as many
-            examples.
+    Return a digest of everything that the result of a stage depends on: its command, the program that may `launch` it,
+    its options that are not declared `affects_result=False`, and the contents of the stages (`made`: fingerprints by
+    folder), files, folders and data sets that these name.
     """
     known = options_of(command)
     # A data set that is read by default counts as if it were named.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..metrics import PredictionScore, accuracy_report, calibration_report, score_prediction
+from ..metrics import FAILURE_REASONS, PredictionScore, accuracy_report, calibration_report, score_prediction
 from ..problems import refusal
 from ..runtime.answer import Answer, Beam, read_trees
 
@@ -37,6 +37,12 @@ class SolverPrediction(Answer):
     def is_right(self) -> bool | None:
         """Return whether the answer is right; `None` if the problem has none."""
         return self.score.answer_correct
+
+    @property
+    def failure(self) -> tuple[str, str] | None:
+        """Reason of a failure and its meaning."""
+        reason = self.score.reason
+        return None if reason == "correct" else (reason, FAILURE_REASONS[reason])
 
     @property
     def kind(self) -> str | None:

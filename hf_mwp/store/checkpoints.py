@@ -25,11 +25,8 @@ def last_complete_checkpoint(folder: str | os.PathLike) -> str | None:
 
 def is_complete(checkpoint: str | os.PathLike) -> bool:
     """
-    Return whether a checkpoint was written to its end.
-
-    `Trainer` writes its state after everything else: a checkpoint in which that file is missing or cut off belongs to
-    a run that was killed, or met a full disk, while it saved. Files whose end never reached the disk, as after a loss
-    of power, are known by their length.
+    Return whether a checkpoint was written to its end: it has the trainer's state, which `Trainer` writes last, and no
+    file was cut off, as by a loss of power.
     """
     checkpoint = Path(checkpoint)
     try:

@@ -32,6 +32,20 @@ def write_json_lines(path: str | Path, records: Iterable[Any]) -> None:
     write_whole(path, (json.dumps(record, ensure_ascii=False) + "\n" for record in records))
 
 
+def write_json(path: str | Path, content: Any) -> None:
+    """Write a JSON file with indents, as [`write_whole`] does; what is no JSON as text."""
+    write_whole(path, json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n")
+
+
+def read_json(path: str | Path) -> dict[str, Any] | None:
+    """Return the mapping in a JSON file, `None` if there is none that can be read."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
 def remove_folder(path: str | Path) -> None:
     """Remove a folder with its contents; of a link to a folder, only the link."""
     path = Path(path)

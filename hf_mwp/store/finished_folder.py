@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..usage_error import UsageError
-from .files import write_whole
+from .files import read_json, write_json
 from .process_lock import ProcessLock
 
 
@@ -30,9 +30,7 @@ class FinishedFolder:
     folder.fill(lambda: trainer.train(resume_from_checkpoint=folder.checkpoint))
     ```
 
-    Args:
-        path (`str` or `Path`): The folder; made when it is filled.
-        fingerprint (`str`): Changes with everything that the result depends on; see [`digest_of`].
+    The `fingerprint` changes with everything that the result depends on; see [`digest_of`].
     """
 
     def __init__(self, path: str | Path, fingerprint: str):
@@ -46,11 +44,8 @@ class FinishedFolder:
     @property
     def record(self) -> dict[str, Any] | None:
         """Record of the finished work, with its `seconds`; `None` if it is not done."""
-        try:
-            record = json.loads((self.path / RECORD).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
-        return record if record.get("fingerprint") == self.fingerprint else None
+        record = read_json(self.path / RECORD)
+        return record if record is not None and record.get("fingerprint") == self.fingerprint else None
 
     @property
     def is_done(self) -> bool:
@@ -60,8 +55,7 @@ class FinishedFolder:
     @property
     def metrics(self) -> dict[str, Any]:
         """Content of the folder's `metrics.json`; empty without one."""
-        path = self.path / "metrics.json"
-        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        return read_json(self.path / "metrics.json") or {}
 
     @property
     def checkpoint(self) -> str | None:
@@ -77,10 +71,7 @@ class FinishedFolder:
 
     def check_own(self) -> None:
         """Raise [`UsageError`] if the folder contains the results of other work."""
-        try:
-            found = json.loads((self.path / RECORD).read_text(encoding="utf-8"))["fingerprint"]
-        except (OSError, ValueError, KeyError):
-            return
+        found = (read_json(self.path / RECORD) or {}).get("fingerprint", self.fingerprint)
         if found != self.fingerprint:
             raise UsageError(
                 f"{self.path} holds finished work of another run (its fingerprint is {found}, not "
@@ -89,14 +80,8 @@ class FinishedFolder:
 
     def fill(self, work: Callable[[], Any], told: Mapping[str, Any] | None = None) -> bool:
         """
-        Do the work unless it is done. If another process is doing it, wait for that one.
-
-        Args:
-            work (`Callable`): Fills the folder, from [`checkpoint`](FinishedFolder.checkpoint) on if there is one.
-            told (`Mapping[str, Any]`, *optional*): Further fields of the record.
-
-        Returns:
-            `bool`: whether this call did it.
+        Do the work, from [`checkpoint`](FinishedFolder.checkpoint) on if there is one, unless it is done; return
+        whether this call did it. If another process is doing it, wait for that one. The record holds `told` as well.
         """
         if self.is_done:
             return False
@@ -104,11 +89,11 @@ class FinishedFolder:
             if self.is_done:
                 return False
             before, started = self._seconds_until(self.checkpoint), time.time()
-            write_whole(self.path / START, json.dumps({"started": started, "seconds_before": before}) + "\n")
+            write_json(self.path / START, {"started": started, "seconds_before": before})
             work()
             seconds = round(before + time.time() - started, 1)
             record = {**(told or {}), "fingerprint": self.fingerprint, "seconds": seconds}
-            write_whole(self.path / RECORD, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+            write_json(self.path / RECORD, record)
             return True
 
     def _tell_waiting(self, holder: str) -> None:
@@ -116,10 +101,9 @@ class FinishedFolder:
 
     def _seconds_until(self, checkpoint: str | None) -> float:
         """Return the seconds that earlier starts took to reach the checkpoint from which this one resumes."""
-        start = self.path / START
-        if checkpoint is None or not start.is_file():
+        last = read_json(self.path / START)
+        if checkpoint is None or last is None:
             return 0.0
-        last = json.loads(start.read_text(encoding="utf-8"))
         saved = (Path(checkpoint) / "trainer_state.json").stat().st_mtime
         # One that is older than the last start is the one that this start went on from, and there is none after it.
         return last["seconds_before"] + max(0.0, saved - last["started"])

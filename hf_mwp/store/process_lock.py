@@ -17,11 +17,8 @@ from .files import write_whole
 
 class ProcessLock:
     """
-    A file that one process at a time holds. The system takes it back when that process ends, also by `kill -9`; a note
-    beside it says who holds it.
-
-    Args:
-        path (`str` or `Path`): The file; made with the folders above it.
+    File that one process at a time holds, made with the folders above it. The system takes it back when that process
+    ends, also by `kill -9`; a note beside it says who holds it.
     """
 
     def __init__(self, path: str | Path):
@@ -59,11 +56,10 @@ class ProcessLock:
             return "another process"
 
     @contextmanager
-    def held(self, waiting: Callable[[str], None] | None = None) -> Iterator[None]:
+    def held(self, waiting: Callable[[str], None]) -> Iterator[None]:
         """Hold the lock, waiting as long as it takes; `waiting` is called with the [`holder`] if there is one."""
         if not self.acquire():
-            if waiting is not None:
-                waiting(self.holder)
+            waiting(self.holder)
             self._lock.acquire()
             self._write_note()
         try:

@@ -6,6 +6,7 @@ import os
 import zlib
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -91,11 +92,7 @@ class RowFileWriter:
         self.path, self.schema, self._part = path, schema, path.with_suffix(".part")
         self.rows, self.nbytes, self._waiting, self._waiting_bytes = 0, 0, [], 0
         self._file = open(self._part, "wb")
-        try:
-            self._stream = pyarrow.ipc.new_stream(self._file, schema)
-        except BaseException:
-            self.abandon()
-            raise
+        self._stream = pyarrow.ipc.new_stream(self._file, schema)
 
     def append(self, columns: Mapping[str, Sequence[Any]]) -> None:
         """Add rows, given as columns."""
@@ -130,10 +127,8 @@ class RowFileWriter:
 
     def abandon(self) -> None:
         """Remove the incomplete file."""
-        try:
+        with suppress(OSError):
             self._file.close()
-        except OSError:
-            pass  # what could not be written is not wanted
         self._part.unlink(missing_ok=True)
 
 

@@ -27,30 +27,18 @@ ROW_BYTES = 150
 
 @dataclass(frozen=True)
 class Estimate:
-    """
-    Costs of a distillation.
-
-    Args:
-        rows (`int`), rows_per_step (`int`): Training rows, and those of a step in all processes.
-        epochs (`float`), max_steps (`int`): Length of the run; `max_steps` counts if it is above 0.
-        step_seconds (`float`): Wall seconds of a step.
-        cache_seconds (`float`), cache_bytes (`float`): Time and size of a row in the teacher cache; 0
-            without one.
-        evaluation_seconds (`float`): Time of one evaluation during training; 0 without any.
-        eval_steps (`int`, *optional*): Steps between evaluations; an epoch if not given.
-        peak_bytes (`int`): Peak memory: of tensors on a GPU, resident on a CPU.
-    """
+    """Costs of a distillation; seconds are wall seconds."""
 
     rows: int
-    rows_per_step: int
+    rows_per_step: int  # in all processes
     epochs: float
-    max_steps: int
+    max_steps: int  # in place of epochs if it is above 0
     step_seconds: float
-    cache_seconds: float
+    cache_seconds: float  # per row in the cache of the teacher's outputs; 0 without
     cache_bytes: float
-    evaluation_seconds: float
-    eval_steps: int | None
-    peak_bytes: int
+    evaluation_seconds: float  # of one evaluation while training; 0 without
+    eval_steps: int | None  # steps between evaluations; an epoch if `None`
+    peak_bytes: int  # of tensors on a GPU, resident on a CPU
 
     def of_corpus(self, times: int = 1) -> dict[str, float]:
         """
@@ -81,16 +69,11 @@ def estimate_distillation(
     reporter: Reporter = SILENT,
 ) -> Estimate:
     """
-    Measure twenty steps of a distillation: `hf-mwp distill --estimate`. Nothing is saved.
-
-    Args:
-        data_args, teacher_args, student_args, config: Options of the command, as dataclasses.
-        reporter ([`Reporter`], *optional*): Receives messages.
-
-    Returns:
-        [`Estimate`]: the costs; the test at the end of a run is not among them.
+    Measure twenty steps of a distillation: `hf-mwp distill --estimate`. Nothing is kept of them. The test at the end
+    of a run is not among the costs. Arguments: see [`~tasks.training.train`].
     """
-    task = make_task(data_args, config)
+    task = make_task(data_args)
+    config.adapt(task)
     tell_data(task, reporter)
     plan = copy.copy(config)
     with TemporaryDirectory() as folder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
@@ -37,23 +38,14 @@ LONGEST_RECORD = 1 << 20
 
 @dataclass(frozen=True)
 class Evaluation:
-    """
-    Predictions of a model for a split of a task.
-
-    Args:
-        task ([`Task`]), split (`str`): Task and split that were measured.
-        texts (`Sequence[str]`): Texts of the rows.
-        predictions (`Sequence`): Results of [`~Task.predict`].
-        overlap ([`~metrics.TrainingOverlap`]): Which texts the model was trained on.
-        options (`Mapping[str, Any]`): Options of [`~Task.predict`].
-    """
+    """Predictions of a model for a split of a task."""
 
     task: Task
     split: str
-    texts: Sequence[str]
-    predictions: Sequence[Any]
-    overlap: TrainingOverlap
-    options: Mapping[str, Any]
+    texts: Sequence[str]  # of the rows
+    predictions: Sequence[Any]  # results of [`~Task.predict`]
+    overlap: TrainingOverlap  # tells which texts the model was trained on
+    options: Mapping[str, Any]  # of [`~Task.predict`]
 
     @cached_property
     def reports(self) -> dict[str, dict[str, float]]:
@@ -72,9 +64,8 @@ class Evaluation:
     @cached_property
     def figures(self) -> dict[str, Any]:
         """Metrics of the split as `metrics.json` has them."""
-        options = {name: self.options[name] for name in self.task.recorded}
-        texts = self.overlap.record(self.texts)
-        return {"scheme": self.task.scheme, **options, "reports": self.reports, "training_texts": texts}
+        record = {"scheme": self.task.scheme} | {name: self.options[name] for name in self.task.recorded}
+        return record | {"reports": self.reports, "training_texts": self.overlap.record(self.texts)}
 
     @property
     def record(self) -> dict[str, Any]:
@@ -92,6 +83,12 @@ class Evaluation:
         return self.figures | {"outcomes": outcomes, "examples": examples}
 
     @property
+    def failures(self) -> dict[tuple[str, str], int]:
+        """Number of wrong predictions by the reason of the failure and its meaning, the most frequent first."""
+        found = (getattr(prediction, "failure", None) for prediction in self.predictions)
+        return dict(Counter(each for each in found if each is not None).most_common())
+
+    @property
     def heading(self) -> str:
         """Split and recorded options in words."""
         options = [f"{name.replace('_', ' ')} {self.options[name]!r}" for name in self.task.recorded]
@@ -106,7 +103,6 @@ class Evaluation:
 def evaluate(
     args: EvaluateArguments,
     data_args: MeasuredTaskArguments,
-    values: Mapping[str, Any] | None = None,
     reporter: Reporter = SILENT,
 ) -> tuple[Evaluation, dict[str, Any], Path]:
     """
@@ -135,8 +131,7 @@ def evaluate(
         check_one_process("evaluate", launches=False)
     path = _predictions_path(args, data_args)
     _check_path(path, args, data_args)
-    values = values or option_values(args, data_args)
-    place = args.output_dir
+    place, values = args.output_dir, option_values(args, data_args)
     with nullcontext() if place is None else RunFolder(place, "evaluate", values, begin=False) as folder:
         if folder is not None:
             folder.check_record()
@@ -197,8 +192,8 @@ def evaluate_splits(
     task: Task, model: PreTrainedModel, processor: Any, config: Any, args: Any, reporter: Reporter = SILENT
 ) -> dict[str, Evaluation]:
     """
-    Measure a trained model on the validation split and, with `args.test`, on the test split, if these have rows, with
-    the search options of a trainer's config; nothing but on the main process.
+    Measure a trained model, on the main process, on the validation split and, with `args.test`, on the test split, if
+    these have rows, with the search options of a trainer's config.
     """
     beams, found = {"validation": None} | ({"test": args.test_num_beams} if args.test else {}), {}
     for split in beams if is_main_process() else ():
@@ -230,7 +225,7 @@ def _predictions_path(args: EvaluateArguments, data_args: MeasuredTaskArguments)
 
 
 def _check_path(path: Path, args: EvaluateArguments, data_args: MeasuredTaskArguments) -> None:
-    """Make the folder of the predictions; `UsageError` if the file cannot be written, or not without loss."""
+    """Make the folder of the predictions; `UsageError` if the file exists and holds no predictions."""
     from ..data.datasets.sources import locate_dataset
 
     if args.predictions is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from ..building.classifier import build_classifier, load_classifier, make_student_classifier
 from ..building.encoder import SAMPLE_BATCH, SAMPLE_SIZE
 from ..data.glue.glue_sources import GLUE_SOURCES, HUB_ID
-from ..metrics.accuracy_cells import percent
-from ..options import given_options
-from ..usage_error import UsageError
+from ..options import options_in
+from ..options.checks import check_used
 from .task import Task, limited
 
 
@@ -43,6 +41,7 @@ class GluePrediction:
     value: float  # number of the predicted class, or value of a regression
     probability: float | None = None  # of that class
     variance: float | None = None  # of the probabilities of all classes
+    classes: Sequence[str] = ()  # their names
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready record."""
@@ -53,6 +52,14 @@ class GluePrediction:
     def is_right(self) -> bool | None:
         """Return whether the class is right; `None` for a regression."""
         return None if self.probability is None else self.value == self.row["label"]
+
+    @property
+    def failure(self) -> tuple[str, str] | None:
+        """Reason of a wrong prediction and its meaning."""
+        if self.is_right is not False:
+            return None
+        label, taken = self.classes[self.row["label"]], self.classes[self.value]
+        return f"{taken} for {label}", f"{label} was taken for {taken}"
 
     @property
     def numbers(self) -> tuple[float, float]:
@@ -138,9 +145,9 @@ class GlueTask(Task):
 
     def predict_options(self, args, num_beams=None, processor=None):
         """Raise `UsageError` for options of a search, which a classifier does not have."""
-        unused = [] if processor is None else [name for name in given_options(args) if name in SEARCHING]
-        if unused:
-            raise UsageError(f"`{unused[0]}` is for math word problems and does nothing with `task`: leave it out.")
+        if processor is not None:
+            used = {*options_in(type(args))} - {*SEARCHING}
+            check_used(args, used, "is for math word problems and does nothing with `task`: leave it out")
         return {}
 
     def predict(self, model, processor, rows, batch_size=64, progress=None) -> list[GluePrediction]:
@@ -162,7 +169,7 @@ class GlueTask(Task):
             else:
                 columns = (logits.view(-1),)
             for index, *values in zip(batch, *(column.tolist() for column in columns), strict=True):
-                found[index] = GluePrediction(rows[index], *values)
+                found[index] = GluePrediction(rows[index], *values, classes=self.classes)
         model.train(was_training)
         return [found[index] for index in range(len(rows))]
 
@@ -185,15 +192,6 @@ class GlueTask(Task):
         from ..metrics import GLUE_FIGURES
 
         return {name: GLUE_FIGURES[name](values, labels) for name in self.figures}
-
-    def cells(self, report: Mapping[str, float]) -> dict[str, str]:
-        counted = {"examples": f"{report['num_examples']:,}"}
-        return counted | {f"{name} %": percent(value) for name, value in report.items() if name != "num_examples"}
-
-    def failures(self, predictions: Sequence[GluePrediction]) -> dict[str, tuple[int, str]]:
-        wrong = [(each.row["label"], each.value) for each in predictions if each.is_right is False]
-        counts = Counter((self.classes[label], self.classes[value]) for label, value in wrong).most_common()
-        return {f"{taken} for {label}": (count, f"{label} was taken for {taken}") for (label, taken), count in counts}
 
     def details(self, predictions: Sequence[GluePrediction]) -> dict[str, Any]:
         """Return the mean variance of the probabilities that each row's classes have."""

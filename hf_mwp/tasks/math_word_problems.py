@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from ..building.solver import SolverArguments, build_solver, load_solver
 from ..building.student import StudentArguments, make_student_and_processor
-from ..metrics.accuracy_cells import accuracy_cells
 from .data_options import DataArguments
 from .task import Task, limited
 
@@ -89,11 +88,10 @@ class MathWordProblems(Task):
     ) -> tuple[MwpSolver, MwpProcessor]:
         return make_student_and_processor(teacher, processor, self.rows("train"), options)
 
-    def make_trainer(self, config, model, processor, **teachers):
+    def trainer(self, processor, distils):
         from ..trainers import DistillationTrainer, SolverTrainer
 
-        kind = DistillationTrainer if teachers else SolverTrainer
-        return kind(args=config, **self.trainer_arguments(model, processor), **teachers)
+        return partial(DistillationTrainer if distils else SolverTrainer)
 
     def collator(self, model: MwpSolver, processor: MwpProcessor):
         return model.make_collator(processor)
@@ -120,15 +118,6 @@ class MathWordProblems(Task):
 
         scores = [prediction.score for prediction in predictions]
         return accuracy_report(scores) | context_report([each.problem.context for each in predictions], scores)
-
-    def cells(self, report: Mapping[str, float]) -> dict[str, str]:
-        return accuracy_cells(report)
-
-    def failures(self, predictions: Sequence[SolverPrediction]) -> dict[str, tuple[int, str]]:
-        from ..metrics import FAILURE_REASONS, reason_counts
-
-        counts = reason_counts([prediction.score for prediction in predictions])
-        return {reason: (count, FAILURE_REASONS[reason]) for reason, count in counts.items()}
 
     def card(self) -> dict[str, Any]:
         language = next((rows[0]["language"] for rows in self.splits.values() if len(rows)), "zh")

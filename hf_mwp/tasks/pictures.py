@@ -12,12 +12,8 @@ def draw_learning_curve(
     histories: Mapping[str, Sequence[Mapping]], path: str | Path, title: str = "", panels: Mapping[str, str] = PANELS
 ) -> bool:
     """
-    Draw metrics of the log over epochs to a PNG file, and return whether there was anything to draw.
-
-    Args:
-        histories (`Mapping[str, Sequence[Mapping]]`): `trainer.state.log_history` by the name of the model.
-        path (`str` or `Path`), title (`str`, *optional*): File and title.
-        panels (`Mapping[str, str]`, *optional*): Keys of the log by the label of their panel.
+    Draw metrics of the log (`trainer.state.log_history` by the name of the model) over epochs to a PNG file; `panels`
+    are keys of the log by the label of their panel. Return whether there was anything to draw.
     """
     from matplotlib.figure import Figure
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..building.encoder import load_encoder
-from ..building.model_sources import load_config, loading, locate_solver, solver_class
+from ..building.model_sources import load_config, load_tokenizer, locate_solver, solver_class
 from ..options import option, option_values
 from ..options.checks import check_at_least_one, check_given
-from ..store.files import write_whole
+from ..store.files import write_json
 from ..store.runs.main_process import is_main_process
 from ..store.runs.run_folder import RunFolder, check_output_folder
 from ..usage_error import UsageError
@@ -107,7 +106,6 @@ def prune(
     data_args: TaskArguments,
     args: PruneArguments,
     config: RecursiveDistillationConfig,
-    values: Mapping[str, Any] | None = None,
     reporter: Reporter = SILENT,
 ) -> RunResult:
     """
@@ -124,13 +122,14 @@ def prune(
     from ..pruning import draw_importance, scores_of
     from ..trainers import recursive_distillation
 
-    values = values or option_values(data_args, args, config)
+    values = option_values(data_args, args, config)
     with RunFolder(config.output_dir, "prune", values, begin=False, for_model=True) as folder:
         folder.check_record()
         folder.check_unused(args.overwrite)
         if args.generations_dir is not None:
             check_output_folder(args.generations_dir)
-        task = make_task(data_args, config)
+        task = make_task(data_args)
+        config.adapt(task)
         model, processor = task.load_model(args.model)
         config.check_model(model)
         tell_data(task, reporter)
@@ -214,26 +213,22 @@ def score_heads(args: HeadsArguments, data_args: MeasuredTaskArguments) -> tuple
     folder.mkdir(parents=True, exist_ok=True)
     known = {"model": args.model, "importance": args.importance, "dataset": task.name, "texts": len(rows)}
     layers = rows_of(scores)
-    write_whole(folder / "heads.json", json.dumps(known | {"scores": layers}, indent=2) + "\n")
+    write_json(folder / "heads.json", known | {"scores": layers})
     draw_importance(scores, folder / "heads.png", title=f"{args.importance} of the heads of {Path(args.model).name}")
     return folder, layers
 
 
 def _load_with_batches(task: Task, name: str, split: str, groups: list) -> tuple[nn.Module, list[Mapping[str, Any]]]:
     """Load a model with batches of its task's collator, or any other encoder with batches of tokenised texts."""
-    from ..data.batches.processor_file import load_tokenizer
     from ..trainers.solver.solver_dataset import prepare_training_rows
 
-    if solver_class(load_config(name).model_type) is not None:
+    is_solver = solver_class(load_config(name).model_type) is not None
+    if is_solver or isinstance(task, Seq2SeqTask):
         model, processor = task.load_model(name, split)
         collator = task.collator(model, processor)
-        return model, [collator([*prepare_training_rows(group, processor)]) for group in groups]
-    if isinstance(task, Seq2SeqTask):
-        model, processor = task.load_model(name)
-        collator = task.collator(model, processor)
+        if is_solver:
+            return model, [collator([*prepare_training_rows(group, processor)]) for group in groups]
         return model, [collator([task.encode(row, processor) for row in group]) for group in groups]
-    model = load_encoder(name, dropout=None)
-    with loading(f"The tokenizer {name}"):
-        tokenizer = load_tokenizer(name)
+    model, tokenizer = load_encoder(name, dropout=None), load_tokenizer(name)
     read = {"padding": True, "truncation": True, "return_tensors": "pt"}
     return model, [tokenizer([row["text"] for row in group], **read) for group in groups]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..options import option_values
 from ..solving.search_options import RerankArguments, find_device
@@ -28,7 +27,6 @@ FIT_OPTIONS = ("num_beams", "min_beams", "regularization", "mc_dropout_fraction"
 def rerank(
     args: RerankArguments,
     data_args: DataArguments,
-    values: Mapping[str, Any] | None = None,
     reporter: Reporter = SILENT,
 ) -> tuple[Path, PlausibilityReranker]:
     """
@@ -51,7 +49,7 @@ def rerank(
     place = model_folder if args.output_dir is None else Path(args.output_dir)
     # The model's folder keeps the records of the run that made the model.
     beside = place.exists() and model_folder.exists() and place.samefile(model_folder)
-    values = values or option_values(args, data_args)
+    values = option_values(args, data_args)
     with RunFolder(place, "rerank", values, begin=False, for_model=beside) as folder:
         if not beside:
             folder.check_record()

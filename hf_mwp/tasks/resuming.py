@@ -1,13 +1,15 @@
-"""Starting point of a training run: from scratch, or a checkpoint made with the same options."""
+"""Options of a training run, and its starting point: from scratch, or a checkpoint made with the same options."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..options import affects_result, options_in
+from ..options import affects_result, option, options_in
+from ..options.checks import check_at_least_one
 from ..options.option import WITHOUT_EFFECT
 from ..store.files import content_digest
 from ..store.runs.run_folder import CONFIG, RunFolder, last_options, last_record
@@ -15,11 +17,50 @@ from ..usage_error import UsageError
 from .data_options import DataArguments
 from .pretraining_corpus import CorpusArguments
 from .reporter import Reporter
-from .run_arguments import ResumeArguments, RunArguments
 
 
 if TYPE_CHECKING:
     from ..trainers.base_config import BaseConfig
+
+
+@dataclass
+class ResumeArguments:
+    """Options of a run's output folder."""
+
+    _argument_group_name = "run"
+
+    resume: bool = option(
+        False,
+        "Resume from the last checkpoint in the output folder, with its options; a longer run has its own schedule.",
+        affects_result=False,
+    )
+    overwrite: bool = option(
+        False, "Replace checkpoints or the model of an earlier run in the folder.", affects_result=False
+    )
+
+
+@dataclass
+class RunArguments(ResumeArguments):
+    """Options of a run's output folder and of its final evaluation."""
+
+    test: bool = option(True, "Solve the test split at the end.")
+    test_num_beams: int | None = option(None, "Beams for the test split; num_beams if not given.")
+
+    def __post_init__(self):
+        check_at_least_one(self, "test_num_beams")
+
+
+@dataclass
+class DistillRunArguments(RunArguments):
+    """[`RunArguments`] of a distillation."""
+
+    estimate: bool = option(
+        False,
+        "Take 20 steps and print the hours, peak memory and cache size of the whole run, and of a corpus 100 times as "
+        "large; nothing is written.",
+        affects_result=False,
+    )
+
 
 # How long a run trains. A resumed run may be longer.
 LENGTHS = ("num_train_epochs", "max_steps")
@@ -39,15 +80,13 @@ def begin_run(
 ) -> tuple[str | None, dict[str, tuple]]:
     """
     Return the checkpoint to resume from, and the options that have changed since; nothing is written. `UsageError` if
-    there is no checkpoint to resume from, there is earlier work although the run is not resumed, or an option has
-    changed on which the weights depend.
+    there is none, if there is earlier work that the run does not resume, or if weights depend on a changed option.
     """
     checkpoint = _checkpoint(folder, config, args)
     if checkpoint is None:
         return None, {}
     run = Path(checkpoint).parent
-    before = last_options(run)
-    changes = changed_options(before, folder.values)
+    changes = changed_options(before := last_options(run), folder.values)
     processes = last_record(run).get("machine", {}).get("world_size")
     if processes is not None and processes != (now := int(os.environ.get("WORLD_SIZE", "1"))):
         changes["processes"] = (processes, now)
@@ -113,7 +152,7 @@ def _same(old: Any, new: Any, places: tuple[str, str]) -> bool:
         return len(old) == len(new) and all(_same(*pair, places) for pair in zip(old, new, strict=True))
     if not (isinstance(old, str) and isinstance(new, str) and new and os.path.exists(new)):
         return old == new
-    # In a folder of runs that was moved as a whole, each run finds the others where they were.
+    # A folder of runs may have moved as a whole.
     if os.path.relpath(old, places[0] or ".") == os.path.relpath(new, places[1] or "."):
         return True
     if os.path.exists(old):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -124,15 +124,12 @@ class Seq2SeqTask(Task):
         source, target = self.pair(row)
         return dict(processor(source, text_target=target or "", truncation=True))
 
-    def make_trainer(self, config, model, processor, **teachers):
-        """Return a trainer whose evaluations generate, with the values of a command's config."""
-        from .. import trainers
+    def trainer(self, processor, distils):
+        """Return a trainer whose evaluations generate."""
+        from ..trainers import Seq2SeqDistillationTrainer, Seq2SeqFineTuningTrainer
 
-        kind = "Seq2SeqDistillation" if teachers else "Seq2SeqFineTuning"
-        trainer, config_class = getattr(trainers, f"{kind}Trainer"), getattr(trainers, f"{kind}Config")
-        values = {field.name: getattr(config, field.name) for field in fields(config) if field.init}
-        arguments = self.trainer_arguments(model, processor) | self._text_metrics(processor)
-        return trainer(args=config_class(**values), **arguments, **teachers)
+        kind = Seq2SeqDistillationTrainer if distils else Seq2SeqFineTuningTrainer
+        return partial(kind, **self._text_metrics(processor))
 
     def _text_metrics(self, processor: PreTrainedTokenizerBase) -> dict[str, Any]:
         from ..metrics import text_report
@@ -281,12 +278,6 @@ class MathSeq2Seq(Seq2SeqTask):
 
     def details(self, predictions):
         return self.problems.details(predictions)
-
-    def failures(self, predictions):
-        return self.problems.failures(predictions)
-
-    def cells(self, report):
-        return self.problems.cells(report)
 
     def card(self):
         return self.problems.card()

@@ -68,7 +68,6 @@ def find_sparse_teacher(
     args: StarkArguments,
     student_args: StudentArguments,
     config: StarkConfig,
-    values: Mapping[str, Any] | None = None,
     reporter: Reporter = SILENT,
 ) -> RunResult:
     """
@@ -88,13 +87,14 @@ def find_sparse_teacher(
 
     if config.auto_sparsity and args.scores == "random":
         raise UsageError("stark: --auto_sparsity needs the density of knowledgeable scores, not --scores random.")
-    values = values or option_values(data_args, args, student_args, config)
+    values = option_values(data_args, args, student_args, config)
     with RunFolder(config.output_dir, "stark", values, begin=False, for_model=True) as folder:
         folder.check_record()
         folder.check_unused(args.overwrite)
         for place in filter(None, (config.stages_dir, config.teacher_cache_dir)):
             check_output_folder(place)
-        task = make_task(data_args, config)
+        task = make_task(data_args)
+        config.adapt(task)
         # A student from random weights is the same when the run resumes.
         set_seed(config.seed)
         teacher, processor = task.load_model(args.teacher)
@@ -132,9 +132,9 @@ def find_sparse_teacher(
             metrics = _metrics_of(trainer, measure, task.metric)
             metrics |= {"scores": args.scores, "score_split": args.score_split}
             title, models = f"{Path(args.teacher).name} on {task.name}", metrics["models"]
-            shares, axis = [100 * each["sparsity"] for each in models], "of the teacher gone, %"
-            chosen = 100 * trainer.chosen.sparsity
-            draw_models(models, shares, task.metric, folder.path / SPARSITIES, title, axis, chosen=chosen)
+            shares, path = [100 * each["sparsity"] for each in models], folder.path / SPARSITIES
+            axis, chosen = "share of the teacher removed, %", 100 * trainer.chosen.sparsity
+            draw_models(models, shares, task.metric, path, title, axis, chosen=chosen)
             if trainer.knowledgeable is not None and not config.unstructured:
                 from ..pruning import ScoreDensity, draw_densities
 

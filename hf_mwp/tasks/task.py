@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from ..usage_error import UsageError
@@ -100,13 +100,12 @@ class Task(ABC):
             "processing_class": processor,
         }
 
-    def make_trainer(self, config: BaseConfig, model: PreTrainedModel, processor: Any, **teachers) -> BaseTrainer:
-        """Return the trainer that fine-tunes a model or, with the arguments of its `teachers`, distils it."""
+    def trainer(self, processor: Any, distils: bool) -> partial[BaseTrainer]:
+        """Return the class of the trainer that fine-tunes or distils a model, with arguments that only it takes."""
         from ..trainers import DistillationTrainer
         from ..trainers.base_trainer import BaseTrainer
 
-        kind = DistillationTrainer if teachers else BaseTrainer
-        return kind(args=config, **self.trainer_arguments(model, processor), **teachers)
+        return partial(DistillationTrainer if distils else BaseTrainer)
 
     def defaults_of(self, config: BaseConfig) -> Mapping[str, Any]:
         """Return the fields of a config for which the task has another default."""
@@ -129,7 +128,8 @@ class Task(ABC):
 
         Returns:
             `list`: objects with a method `to_dict()` and optional attributes: `is_right` (`bool`), `numbers` (two: the
-            prediction and its label), `kind` (`str`, predictions of each kind are also reported apart).
+            prediction and its label), `kind` (`str`, predictions of each kind are also reported apart), `failure`
+            (two texts: the reason of a wrong prediction and its meaning).
         """
 
     @abstractmethod
@@ -139,14 +139,6 @@ class Task(ABC):
     def details(self, predictions: Sequence[Any]) -> dict[str, Any]:
         """Compute further results of `hf-mwp evaluate`, such as [`metrics.calibration_report`]."""
         return {}
-
-    def failures(self, predictions: Sequence[Any]) -> dict[str, tuple[int, str]]:
-        """Return the number of wrong predictions and an explanation, by the reason of the failure."""
-        return {}
-
-    def cells(self, report: Mapping[str, float]) -> dict[str, str]:
-        """Format a report as the cells of a table row, by their headings."""
-        return {name: f"{value:,}" if isinstance(value, int) else f"{value:.3f}" for name, value in report.items()}
 
     @abstractmethod
     def card(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,12 +19,13 @@ from .make_task import data_record, make_task, tell_data
 from .pictures import draw_learning_curve
 from .pretraining_corpus import CorpusArguments, make_pretraining_trainer
 from .reporter import SILENT, Reporter
-from .resuming import begin_record, begin_run
-from .run_arguments import ResumeArguments, RunArguments
+from .resuming import ResumeArguments, RunArguments, begin_record, begin_run
 from .task import Task
 
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
     from ..trainers import DistillationConfig, DistillationTrainer, PreTrainingConfig, SolverTrainingConfig
     from ..trainers.base_config import BaseConfig
     from ..trainers.base_trainer import BaseTrainer
@@ -45,7 +46,6 @@ def train(
     solver_args: SolverArguments,
     run_args: RunArguments,
     config: SolverTrainingConfig,
-    values: Mapping[str, Any] | None = None,
     reporter: Reporter = SILENT,
 ) -> RunResult:
     """
@@ -53,7 +53,6 @@ def train(
 
     Args:
         data_args, solver_args, run_args, config: Options of the command, as dataclasses.
-        values (`Mapping[str, Any]`, *optional*): Options as the run's record shows them.
         reporter ([`Reporter`], *optional*): Receives messages and progress.
 
     Raises:
@@ -67,13 +66,13 @@ def train(
     >>> result.metrics["test"]["reports"]["all problems"]["answer_accuracy"]
     ```
     """
-    task = make_task(data_args, config)
+    task = make_task(data_args)
+    config.adapt(task)
 
     def make() -> BaseTrainer:
-        return task.make_trainer(config, *task.build_model(solver_args))
+        return make_trainer(task, config, *task.build_model(solver_args))
 
-    values = values or option_values(data_args, solver_args, run_args, config)
-    return train_on_task(task, make, "train", task.kind, run_args, config, values, reporter)
+    return train_on_task(task, make, "train", task.kind, (data_args, solver_args, run_args, config), reporter)
 
 
 def distill(
@@ -82,17 +81,17 @@ def distill(
     student_args: StudentArguments,
     run_args: RunArguments,
     config: DistillationConfig,
-    values: Mapping[str, Any] | None = None,
     reporter: Reporter = SILENT,
 ) -> RunResult:
     """Train a student after one or several frozen teachers, and measure it: `hf-mwp distill`. See [`train`]."""
-    task = make_task(data_args, config)
+    task = make_task(data_args)
+    config.adapt(task)
 
     def make() -> BaseTrainer:
         return make_distillation(task, teacher_args, student_args, config, reporter)
 
-    values = values or option_values(data_args, teacher_args, student_args, run_args, config)
-    return train_on_task(task, make, "distill", "student", run_args, config, values, reporter)
+    options = (data_args, teacher_args, student_args, run_args, config)
+    return train_on_task(task, make, "distill", "student", options, reporter)
 
 
 def make_distillation(
@@ -111,7 +110,14 @@ def make_distillation(
     reporter.print(describe_compression(student, teachers[0]))
     show_attention(default_objectives(config), teachers[0], student)
     given = {"teacher_model": teachers, "teacher_processing_class": processors}
-    return task.make_trainer(config, student, processor, **given)
+    return make_trainer(task, config, student, processor, **given)
+
+
+def make_trainer(task: Task, config: BaseConfig, model: PreTrainedModel, processor: Any, **teachers) -> BaseTrainer:
+    """Return the trainer that fine-tunes a model or, with the arguments of its `teachers`, distils it."""
+    kind = task.trainer(processor, distils=bool(teachers))
+    arguments = task.trainer_arguments(model, processor)
+    return kind(args=config.converted(kind.func.config_class), **arguments, **teachers)
 
 
 def pretrain(
@@ -119,7 +125,6 @@ def pretrain(
     model_args: PretrainingArguments,
     resume_args: ResumeArguments,
     config: PreTrainingConfig,
-    values: Mapping[str, Any] | None = None,
     reporter: Reporter = SILENT,
 ) -> RunResult:
     """
@@ -130,8 +135,7 @@ def pretrain(
     def make() -> tuple[BaseTrainer, dict[str, Any]]:
         return make_pretraining_trainer(corpus_args, model_args, config, Path(config.output_dir), reporter)
 
-    values = values or option_values(corpus_args, model_args, resume_args, config)
-    return train_on_task(None, make, "pretrain", "student", resume_args, config, values, reporter)
+    return train_on_task(None, make, "pretrain", "student", (corpus_args, model_args, resume_args, config), reporter)
 
 
 def train_on_task(
@@ -139,9 +143,7 @@ def train_on_task(
     make: Callable[[], Any],
     command: str,
     name: str,
-    args: ResumeArguments,
-    config: BaseConfig,
-    values: Mapping[str, Any],
+    options: Sequence[Any],
     reporter: Reporter = SILENT,
 ) -> RunResult:
     """
@@ -150,9 +152,10 @@ def train_on_task(
     Args:
         task ([`Task`], *optional*): The task; pretraining has none.
         make (`Callable`): Returns the trainer; without a task, also the content of `data.json`.
-        command (`str`), values (`Mapping[str, Any]`): Command and options of the run's record.
+        command (`str`): Command of the run's record.
         name (`str`): Name of the model in tables and progress bars.
-        args ([`ResumeArguments`], or [`RunArguments`] with a task), config ([`BaseConfig`]): Options.
+        options (`Sequence`): Options of the command; the last two are a [`ResumeArguments`], with a task a
+            [`RunArguments`], and a [`BaseConfig`].
         reporter ([`Reporter`], *optional*): Receives messages and progress.
     """
     from transformers import set_seed
@@ -160,8 +163,9 @@ def train_on_task(
     from ..metrics import count_parameters
     from ..models.lora import merge_lora
 
+    args, config = options[-2:]
     evaluations: dict[str, Evaluation] = {}
-    with RunFolder(config.output_dir, command, values, begin=False, for_model=True) as folder:
+    with RunFolder(config.output_dir, command, option_values(*options), begin=False, for_model=True) as folder:
         checkpoint, changes = begin_run(folder, config, args, reporter)
         config.disable_tqdm = True
         set_seed(config.seed)

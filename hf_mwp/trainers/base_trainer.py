@@ -74,8 +74,8 @@ class BaseTrainer(Trainer):
     @classmethod
     def _checked(cls, args: BaseConfig | None, kind: type[BaseConfig] = BaseConfig) -> BaseConfig:
         """Return the arguments, by default those of an empty config; `TypeError` for another config."""
-        if args is not None and not isinstance(args, kind):
-            name = cls.config_class.__name__
+        name = cls.config_class.__name__
+        if not isinstance(args, kind | None):
             raise TypeError(
                 f"`args` must be a `{name}`, got `{type(args).__name__}`: make a `{name}(output_dir=...)`."
             )
@@ -115,7 +115,7 @@ class BaseTrainer(Trainer):
             self._note_trained_texts()
 
     def _save_checkpoint(self, model, trial):
-        # What is written over, as by a run that was begun again at an older checkpoint, is not complete meanwhile.
+        # A checkpoint that is replaced is incomplete meanwhile.
         folder = Path(self._get_output_dir(trial=trial)) / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
         with full_disk_named(folder, self.args.output_dir):
             if self.args.should_save:
@@ -132,7 +132,7 @@ class BaseTrainer(Trainer):
         load_adapters(self._own_model, self.state.best_model_checkpoint)
 
     def _issue_warnings_after_load(self, load_result):
-        # Of a model with adapters other weights are saved than it has; those are read, and checked, afterwards.
+        # Adapters are saved apart, and read and checked afterwards.
         if not has_lora(self._own_model):
             super()._issue_warnings_after_load(load_result)
 
@@ -257,7 +257,6 @@ class BaseTrainer(Trainer):
         column = self.args.length_column_name
         if column in (getattr(dataset, "column_names", None) or ()):
             return dataset[column]
-        # The processor's name of the main input is what `Trainer` looks at as well.
         name, first = getattr(self.processing_class, "model_input_names", ["input_ids"])[0], dataset[0]
         if not isinstance(first, Mapping) or name not in first or not _is_sequence(first[name]):
             return None

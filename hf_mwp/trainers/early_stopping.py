@@ -7,10 +7,8 @@ from transformers import EarlyStoppingCallback
 
 class ResumableEarlyStopping(EarlyStoppingCallback):
     """
-    [`EarlyStoppingCallback`] whose count of evaluations without an improvement is restored from a checkpoint.
-
-    `restore_callback_states_from_checkpoint` would bring back the patience as well, and would train on from the
-    checkpoint at which a run had stopped.
+    [`EarlyStoppingCallback`] whose count of evaluations without an improvement, but not its patience, is restored from
+    a checkpoint.
     """
 
     def on_train_begin(self, args, state, control, **kwargs):

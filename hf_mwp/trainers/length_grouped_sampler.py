@@ -15,12 +15,11 @@ BATCHES_PER_GROUP = 50
 class LengthGroupedSampler(Sampler[int]):
     """
     Orders examples so that a batch has texts of similar length, anew in each epoch: shuffled examples are sorted by
-    length in groups of 50 batches, and the batches are shuffled. The one with the longest text comes first, so that a
-    batch that does not fit into memory is noticed at once; an incomplete one comes last.
+    length in groups of 50 batches, and the batches are shuffled. The batch with the longest text comes first, so that
+    one that does not fit into memory is noticed at once; an incomplete one comes last.
 
-    The sampler of the same name in transformers draws its order from torch's global generator. After a resume that
-    generator is at another place than in the uninterrupted run when an epoch begins, and on several processes it may
-    differ from one to the other, so that the order would not be the same. This one has a generator of its own.
+    Unlike the sampler of the same name in Transformers, which draws from torch's global generator, it gives the same
+    order after a resume and in each process.
 
     Args:
         lengths (`Sequence[int]`): Length of each example.
@@ -50,15 +49,10 @@ class LengthGroupedSampler(Sampler[int]):
         generator = torch.Generator().manual_seed(self.seed + epoch)
         order = torch.randperm(len(self.lengths), generator=generator).tolist()
         size = self.batch_size * BATCHES_PER_GROUP
-        groups = [
-            sorted(order[start : start + size], key=lambda index: -self.lengths[index])
-            for start in range(0, len(order), size)
-        ]
-        batches = [
-            group[start : start + self.batch_size]
-            for group in groups
-            for start in range(0, len(group), self.batch_size)
-        ]
+        batches = []
+        for start in range(0, len(order), size):
+            group = sorted(order[start : start + size], key=lambda index: -self.lengths[index])
+            batches += [group[place : place + self.batch_size] for place in range(0, len(group), self.batch_size)]
         last = batches.pop() if batches and len(batches[-1]) < self.batch_size else []
         batches = [batches[index] for index in torch.randperm(len(batches), generator=generator).tolist()]
         if batches:

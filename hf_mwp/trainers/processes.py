@@ -10,11 +10,8 @@ import torch
 def end_process_group() -> None:
     """
     Destroy the process group of a distributed training, if there is one; call it last in a program that `torchrun`
-    starts.
-
-    Gloo's threads live as long as anything holds the group, and abort a process that ends before them
-    ([pytorch#190489](https://github.com/pytorch/pytorch/issues/190489)). A trainer that nobody refers to holds
-    it through its wrapped model until the garbage collector has found the trainer's reference cycles.
+    starts. Gloo's threads abort a process that ends while something holds the group, such as a trainer that is not
+    yet collected ([pytorch#190489](https://github.com/pytorch/pytorch/issues/190489)).
     """
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         gc.collect()

@@ -12,7 +12,7 @@ from ..data.data_error import DataError
 from ..data.reading.load_report import dataset_report
 from ..hub.model_card import MATH_WORD_PROBLEMS, ModelFigures, TrainingStage
 from ..hub.run_records import PLACES, without_place
-from ..models import Solver
+from ..models.model_kind import kind_of
 from ..options import affects_result, default_of
 from ..store.runs.environment import describe_environment
 from ..store.runs.run_folder import plain
@@ -56,21 +56,13 @@ def evaluated_figures(trainer: Trainer) -> list[ModelFigures]:
         }
         dataset = f"{_dataset_name(part)}{name and f' ({name})'}"
         beams = args.num_beams if _solves(trainer) else None
-        found.append(
-            ModelFigures(
-                "this model",
-                dataset,
-                "evaluation split",
-                beams,
-                args.answer_match,
-                {"all": {items: len(part)} | report},
-            )
-        )
+        reports = {"all": {items: len(part)} | report}
+        found.append(ModelFigures("this model", dataset, "evaluation split", beams, args.answer_match, reports))
     return found
 
 
 def _solves(trainer: Trainer) -> bool:
-    return isinstance(trainer.accelerator.unwrap_model(trainer.model), Solver)
+    return kind_of(trainer.accelerator.unwrap_model(trainer.model)).is_solver
 
 
 def _task(trainer: Trainer) -> dict[str, Any]:

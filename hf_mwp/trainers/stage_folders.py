@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from ..distillation.objectives import Objective
 from ..models.fingerprints import describe, hash_processing, row_key
 from ..options.option import WITHOUT_EFFECT
 from ..store.checkpoints import remove_checkpoints
-from ..store.files import write_whole
+from ..store.files import write_json
 from ..store.finished_folder import FinishedFolder, digest_of
 from .base_config import BaseConfig
 from .distillation.default_objectives import show_attention
@@ -28,14 +27,9 @@ class TrainingStages:
     Distillations of a loop, each in a folder named by a fingerprint of its inputs: finished ones are reused,
     interrupted ones resume. All processes of a training go through them alike.
 
-    Args:
-        parent (`str` or `Path`): Folder of the stages' folders.
-        args ([`DistillationConfig`]): Arguments of the loop.
-        data (`Mapping[str, Any]`): `train_dataset`, `eval_dataset`, `data_collator`, `processing_class`.
-        objectives (`Sequence[Objective]`): Set up anew for each training.
-        free (`Collection[str]`): Arguments that a training does not depend on.
-        methods (`Iterable`, *optional*): Other objects that a training depends on.
-        options: Further arguments of [`DistillationTrainer`], such as `compute_metrics`.
+    A training depends on `args` except the `free` ones, on `data` (`train_dataset`, `eval_dataset`, `data_collator`,
+    `processing_class`), on the `objectives`, which are set up anew for each, and on other `methods`. `options` are
+    further arguments of [`DistillationTrainer`].
     """
 
     def __init__(
@@ -92,7 +86,7 @@ class TrainingStages:
             greater = not metric.endswith("loss") if args.greater_is_better is None else args.greater_is_better
             metrics = {"metric": f"eval_{metric}", "greater_is_better": greater, "eval": evaluated, **finish(trainer)}
             if trainer.is_world_process_zero():
-                write_whole(folder.path / "metrics.json", json.dumps(metrics, indent=2, ensure_ascii=False) + "\n")
+                write_json(folder.path / "metrics.json", metrics)
                 remove_checkpoints(folder.path)
 
         fill_together(folder, work, own)
@@ -100,10 +94,7 @@ class TrainingStages:
 
 
 def describe_training(
-    args: BaseConfig,
-    data: Mapping[str, Any],
-    methods: Iterable[Any],
-    free: Collection[str] = (),
+    args: BaseConfig, data: Mapping[str, Any], methods: Iterable[Any], free: Collection[str] = ()
 ) -> str:
     """Return a fingerprint of the arguments (except `free` ones), data and methods of a training."""
     ignored = WITHOUT_EFFECT | {*free}

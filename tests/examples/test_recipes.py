@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from hf_mwp.options import option_values
 from hf_mwp.options.parsing import parse
 from hf_mwp.options.stages import types_of
 from hf_mwp.recipes import Recipe
@@ -27,7 +28,7 @@ COMMANDS = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path not in RECI
 
 @pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.name)
 def test_example_is_read(path, demo_package):
-    _, values = parse(path.stem, "", TYPES[path.stem.split("_")[0]], ["--config", str(path)])
+    values = option_values(*parse(path.stem, "", TYPES[path.stem.split("_")[0]], ["--config", str(path)]))
     given = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert given.items() <= {name: values[name] for name in given}.items()
 

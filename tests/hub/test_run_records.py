@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from hf_mwp.hub.run_records import read_stage, without_place
+from hf_mwp.options import option_values
 from hf_mwp.options.parsing import parse
 from hf_mwp.options.stages import types_of
 from hf_mwp.store.runs.run_folder import RunFolder
@@ -51,7 +52,7 @@ def test_the_data_set_of_a_stage_is_named_also_where_it_is_the_default(tmp_path)
 )
 def test_options_of_a_run_are_shown_as_far_as_they_were_set(tmp_path, command, given, more):
     (tmp_path / "given.yaml").write_text(yaml.safe_dump(given | {"output_dir": str(tmp_path)}))
-    _, values = parse(command, "", types_of(command), ["--config", str(tmp_path / "given.yaml")])
+    values = option_values(*parse(command, "", types_of(command), ["--config", str(tmp_path / "given.yaml")]))
     RunFolder(tmp_path, command, values).finish({})
     assert read_stage(tmp_path).options == given | more
 

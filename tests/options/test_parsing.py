@@ -2,6 +2,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from hf_mwp.options import option, option_values
 from hf_mwp.options.parsing import OptionParser, parse
 from hf_mwp.usage_error import UsageError
 
@@ -15,6 +16,7 @@ class ToyArguments:
     weights: list[float] | None = field(default=None, metadata={"help": "Weights."})
     fields: dict | str | None = field(default=None, metadata={"help": "A mapping."})
     mode: str = field(default="slow", metadata={"help": "A mode.", "choices": ["slow", "fast"]})
+    problems: list[str] = option([], "Problems.", positional=True)
     verbose: bool = field(default=False, metadata={"help": "Say more."})
 
     def __post_init__(self):
@@ -27,9 +29,9 @@ class OtherArguments:
     size: int = field(default=1, metadata={"help": "A size."})
 
 
-def read(*argv, positional=None):
-    (toy, other), values = parse("toy", "A toy.", [ToyArguments, OtherArguments], argv, positional=positional)
-    return toy, other, values
+def read(*argv):
+    toy, other = parse("toy", "A toy.", [ToyArguments, OtherArguments], argv)
+    return toy, other, option_values(toy, other)
 
 
 @pytest.fixture
@@ -45,7 +47,7 @@ def yaml_file(tmp_path):
 def test_defaults():
     toy, other, values = read()
     assert (toy, other) == (ToyArguments(), OtherArguments())
-    assert values == {**vars(toy), **vars(other)}
+    assert values == vars(ToyArguments()) | vars(OtherArguments())
 
 
 def test_flags_win_over_the_file_and_the_file_over_defaults(yaml_file):
@@ -61,7 +63,7 @@ def test_flags_win_over_the_file_and_the_file_over_defaults(yaml_file):
 def test_every_field_is_a_flag_and_a_key(yaml_file):
     assert read("--config", yaml_file("mode: fast\n"))[0].mode == "fast"
     help_text = OptionParser("toy", "", [ToyArguments]).format_help()
-    assert all(f"--{name}" in help_text for name in vars(ToyArguments()))
+    assert all(f"--{name}" in help_text for name in vars(ToyArguments()) if name != "problems")
 
 
 def test_resolved_values_read_back(yaml_file, tmp_path):
@@ -74,8 +76,8 @@ def test_resolved_values_read_back(yaml_file, tmp_path):
 
 
 def test_a_switch_does_not_swallow_the_next_argument():
-    toy, _, values = read("--verbose", "a problem", positional="problems")
-    assert toy.verbose and values["problems"] == ["a problem"]
+    toy = read("--verbose", "a problem")[0]
+    assert toy.verbose and toy.problems == ["a problem"]
     assert not read("--verbose", "false")[0].verbose
 
 

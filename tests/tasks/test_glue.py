@@ -11,11 +11,11 @@ from hf_mwp.building.classifier import build_classifier, load_classifier, make_s
 from hf_mwp.building.solver import SolverArguments
 from hf_mwp.building.student import StudentArguments
 from hf_mwp.cli.main import main
+from hf_mwp.metrics.accuracy_cells import report_cells
 from hf_mwp.models import MwpStudentForSequenceClassification
 from hf_mwp.tasks.data_options import TaskArguments
 from hf_mwp.tasks.evaluation import evaluate_split
 from hf_mwp.tasks.glue import GluePrediction, GlueTask
-from hf_mwp.tasks.make_task import adapt_config
 from hf_mwp.trainers import DistillationConfig, SolverTrainingConfig
 from hf_mwp.usage_error import UsageError
 from tests.tiny import TEMPLATES, tiny_classifier, tiny_tokenizer
@@ -226,7 +226,7 @@ def test_figures_do_not_depend_on_batches(glue):
         logits = model.eval()(**tokenizer(rows[3]["sentence1"], rows[3]["sentence2"], return_tensors="pt")).logits[0]
     assert many.predictions[3].value == logits.argmax() and model.training is False
     assert many.predictions[3].probability == pytest.approx(logits.softmax(-1).max().item(), abs=1e-6)
-    wrong = sum(count for count, _ in task.failures(many.predictions).values())
+    wrong = sum(many.failures.values())
     assert many.record["outcomes"].count("0") == wrong and task.report([]) == {"num_examples": 0}
 
 
@@ -236,7 +236,8 @@ def test_figures_do_not_depend_on_batches(glue):
 def test_the_figures_of_a_task(glue, name, figures):
     task = task_of(glue, name)
     assert [*task.card()["metrics"]] == figures and [*task._figures([1, 0], [1, 0])] == figures
-    assert [*task.cells(task._figures([1, 0], [1, 0]) | {"num_examples": 2})][1:] == [f"{each} %" for each in figures]
+    cells = report_cells(task._figures([1, 0], [1, 0]) | {"num_examples": 2})
+    assert [*cells] == ["examples", *(f"{each} %" for each in figures)]
 
 
 def test_matched_and_mismatched_rows_have_figures_of_their_own(glue):
@@ -252,10 +253,10 @@ def test_matched_and_mismatched_rows_have_figures_of_their_own(glue):
 
 def test_defaults_are_the_tasks_unless_something_else_is_said(glue, tmp_path):
     config = SolverTrainingConfig(str(tmp_path))
-    adapt_config(task_of(glue), config)
+    config.adapt(task_of(glue))
     assert config.metric_for_best_model == "accuracy"
     config = DistillationConfig(str(tmp_path), metric_for_best_model="loss")
-    adapt_config(task_of(glue, "stsb"), config)
+    config.adapt(task_of(glue, "stsb"))
     assert (config.metric_for_best_model, config.prediction_loss) == ("loss", "mse")
 
 

@@ -12,7 +12,7 @@ from hf_mwp.cli.main import main
 from hf_mwp.models.architecture import layer_parts
 from hf_mwp.problems import MathWordProblem
 from hf_mwp.tasks.data_options import MeasuredTaskArguments, TaskArguments
-from hf_mwp.tasks.make_task import adapt_config, make_task
+from hf_mwp.tasks.make_task import make_task
 from hf_mwp.tasks.seq2seq import read_equation, write_equation
 from hf_mwp.trainers import DistillationConfig, RecursiveDistillationConfig, SolverTrainingConfig, StarkConfig
 from hf_mwp.usage_error import UsageError
@@ -194,12 +194,12 @@ def test_metrics_that_choose_checkpoints(pairs, tmp_path):
     task = make_task(TaskArguments(**given, text_metrics=["rouge", "bleu"]))
     assert task.metric == "rougeL" and task.figures == ["rouge1", "rouge2", "rougeL", "bleu"]
     for kind, expected in ((SolverTrainingConfig, "rougeL"), (RecursiveDistillationConfig, "loss")):
-        adapt_config(task, config := kind(str(tmp_path)))
+        (config := kind(str(tmp_path))).adapt(task)
         assert config.metric_for_best_model == expected
     with pytest.raises(UsageError, match="`metric_for_best_model`: .* has no 'blue', but loss, rouge1"):
-        adapt_config(task, DistillationConfig(str(tmp_path), metric_for_best_model="blue"))
+        DistillationConfig(str(tmp_path), metric_for_best_model="blue").adapt(task)
     with pytest.raises(UsageError, match="stark"):
-        adapt_config(task, StarkConfig(str(tmp_path)))
+        StarkConfig(str(tmp_path)).adapt(task)
 
 
 @pytest.mark.parametrize(

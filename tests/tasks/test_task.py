@@ -13,7 +13,7 @@ from transformers import DataCollatorWithPadding
 from hf_mwp.cli.terminal.console import CommandConsole, print_evaluation
 from hf_mwp.tasks.evaluation import evaluate_split
 from hf_mwp.tasks.make_task import data_record
-from hf_mwp.tasks.run_arguments import RunArguments
+from hf_mwp.tasks.resuming import RunArguments
 from hf_mwp.tasks.task import Task
 from hf_mwp.tasks.training import train_on_task
 from hf_mwp.trainers.base_config import BaseConfig
@@ -28,6 +28,10 @@ class Prediction:
 
     def to_dict(self):
         return {"right": self.right}
+
+    @property
+    def failure(self):
+        return None if self.right else ("wrong", "the other class")
 
 
 class Totals(Task):
@@ -77,10 +81,6 @@ class Totals(Task):
         right = sum(prediction.right for prediction in predictions)
         return {"num_texts": len(predictions)} | ({"accuracy": right / len(predictions)} if predictions else {})
 
-    def failures(self, predictions):
-        wrong = sum(not prediction.right for prediction in predictions)
-        return {"wrong": (wrong, "the other class")} if wrong else {}
-
     def card(self):
         return {"pipeline_tag": "text-classification", "datasets": ["totals"], "language": "zh", "tags": []}
 
@@ -99,7 +99,7 @@ def test_it_trains_and_is_measured(tmp_path, console):
     def make():
         return BaseTrainer(args=config, **task.trainer_arguments(model, tokenizer))
 
-    result = train_on_task(task, make, "train", "classifier", RunArguments(), config, {}, console)
+    result = train_on_task(task, make, "train", "classifier", (RunArguments(), config), console)
     for evaluation in result.evaluations.values():
         print_evaluation(console, evaluation, "classifier")
     figures = json.loads((tmp_path / "metrics.json").read_text())
@@ -109,7 +109,7 @@ def test_it_trains_and_is_measured(tmp_path, console):
     assert figures["validation"]["threshold"] == 0.5
     assert figures["test"]["training_texts"]["compared_with"] == "training data"
     shown = console.export_text()
-    assert "three seeds" in shown and "num_texts" in shown and "1.000" in shown
+    assert "three seeds" in shown and "texts" in shown and "100.0" in shown
     assert (tmp_path / "model.safetensors").is_file()
 
 

@@ -7,14 +7,14 @@ import yaml
 
 from hf_mwp.building.solver import SolverArguments
 from hf_mwp.building.student import StudentArguments, TeacherArguments
-from hf_mwp.options import option_values
+from hf_mwp.options import option_values, options_in
 from hf_mwp.options.parsing import read_options
 from hf_mwp.options.stages import types_of
 from hf_mwp.solving.search_options import EvaluateArguments
 from hf_mwp.store.runs.run_folder import RunFolder, last_options, plain
 from hf_mwp.tasks import evaluate, train
 from hf_mwp.tasks.data_options import MeasuredTaskArguments, TaskArguments
-from hf_mwp.tasks.run_arguments import RunArguments
+from hf_mwp.tasks.resuming import RunArguments
 from hf_mwp.trainers import DistillationConfig, SolverTrainingConfig
 
 
@@ -52,5 +52,6 @@ def test_the_command_reads_the_record_of_a_run_in_python(command, options, confi
     values = option_values(TaskArguments(), *options, RunArguments(), config(str(tmp_path / "run"), use_cpu=True))
     with RunFolder(tmp_path / "run", command, values):
         pass
-    again, _ = read_options(command, types_of(command), last_options(tmp_path / "run"))
-    assert plain(option_values(*again)).items() >= plain(values).items()
+    again = read_options(command, types_of(command), last_options(tmp_path / "run"))
+    parsed = {name: getattr(each, name) for each in again for name in options_in(type(each))}
+    assert plain(parsed).items() >= plain(values).items()

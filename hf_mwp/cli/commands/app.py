@@ -21,9 +21,8 @@ TYPES = [AppArguments]
 NEEDS_TORCH = False
 
 
-def run(options: list, values: dict, console: CommandConsole) -> None:
+def run(console: CommandConsole, args: AppArguments) -> None:
     """Serve the page until the command is interrupted."""
-    (args,) = options
     from ..app.server import make_server
 
     folders = [args.model] if args.compare is None else [args.model, args.compare]

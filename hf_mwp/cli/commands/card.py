@@ -3,12 +3,12 @@ Write the folder that the Hub gets: weights in half precision, configuration, pr
 of the runs.
 """
 
+from ...hub.card_arguments import CardArguments
 from ..terminal.console import CommandConsole
 
 
-def run(options: list, values: dict, console: CommandConsole) -> None:
+def run(console: CommandConsole, args: CardArguments) -> None:
     """Write the folder."""
-    (args,) = options
     from ...hub import make_model_folder
 
     make_model_folder(args)

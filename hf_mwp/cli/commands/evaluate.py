@@ -11,15 +11,16 @@ from typing import Any
 
 from rich.table import Table
 
+from ...solving.search_options import EvaluateArguments
 from ...store.runs.main_process import is_main_process
+from ...tasks.data_options import MeasuredTaskArguments
 from ...tasks.evaluation import evaluate
 from ..terminal.console import CommandConsole, make_table, percent, print_evaluation
 
 
-def run(options: list, values: dict, console: CommandConsole) -> None:
+def run(console: CommandConsole, args: EvaluateArguments, data_args: MeasuredTaskArguments) -> None:
     """Evaluate and print tables."""
-    (args, data_args) = options
-    evaluation, figures, path = evaluate(args, data_args, values, console)
+    evaluation, figures, path = evaluate(args, data_args, console)
     if not is_main_process():
         return
     if args.json:

@@ -1,11 +1,11 @@
 """Write a solver for the runtime: small weights, solved with NumPy or onnxruntime, without PyTorch."""
 
+from ...export.export_arguments import ExportArguments
 from ..terminal.console import CommandConsole
 
 
-def run(options: list, values: dict, console: CommandConsole) -> None:
+def run(console: CommandConsole, args: ExportArguments) -> None:
     """Write the folder, and compare its answers."""
-    (args,) = options
     from ...export import export_solver
 
     report = export_solver(args, console.progress("Comparing answers"))

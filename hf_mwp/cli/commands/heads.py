@@ -13,13 +13,13 @@ from ..terminal.console import CommandConsole, make_table
 TYPES = [HeadsArguments, MeasuredTaskArguments]
 
 
-def run(options: list, values: dict, console: CommandConsole) -> None:
+def run(console: CommandConsole, args: HeadsArguments, data_args: MeasuredTaskArguments) -> None:
     """Score heads and print the scores."""
-    folder, scores = score_heads(*options)
+    folder, scores = score_heads(args, data_args)
     headings = ["layer", *(f"head {head}" for head in range(max(map(len, scores))))]
     rows = (
         (str(layer), *("-" if score is None else f"{score:.3f}" for score in row)) for layer, row in enumerate(scores)
     )
-    title = f"{values['importance']} of the heads of {Path(values['model']).name}"
+    title = f"{args.importance} of the heads of {Path(args.model).name}"
     console.print(make_table(title, headings, rows, right=headings))
     console.print(f"{folder} has heads.json, heads.png")

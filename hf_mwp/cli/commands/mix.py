@@ -3,14 +3,13 @@ Mix parameters: pretrained_weight times the pretrained encoder plus 1 - pretrain
 encoder; or average whole solvers.
 """
 
-from ...building.mixing import mix_solvers
+from ...building.mixing import MixArguments, mix_solvers
 from ...store.runs.run_folder import RunFolder
 from ..terminal.console import CommandConsole
 
 
-def run(options: list, values: dict, console: CommandConsole) -> None:
+def run(console: CommandConsole, args: MixArguments) -> None:
     """Mix or average solvers, and save the result."""
-    (args,) = options
     with RunFolder(args.output_dir, for_model=True) as folder:
         folder.check_unused(args.overwrite)
         for part in mix_solvers(args):

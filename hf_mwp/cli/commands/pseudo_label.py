@@ -7,16 +7,15 @@ sequence-to-sequence model generates become targets: sequence-level distillation
 
 from pathlib import Path
 
-from ...tasks.pseudo_labels import pseudo_label
+from ...solving.search_options import LabelArguments
+from ...tasks.pseudo_labels import TEXT_FATES, pseudo_label
 from ..terminal.console import CommandConsole, make_table
 
 
-def run(options: list, values: dict, console: CommandConsole) -> None:
+def run(console: CommandConsole, args: LabelArguments) -> None:
     """Label problems and print how many got an equation."""
-    (args,) = options
-    path, fates = pseudo_label(args, values, console)
+    path, fates = pseudo_label(args, console)
     from ...solving.label_problems import FATES
-    from ...tasks.text_labels import TEXT_FATES
 
     meanings, items = (FATES, "problems") if args.task is None else (TEXT_FATES, "texts")
     rows = ((f"{fates[fate]:,}", fate, meaning) for fate, meaning in meanings.items())

@@ -5,7 +5,7 @@ else. The folder is one that `hf-mwp card` or `hf-mwp export` made. Run it again
 
 from dataclasses import dataclass
 
-from ...options import option
+from ...options import option, option_values
 from ...options.checks import check_given
 from ..terminal.console import CommandConsole
 
@@ -14,6 +14,7 @@ from ..terminal.console import CommandConsole
 class PublishArguments:
     """Options of `hf-mwp publish`."""
 
+    folder: str = option("", "Folder of the model.", positional=True)
     repo_id: str | None = option(None, "Repository to publish to, as user/name (must be given).")
     private: bool | None = option(
         None, "Visibility of a new repository: private if not given; an existing one keeps its own."
@@ -31,15 +32,13 @@ class PublishArguments:
 
 
 TYPES = [PublishArguments]
-POSITIONAL = "folder"
 
 
-def run(options: list, values: dict, console: CommandConsole) -> None:
+def run(console: CommandConsole, args: PublishArguments) -> None:
     """Publish the folder, and list its files."""
-    (args,) = options
     from ...hub import push_solver_to_hub
 
-    found = push_solver_to_hub(values["folder"], **vars(args))
+    found = push_solver_to_hub(**option_values(args))
     for name, size in found.files.items():
         console.print(f"{size:>13,}  {name}")
     console.print(f"{sum(found.files.values()):>13,}  bytes in {len(found.files)} files")

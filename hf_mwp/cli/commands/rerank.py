@@ -7,9 +7,9 @@ from ...tasks.reranking import rerank
 from ..terminal.console import CommandConsole, make_table, percent
 
 
-def run(options: list, values: dict, console: CommandConsole) -> None:
+def run(console: CommandConsole, *options) -> None:
     """Fit a re-ranker and print its accuracies."""
-    path, reranker = rerank(*options, values=values, reporter=console)
+    path, reranker = rerank(*options, reporter=console)
     from ...plausibility import FEATURES
 
     headings = ("problems", "without", "with", "in the beam")

@@ -5,6 +5,7 @@ without an answer is reported in its place with its error; the exit status is 0 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -25,6 +26,7 @@ _NO_ANSWER = dict.fromkeys(("answer", "value", "equation", "prefix")) | {"number
 class SolveArguments(RankedSearchOptions):
     """Options of `hf-mwp solve`."""
 
+    problems: list[str] = option([], "Problems, as many as you like.", positional=True)
     file: str | None = option(
         None, "File of problems: one a line, or .jsonl, .json or .csv with a field `text`; - is standard input."
     )
@@ -53,20 +55,18 @@ class SolveArguments(RankedSearchOptions):
 
 
 TYPES = [SolveArguments]
-POSITIONAL = "problems"
 NEEDS_TORCH = False
 
 
-def run(options: list, values: dict, console: CommandConsole) -> None:
+def run(console: CommandConsole, args: SolveArguments) -> None:
     """Solve the problems and print the answers."""
-    (args,) = options
     if args.output is None:
         check_one_process("solve ... --output FILE", launches=False)
-    batches = problem_batches(values["problems"], args.file, args.batch_size)
+    batches = problem_batches(args.problems, args.file, args.batch_size)
     first = next(batches, None)
     if first is None:
         raise UsageError("There is no problem to solve: the input is empty.")
-    solve = _load_runtime(args) if _uses_numpy(args) else _load_pipeline(args)
+    solve = _load_solver(args)
 
     def answer(batch: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
         solved = iter(solve([each["text"] for each in batch if "error" not in each]))
@@ -89,33 +89,18 @@ def run(options: list, values: dict, console: CommandConsole) -> None:
                 print_solution(console, problem["text"], [problem | result for result in results], tree=args.tree)
 
 
-def _uses_numpy(args: SolveArguments) -> bool:
+def _load_solver(args: SolveArguments) -> Callable[[list[str]], list[Any]]:
+    """Return the function that solves texts, with NumPy or with PyTorch."""
+    from ...runtime import load_solver as load_runtime
     from ...runtime.solver import can_load
 
-    if args.runtime != "auto":
-        return args.runtime == "numpy"
-    return args.file is None and args.device is None and can_load(args.model)
-
-
-def _load_runtime(args: SolveArguments) -> Callable[[list[str]], list[Any]]:
-    """Return the function that solves texts without PyTorch."""
-    from ...runtime import load_solver
-
-    if args.device is not None:
-        raise UsageError("--runtime numpy computes on the CPU: leave --device out.")
-    solver = load_solver(args.model)
-    rerank = args.rerank if args.reranker is None else args.reranker
-    return lambda texts: solver(
-        texts,
-        num_beams=args.num_beams,
-        rerank=rerank,
-        top_k=args.top_k,
-        confidence_threshold=args.confidence_threshold,
-    )
-
-
-def _load_pipeline(args: SolveArguments) -> Callable[[list[str]], list[Any]]:
-    """Return the function that solves texts with PyTorch, in batches."""
+    options = {"top_k": args.top_k, "confidence_threshold": args.confidence_threshold}
+    by_numpy = args.file is None and args.device is None and args.runtime == "auto" and can_load(args.model)
+    if by_numpy or args.runtime == "numpy":
+        if args.device is not None:
+            raise UsageError("--runtime numpy computes on the CPU: leave --device out.")
+        rerank = args.rerank if args.reranker is None else args.reranker
+        return partial(load_runtime(args.model), num_beams=args.num_beams, rerank=rerank, **options)
     quiet_libraries()
     device = find_device(args.device)
     from ...building.solver import load_solver
@@ -124,10 +109,4 @@ def _load_pipeline(args: SolveArguments) -> Callable[[list[str]], list[Any]]:
     model, processor = load_solver(args.model)
     solver = MathWordProblemPipeline(model=model, processor=processor, device=device, batch_size=args.batch_size)
     reranker, num_beams = args.load_reranker(processor)
-    return lambda texts: solver(
-        texts,
-        num_beams=num_beams,
-        top_k=args.top_k,
-        confidence_threshold=args.confidence_threshold,
-        rerank=reranker or False,
-    )
+    return partial(solver, num_beams=num_beams, rerank=reranker or False, **options)

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.table import Table
 
-from ...metrics.accuracy_cells import accuracy_cells
 from ...metrics.accuracy_cells import of_equations as of_equations
 from ...metrics.accuracy_cells import percent as percent
+from ...metrics.accuracy_cells import report_cells
 from ...problems.control_characters import show_controls
 from ...store.runs.main_process import is_main_process
 from ...tasks.reporter import Reporter
@@ -79,14 +79,9 @@ def make_table(
     return table
 
 
-def accuracy_table(
-    title: str,
-    reports: Mapping[str, Mapping[str, float]],
-    remark: str = "",
-    cells_of: Callable[[Mapping[str, float]], Mapping[str, str]] = accuracy_cells,
-) -> Table:
-    """Return a table with a line per report, its cells from [`~Task.cells`], and a remark below the title."""
-    cells = {name: cells_of(report) for name, report in reports.items()}
+def accuracy_table(title: str, reports: Mapping[str, Mapping[str, float]], remark: str = "") -> Table:
+    """Return a table with a line per report of a task, and a remark below the title."""
+    cells = {name: report_cells(report) for name, report in reports.items()}
     headings = list(dict.fromkeys(heading for line in cells.values() for heading in line))
     rows = ((name, *(line.get(heading, "-") for heading in headings)) for name, line in cells.items())
     return make_table(f"{title}\n{remark}" if remark else title, ["", *headings], rows, right=headings)
@@ -100,11 +95,10 @@ def print_evaluation(
     reasons: bool = True,
 ) -> None:
     """Print the metrics of an evaluation, or the `reports` given instead, and why predictions are wrong."""
-    task, remark = evaluation.task, evaluation.figures["training_texts"]["remark"]
-    title = f"{name}, {evaluation.heading}"
-    console.print(accuracy_table(title, reports or evaluation.reports, remark, task.cells))
-    if reasons and (failures := task.failures(evaluation.predictions)):
-        rows = ((reason, str(count), meaning) for reason, (count, meaning) in failures.items())
+    remark = evaluation.figures["training_texts"]["remark"]
+    console.print(accuracy_table(f"{name}, {evaluation.heading}", reports or evaluation.reports, remark))
+    if reasons and (failures := evaluation.failures):
+        rows = ((reason, str(count), meaning) for (reason, meaning), count in failures.items())
         headings = ("reason", "problems", "meaning")
         console.print(make_table("Why answers are wrong", headings, rows, right=["problems"]))
 

@@ -31,8 +31,8 @@ SECONDS_BETWEEN_LINES = 30.0  # while the teacher's outputs are cached
 
 class RichProgressCallback(TrainerCallback):
     """
-    Progress bar and a line for each evaluation, in place of the Trainer's own printing. Each report of the loss is a
-    line of the run's log, and of the output if that is no terminal. A quiet console prints nothing.
+    Progress bar and a line for each evaluation, in place of those of `Trainer`. Losses go to the run's log, and to the
+    output if that is no terminal.
     """
 
     def __init__(self, console: Console, name: str):
@@ -124,10 +124,7 @@ class RichProgressCallback(TrainerCallback):
 
 @contextmanager
 def counting_bar(console: Console, name: str) -> Iterator[Callable[[int, int | None], None]]:
-    """
-    Show a bar, or a line at the end without a terminal. Yields a function that is called with the number of
-    items done and, if it is known, of all.
-    """
+    """Show a bar, without a terminal a line at the end; see [`~tasks.reporter.Reporter.counter`]."""
     started, count = time.perf_counter(), 0
     with _make_bar(console, disable=not console.is_terminal) as bar:
         task = bar.add_task(name, total=None)

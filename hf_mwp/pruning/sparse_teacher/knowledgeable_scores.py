@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from ...models.architecture import layer_parts
-from ...store.files import write_whole
+from ...store.files import write_json
 from ...usage_error import UsageError
 
 
@@ -140,7 +140,7 @@ class KnowledgeableScores:
         for name, scores in ((EXPRESSIVENESS, self.expressiveness), (FRIENDLINESS, self.friendliness)):
             if scores is not None:
                 scores.save(Path(folder) / name)
-        write_whole(Path(folder) / RECORD, json.dumps(dict(self.about), indent=2, ensure_ascii=False) + "\n")
+        write_json(Path(folder) / RECORD, dict(self.about))
 
     @classmethod
     def load(cls, folder: str | Path) -> KnowledgeableScores:

@@ -1,6 +1,5 @@
 """Output folder of a run: options, environment, metrics, log."""
 
-import json
 import logging
 import sys
 import time
@@ -14,7 +13,7 @@ import yaml
 
 from ...usage_error import UsageError
 from ..disk_full_error import DiskFullError, means_full_disk
-from ..files import write_whole
+from ..files import read_json, write_json, write_whole
 from ..process_lock import ProcessLock
 from .environment import describe_environment
 from .main_process import is_main_process
@@ -94,8 +93,7 @@ class RunFolder:
             earlier = [*last.pop("earlier_starts", []), *([last] if last else [])]
             self.record |= {"resumed_from": checkpoint, "changes": dict(changes or {}), "earlier_starts": earlier}
         if self.writes:
-            text = yaml.safe_dump(self.values, allow_unicode=True)
-            write_whole(self.path / CONFIG, text)
+            write_whole(self.path / CONFIG, yaml.safe_dump(self.values, allow_unicode=True))
             self.write_json(RECORD, self.record)
             self._log = _RunLog(self.path / "run.log", encoding="utf-8")
             self._log.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
@@ -124,8 +122,7 @@ class RunFolder:
     def write_json(self, name: str, content: Any) -> None:
         """Write a JSON file to the folder."""
         if self.writes:
-            text = json.dumps(content, indent=2, ensure_ascii=False, default=str)
-            write_whole(self.path / name, text + "\n")
+            write_json(self.path / name, content)
 
     def finish(self, metrics: Mapping[str, Any]) -> None:
         """Write `metrics.json`, add the run's times to `run.json`, and close the log."""
@@ -193,11 +190,7 @@ def describe_contents(path: Path, *made: str) -> str:
 
 def last_record(folder: Path) -> dict[str, Any]:
     """Return the record of the last run in a folder; empty if there is none that can be read."""
-    try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return record if isinstance(record, dict) else {}
+    return read_json(folder / RECORD) or {}
 
 
 def last_options(folder: Path) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from ...distillation.objectives import (
 )
 from ...losses import AttentionMSELoss, CKALoss, CosineLoss, GramLoss, NSTLoss, ProcrustesLoss
 from ...losses.logit_distillation_loss import DIRECTIONS
+from ...options.checks import refuse
 from ..base_config import BaseConfig, setting
 
 
@@ -65,7 +66,7 @@ class DistillationConfig(BaseConfig):
       pair of layers alone (`layer_mapping="3:12"`). Several are joined by `+` and logged under their names.
 
     A cache of the teacher's outputs ([`~distillation.TeacherCache`]) is for rows and collators that do not change from
-    epoch to epoch. Runs may share a `teacher_cache_dir`: each cache is named by a fingerprint of what it depends on.
+    epoch to epoch. Runs may share a `teacher_cache_dir`.
 
     `metric_for_best_model` is `"answer_accuracy"` for solvers, `"loss"` for other models, if not given.
 
@@ -156,26 +157,30 @@ class DistillationConfig(BaseConfig):
             if mapping not in STRATEGIES:
                 # What the models have is not known yet: of so many layers each pair that can be read is one.
                 map_layers(mapping, sys.maxsize, sys.maxsize)
-        for name in ("teacher_cache_dir", "cache_top_k"):
-            if self.cache_teacher_outputs is None and getattr(self, name) is not None:
-                raise ValueError(f"`{name}` is for a teacher cache: set `cache_teacher_outputs`, or leave it out.")
-        self.cache_teacher_outputs = bool(self.cache_teacher_outputs)
         if self.hidden_loss == "none":
             self.hidden_loss = None
-        if self.kl_direction != "forward" and self.prediction_loss != "kd":
-            raise ValueError('`kl_direction` is for `prediction_loss="kd"`: leave it out.')
         names = [] if self.hidden_loss is None else str(self.hidden_loss).split("+")
-        if not {*names} <= {*HIDDEN_LOSSES} or len({*names}) < len(names):
-            raise ValueError(
+        cached = [name for name in ("teacher_cache_dir", "cache_top_k") if getattr(self, name) is not None]
+        refuse(
+            {
+                f"`{cached and cached[0]}` is for a teacher cache: set `cache_teacher_outputs`, or leave it out.": (
+                    cached and self.cache_teacher_outputs is None
+                ),
+                '`kl_direction` is for `prediction_loss="kd"`: leave it out.': (
+                    self.kl_direction != "forward" and self.prediction_loss != "kd"
+                ),
                 f"`hidden_loss` must be one of {list(HIDDEN_LOSSES)}, several joined by +, or None, got "
-                f"{self.hidden_loss!r}."
-            )
-        if self.pool_statistics and "cka" not in names:
-            raise ValueError('`pool_statistics` is for `hidden_loss="cka"`: leave it out.')
-        if self.hidden_weights is not None and not _is_list_of_weights(self.hidden_weights):
-            raise ValueError(f"`hidden_weights` must be a list of numbers from 0 on, got {self.hidden_weights!r}.")
-        if self.label_smoothing_factor:
-            raise ValueError("`label_smoothing_factor` is not used in distillation: set it to 0.")
+                f"{self.hidden_loss!r}.": not {*names} <= {*HIDDEN_LOSSES} or len({*names}) < len(names),
+                '`pool_statistics` is for `hidden_loss="cka"`: leave it out.': (
+                    self.pool_statistics and "cka" not in names
+                ),
+                f"`hidden_weights` must be a list of numbers from 0 on, got {self.hidden_weights!r}.": (
+                    self.hidden_weights is not None and not _is_list_of_weights(self.hidden_weights)
+                ),
+                "`label_smoothing_factor` is not used in distillation: set it to 0.": self.label_smoothing_factor,
+            }
+        )
+        self.cache_teacher_outputs = bool(self.cache_teacher_outputs)
 
 
 def _is_list_of_weights(value: Any) -> bool:

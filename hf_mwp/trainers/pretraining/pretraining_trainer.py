@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import cached_property
@@ -27,6 +26,7 @@ from ...metrics.pretraining_statistics import (
 )
 from ...models.model_kind import kind_of
 from ...options.checks import refuse
+from ...store.files import write_json
 from ..base_trainer import BaseTrainer
 from ..solver.solver_dataset import ROW_INDEX
 from .pretraining_config import PreTrainingConfig
@@ -257,9 +257,7 @@ class PreTrainingTrainer(BaseTrainer):
             report = tagging_report(predictions[1][first], references[1][first], labels)
             metrics |= {f"pos_{name}": report[name] for name in ("f1", "precision", "recall", "accuracy")}
             if self.is_world_process_zero():
-                path = Path(self.args.output_dir) / f"pos_tags_{metric_key_prefix}.json"
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+                write_json(Path(self.args.output_dir) / f"pos_tags_{metric_key_prefix}.json", report)
         output.metrics.update({f"{metric_key_prefix}_{name}": value for name, value in metrics.items()})
         return output._replace(num_samples=len(first))
 

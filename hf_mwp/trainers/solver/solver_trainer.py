@@ -12,7 +12,7 @@ from transformers.trainer_utils import EvalLoopOutput
 
 from ...data.batches.mwp_processor import MwpProcessor
 from ...metrics import accuracy_report
-from ...models.model_kind import kind_of
+from ...models.model_kind import CLASSIFIER, SOLVER, ModelKind, kind_of
 from ...options.checks import refuse
 from ...solving.beams import solve_batch
 from ...solving.solver_prediction import figure_names, read_predictions
@@ -84,22 +84,23 @@ class SolverTrainer(BaseTrainer):
     ) -> None:
         args = self._checked(args)
         check_not_empty(train_dataset, eval_dataset)
-        self.is_solver = isinstance(processing_class, MwpProcessor) if model is None else kind_of(model).is_solver
+        by_processor = SOLVER if isinstance(processing_class, MwpProcessor) else CLASSIFIER
+        self.kind: ModelKind = by_processor if model is None else kind_of(model)
         refuse(
             {
                 f"Expected a `Solver`, got `{type(model).__name__}`: put a decoder on it with "
                 "`MwpSolver.from_encoder_decoder_pretrained(encoder, processor)`.": (
-                    model is not None and self.solvers_only and not self.is_solver
+                    model is not None and self.solvers_only and not self.kind.is_solver
                 ),
                 f"A solver needs an `MwpProcessor` as `processing_class`, got `{type(processing_class).__name__}`: "
                 "load it with `MwpProcessor.from_pretrained(folder)`, or `MwpProcessor.build(tokenizer, problems)`.": (
-                    self.is_solver and not isinstance(processing_class, MwpProcessor)
+                    self.kind.is_solver and not isinstance(processing_class, MwpProcessor)
                 ),
             },
             TypeError,
         )
-        self._numbers_rows, self._evaluated = self.is_solver, None
-        if self.is_solver:
+        self._numbers_rows, self._evaluated = self.kind.is_solver, None
+        if self.kind.is_solver:
             if args.batch_eval_metrics or not args.eval_do_concat_batches:
                 raise ValueError(
                     "Solvers are evaluated on all problems at once: leave `batch_eval_metrics` and "
@@ -117,23 +118,23 @@ class SolverTrainer(BaseTrainer):
             if args.metric_for_best_model is None and not args.prediction_loss_only:
                 args.metric_for_best_model = "answer_accuracy"
         super().__init__(model, args, data_collator, train_dataset, eval_dataset, processing_class, **kwargs)
-        if self.is_solver:
+        if self.kind.is_solver:
             processing_class.check_model(self.model)
             if data_collator is None:
                 self.data_collator = self.model.make_collator(processing_class)
 
     def _set_signature_columns_if_needed(self) -> None:
-        if self._signature_columns is None and self.is_solver:
+        if self._signature_columns is None and self.kind.is_solver:
             # The length is for the sampler, the row number for the evaluation: the model takes neither.
             self._signature_columns = [*COLUMNS, *self.model.extra_columns, self.args.length_column_name]
         super()._set_signature_columns_if_needed()
 
     @property
     def _notes_texts(self) -> bool:
-        return self.is_solver or super()._notes_texts
+        return self.kind.is_solver or super()._notes_texts
 
     def _own_rates(self) -> list[tuple[nn.Module, float, float]]:
-        if not self.is_solver:
+        if not self.kind.is_solver:
             return []
         args = self.args
         rate = args.learning_rate if args.decoder_learning_rate is None else args.decoder_learning_rate
@@ -144,7 +145,7 @@ class SolverTrainer(BaseTrainer):
 
     @property
     def _decodes(self) -> bool:
-        return self.is_solver and not self.args.prediction_loss_only
+        return self.kind.is_solver and not self.args.prediction_loss_only
 
     def _metric_names(self, rows: Any) -> set[str] | None:
         if not self._decodes or self.compute_metrics is not None:
@@ -154,10 +155,10 @@ class SolverTrainer(BaseTrainer):
     @property
     def evaluation_collator(self) -> Any:
         """See [`BaseTrainer`]."""
-        return EvaluationCollator(self.data_collator) if self.is_solver else self.data_collator
+        return EvaluationCollator(self.data_collator) if self.kind.is_solver else self.data_collator
 
     def _prepare_evaluation(self, rows: Any) -> Any:
-        if self.is_solver:
+        if self.kind.is_solver:
             rows = self._evaluated = prepare_evaluation_rows(rows, self.processing_class)
         return rows
 
@@ -169,7 +170,7 @@ class SolverTrainer(BaseTrainer):
 
     def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):
         """For solvers, return the loss of the batch's labelled problems and the best tree of each problem."""
-        if not self.is_solver:
+        if not self.kind.is_solver:
             return super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
         inputs = self._prepare_inputs(inputs)
         rows, labelled = inputs.pop(ROW_INDEX), inputs.pop(LABELLED_ROWS, None)

@@ -129,6 +129,7 @@ class StarkTrainer:
             "processing_class": processing_class,
             "data_collator": data_collator,
         }
+        self._held_out = {"eval_dataset": eval_dataset, "score_dataset": self.score_dataset}
         self._student = copy.deepcopy(model)
         self._check_data()
         given = default_objectives(self.args) if objectives is None else objectives
@@ -185,7 +186,7 @@ class StarkTrainer:
     def _check_data(self) -> None:
         if self._data["train_dataset"] is None:
             raise UsageError("`train_dataset` is missing. Pass the rows from which students learn.")
-        for name, rows in (("eval_dataset", self._data["eval_dataset"]), ("score_dataset", self.score_dataset)):
+        for name, rows in self._held_out.items():
             if isinstance(rows, dict | str) or not has_length(rows) or not len(rows):
                 raise UsageError(
                     f"`{name}` must be one `datasets.Dataset` or list that is not empty, got `{type(rows).__name__}`."
@@ -202,9 +203,9 @@ class StarkTrainer:
             # A trainer runs both models on two examples.
             trainer = self.stages.make_trainer(copy.deepcopy(self._student), copy.deepcopy(self.teacher_model), args)
             trainer.check_metric()
-        if not trainer.is_solver:
+        if not trainer.kind.is_solver:
             names = {*trainer.label_names, "label", "label_ids"}
-            for name, rows in (("eval_dataset", self._data["eval_dataset"]), ("score_dataset", self.score_dataset)):
+            for name, rows in self._held_out.items():
                 if all(rows[0].get(each) is None for each in names):
                     raise UsageError(f"Rows of `{name}` have no labels. Add them: losses are computed from them.")
         elif self.scores is None:
@@ -227,16 +228,10 @@ class StarkTrainer:
 
         begin = self.on_trainer and (lambda trainer: self.on_trainer(trainer, sparsity))
         known = self.stages.train(folder, self._student, teacher, finish, begin)
+        units = {name: tuple(known[name]) for name in ("heads", "neurons")}
+        as_known = {name: known[name] for name in ("teacher_parameters", "metric", "greater_is_better")}
         return StarkStudent(
-            sparsity=sparsity,
-            heads=tuple(known["heads"]),
-            neurons=tuple(known["neurons"]),
-            teacher_parameters=known["teacher_parameters"],
-            folder=folder.path,
-            metrics=known["eval"],
-            metric=known["metric"],
-            greater_is_better=known["greater_is_better"],
-            model_class=type(self._student),
+            sparsity, folder=folder.path, metrics=known["eval"], model_class=type(self._student), **units, **as_known
         )
 
     def _student_folder(self, teacher: PreTrainedModel, sparsity: float) -> FinishedFolder:

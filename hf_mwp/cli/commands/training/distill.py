@@ -12,14 +12,14 @@ from ...terminal.console import CommandConsole, make_table
 from .train import print_result
 
 
-def run(options: list, values: dict, console: CommandConsole) -> None:
+def run(console: CommandConsole, *options) -> None:
     """Distil a student, also under `torchrun` and `accelerate launch`."""
     data_args, teacher_args, student_args, run_args, config = options
     if run_args.estimate:
         estimate = estimate_distillation(data_args, teacher_args, student_args, config, console)
         console.print(estimate_table(estimate))
         return
-    print_result(console, distill(*options, values=values, reporter=console), "student")
+    print_result(console, distill(*options, reporter=console), "student")
 
 
 def estimate_table(estimate: Estimate) -> Table:

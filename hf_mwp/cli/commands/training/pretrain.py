@@ -19,9 +19,9 @@ LABELS = {
 }
 
 
-def run(options: list, values: dict, console: CommandConsole) -> None:
+def run(console: CommandConsole, *options) -> None:
     """Pretrain a student, also under `torchrun` and `accelerate launch`."""
-    result = pretrain(*options, values=values, reporter=console)
+    result = pretrain(*options, reporter=console)
     metrics = result.metrics.get("validation", {})
     rows = [
         (label, percent(metrics[name]) if label.endswith("%") else f"{metrics[name]:.3f}")

@@ -17,11 +17,11 @@ COLUMNS = {
 }
 
 
-def run(options: list, values: dict, console: CommandConsole) -> None:
+def run(console: CommandConsole, *options) -> None:
     """Prune, also under `torchrun` and `accelerate launch`."""
-    result = prune(*options, values=values, reporter=console)
+    result = prune(*options, reporter=console)
     if result.metrics:
-        title = f"{values['model']} on {result.task.name}"
+        title = f"{options[1].model} on {result.task.name}"
         title += "\nparameters, operations and time are the encoder's, for one text of 32 tokens"
         console.print(model_table(title, result.metrics["models"], COLUMNS, result.task.metric))
     console.print(describe_contents(result.folder, "model", "processor", ACCURACY_LATENCY, "heads_*.png"))

@@ -20,12 +20,12 @@ COLUMNS = {
 }
 
 
-def run(options: list, values: dict, console: CommandConsole) -> None:
+def run(console: CommandConsole, *options) -> None:
     """Find a sparse teacher, also under `torchrun` and `accelerate launch`."""
-    result = find_sparse_teacher(*options, values=values, reporter=console)
+    result = find_sparse_teacher(*options, reporter=console)
     if metrics := result.metrics:
         metric = metrics["chosen_by"].removeprefix("eval_").replace("_", " ")
-        title = f"{Path(values['teacher']).name} on {result.task.name}\nsparsity, heads by layer and parameters are "
+        title = f"{Path(options[1].teacher).name} on {result.task.name}\nsparsity, heads by layer and parameters are "
         title += f"the teacher's; chosen by {metric} on the validation split"
         models = [{**metrics["trial"], **metrics["teacher"], "name": "teacher"}]
         for model in metrics["models"]:

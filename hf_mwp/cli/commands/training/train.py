@@ -8,9 +8,9 @@ from ....tasks.training import RunResult, train
 from ...terminal.console import CommandConsole, print_evaluation
 
 
-def run(options: list, values: dict, console: CommandConsole) -> None:
+def run(console: CommandConsole, *options) -> None:
     """Train a solver, also under `torchrun` and `accelerate launch`."""
-    result = train(*options, values=values, reporter=console)
+    result = train(*options, reporter=console)
     print_result(console, result, result.task.kind)
 
 

@@ -19,7 +19,7 @@ SMALL = ["--use_cpu", "--max_steps=1", "--per_device_train_batch_size=8", "--no_
 
 def built(*options):
     """The solver, and its processor, that the options of `hf-mwp train` ask for."""
-    (_, solver_args, *_), _ = parse("train", "", types_of("train"), ["--dataset=math23k", *options])
+    _, solver_args, *_ = parse("train", "", types_of("train"), ["--dataset=math23k", *options])
     return build_solver(tiny_rows(36, 1), solver_args)
 
 

@@ -53,7 +53,7 @@ def distil(teacher, problems, folder, *options):
 def made(teacher, *options):
     """The student that the options of the command ask for, of the teacher's solver and processor."""
     argv = ["--teacher", str(teacher), "--dataset", "math23k", *options]
-    (_, _, student_args, _, _), _ = parse("distill", "", types_of("distill"), argv)
+    _, _, student_args, _, _ = parse("distill", "", types_of("distill"), argv)
     return make_student(*load_solver(str(teacher)), tiny_rows(36, 1), student_args)
 
 
@@ -140,7 +140,7 @@ def test_a_student_with_a_tokenizer_of_its_own(teacher, in_its_own_tokens, probl
 )
 def test_knowledge_types(name, found, tmp_path):
     argv = ["--teacher=a", f"--hidden_loss={name}", "--prediction_loss=dkd", "--output_dir", str(tmp_path)]
-    *_, config = parse("distill", "", types_of("distill"), argv)[0]
+    *_, config = parse("distill", "", types_of("distill"), argv)
     kinds = [type(objective) for objective in default_objectives(config)]
     assert kinds == [DKD, HardLabels, *found, EmbeddingOutputs]
 

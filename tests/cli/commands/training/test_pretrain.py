@@ -11,6 +11,7 @@ from transformers import AutoModel, AutoModelForPreTraining
 from hf_mwp.cli.main import main
 from hf_mwp.data import MwpProcessor
 from hf_mwp.models import MwpSolver, MwpStudentForMaskedLM
+from hf_mwp.options import option_values
 from hf_mwp.options.parsing import parse
 from hf_mwp.options.stages import types_of
 from hf_mwp.tasks.pretraining_corpus import CorpusArguments, make_pretraining_trainer, read_corpus
@@ -81,7 +82,9 @@ def test_the_folder_loads(pretrained):
 
 def test_the_resolved_config_gives_the_same_options(pretrained):
     kept = yaml.safe_load((pretrained / "run_config.yaml").read_text())
-    _, values = parse("pretrain", "", types_of("pretrain"), ["--config", str(pretrained / "run_config.yaml")])
+    values = option_values(
+        *parse("pretrain", "", types_of("pretrain"), ["--config", str(pretrained / "run_config.yaml")])
+    )
     assert kept and kept.items() <= values.items()
 
 
@@ -114,7 +117,7 @@ def test_solvers_take_over_the_encoder_and_its_tokens(pretrained, problems, tmp_
 def make_trainer(corpus, folder, *options):
     """The trainer, and its corpus, that the options of the command ask for."""
     argv = ["--corpus", str(corpus), *SMALL, *options, "--output_dir", str(folder)]
-    (corpus_args, model_args, _, config), _ = parse("pretrain", "", types_of("pretrain"), argv)
+    corpus_args, model_args, _, config = parse("pretrain", "", types_of("pretrain"), argv)
     return make_pretraining_trainer(corpus_args, model_args, config, folder)
 
 
@@ -192,7 +195,7 @@ def test_excluded_texts(corpus, tmp_path):
     held_out = tmp_path / "test.txt"
     held_out.write_text("小明有7个苹果，吃了8个，还有几个？\n", encoding="utf-8")
     argv = ["--corpus", str(corpus), "--exclude", str(held_out), "--encoder=a", "--output_dir", str(tmp_path)]
-    (corpus_args, *_), _ = parse("pretrain", "", types_of("pretrain"), argv)
+    corpus_args, *_ = parse("pretrain", "", types_of("pretrain"), argv)
     assert read_corpus(corpus_args, "zh", None, tmp_path)[1]["excluded"] == 2
 
 

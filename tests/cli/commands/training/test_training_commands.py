@@ -176,7 +176,7 @@ def test_distill(trained, problems, tmp_path, capsys):
 
 def test_distill_with_a_teacher_cache(tmp_path):
     argv = ["--teacher=a", "--cache_teacher_outputs", "--teacher_cache_dir", str(tmp_path), "--cache_top_k=5"]
-    *_, config = parse("distill", "", types_of("distill"), argv)[0]
+    *_, config = parse("distill", "", types_of("distill"), argv)
     assert config.cache_teacher_outputs and config.teacher_cache_dir == str(tmp_path) and config.cache_top_k == 5
 
 
