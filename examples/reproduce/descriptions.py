@@ -95,7 +95,10 @@ def _encoder(stage: Stage) -> str:
     options = stage.options
     shape = parse_mapping("encoder_config", options.get("encoder_config"))
     if shape is not None:
-        return f"random weights, {shape.get('num_hidden_layers', STUDENT_LAYERS)} x {shape.get('hidden_size', 312)}"
+        # One head divides any width: the description does not tell heads.
+        config = AutoConfig.for_model(**{"model_type": "mwp_student", "num_attention_heads": 1, **shape})
+        layers = f"{config.encoder_layers} + {config.decoder_layers}" if config.is_encoder_decoder else config.num_hidden_layers
+        return f"random weights, {layers} x {config.hidden_size}"
     source, layers = options.get("encoder") or options.get("solver"), options.get("encoder_layers")
     before = _stage_at(stage, source)
     name = without_folder(source) if before is None else f"{_encoder(before)}, after stage {before.name}"
