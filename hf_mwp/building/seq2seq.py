@@ -82,6 +82,16 @@ def load_seq2seq_model(
     return model, cut_to(load_tokenizer(tokenizer or name), model, max_length)
 
 
+def is_seq2seq(name: str) -> bool:
+    """Return whether a folder or Hub repository has a readable sequence-to-sequence model."""
+    from transformers import AutoModelForSeq2SeqLM
+
+    try:
+        return type(load_config(str(name))) in AutoModelForSeq2SeqLM._model_mapping
+    except UsageError:
+        return False
+
+
 def make_student_seq2seq(
     teacher: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, options: StudentArguments
 ) -> PreTrainedModel:

@@ -39,7 +39,12 @@ def check_embeddings(student: nn.Module, teacher: nn.Module) -> None:
 
 
 def check_decoding(student: nn.Module, teacher: nn.Module) -> None:
-    """Raise `ValueError` if the decoders of two models would read the same labels differently."""
+    """Raise `ValueError` if the decoders of two models would read the same labels differently, or one has none."""
+    if not kind_of(teacher).has_decoder:
+        raise ValueError(
+            f"The student is a sequence-to-sequence model, but the teacher, a `{type(teacher).__name__}`, is none. "
+            "Give a teacher of the same kind."
+        )
     for name in ("decoder_start_token_id", "pad_token_id"):
         ours, theirs = (getattr(model.config, name, None) for model in (student, teacher))
         if ours != theirs:

@@ -14,7 +14,9 @@ class CardArguments:
     """Options of `hf-mwp card`."""
 
     model: str | None = option(
-        None, "Folder or Hub id of a solver or classifier (must be given).", locate=locate_model
+        None,
+        "Folder or Hub id of a solver, classifier or sequence-to-sequence model (must be given).",
+        locate=locate_model,
     )
     output_dir: str | None = option(
         None, "Folder for weights (half precision), processor and card (must be given).", affects_result=False

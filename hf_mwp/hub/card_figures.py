@@ -47,7 +47,7 @@ def check_card(card: Path, record: Path) -> int:
             if (figure.model, figure.dataset, figure.part) == ("this model", each.dataset_name, each.dataset_config)
             and figure.search == search
         ]
-        if not any(value == round(100 * number, 2) for figure in known for number in _numbers(figure)):
+        if not any(value in (round(100 * n, 2), round(n, 2)) for figure in known for n in _numbers(figure)):
             raise _unknown(card, f"{each.dataset_name}, {each.dataset_config}, {search}: {value}")
     return len(rows) + len(results)
 
@@ -78,4 +78,4 @@ def _cells(figures: ModelFigures) -> set[str]:
     """Return the figures as a table writes them."""
     reports: list[Mapping[str, Any]] = list(figures.reports.values())
     counts = {f"{int(value):,}" for report in reports for name, value in report.items() if name.startswith("num_")}
-    return {"-", *counts, *map(percent, _numbers(figures))}
+    return {"-", *counts, *map(percent, _numbers(figures)), *map("{:.2f}".format, _numbers(figures))}

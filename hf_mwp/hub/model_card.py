@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 from ..data.datasets.sources import LOADERS
 from ..data.training_texts import TrainingTexts
-from ..losses import HiddenMSELoss
+from ..losses import CKALoss, HiddenMSELoss
 from ..metrics import count_parameters
 from ..metrics.accuracy_cells import percent
 from ..models import MwpStudentModel, Solver
@@ -20,6 +20,7 @@ from .usage import usage_section
 
 
 PAPER = "A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025)"
+SEQ2SEQ_PAPER = "Improving Language Model Distillation through Hidden State Matching (ICLR 2025)"
 # The task of runs that record none. A metric is a column of the figures: the key of a report, and that of the number
 # of items that it is a mean over.
 TASK = "math-word-problem"
@@ -99,7 +100,8 @@ def build_model_card(
     output: str | None = None,
 ) -> ModelCard:
     """
-    Write the card of a student, solver or classifier: how to use it, how well it does, its limits.
+    Write the card of a student, solver, classifier or sequence-to-sequence model: how to use it, how well it does, its
+    limits.
 
     Args:
         model (`PreTrainedModel`): The model.
@@ -124,6 +126,9 @@ def build_model_card(
     tag = "feature-extraction" if is_encoder else task.get("pipeline_tag")
     # Other models follow the paper only if they were distilled.
     is_papers = reads_problems or any(stage.command in DISTILLATIONS for stage in stages)
+    paper, citation = PAPER, HiddenMSELoss.citation
+    if model.config.is_encoder_decoder:
+        paper, citation = SEQ2SEQ_PAPER, CKALoss.citation
     shown = _most_telling(figures)
     results = [] if is_encoder else [_eval_result(each, task) for each in shown if each.model == "this model"]
     data = ModelCardData(
@@ -139,7 +144,7 @@ def build_model_card(
     sections = [
         f"# {data.model_name}",
         summary,
-        f"Architecture: {_architecture(model)}." + (f" Method: {PAPER}." if is_papers else ""),
+        f"Architecture: {_architecture(model)}." + (f" Method: {paper}." if is_papers else ""),
         usage_section(
             TASK if isinstance(model, Solver) else tag,
             model_id,
@@ -152,7 +157,7 @@ def build_model_card(
         _results_section(shown, task),
         notes,
         f"The full record of figures, stages, options and versions is in [`{RECORD}`]({RECORD}).",
-        f"## Citation\n\n```bibtex\n{HiddenMSELoss().citation}\n```" if is_papers else "",
+        f"## Citation\n\n```bibtex\n{citation}\n```" if is_papers else "",
     ]
     text = "\n\n".join(section.strip() for section in sections if section.strip())
     return ModelCard(f"---\n{data.to_yaml()}\n---\n\n{text}\n")
@@ -178,9 +183,13 @@ def model_record(
 
 def _architecture(model: PreTrainedModel) -> str:
     encoder = model.encoder.config if isinstance(model, Solver) else model.config
+    told, layers = "{} transformer layers of width {}", ["num_hidden_layers"]
+    if model.config.is_encoder_decoder:
+        told = "{} encoder and {} decoder layers of width {}"
+        layers.append(_named(encoder, "decoder_layers", "num_decoder_layers"))
     # Other names are those of DistilBERT and of encoder-decoders.
     sizes = {
-        "{} transformer layers of width {}": ("num_hidden_layers", "hidden_size"),
+        told: (*layers, "hidden_size"),
         "feed-forward {}": (_named(encoder, "intermediate_size", "hidden_dim", "encoder_ffn_dim", "d_ff"),),
         "{} heads": ("num_attention_heads",),
         "{:,} tokens": ("vocab_size",),
@@ -224,6 +233,7 @@ def _most_telling(figures: Sequence[ModelFigures]) -> list[ModelFigures]:
 def _eval_result(figures: ModelFigures, task: Mapping[str, Any]) -> EvalResult:
     # The task's first metric, of all problems.
     metric, report = next(iter(task["metrics"].values()))[0], next(iter(figures.reports.values()))
+    scale = 100 if task.get("shares", True) else 1
     items = task.get("items", "problems")
     return EvalResult(
         task_type=task.get("pipeline_tag") or TASK,
@@ -232,7 +242,7 @@ def _eval_result(figures: ModelFigures, task: Mapping[str, Any]) -> EvalResult:
         dataset_config=figures.part,
         metric_type="accuracy" if metric.endswith("accuracy") else metric,
         metric_name=metric.replace("_", " "),
-        metric_value=round(100 * report.get(metric, float("nan")), 2),
+        metric_value=round(scale * report.get(metric, float("nan")), 2),
         metric_args={"search": figures.search, items: int(report.get(f"num_{items}", 0))},
     )
 
@@ -242,14 +252,19 @@ def _results_section(figures: Sequence[ModelFigures], task: Mapping[str, Any]) -
         return ""
     items = task.get("items", "problems")
     known = any(_new_items(each) for each in figures)
-    name, (metric, *_) = next(iter(task["metrics"].items()))
-    header = ["model", "data", "search", items, f"{name} %"] + ([f"new {items}", f"{name} %"] if known else [])
+    metrics, write = {name: key for name, (key, *_) in task["metrics"].items()}, "{:.2f}".format
+    if task.get("shares", True):
+        name, key = next(iter(metrics.items()))
+        metrics, write = {f"{name} %": key}, percent
+    header = ["model", "data", "search", items, *metrics] + ([f"new {items}", *metrics] if known else [])
     rows = [header, ["---", "---", "---", *("---:" for _ in header[3:])]]
     for each in figures:
         report = next(iter(each.reports.values()))
         row = [each.model, f"{each.dataset}, {each.part}", each.search]
         for group in (report, _new_items(each))[: 2 if known else 1]:
-            row += [f"{int(group[f'num_{items}']):,}", percent(group.get(metric))] if group else ["-", "-"]
+            row.append(f"{int(group[f'num_{items}']):,}" if group else "-")
+            values = (group and group.get(key) for key in metrics.values())
+            row += ["-" if value is None else write(value) for value in values]
         rows.append(row)
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     notes = []

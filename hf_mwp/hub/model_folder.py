@@ -13,6 +13,7 @@ from huggingface_hub import ModelCard
 from transformers import PreTrainedModel
 
 from ..building.classifier import is_classifier, load_classifier
+from ..building.seq2seq import is_seq2seq, load_seq2seq_model
 from ..building.solver import load_solver
 from ..data.batches.mwp_processor import MwpProcessor
 from ..data.training_lineage import note_training_texts, training_texts_of, write_training_texts
@@ -33,8 +34,8 @@ from .usage import EXAMPLES
 
 def make_model_folder(args: CardArguments) -> None:
     """
-    Make the folder of a trained solver, of its encoder alone, or of a classifier of texts: weights in half precision,
-    configuration, processor, and a card made of the records of the runs.
+    Make the folder of a trained solver, of its encoder alone, of a classifier of texts or of a sequence-to-sequence
+    model: weights in half precision, configuration, processor, and a card made of the records of the runs.
 
     Args:
         args ([`CardArguments`]): Options of `hf-mwp card`.
@@ -54,7 +55,12 @@ def make_model_folder(args: CardArguments) -> None:
     notes = args.notes
     if notes.endswith(".md") and (Path(notes).is_file() or len(notes.split()) == 1):
         notes = Path(notes).read_text(encoding="utf-8")
-    model, processor = load_classifier(str(source)) if is_classifier(source) else load_solver(source)
+    if is_classifier(source):
+        model, processor = load_classifier(str(source))
+    elif is_seq2seq(source):
+        model, processor = load_seq2seq_model(str(source))
+    else:
+        model, processor = load_solver(source)
     reranker = _reranker_of(args, processor)
     texts = training_texts_of(model)
     if encoder_only:

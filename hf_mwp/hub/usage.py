@@ -37,6 +37,16 @@ solver = pipeline("math-word-problem", model="{model_id}")
 print(solver("{example}"))
 ```""",
 }
+GENERATION = """```python
+import hf_mwp
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("{model_id}")
+model = AutoModelForSeq2SeqLM.from_pretrained("{model_id}")
+inputs = tokenizer({code}, return_tensors="pt")
+print(tokenizer.decode(model.generate(**inputs)[0], skip_special_tokens=True))
+```"""
+USAGE |= dict.fromkeys(("translation", "text2text-generation"), GENERATION)
 OTHER = """```python
 import hf_mwp
 from transformers import pipeline
@@ -60,14 +70,14 @@ def usage_section(
     model_id: str,
     language: str | None,
     indexed_numbers: bool,
-    given: dict[str, str] | None = None,
+    given: dict[str, str] | str | None = None,
     output: str | None = None,
     model_class: type = PreTrainedModel,
 ) -> str:
     """
     Return the section for the name of the model's pipeline, with code that runs as it stands; without a pipeline the
-    model is loaded by its class. Numbers are read as `[NUM0]`, `[NUM1]`, ... if they are indexed. A classifier's
-    example is `given` to it; `output` follows the code.
+    model is loaded by its class. Numbers are read as `[NUM0]`, `[NUM1]`, ... if they are indexed. The example of a
+    classifier or sequence-to-sequence model is `given` to it; `output` follows the code.
     """
     language = language if language in EXAMPLES else "en"
     example = EXAMPLES[language]

@@ -19,7 +19,10 @@ def count_rows(mask: Tensor) -> Tensor:
             waits for it.
     """
     number = mask.sum()
-    message = f"Hidden states are compared over at least {MIN_ROWS} valid tokens; this batch has one or two."
+    message = (
+        f"Hidden states are compared over at least {MIN_ROWS} valid tokens, and this batch has one or two. Use larger "
+        "batches, and leave out a short last one (`dataloader_drop_last=True`)."
+    )
     if number.device.type == "cpu":
         if 0 < number < MIN_ROWS:
             raise ValueError(message)

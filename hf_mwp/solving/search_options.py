@@ -83,7 +83,7 @@ class LabelArguments(RankedSearchOptions):
 
     problems: list[str] = option(
         [],
-        "Files, data sets, or sets and parts; with task seq2seq a file, folder or Hub id (must be given).",
+        "Files, data sets, or sets and parts; with task one file, folder or data set (must be given).",
         common=True,
         locate=locate_source,
     )
@@ -104,20 +104,19 @@ class LabelArguments(RankedSearchOptions):
     )
     task: str | None = option(
         None,
-        "seq2seq: generate target texts with a sequence-to-sequence model, the data of a following training: "
-        "train.jsonl in the folder, with the other splits beside it.",
+        "seq2seq or math_seq2seq: generate target texts, or equations of problems, with a sequence-to-sequence model, "
+        "the data of a following training: train.jsonl in the folder, with the other splits beside it.",
         common=True,
-        choices=("seq2seq",),
+        choices=("seq2seq", "math_seq2seq"),
     )
     source: str | None = option(None, "Of seq2seq: field or language of the source texts.")
     target: str | None = option(None, "Of seq2seq: the same of the target texts that are written.")
-    num_return_sequences: int = option(1, "Of seq2seq: texts generated from each source text, the best of the beams.")
+    num_return_sequences: int = option(1, "With task: texts generated from each source text, the best of the beams.")
     keep_fraction: float = option(
-        1.0, "Of seq2seq: share of the source texts that are kept, those whose best text is the likeliest by token."
+        1.0, "With task: share of the source texts that are kept, those whose best text is the likeliest by token."
     )
-    max_decode_length: int | None = option(
-        None, "Of seq2seq: most tokens of a text; as the model has it if not given."
-    )
+    max_decode_length: int | None = option(None, "With task: most tokens of a text; as the model has it if not given.")
+    max_train_samples: int | None = option(None, "With task: label so many training texts only, for a quick try.")
     overwrite: bool = option(False, "Replace the labels that are in the folder.", affects_result=False)
 
     def __post_init__(self):
@@ -132,19 +131,23 @@ class LabelArguments(RankedSearchOptions):
 
 # Options of pseudo-labels by what gets labels.
 OF_PROBLEMS = ("exclude", "data_dir", "min_probability", "pseudo_label_fraction", "rerank", "reranker")
-OF_SEQUENCES = ("source", "target", "num_return_sequences", "keep_fraction", "max_decode_length")
+OF_PAIRS = ("source", "target")
+OF_SEQUENCES = (*OF_PAIRS, "num_return_sequences", "keep_fraction", "max_decode_length", "max_train_samples")
 
 
 def _check_task(args: LabelArguments) -> None:
     others, kind = (OF_SEQUENCES, "texts") if args.task is None else (OF_PROBLEMS, "problems")
+    if args.task == "math_seq2seq":
+        others, kind = [*OF_PAIRS, *(name for name in OF_PROBLEMS if name != "data_dir")], "other tasks"
     unused = [name for name in given_options(args) if name in others]
     if unused:
         raise ValueError(f"`{unused[0]}` is for labels of {kind}: leave it out, or set `task` accordingly.")
     if args.task is None:
         return
-    if args.source is None or args.target is None or len(args.problems) > 1:
-        raise ValueError("the task seq2seq needs a `source`, a `target` and one source of `problems`.")
-    check_at_least_one(args, "num_return_sequences", "max_decode_length")
+    if len(args.problems) > 1 or (args.task == "seq2seq" and None in (args.source, args.target)):
+        needed = "a `source`, a `target` and " if args.task == "seq2seq" else ""
+        raise ValueError(f"the task {args.task} needs {needed}one source of `problems`.")
+    check_at_least_one(args, "num_return_sequences", "max_decode_length", "max_train_samples")
     if args.num_return_sequences > args.num_beams:
         raise ValueError(f"`num_return_sequences` must be at most `num_beams`, {args.num_beams}.")
     if not 0 < args.keep_fraction <= 1:

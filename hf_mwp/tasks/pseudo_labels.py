@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ..building.seq2seq import load_seq2seq_model
 from ..building.solver import load_solver
@@ -12,13 +15,20 @@ from ..solving.search_options import LabelArguments, find_device
 from ..store.files import remove_folder, write_json_lines
 from ..store.runs.main_process import check_one_process, is_main_process, wait_for_all
 from ..store.runs.run_folder import RunFolder
+from ..usage_error import UsageError
+from .data_options import SEQ2SEQ, TaskArguments
 from .reporter import SILENT, Reporter
+from .seq2seq import MathSeq2Seq, read_equation
+
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 
 TEXT_FATES = {
     "labelled": "the generated text is kept",
     "unsure": "its best text is not among the likeliest (keep_fraction)",
-    "empty": "nothing was generated",
+    "empty": "nothing was generated, or no equation that can be computed",
 }
 LABEL_OPTIONS = ("min_probability", "pseudo_label_fraction", "data_dir", "batch_size")
 
@@ -76,22 +86,21 @@ def pseudo_label(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Pat
 
 def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path, Mapping[str, int]]:
     """
-    Generate targets for the training texts of a data set ([`load_seq2seq`]), and write `train.jsonl`, with the other
-    splits as they are beside it: a data set for students of any tokenizer. Arguments: see [`pseudo_label`].
+    Generate targets for the training texts of a data set ([`load_seq2seq`]), or equations for training problems, and
+    write `train.jsonl`, with the other splits as they are beside it: a data set for students of any tokenizer.
 
     Returns:
         `tuple[Path, Mapping]`: the file, and the number of source texts by their fate (`TEXT_FATES`). Records have the
-        two texts under the names `args.source` and `args.target`, and `score`, the mean log probability of a token,
-        and `rank` among the beams.
+        two texts under the names `args.source` and `args.target`, or the fields of a problem, and `score`, the mean
+        log probability of a token, and `rank` among the beams.
 
     Raises:
-        UsageError: the folder has labels already, or the model generates no texts.
+        UsageError: the folder has labels already, the model is of another kind, or it generates nothing usable.
 
     References:
         Kim and Rush, "Sequence-Level Knowledge Distillation" (EMNLP 2016).
     """
     device = find_device(args.device)
-    from ..data.seq2seq.load_seq2seq import load_seq2seq
     from ..data.training_lineage import ancestry_of
     from ..solving.generate_texts import generate_texts
 
@@ -100,45 +109,95 @@ def label_texts(args: LabelArguments, reporter: Reporter = SILENT) -> tuple[Path
         path = folder.path / "train.jsonl"
         folder.check_unused(args.overwrite, (path.name,))
         model, tokenizer = load_seq2seq_model(args.model)
-        splits = load_seq2seq(args.problems[0], args.source, None, validation_fraction=0)
-        rows = splits.pop("train", None) or splits.pop(next(iter(splits)))
+        rows, source_of, label, other_splits = (_read_pairs if args.task == SEQ2SEQ else _read_problems)(args)
+        rows = rows.select(range(min(len(rows), args.max_train_samples or len(rows))))
         folder.begin()
         found = generate_texts(
             model.to(device),
             tokenizer,
-            rows["text"],
+            list(map(source_of, rows)),
             num_beams=args.num_beams,
             num_return_sequences=args.num_return_sequences,
             max_length=args.max_decode_length,
             batch_size=args.batch_size,
             progress=reporter.progress(),
         )
-        scores = {
-            index: texts[0].log_probability / max(texts[0].num_tokens, 1)
-            for index, texts in enumerate(found)
-            if texts[0].text
-        }
-        likeliest = sorted(scores, key=scores.get, reverse=True)[: round(args.keep_fraction * len(scores))]
-        records = [
-            {
-                "id": rows[index]["id"],
-                args.source: rows[index]["text"],
-                args.target: each.text,
-                "score": each.log_probability / max(each.num_tokens, 1),
-                "rank": rank,
-            }
-            for index in sorted(likeliest)
-            for rank, each in enumerate(found[index])
-            if each.text
-        ]
-        write_json_lines(path, records)
-        if splits:
-            for split, others in load_seq2seq(args.problems[0], args.source, args.target, 0).items():
-                if split in splits:
-                    pairs = ({args.source: row["text"], args.target: row["target"]} for row in others)
-                    write_json_lines(folder.path / f"{split}.jsonl", pairs)
+        records: list[list[dict[str, Any]]] = []
+        for row, texts in zip(rows, found, strict=True):
+            made = ((label(row, each.text), each, rank) for rank, each in enumerate(texts) if each.text)
+            records.append(
+                [
+                    record | {"score": each.log_probability / max(each.num_tokens, 1), "rank": rank}
+                    for record, each, rank in made
+                    if record is not None
+                ]
+            )
+        usable = [index for index, made in enumerate(records) if made]
+        if not usable:
+            raise UsageError(
+                f"{args.model} generated nothing for {len(rows)} texts that a student could learn from: train it "
+                "longer, or allow more tokens (--max_decode_length)."
+            )
+        likeliest = sorted(usable, key=lambda index: records[index][0]["score"], reverse=True)
+        likeliest = likeliest[: round(args.keep_fraction * len(usable))]
+        write_json_lines(path, [record for index in sorted(likeliest) for record in records[index]])
+        for split, others in other_splits().items():
+            write_json_lines(folder.path / f"{split}.jsonl", others)
         # Models that learn from the labels have seen what their teacher has seen.
         ancestry_of(model).save(folder.path)
-        fates = {"labelled": len(likeliest), "unsure": len(scores) - len(likeliest), "empty": len(found) - len(scores)}
+        fates = {"labelled": len(likeliest), "unsure": len(usable) - len(likeliest), "empty": len(rows) - len(usable)}
         folder.finish({"problems": args.problems, "fates": fates})
     return path, fates
+
+
+def _read_pairs(args: LabelArguments) -> tuple[Dataset, Callable, Callable, Callable]:
+    """
+    Return the rows to label, a function that returns the source text of a row, one that makes a record of a row and a
+    generated text, or returns `None`, and one that returns the records of the other splits.
+    """
+    from ..data.seq2seq.load_seq2seq import load_seq2seq
+
+    splits = load_seq2seq(args.problems[0], args.source, None, validation_fraction=0)
+    rows = splits.pop("train", None) or splits.pop(next(iter(splits)))
+
+    def label(row: Mapping[str, Any], text: str) -> dict[str, Any]:
+        return {"id": row["id"], args.source: row["text"], args.target: text}
+
+    def others() -> dict[str, Iterable[dict[str, Any]]]:
+        if not splits:
+            return {}
+        pairs = load_seq2seq(args.problems[0], args.source, args.target, 0)
+        return {split: [label(row, row["target"]) for row in pairs[split]] for split in splits}
+
+    return rows, itemgetter("text"), label, others
+
+
+def _read_problems(args: LabelArguments) -> tuple[Dataset, Callable, Callable, Callable]:
+    """As [`_read_pairs`], for math word problems, whose texts are equations."""
+    from ..expressions import ExpressionError
+
+    options = {"task": args.task, "dataset": args.problems[0], "data_dir": args.data_dir, "validation_fraction": 0.0}
+    task = MathSeq2Seq(TaskArguments(**options))
+    splits = dict(task.splits)
+    rows = splits.pop("train", None) or splits.pop(next(iter(splits)))
+
+    def label(row: Mapping[str, Any], text: str) -> dict[str, Any] | None:
+        problem = task.problem(row)
+        expression = read_equation(text, len(problem.numbers))
+        try:
+            if expression is None or expression.evaluate(problem.values) is None:
+                return None
+        except ExpressionError:
+            return None
+        problem = replace(problem, equation=expression.bind(problem.numbers).to_infix())
+        # The answer that was annotated stays where the equation gives it.
+        return _fields_of(vars(problem) | {"answer": problem.answer if problem.agrees() else None})
+
+    def others() -> dict[str, Iterable[dict[str, Any]]]:
+        return {split: map(_fields_of, rows) for split, rows in splits.items()}
+
+    return rows, lambda row: task.pair(row)[0], label, others
+
+
+def _fields_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: row.get(name) for name in ("id", "text", "equation", "answer", "language")}

@@ -77,12 +77,11 @@ class Seq2SeqTask(Task):
         self.metric = "rougeL" if options.text_metrics[0] == "rouge" else self.figures[0]
 
     def defaults_of(self, config: BaseConfig) -> Mapping[str, Any]:
-        """Return the metric that chooses checkpoints: the task's own, or the loss if heads are pruned."""
+        """Return the metric that chooses checkpoints: the task's own, or the loss in loops over many students."""
         from ..trainers import RecursiveDistillationConfig, StarkConfig
 
-        if isinstance(config, StarkConfig):
-            raise UsageError(f"`hf-mwp stark` does not take the task {self.options.task}.")
-        return {"metric_for_best_model": "loss" if isinstance(config, RecursiveDistillationConfig) else self.metric}
+        in_loop = isinstance(config, RecursiveDistillationConfig | StarkConfig)
+        return {"metric_for_best_model": "loss" if in_loop else self.metric}
 
     @cached_property
     def splits(self) -> Mapping[str, Dataset]:
@@ -168,14 +167,22 @@ class Seq2SeqTask(Task):
         return report | {"num_examples": len(predictions)}
 
     def card(self) -> dict[str, Any]:
+        language = self.options.target
         return {
             "pipeline_tag": "translation",
             "datasets": [self.name],
-            "language": self.options.target,
+            # Columns of files have numbers.
+            "language": language if language.isalpha() else None,
             "tags": ["hf_mwp", "seq2seq"],
-            "metrics": {name: [name, "num_examples"] for name in self.figures},
+            "metrics": {name: [name, "num_examples"] for name in (*self.figures, "nll")},
+            "shares": False,
             "items": "examples",
+            "example": self._example(),
         }
+
+    def _example(self) -> str:
+        """Return the source text that a model card shows."""
+        return next(self.pair(rows[0])[0] for rows in reversed(self.splits.values()) if len(rows))
 
 
 class MathSeq2Seq(Seq2SeqTask):
@@ -280,7 +287,7 @@ class MathSeq2Seq(Seq2SeqTask):
         return self.problems.details(predictions)
 
     def card(self):
-        return self.problems.card()
+        return self.problems.card() | {"pipeline_tag": "text2text-generation", "example": self._example()}
 
 
 def write_equation(problem: MathWordProblem) -> str | None:

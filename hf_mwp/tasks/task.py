@@ -144,8 +144,9 @@ class Task(ABC):
     def card(self) -> dict[str, Any]:
         """
         Return the facts of a model card: `pipeline_tag`, `datasets`, `language`, `tags`; `metrics`, for each
-        column the key of a report and that of the number of items, if not answers and equations; `items`, what is
-        counted (`num_{items}`), if not problems; `example`, an input of the pipeline.
+        column the key of a report and that of the number of items, if not answers and equations; `shares`, `False` if
+        these are not shares, of which the first is shown in percent; `items`, what is counted (`num_{items}`), if not
+        problems; `example`, an input of the pipeline.
         """
 
 

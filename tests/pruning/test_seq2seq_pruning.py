@@ -20,7 +20,15 @@ from transformers import (
 
 from hf_mwp import HeadPruningCallback, prune_heads
 from hf_mwp.models.architecture import layer_parts
-from hf_mwp.pruning import AttentionEntropy, CombinedImportance, GateGradient, HeadGates, NeuronGates, prune
+from hf_mwp.pruning import (
+    AttentionEntropy,
+    CombinedImportance,
+    GateGradient,
+    HeadGates,
+    NeuronGates,
+    measure_scores,
+    prune,
+)
 from tests.fresh_python import run_fresh
 
 
@@ -144,3 +152,19 @@ def test_t5_is_refused():
     sizes = {"vocab_size": 40, "d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2}
     with pytest.raises(ValueError, match="share one bias over relative positions"):
         prune_heads(T5ForConditionalGeneration(T5Config(**sizes)), {0: [0]})
+
+
+def test_scores_per_example_are_those_of_rows_alone():
+    teacher, student, batch = tiny_seq2seq("bart"), tiny_seq2seq("bart"), tiny_pairs()
+    with torch.no_grad():
+        student.lm_head.weight.mul_(0.5)
+    rows = [{name: each[row : row + 1] for name, each in batch.items()} for row in range(3)]
+    fast, slow = measure_scores(teacher, [batch], student, per_example=True), measure_scores(teacher, rows, student)
+    for name in ("expressiveness", "friendliness"):
+        for units in ("heads", "neurons"):
+            ours, truth = (getattr(getattr(each, name), units) for each in (fast, slow))
+            torch.testing.assert_close(ours, truth, rtol=1e-3, atol=1e-5, equal_nan=True)
+    # Two layers of the encoder, one of the decoder, and its cross-attention, which has no neurons.
+    scores = fast.friendliness
+    assert scores.neurons.isfinite().sum(1).tolist() == [20, 20, 12, 0]
+    assert scores.heads.isfinite().sum(1).tolist() == [4, 4, 3, 3] and (scores.heads.nan_to_num(1) > 0).all()

@@ -5,12 +5,14 @@ import json
 import pytest
 import sacrebleu
 import torch
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, T5Config, T5ForConditionalGeneration
 
 from hf_mwp.building.seq2seq import learn_tokenizer
 from hf_mwp.cli.main import main
+from hf_mwp.hub.card_figures import check_card
 from hf_mwp.models.architecture import layer_parts
 from hf_mwp.problems import MathWordProblem
+from hf_mwp.solving.generate_texts import GeneratedText
 from hf_mwp.tasks.data_options import MeasuredTaskArguments, TaskArguments
 from hf_mwp.tasks.make_task import make_task
 from hf_mwp.tasks.seq2seq import read_equation, write_equation
@@ -132,6 +134,27 @@ def test_a_student_with_other_tokens_is_refused(translator, pairs, tmp_path, cap
     assert "another tokenizer" in (error := capsys.readouterr().err) and "pseudo-label" in error
 
 
+def test_its_card(translator, pairs, tmp_path):
+    evaluation, folder = tmp_path / "evaluation", tmp_path / "published"
+    given = ["--model", str(translator), "--output_dir"]
+    assert run("evaluate", evaluation, "--model", translator, "--max_decode_length=10", data=pairs) == 0
+    runs = ["--stages", str(translator), "--evaluations", str(evaluation)]
+    assert main(["card", *given, str(folder), *runs, "--model_id=me/translator"]) == 0
+    report = json.loads((evaluation / "metrics.json").read_text())["test"]["reports"]["all problems"]
+    card = (folder / "README.md").read_text()
+    assert "| search | examples | bleu | chrf | nll |" in card
+    assert f"| greedy | 3 | {report['bleu']:.2f} | {report['chrf']:.2f} | {report['nll']:.2f} |" in card
+    assert "2 encoder and 2 decoder layers of width 16, feed-forward 24" in card
+    assert 'AutoModelForSeq2SeqLM.from_pretrained("me/translator")' in card and "the big horse" in card
+    assert check_card(folder / "README.md", folder / "record.json") == 2
+    model, whole = (AutoModelForSeq2SeqLM.from_pretrained(path) for path in (folder, translator))
+    inputs = AutoTokenizer.from_pretrained(folder)("the big horse runs .", return_tensors="pt")
+    labels = torch.tensor([[5, 6, 2]])
+    with torch.no_grad():
+        losses = [each.eval()(**inputs, labels=labels).loss for each in (model, whole)]
+    torch.testing.assert_close(*losses, rtol=1e-2, atol=1e-2)
+
+
 def test_heads_are_pruned(translator, pairs, tmp_path):
     options = ["--model", translator, "--ratios", 0.25, "--num_pruning_steps=2", "--num_train_epochs=1"]
     assert run("prune", tmp_path, *options, *QUICK, data=pairs) == 0
@@ -139,6 +162,33 @@ def test_heads_are_pruned(translator, pairs, tmp_path):
     assert sum(each.num_heads for each in layer_parts(model)) == 9
     models = json.loads((tmp_path / "metrics.json").read_text())["models"]
     assert [sum(each["heads"]) for each in models] == [12, 9] and models[1]["saved"]["parameters"] > 0
+
+
+def test_the_sparse_teacher_of_a_student(translator, pairs, tmp_path):
+    options = ["--teacher", translator, "--student_layers=1", "--sparsities", 0.5, "--num_train_epochs=1"]
+    assert run("stark", tmp_path, *options, *QUICK, data=pairs) == 0
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    assert metrics["chosen_by"] == "eval_loss" and [each["sparsity"] for each in metrics["models"]] == [0, 0.5]
+    # Two layers of the encoder, self-attention and cross-attention of two layers of the decoder.
+    whole, sparse = (each["heads"] for each in metrics["models"])
+    assert whole == [2] * 6 and len(sparse) == 6 and sum(sparse) == 6
+    assert (
+        sum(metrics["models"][1]["neurons"]) == 48
+        and metrics["chosen"]["test"]["reports"]["all problems"]["bleu"] >= 0
+    )
+    assert AutoModelForSeq2SeqLM.from_pretrained(tmp_path).config.encoder_layers == 1
+
+
+def test_heads_of_t5_are_no_units_of_a_sparse_teacher(pairs, tmp_path, capsys):
+    tokenizer = learn_tokenizer(["the big horse runs ."], 40)
+    sizes = {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 1, "num_heads": 2, "decoder_start_token_id": 1}
+    config = T5Config(vocab_size=len(tokenizer), pad_token_id=1, eos_token_id=2, **sizes)
+    T5ForConditionalGeneration(config).save_pretrained(tmp_path / "t5")
+    tokenizer.save_pretrained(tmp_path / "t5")
+    options = ["--teacher", tmp_path / "t5", "--student_layers=1", "--sparsities", 0.5]
+    assert run("stark", tmp_path / "run", *options, *QUICK, data=pairs) == 1
+    assert "share one bias over relative positions" in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "run" / "stages").exists()
 
 
 def test_heads_are_scored(translator, pairs, tmp_path):
@@ -167,6 +217,10 @@ def test_math_word_problems_as_sequences(problems, tmp_path, capsys):
     capsys.readouterr()
     assert run("evaluate", tmp_path / "run", *options, data=problems, task="math_seq2seq") == 0
     assert json.loads(capsys.readouterr().out)["reports"]["all problems"]["num_problems"] == 6
+    given = ["--evaluations", str(tmp_path / "run"), "--stages", str(folder), "--output_dir", str(tmp_path / "card")]
+    assert main(["card", "--model", str(folder), *given]) == 0
+    card = (tmp_path / "card" / "README.md").read_text()
+    assert "| answers % |" in card and "[NUM0]" in card and "text2text-generation" in card
 
 
 def test_equations_as_texts():
@@ -193,13 +247,12 @@ def test_metrics_that_choose_checkpoints(pairs, tmp_path):
     given = {"task": "seq2seq", "dataset": str(pairs), "source": "en", "target": "fr"}
     task = make_task(TaskArguments(**given, text_metrics=["rouge", "bleu"]))
     assert task.metric == "rougeL" and task.figures == ["rouge1", "rouge2", "rougeL", "bleu"]
-    for kind, expected in ((SolverTrainingConfig, "rougeL"), (RecursiveDistillationConfig, "loss")):
+    chosen = ((SolverTrainingConfig, "rougeL"), (RecursiveDistillationConfig, "loss"), (StarkConfig, "loss"))
+    for kind, expected in chosen:
         (config := kind(str(tmp_path))).adapt(task)
         assert config.metric_for_best_model == expected
     with pytest.raises(UsageError, match="`metric_for_best_model`: .* has no 'blue', but loss, rouge1"):
         DistillationConfig(str(tmp_path), metric_for_best_model="blue").adapt(task)
-    with pytest.raises(UsageError, match="stark"):
-        StarkConfig(str(tmp_path)).adapt(task)
 
 
 @pytest.mark.parametrize(
@@ -265,11 +318,38 @@ def test_generated_texts_are_the_data_of_a_student_with_other_tokens(translator,
     assert json.loads((student / "metrics.json").read_text())["test"]["reports"]["all problems"]["num_examples"] == 3
 
 
+def test_generated_equations_are_the_data_of_a_student_with_other_tokens(problems, tmp_path, monkeypatch):
+    texts = {"+": "+ [NUM0] [NUM1]", "/": "/ [NUM0] - [NUM1] [NUM1]", "no": "+ [NUM0]"}
+    kinds = list(texts)
+    model = train(tmp_path / "math", problems, "math_seq2seq", "bart", "--num_train_epochs=1")
+
+    def generate(model, tokenizer, sources, **options):
+        return [[GeneratedText(texts[kinds[place % 3]], -1.0 - place, 2)] for place, _ in enumerate(sources)]
+
+    monkeypatch.setattr("hf_mwp.solving.generate_texts.generate_texts", generate)
+    given = ["pseudo-label", "--problems", str(problems), "--task=math_seq2seq", "--model", str(model)]
+    labels = tmp_path / "labels"
+    assert main([*given, "--max_train_samples=12", "--output_dir", str(labels)]) == 0
+    # Divisions by zero and texts that are no equations are left out.
+    assert json.loads((labels / "metrics.json").read_text())["fates"] == {"labelled": 4, "unsure": 0, "empty": 8}
+    rows, written = tiny_rows(18), [json.loads(line) for line in (labels / "train.jsonl").open(encoding="utf-8")]
+    for row, record in zip(rows[0:12:3], written, strict=True):
+        problem = MathWordProblem(row["text"], record["equation"])
+        assert record["text"] == row["text"] and problem.expression.to_prefix() == ["+", "N0", "N1"]
+        assert record["answer"] in (None, row["answer"])
+    data = make_task(TaskArguments(task="math_seq2seq", dataset=str(labels)))
+    assert {split: len(rows) for split, rows in data.splits.items()} == {"train": 4, "validation": 6, "test": 6}
+    assert data.pair(data.splits["train"][0])[1] == texts["+"]
+    kinds[:] = ["no"] * 3
+    assert main([*given, "--output_dir", str(tmp_path / "none")]) == 1
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--task=seq2seq"], "needs a `source`, a `target`"),
         (["--source=en"], "`source` is for labels of texts"),
+        (["--task=math_seq2seq", "--source=en"], "`source` is for labels of other tasks"),
         (["--task=seq2seq", "--source=en", "--target=fr", "--rerank"], "`rerank` is for labels of problems"),
         (["--task=seq2seq", "--source=en", "--target=fr", "--keep_fraction=0"], "`keep_fraction` must be above 0"),
         (["--task=seq2seq", "--source=en", "--target=fr", "--num_return_sequences=9"], "at most `num_beams`, 5"),

@@ -70,7 +70,7 @@ class LiveTeacher:
             try:
                 check_frozen_teacher(student, teacher)
                 kind = kind_of(student)
-                if kind.has_decoder and kind_of(teacher).has_decoder:
+                if kind.has_decoder:
                     check_decoding(student, teacher)
                 if kind.is_solver:
                     check_solvers(student, teacher, self.own_processors.get(number))

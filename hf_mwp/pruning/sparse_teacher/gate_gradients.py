@@ -34,7 +34,8 @@ def measure_scores(
     Args:
         teacher (`nn.Module`):
             A classifier, regressor or solver of math word problems, with an encoder that
-            [`~models.architecture.find_encoder`] knows. Its loss is taken for a mean over rows.
+            [`~models.architecture.find_encoder`] knows, or a sequence-to-sequence model that it knows. Its loss is
+            taken for a mean over rows, that of a sequence-to-sequence model for one over labels.
         batches (`Iterable[Mapping]`): Inputs of both models, in a fixed order; on any device.
         student (`nn.Module`, *optional*): The trial student; without one there is no `Q`.
         per_example (`bool`, *optional*, defaults to `False`):
@@ -158,21 +159,25 @@ def batch_losses(
     outputs, labels = teacher(**batch), batch.get("labels")
     if outputs.get("loss") is None:
         raise UsageError("Expressiveness is measured by the teacher's loss, and the batch has no labels: give them.")
+    kind = kind_of(teacher, outputs.get("logits"))
     losses = [outputs["loss"].mean()]
+    if kind.has_decoder:
+        # Its loss is a mean over labels; as of solvers, that of a row is the sum over its own.
+        losses = [losses[0] * (labels != -100).sum() / len(labels)]
     if student is not None:
-        kind = kind_of(teacher, outputs.get("logits"))
         with torch.no_grad():
             scores = student(**batch)
         parts = []
         for name in kind.prediction.outputs:
             pair = (scores.get(name), outputs.get(name))
             ours, theirs = (None if each is None else tuple(each.shape) for each in pair)
-            if ours is None or ours != theirs or kind.per_position:
+            if ours is None or ours != theirs or (kind.per_position and not kind.has_decoder):
                 raise UsageError(
                     f"For the same batch the trial student's {name} have the shape {ours}, the teacher's {theirs}: "
-                    "those of two classifiers, regressors or solvers of math word problems must be equal."
+                    "those of two classifiers, regressors, solvers of math word problems or sequence-to-sequence "
+                    "models must be equal."
                 )
-            mask = kind.prediction.mask(name, pair[1], labels != -100 if kind.is_solver else None)
+            mask = kind.prediction.mask(name, pair[1], labels != -100 if kind.is_solver or kind.has_decoder else None)
             parts.append(
                 distillation_losses(*(kind.prediction.classes(name, each) for each in pair), mask, temperature)
             )

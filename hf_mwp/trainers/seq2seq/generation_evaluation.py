@@ -61,6 +61,9 @@ class GenerationEvaluation:
                     "`compute_metrics`, or set `predict_with_generate=False`."
                 )
             self.compute_metrics = self._score_texts
+            if self.eval_dataset is not None:
+                # A package that is missing is known before training.
+                self._text_metric_names(self.args)
 
     def _default_metric(self, args: Any) -> str:
         names = self._text_metric_names(args)

@@ -7,6 +7,7 @@ from transformers import AutoModelForSeq2SeqLM
 
 from hf_mwp import HeadPruningCallback, Seq2SeqDistillationConfig, Seq2SeqDistillationTrainer
 from hf_mwp.pruning import HeadGates
+from hf_mwp.usage_error import UsageError
 from tests.tiny import tiny_classifier, tiny_tokenizer
 from tests.tiny_seq2seq import KINDS, tiny_pairs, tiny_seq2seq
 from tests.trainers.distilling import copy_of, training_logs, unchanged
@@ -179,7 +180,9 @@ def test_resuming_is_exact(make, kind, tmp_path):
     [
         ({"metric_for_best_model": "blue", "eval_strategy": "epoch"}, "'blue'.*bleu"),
         ({"student": tiny_classifier()}, "BertForSequenceClassification"),
+        ({"teacher": tiny_classifier()}, "the teacher, a `BertForSequenceClassification`, is none"),
         ({"student": tiny_seq2seq(vocab_size=50)}, "50 tokens.*pseudo-label"),
+        ({"decoder_layer_mapping": "1:9"}, r"`decoder_hidden` \(decoder layers\).*names layer 9 of the teacher"),
         ({"student": tiny_seq2seq(decoder_start_token_id=3)}, "decoder_start_token_id=3"),
         ({"decoder_mask": "shifted", "cache_teacher_outputs": True}, "cannot be cached.*decoder_hidden"),
         ({"keywords": {"processing_class": None, "data_collator": len}}, "`processing_class`"),
@@ -192,3 +195,9 @@ def test_what_does_not_fit_is_refused_before_training(make, change, message):
         change = {"keywords": {"processing_class": None, "data_collator": DataCollatorForSeq2Seq(tiny_tokenizer())}}
     with pytest.raises(ValueError, match=message):
         make(**change)
+
+
+def test_a_missing_package_of_the_metrics_is_named_before_training(make, monkeypatch):
+    monkeypatch.setattr("hf_mwp.metrics.text_generation.find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r"sacrebleu: pip install 'hf-mwp\[seq2seq\]'"):
+        make()

@@ -77,7 +77,10 @@ class LayerObjective(Objective):
                 f"For the same batch the student has states for {tuple(ours[:2])} tokens, the teacher for "
                 f"{tuple(theirs[:2])}: token by token they can only be compared for the same inputs."
             )
-        self.layers = map_layers(self.layer_mapping, *(len(each) - 1 for each in states))
+        try:
+            self.layers = map_layers(self.layer_mapping, *(len(each) - 1 for each in states))
+        except ValueError as error:
+            raise ValueError(f"`{self.name}` ({self.stack} layers): {error}") from error
         self.groups = self._group(self.layers)
         self.parts = dict(zip(self.groups, self._resolve_weights(), strict=True))
         names = [self._names(pair) for group in self.groups.values() for pair in group]
