@@ -97,7 +97,9 @@ def _encoder(stage: Stage) -> str:
     if shape is not None:
         # One head divides any width: the description does not tell heads.
         config = AutoConfig.for_model(**{"model_type": "mwp_student", "num_attention_heads": 1, **shape})
-        layers = f"{config.encoder_layers} + {config.decoder_layers}" if config.is_encoder_decoder else config.num_hidden_layers
+        layers = config.num_hidden_layers
+        if config.is_encoder_decoder:
+            layers = f"{config.encoder_layers} + {config.decoder_layers}"
         return f"random weights, {layers} x {config.hidden_size}"
     source, layers = options.get("encoder") or options.get("solver"), options.get("encoder_layers")
     before = _stage_at(stage, source)

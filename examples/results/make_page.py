@@ -1,6 +1,6 @@
 """
-Writes what is made of the records in this folder: `ACCURACY.md`, every evaluation of the models for Math23k, and
-`accuracy.png`, their accuracy against their parameters, beside the figures that the first paper gives.
+Generates two files from the records in this folder: `ACCURACY.md`, with every evaluation of the Math23k models, and
+`accuracy.png`, which plots their accuracy against their parameters, together with the figures in the first paper.
 
     python examples/results/make_page.py
 """
@@ -18,27 +18,30 @@ RESULTS = Path(__file__).parent
 RECORDS = RESULTS / "compact_math23k"
 PAPER = RESULTS.parent / "reproduce" / "compact_table7.yaml"
 
-# Where the records of a model's run lie, which has its parameters, and what its evaluations begin with.
+# Title: folder of the training run, whose record has the number of parameters, and prefix of the evaluation files.
 MODELS = {
-    "published student, 3 x 312": ("reversed_learned", "published"),
-    "the one that it goes on from": ("born_again", "born_again"),
-    "student from Gemma before it was taught to read the question, 3 x 312": ("gemma_seed_46", "gemma_seeds"),
-    "the one that this goes on from": ("gemma_reversed", "gemma_reversed"),
-    "what that one went on from, the mean of four": ("gemma_distilled", "gemma"),
-    "not published: taught by that mean, which it also began as": ("gemma_born_again", "gemma_born_again"),
-    "the best of its teachers, Gemma, 12 x 640": ("gemma_teacher", "gemma_teacher"),
-    "what the first one went on from began as, its teacher": ("continued", "averaged"),
-    "the student that this one goes on from": ("self_training_finetuned", "self_training-again"),
-    "the same, as measured then": ("self_training_finetuned", "self_training"),
-    "the teacher of that one, 6 x 384": ("retrained_teacher", "retrained_teacher"),
-    "pretrained on masked words alone": ("masked_words_finetuned", "masked_words"),
-    "complete recipe, no added problems": ("complete_finetuned", "complete"),
-    "projected and distilled only": ("student", "student"),
-    "its teacher before it labelled, 6 x 384": ("teacher", "teacher"),
+    "published student without Gemma, 3 x 312": ("reversed_learned", "published"),
+    "`born_again`, from which it was trained": ("born_again", "born_again"),
+    "`gemma_seed_46`, `_48`, averaged: initial weights of the published student from Gemma": (
+        "gemma_seed_46",
+        "gemma_seeds",
+    ),
+    "`gemma_reversed`, from which these two were trained": ("gemma_reversed", "gemma_reversed"),
+    "average of four students `gemma_distilled`, from which it was trained": ("gemma_distilled", "gemma"),
+    "`gemma_born_again`, with this average as teacher and initial weights": ("gemma_born_again", "gemma_born_again"),
+    "`gemma_teacher`, the best teacher from Gemma, 12 x 640": ("gemma_teacher", "gemma_teacher"),
+    "`continued`, teacher and initial weights of `born_again`": ("continued", "averaged"),
+    "`self_training_finetuned`, from which it was trained": ("self_training_finetuned", "self_training-again"),
+    "`self_training_finetuned`, an earlier evaluation": ("self_training_finetuned", "self_training"),
+    "`retrained_teacher`, teacher of that student, 6 x 384": ("retrained_teacher", "retrained_teacher"),
+    "`masked_words_finetuned`, pretrained without tags": ("masked_words_finetuned", "masked_words"),
+    "`complete_finetuned`, the complete recipe without added problems": ("complete_finetuned", "complete"),
+    "`student`, projected and distilled only": ("student", "student"),
+    "`teacher`, trained without added problems, 6 x 384": ("teacher", "teacher"),
 }
 DATA_SETS = {
     "Math23k, test": "",
-    "Math23k, test, turned around": "reversed",
+    "Math23k, test, reversed": "reversed",
     "Ape-clean, test": "ape_clean",
     "Ape-clean, listed": "ape_clean_listed",
 }
@@ -49,8 +52,8 @@ HEADING = (
 
 
 def reports(evaluations: str, part: str, search: str) -> dict[str, dict[str, Any]]:
-    """The reports of one evaluation by the group of problems; empty if there is no record of it."""
-    # Evaluations of Ape-clean that say nothing of the search were made with five beams.
+    """Return the reports of one evaluation by group of problems. Without a record the dictionary is empty."""
+    # Evaluations on Ape-clean used five beams if the file name has no search.
     words = [evaluations, part, search]
     names = ["-".join(word for word in words if word)]
     if part and search == "beam5":
@@ -61,13 +64,13 @@ def reports(evaluations: str, part: str, search: str) -> dict[str, dict[str, Any
 
 
 def percent(report: dict[str, Any]) -> str:
-    """Its accuracy as the share of a whole number of problems."""
+    """Return the accuracy in %, computed from the whole number of correct problems."""
     count = report["num_problems"]
     return f"{100 * round(report['answer_accuracy'] * count) / count:.1f}"
 
 
 def rows(evaluations: str) -> list[str]:
-    """The lines of a model's table: data sets and groups of problems down, searches across."""
+    """Return the rows of a model's table, one per dataset and group of problems, with a column per search."""
     lines = []
     for title, part in DATA_SETS.items():
         found = {column: reports(evaluations, part, search) for column, search in SEARCHES.items()}
@@ -81,18 +84,21 @@ def rows(evaluations: str) -> list[str]:
 
 
 def parameters(run: str) -> int:
-    """Parameters of encoder and decoder of a run's model."""
+    """Return the number of parameters in the encoder and decoder of a run's model."""
     return json.loads((RECORDS / run / "metrics.json").read_text("utf-8"))["parameters"]
 
 
 def page() -> str:
-    """The text of `ACCURACY.md`."""
+    """Return the text of `ACCURACY.md`."""
     parts = [
-        "# Accuracies on Chinese problems\n\nMade by `python examples/results/make_page.py` from the records in "
-        "[`compact_math23k`](compact_math23k/evaluations); [the page of results](README.md) says how each model came "
-        "about. Parameters are those of encoder and decoder. Groups are by what a model, its teachers and what "
-        "labelled its problems were trained on (`masked`: the same but for numbers), or, in older records, by the "
-        "training split alone.\n\n![accuracy against parameters](accuracy.png)"
+        "# Accuracies on Chinese problems\n\nGenerated by `python examples/results/make_page.py` from the records in "
+        "[`compact_math23k`](compact_math23k/evaluations). [EXPERIMENTS.md](EXPERIMENTS.md) explains the models; a "
+        "name such as `born_again` is the folder of the training run. Parameters include encoder and decoder.\n\n"
+        "Each table splits the test problems by the overlap with the training data of the model, its teachers and "
+        "the models that labelled its problems (in older records: with the training split only): `exact text` "
+        "compares whole texts, `masked text` ignores the numbers. *Reversed* problems give the answer and ask for one "
+        "of the numbers. *Ape-clean, listed* has the problems in `ape_kg_test_id.txt`."
+        "\n\n![accuracy against parameters](accuracy.png)"
     ]
     for title, (run, evaluations) in MODELS.items():
         table = "\n".join([HEADING, *rows(evaluations)])
@@ -101,7 +107,7 @@ def page() -> str:
 
 
 def draw(path: Path) -> None:
-    """Accuracy on Math23k's public test problems against the parameters of the encoder."""
+    """Plot the accuracy on Math23k's public test problems against the parameters of the encoder."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -126,7 +132,7 @@ def draw(path: Path) -> None:
             accuracy = 100 * report["all problems"]["answer_accuracy"]
             label = f"{title}, {label}: {accuracy:.1f} %"
             axes.scatter(encoder, accuracy, s=60, marker=marker, color=colour, zorder=3, label=label)
-    axes.scatter([], [], s=60, facecolors="none", edgecolors="tab:gray", label="as the paper gives them")
+    axes.scatter([], [], s=60, facecolors="none", edgecolors="tab:gray", label="as in the paper")
     axes.set(
         xscale="log",
         xlabel="parameters of the encoder, millions",

@@ -31,8 +31,8 @@ def test_a_cell_is_the_share_in_its_record(make_page):
     assert "| Math23k, test | all | 1,000 | 77.7 | 78.3 | 82.5 |" in make_page.rows("gemma")
     assert "| Math23k, test | all | 1,000 | 77.7 | 78.1 | 83.3 |" in make_page.rows("gemma_reversed")
     assert "| Math23k, test | all | 1,000 | 77.0 | 77.7 | 83.3 |" in make_page.rows("gemma_seeds")
-    assert "| Math23k, test, turned around | all | 1,947 | 45.9 | 46.6 | 60.4 |" in make_page.rows("published")
-    assert "| Math23k, test, turned around | all | 1,947 | 36.4 | 36.5 | 47.4 |" in make_page.rows("born_again")
+    assert "| Math23k, test, reversed | all | 1,947 | 45.9 | 46.6 | 60.4 |" in make_page.rows("published")
+    assert "| Math23k, test, reversed | all | 1,947 | 36.4 | 36.5 | 47.4 |" in make_page.rows("born_again")
 
 
 @pytest.mark.parametrize(
