@@ -1,4 +1,4 @@
-"""Data sets in one schema, processors and collators. Names are loaded when they are first used."""
+"""Data sets in one schema, and their encoding in batches, loaded when used."""
 
 from ..lazy_names import lazy_names
 

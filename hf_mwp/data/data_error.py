@@ -7,10 +7,10 @@ from pathlib import Path
 
 class DataError(ValueError):
     """
-    A data file that is missing or cannot be written, or a record in it that is damaged.
+    A missing or unwritable data file, or a damaged record.
 
     Args:
-        message (`str`): Problem and remedy.
+        message (`str`): The fault and its remedy.
         file (`str` or `Path`, *optional*): The file.
         line (`int`, *optional*): 1-based line in the file, or 1-based record in a JSON array.
         field (`str`, *optional*): The field of the record.
@@ -21,16 +21,11 @@ class DataError(ValueError):
     def __init__(
         self, message: str, file: str | Path | None = None, line: int | None = None, field: str | None = None
     ):
-        self.reason = message
+        self.reason, self.line, self.field = message, line, field
         self.file = None if file is None else str(file)
-        self.line = line
-        self.field = field
-        place = [] if file is None else [str(file)]
-        if line is not None:
-            place.append(f"line {line}")
-        if field is not None:
-            place.append(f"field {field!r}")
-        super().__init__(f"{', '.join(place)}: {message}" if place else message)
+        place = {"{}": self.file, "line {}": line, "field {!r}": field}
+        told = ", ".join(form.format(part) for form, part in place.items() if part is not None)
+        super().__init__(f"{told}: {message}" if told else message)
 
     def __reduce__(self):
         return type(self), (self.reason, self.file, self.line, self.field)
@@ -47,7 +42,7 @@ def storing(what: str, kept: str, place: str | Path) -> Iterator[None]:
         raise DataError(error.fault, error.path) from error
     except OSError as error:
         raise DataError(
-            f"{what} cannot be written: {error.strerror or error}. {kept}: make room, or name another folder that can "
-            "be written, and run the same again",
+            f"{what} cannot be written: {error.strerror or error}. {kept}: make room, or name another folder, and run "
+            "the same again",
             error.filename or place,
         ) from error

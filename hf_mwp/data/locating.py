@@ -13,9 +13,7 @@ from .seq2seq.load_seq2seq import locate_pairs
 
 
 def locate_problems(source: str, options: Mapping[str, Any]) -> Path | None:
-    """
-    Return the file or folder of a data set, `None` for one of the Hub; `None` for tasks of GLUE, which do not read it.
-    """
+    """Return the file or folder of a data set; `None` for one of the Hub, and for tasks of GLUE."""
     task = options.get("task")
     if task == "seq2seq":
         return locate_pairs(source)
@@ -23,16 +21,14 @@ def locate_problems(source: str, options: Mapping[str, Any]) -> Path | None:
 
 
 def locate_source(source: str, options: Mapping[str, Any]) -> Path | None:
-    """Return the file or folder of a source of problems: a file, a data set, or one of its splits; or of texts."""
-    if options.get("task") == "seq2seq":
-        return locate_pairs(source)
-    return locate_part(source, options.get("data_dir"))
+    """Return the file or folder of a source of problems or texts: a file, a data set, or one of its splits."""
+    is_pairs = options.get("task") == "seq2seq"
+    return locate_pairs(source) if is_pairs else locate_part(source, options.get("data_dir"))
 
 
 def locate_texts(source: str, options: Mapping[str, Any]) -> Path:
     """Return the file or folder of a source of texts; a file must have one of the known extensions."""
-    # It checks its sources at once, and reads nothing before it is asked for a text.
-    read_texts(source, data_dir=options.get("data_dir"))
+    read_texts(source, data_dir=options.get("data_dir"))  # checks its sources, and reads nothing yet
     return locate_source(source, options)
 
 

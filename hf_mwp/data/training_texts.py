@@ -22,18 +22,16 @@ NOTHING = np.empty(0, dtype=np.uint32)
 @dataclass(frozen=True, eq=False)
 class TrainingTexts:
     """
-    Digests of the texts that a model was trained on, from [`~problems.text_keys.TextKeys`]: enough to tell whether it
-    has seen a text, or one that differs in its numbers alone, too little to get a text back. It travels in a model's
-    folder as `training_texts.safetensors`, 8 bytes a text at most: 21,000 problems take 165 KB.
+    Digests of a model's training texts, by which a text is recognised, also with other numbers, but not recovered.
+    They are saved with the model as `training_texts.safetensors`, at most 8 bytes a text.
 
-    Digests have 32 bits, so a text that was not among `n` trained on is taken for one of them with a chance of
-    `n / 2**32`: 1 in 50,000 for 84,000 texts. The other error does not occur.
+    Digests of [`~problems.text_keys.TextKeys`] have 32 bits, so an unseen text is taken for one of `n` training texts
+    with a chance of `n / 2**32`: 1 in 50,000 for 84,000 texts. A training text is always recognised.
 
     Args:
-        exact (`np.ndarray` of `uint32`), masked (`np.ndarray` of `uint32`): Sorted digests of both keys, each once.
-        sources (`tuple[str, ...]`): Where the texts came from: data sets with split and fold, names of files.
-        unknown (`tuple[str, ...]`): Models that this one comes from, as start, teacher or labeller, and of which it is
-            not known what they were trained on.
+        exact (`np.ndarray` of `uint32`), masked (`np.ndarray` of `uint32`): Sorted distinct digests of both keys.
+        sources (`tuple[str, ...]`): Sources of the texts: data sets with split and fold, names of files.
+        unknown (`tuple[str, ...]`): Ancestors of the model (start, teacher, labeller) with unknown training texts.
 
     Example:
 
@@ -62,7 +60,7 @@ class TrainingTexts:
 
     @property
     def complete(self) -> bool:
-        """Return whether it is known what all models that this one comes from were trained on."""
+        """Return whether the training texts of all ancestors are known."""
         return not self.unknown
 
     def __len__(self) -> int:
@@ -77,13 +75,13 @@ class TrainingTexts:
         )
 
     def seen(self, text: str) -> tuple[bool, bool]:
-        """Return whether `text` was trained on, whatever its spaces, punctuation and numerals; and whether it was
-        with any numbers, which is so if the former is."""
+        """Return whether `text` was trained on, ignoring spaces, punctuation and the form of numerals; and whether it
+        was with any numbers."""
         exact, masked = TextKeys.of(text)
         return exact != "" and _has(self.exact, digest(exact)), masked != "" and _has(self.masked, digest(masked))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a run's record says of it."""
+        """Return the fields of a run's record."""
         return {
             "rule": VERSION,
             "texts": len(self.exact),
@@ -108,11 +106,11 @@ class TrainingTexts:
     @classmethod
     def load(cls, name_or_path: str | PathLike, **kwargs) -> Self | None:
         """
-        Return what the folder or Hub repository of a model says, `None` if it says nothing; `kwargs` (`revision`,
-        `token`, ...) go to the download.
+        Read the file in a model's folder or Hub repository, `None` if there is none; `kwargs` (`revision`, `token`,
+        ...) go to the download.
 
         Raises:
-            DataError: the file is damaged, or of another version of the rule by which texts are compared.
+            DataError: the file is damaged, or made by another version of [`~problems.text_keys.TextKeys`].
         """
         from safetensors import SafetensorError, safe_open
 

@@ -1,9 +1,7 @@
 """Arithmetic expressions: trees, the data sets' dialects, exact bounded evaluation. Needs no torch."""
 
-from .drawing import draw
-from .errors import ExpressionError
-from .expression import Expression
-from .numbers import NUMBER_PATTERN, normalize_number, parse_number
+from .expression import Expression, draw
+from .numbers import NUMBER_PATTERN, ExpressionError, normalize_number, parse_number
 from .operators import OPERATORS
 
 

@@ -1,4 +1,4 @@
-"""One form for the expressions that commuting, regrouping and moving brackets turn into each other."""
+"""Canonical form of expressions, equal for all that differ by commuting and regrouping."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ Tokens = tuple[str, ...]
 
 
 class _Group:
-    """A flattened sum or product: `operator` joins the `direct` terms, its inverse takes off the `inverse` ones."""
+    """Flattened sum or product: `operator` joins the `direct` terms, its inverse the `inverse` ones."""
 
     __slots__ = ("direct", "inverse", "operator")
 
@@ -30,7 +30,7 @@ class _Group:
 
 
 def canonical_prefix(postfix: Sequence[str]) -> Tokens:
-    """Prefix tokens of the canonical form of a tree in postfix order. See [`Expression.canonical`]."""
+    """Return the prefix tokens of the canonical form of a tree in postfix order ([`Expression.canonical`])."""
     stack: list[_Group] = []
     for token in postfix:
         if token not in PRECEDENCE:
@@ -40,6 +40,7 @@ def canonical_prefix(postfix: Sequence[str]) -> Tokens:
         if token == "^":
             stack.append(_Group("", [("^", *left.tokens(), *right.tokens())], []))
             continue
+        # Join the terms of both operands; those of a subtrahend or divisor change sides.
         operator = _GROUP[token]
         left, right = _regroup(left, operator), _regroup(right, operator)
         if token in COMMUTATIVE:
@@ -57,7 +58,7 @@ def _regroup(group: _Group, operator: str) -> _Group:
 
 
 def _spelling(token: str) -> str:
-    """`10.0` and `010` are `10`; percentages, fractions and mixed numbers keep their form."""
+    """Return one spelling of a number: `10` for `10.0` and `010`. Percentages and fractions keep their form."""
     if is_slot(token) or not token.lstrip("-").replace(".", "").isdigit():
         return token
     value = parse_number(token)
@@ -68,7 +69,7 @@ def _spelling(token: str) -> str:
 
 
 def _order(tokens: Tokens) -> tuple[bool, int, Tokens]:
-    """Sort key of a term: slots by index, then numbers and operations, shorter ones first."""
+    """Return the sort key of a term: slots by index, then numbers and operations, shorter ones first."""
     first = tokens[0]
     slot = is_slot(first)
     return not slot, int(first[1:]) if slot else len(tokens), tokens

@@ -1,22 +1,17 @@
-"""Values of expressions: exact while numerator and denominator stay short, floats beyond, never unbounded."""
+"""Values of expressions: exact while numerator and denominator are short, otherwise floats."""
 
 import math
 import operator as operators
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from .errors import ExpressionError
-from .formatting import offset_in_infix
-from .numbers import parse_number
-from .operators import PRECEDENCE
+from .numbers import ExpressionError, parse_number
+from .operators import PRECEDENCE, offset_in_infix
 from .parsing import is_slot
 
 
+# Bits of numerator and denominator of exact values. Below 1024, so that the float of each is finite, and 0 only for 0.
 MAX_BITS = 1000
-"""
-Bits of numerator and denominator up to which values are exact. Below 1024, so that every exact value other than 0 also
-has a finite float other than 0.
-"""
 
 Number = Fraction | float
 _COMPUTE = {"+": operators.add, "-": operators.sub, "*": operators.mul, "/": operators.truediv}
@@ -28,9 +23,8 @@ def evaluate_postfix(
     steps: list[tuple[str, Number, Number, Number]] | None = None,
 ) -> Number:
     """
-    The value of a tree in postfix order. See [`Expression.evaluate`]; errors have the `position` in its infix text.
-
-    `numbers` fill the slots; `steps` takes operator, left operand, right operand and result of each operation.
+    Return the value of a tree in postfix order ([`Expression.evaluate`]). Operator, left operand, right operand and
+    result of each operation are appended to `steps`.
     """
     stack: list[Number] = []
     for index, token in enumerate(tokens):
@@ -82,7 +76,7 @@ def _apply(operator: str, left: Number, right: Number) -> Number:
 
 
 def _bounded(value: Fraction, token: str) -> Number:
-    """Return `value`, as a float if it has too many digits for exact arithmetic."""
+    """Return a value as a float if it has too many digits for exact arithmetic."""
     if value.numerator.bit_length() <= MAX_BITS and value.denominator.bit_length() <= MAX_BITS:
         return value
     return _as_float(lambda: value.numerator / value.denominator, token, value != 0)
@@ -106,10 +100,8 @@ def _as_float(compute: Callable[[], float], token: str, nonzero: bool) -> float:
 
 def _power(base: Number, exponent: Number) -> Number:
     """
-    Integer exponents exactly within `MAX_BITS`; otherwise, and for roots, in floats. `0^0` is 1.
-
-    A negative base has no real power unless the exponent is an integer (a float exponent counts as one if it has no
-    fractional part).
+    Compute powers, exactly for integer exponents and results within `MAX_BITS`. `0^0` is 1. A negative base needs an
+    integer exponent.
     """
     if not base:
         if exponent < 0:

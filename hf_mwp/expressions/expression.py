@@ -1,20 +1,16 @@
-"""The tree of an arithmetic expression: what solvers predict and what labels are."""
+"""Trees of arithmetic expressions."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from .canonical import canonical_prefix
-from .errors import ExpressionError
 from .evaluation import Number, evaluate_postfix
-from .formatting import infix_from_postfix, nesting_level
-from .numbers import normalize_number, parse_number
-from .operators import PRECEDENCE
+from .numbers import ExpressionError, normalize_number, parse_number
+from .operators import PRECEDENCE, infix_from_postfix, nesting_level
 from .parsing import check_tokens, infix_to_postfix, is_slot
 
 
-MAX_NODES = 10_000
-"""Most nodes of one tree: bounds the time of everything that walks it."""
-
+MAX_NODES = 10_000  # of one tree, which bounds the time of all its methods
 MAX_DEPTH = 100
 MAX_LENGTH = 4096
 
@@ -23,17 +19,16 @@ class Expression:
     """
     An immutable binary tree of the operators `+ - * / ^`, literals and number slots `N0`, `N1`, ...
 
-    Trees are equal if they have the same shape and tokens; see [`~Expression.canonical`] for `a+b` against `b+a`. All
-    methods work without recursion. `len(expression)` counts nodes.
+    Trees are equal if they have the same shape and tokens; [`~Expression.canonical`] makes `a+b` and `b+a` equal. No
+    method is recursive. `len(expression)` counts nodes.
 
     Args:
-        token (`str`): An operator for a tree with two operands; a slot or a literal for a leaf, stored in half-width
-            characters and without thousands commas.
-        left (`Expression`, *optional*): Left operand.
-        right (`Expression`, *optional*): Right operand.
+        token (`str`): An operator or, for a leaf, a slot or a literal, which is stored in half-width characters and
+            without thousands commas.
+        left (`Expression`, *optional*), right (`Expression`, *optional*): Operands of an operator.
 
     Raises:
-        ExpressionError: if the token does not suit the number of operands, or the tree has over `MAX_NODES` nodes.
+        ExpressionError: the token does not fit the operands, or the tree has more than `MAX_NODES` nodes.
 
     Example:
 
@@ -52,7 +47,7 @@ class Expression:
     left: "Expression | None"
     right: "Expression | None"
     depth: int
-    """Most operators on a way from the root to a leaf; 0 for a leaf."""
+    """Most operators between the root and a leaf; 0 for a leaf."""
 
     def __init__(self, token: str, left: "Expression | None" = None, right: "Expression | None" = None):
         if not isinstance(token, str):
@@ -72,13 +67,9 @@ class Expression:
             size, depth = len(left) + len(right) + 1, max(left.depth, right.depth) + 1
             if size > MAX_NODES:
                 raise ExpressionError(f"an expression may have at most {MAX_NODES} nodes", token=token)
-        assign = object.__setattr__
-        assign(self, "token", token)
-        assign(self, "left", left)
-        assign(self, "right", right)
-        assign(self, "depth", depth)
-        assign(self, "_size", size)
-        assign(self, "_hash", hash((token, left, right)))
+        fields = {"token": token, "left": left, "right": right, "depth": depth, "_size": size}
+        for name, value in (fields | {"_hash": hash((token, left, right))}).items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def from_infix(
@@ -91,25 +82,24 @@ class Expression:
         """
         Read an equation as the data sets write it.
 
-        - `x=4+2`, `X = 4+2`, `4+2=x` (any unknown that stands alone on one side), `4+2`; `7+2=9`, `200/28=7 r4` and
-          `9=3+6` with the result stated on one side, which is cut off unread;
-        - operators `+ - * / ^`, also `**` for `^`, `:` for `/`, and `× ÷ − －`; equal ones from the left, powers from
-          the right; `(3+4)%` and `N0%` are divided by 100;
-        - brackets `( )`, `[ ]`, `{ }`, nested at will, each closed by its own kind;
+        - `x=4+2`, `X = 4+2`, `4+2=x` (an unknown alone on one side), `4+2`; `7+2=9`, `200/28=7 r4` and `9=3+6`, whose
+          result is ignored;
+        - operators `+ - * / ^`, also `**` for `^`, `:` for `/`, and `× ÷ − －`, left-associative except powers;
+          `(3+4)%` and `N0%` are divided by 100;
+        - brackets `( )`, `[ ]`, `{ }`;
         - literals `12`, `1,234`, `3.5`, `.5`, `80%`, `1(3/4)` (mixed: 1+3/4), and slots `N0`;
         - signs: `-a` is `0-a` and binds tighter than `*`, looser than `^`; `+a` is `a`;
-        - all of it in full-width characters too.
+        - all of these in full-width characters.
 
         Args:
             text (`str`): The equation.
             numbers (`Iterable[str]`, *optional*): Numbers of the problem text as written. `(3/8)` or `-5` is one
-                literal if it is among them (`-5^2` is not); otherwise `(3/8)` is the division 3/8 in brackets and `-5`
-                is `0-5`.
-            max_depth (`int`, *optional*, defaults to 100): Limit on the depth of the tree; `None` for no limit.
-            max_length (`int`, *optional*, defaults to 4096): Limit on the number of characters; `None` for no limit.
+                literal if it is among them (`-5^2` is not), otherwise a division in brackets or `0-5`.
+            max_depth (`int`, *optional*, defaults to 100), max_length (`int`, *optional*, defaults to 4096): Largest
+                depth of the tree and number of characters; `None` for no limit.
 
         Raises:
-            ExpressionError: with `position` (character offset in `text`) and `token` of what cannot be read.
+            ExpressionError: the text cannot be read; with `position` (character offset) and `token`.
         """
         tokens, positions = infix_to_postfix(text, numbers, max_length)
         return cls._build(tokens, positions, max_depth)
@@ -122,13 +112,12 @@ class Expression:
         Build the tree of postfix tokens; the inverse of [`~Expression.to_postfix`].
 
         Args:
-            tokens (`Sequence[str]`): Operators, slots and literals. A bracketed fraction is one token, and so a
-                literal.
-            max_depth (`int`, *optional*, defaults to 100): Limit on the depth of the tree; `None` for no limit.
-            max_length (`int`, *optional*, defaults to 4096): Limit on the number of tokens; `None` for no limit.
+            tokens (`Sequence[str]`): Operators, slots and literals, also bracketed fractions.
+            max_depth (`int`, *optional*, defaults to 100), max_length (`int`, *optional*, defaults to 4096): Largest
+                depth of the tree and number of tokens; `None` for no limit.
 
         Raises:
-            ExpressionError: with `position` (index into `tokens`) and `token` of what does not fit.
+            ExpressionError: the tokens are no tree; with `position` (index into `tokens`) and `token`.
         """
         tokens = check_tokens(tokens, max_length)
         return cls._build(tokens, range(len(tokens)), max_depth)
@@ -137,11 +126,7 @@ class Expression:
     def from_prefix(
         cls, tokens: Sequence[str], max_depth: int | None = MAX_DEPTH, max_length: int | None = MAX_LENGTH
     ) -> "Expression":
-        """
-        Build the tree of prefix tokens; the inverse of [`~Expression.to_prefix`].
-
-        Arguments and errors are those of [`~Expression.from_postfix`].
-        """
+        """Build the tree of prefix tokens; see [`~Expression.from_postfix`]."""
         tokens = check_tokens(tokens, max_length)
         return cls._build(tokens[::-1], range(len(tokens))[::-1], max_depth, reverse=True)
 
@@ -149,7 +134,7 @@ class Expression:
     def _build(
         cls, tokens: Sequence[str], positions: Sequence[int], max_depth: int | None, reverse: bool = False
     ) -> "Expression":
-        """Build from postfix tokens, or with `reverse` from prefix tokens last to first."""
+        """Build from postfix tokens or, with `reverse`, from reversed prefix tokens."""
         stack: list[tuple[Expression, int]] = []
         for token, position in zip(tokens, positions, strict=True):
             operands = ()
@@ -172,17 +157,17 @@ class Expression:
 
     @property
     def is_leaf(self) -> bool:
-        """Return whether this is a literal or slot."""
+        """Return whether the tree is a literal or slot."""
         return self.left is None
 
     @property
     def is_slot(self) -> bool:
-        """Return whether this is a number slot."""
+        """Return whether the tree is a number slot."""
         return self.left is None and is_slot(self.token)
 
     @property
     def slot_index(self) -> int | None:
-        """The `i` of slot `Ni`, `None` for everything else."""
+        """The `i` of slot `Ni`, `None` for any other tree."""
         return int(self.token[1:]) if self.is_slot else None
 
     @property
@@ -191,7 +176,7 @@ class Expression:
         return self._size // 2
 
     def leaves(self) -> "Iterator[Expression]":
-        """The leaves from left to right."""
+        """Return the leaves from left to right."""
         return (node for node in self._nodes() if node.left is None)
 
     def _nodes(self) -> "Iterator[Expression]":
@@ -204,11 +189,11 @@ class Expression:
                 todo.append(node.left)
 
     def to_prefix(self) -> list[str]:
-        """Tokens in prefix order: operator, left operand, right operand."""
+        """Return the tokens in prefix order: operator, left operand, right operand."""
         return [node.token for node in self._nodes()]
 
     def to_postfix(self) -> list[str]:
-        """Tokens in postfix order: left operand, right operand, operator."""
+        """Return the tokens in postfix order: left operand, right operand, operator."""
         tokens, todo = [], [self]
         while todo:
             node = todo.pop()
@@ -220,35 +205,30 @@ class Expression:
 
     def to_infix(self) -> str:
         """
-        Infix text with only the brackets that the tree needs.
-
-        `from_infix(text, numbers)` gives the same tree back if `numbers` lists the fractions and negative literals
-        among the leaves; the tokens of all leaves will do.
+        Return the infix text with as few brackets as possible. `from_infix(text, numbers)` returns the same tree if
+        `numbers` has the fractions and negative literals of the leaves.
         """
         return infix_from_postfix(self.to_postfix())
 
     def evaluate(self, numbers: Sequence[str | Fraction | float] | None = None) -> Number:
         """
-        The value, in bounded time.
-
-        Exact as long as numerator and denominator have at most 1,000 bits; beyond, and for roots and long powers, in
-        floats on purpose. A float result therefore says that it may be rounded.
+        Compute the value, in bounded time. It is exact (`Fraction`) while numerator and denominator have at most 1,000
+        bits; longer values, roots and long powers are rounded (`float`).
 
         Args:
-            numbers (`Sequence[str | Fraction | float]`, *optional*): What fills the slots: literals as written, or
-                values.
+            numbers (`Sequence[str | Fraction | float]`, *optional*): Literals or values for the slots.
 
         Returns:
             `Fraction` or `float`: never infinite or nan, and always convertible to a float.
 
         Raises:
-            ExpressionError: division by zero, a complex result, one too large or too small for a float, a slot without
-                a number, a number that is none. `position` is the offset in [`~Expression.to_infix`]'s text.
+            ExpressionError: division by zero, a complex result, a result too large or too small for a float, or a slot
+                without a number; `position` is the offset in [`~Expression.to_infix`].
         """
         return evaluate_postfix(self.to_postfix(), numbers)
 
     def bind(self, numbers: Sequence[str]) -> "Expression":
-        """Return the tree with literals for slots `N0`, `N1`, ...; `ExpressionError` for a slot without a number."""
+        """Return the tree with literals in place of slots; `ExpressionError` for a slot without a number."""
         tokens = []
         for node in self._nodes():
             index = node.slot_index
@@ -259,21 +239,18 @@ class Expression:
 
     def canonical(self) -> "Expression":
         """
-        The representative of all trees that commuting and regrouping lead to.
+        Return a tree that is equal for all trees which differ only by commuting and regrouping.
 
-        Sums (`+` and `-` alike) and products (`*` and `/` alike) are flattened, their terms sorted and put together
-        from the left, those added before those taken off: `a+b = b+a`, `(a+b)+c = c+(a+b)`, `a-b-c = a-(b+c)`,
-        `a-(b-c) = c+a-b`, `a/(b/c) = c*a/b`. Nothing is computed or multiplied out; `10.0` is spelt `10`. The value
-        stays the same (up to rounding where it is a float) where there is one: `a/(b/c)` has none for `c = 0`.
+        Sums (`+` and `-`) and products (`*` and `/`) are flattened and their terms sorted, inverse ones last:
+        `a+b = b+a`, `(a+b)+c = c+(a+b)`, `a-b-c = a-(b+c)`, `a-(b-c) = c+a-b`, `a/(b/c) = c*a/b`. Nothing is computed
+        or expanded; `10.0` is spelt `10`. The value stays the same, except that `a/(b/c)` has none for `c = 0`.
         """
         return Expression.from_prefix(canonical_prefix(self.to_postfix()), max_depth=None, max_length=None)
 
     def complexity(self) -> str:
         """
-        Level of symbolic complexity: the higher of what the two counts give.
-
-        After Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation",
-        section 4.1:
+        Return the level of symbolic complexity, the higher one of the two counts (Yu et al., "Efficient Mathematical
+        Reasoning Models via Dynamic Pruning and Knowledge Distillation", section 4.1):
 
         | level | operators | nesting |
         |---|---|---|
@@ -281,9 +258,8 @@ class Expression:
         | `"medium"` | 3 or 4 | single |
         | `"high"` | 5 or more | multiple |
 
-        The paper does not define nesting. Here it is how deeply brackets nest in the infix form, those left out that
-        do not change the value: none in `a*b+c` and `a+(b+c)`, single in `(a+b)*c`, multiple in `a/(b-(c+d))`. A
-        fraction that is one literal counts as a number.
+        The paper does not define nesting. Here it is the depth of brackets that change the value: none in `a*b+c` and
+        `a+(b+c)`, single in `(a+b)*c`, multiple in `a/(b-(c+d))`. A fraction that is one literal counts as a number.
         """
         nesting = nesting_level(self.to_postfix())
         if self.num_operators >= 5 or nesting >= 2:
@@ -315,3 +291,29 @@ class Expression:
 
     def __repr__(self) -> str:
         return f"Expression.from_prefix({self.to_prefix()!r})"
+
+
+def draw(expression: Expression) -> str:
+    """
+    Draw a tree with box characters, one node per line, the left operand above the right one.
+
+    Example:
+
+    ```python
+    >>> print(draw(Expression.from_infix("(70+6)/4")))
+    /
+    ├── +
+    │   ├── 70
+    │   └── 6
+    └── 4
+    ```
+    """
+    lines = []
+    todo = [(expression, "", "")]
+    while todo:
+        node, lead, indent = todo.pop()
+        lines.append(lead + node.token)
+        if not node.is_leaf:
+            todo.append((node.right, f"{indent}└── ", f"{indent}    "))
+            todo.append((node.left, f"{indent}├── ", f"{indent}│   "))
+    return "\n".join(lines)

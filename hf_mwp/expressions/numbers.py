@@ -5,14 +5,10 @@ import unicodedata
 from fractions import Fraction
 from functools import lru_cache
 
-from .errors import ExpressionError
 
-
-MAX_NUMBER_LENGTH = 256
-"""Longest literal, in characters, that has a value: bounds the size of exact arithmetic."""
-
+MAX_NUMBER_LENGTH = 256  # characters of a literal, which bounds the size of exact arithmetic
+# Least digits after the point of a decimal that may abbreviate a fraction, and largest denominator of the fraction.
 MIN_DECIMALS, MAX_DENOMINATOR = 9, 100
-"""Least digits after the point of a decimal that may abbreviate a fraction; the largest denominator of that."""
 
 _DOUBLE_ROUNDING = Fraction(1, 2**53)
 
@@ -24,21 +20,17 @@ NUMBER_PATTERN = re.compile(
     rf"|(?<![\w.])\.{_D}+[%％]?"
 )
 """
-One unsigned literal, in running text or in an equation. In this order:
+One unsigned literal, in text or in an equation:
 
-- a mixed number `1(3/4)` or a bracketed fraction `(3/8)`; a zero denominator makes none;
-- an integer or decimal with thousands commas (`,`, never `，`, which separates list items), decimal point `.` or `．`
-  and `%`;
-- a decimal without leading zero, `.5`, where no word or number ends before it.
+- a mixed number `1(3/4)` or a bracketed fraction `(3/8)` with a denominator other than 0;
+- an integer or decimal with thousands commas (`,`; `，` separates list items), decimal point `.` or `．`, and `%`;
+- a decimal without leading zero, `.5`, not directly after a word or number.
 """
 
-VULGAR = "¼-¾⅐-⅞"
-"""Fractions that are one character, for a class of a regular expression."""
+VULGAR = "¼-¾⅐-⅞"  # fractions of one character, for a class of a regular expression
+VULGAR_PATTERN = re.compile(rf"({_D}*)\s?([{VULGAR}])")  # with the whole number before it
 
-VULGAR_PATTERN = re.compile(rf"({_D}*)\s?([{VULGAR}])")
-"""One of them, with the whole number before it."""
-
-# Full-width ASCII but for the comma, and the other spellings of operators and brackets. One character each, so that
+# Full-width ASCII except the comma, and other spellings of operators and brackets. Replaced one for one, so that
 # positions stay those of the text.
 _HALF_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F) if code != ord("，")}
 _HALF_WIDTH |= str.maketrans("\u3000×✕✖∗·⋅÷⁄∕∶−–﹣【】〔〕", " ***" + "***" + "///" + ":" + "---" + "[][]")
@@ -48,18 +40,40 @@ _LITERAL = re.compile(
 )
 
 
+class ExpressionError(ValueError):
+    """
+    An expression or number cannot be read, built or evaluated.
+
+    Args:
+        message (`str`): The fault and its remedy.
+        position (`int`, *optional*): 0-based character offset in the text, or 0-based index in the token sequence.
+        token (`str`, *optional*): The wrong token; the message shows at most 40 of its characters.
+
+    Attributes `position`, `token` and `reason` (the message without place and token) hold the parts.
+    """
+
+    def __init__(self, message: str, position: int | None = None, token: str | None = None):
+        self.reason, self.position, self.token = message, position, token
+        shown = None if token is None else repr(token if len(token) <= 40 else f"{token[:37]}...")
+        if position is not None:
+            message = f"{message} (at {position})" if shown is None else f"{message} (at {position}: {shown})"
+        elif shown is not None:
+            message = f"{message} (token {shown})"
+        super().__init__(message)
+
+
 def to_half_width(text: str) -> str:
-    """`text` with full-width characters and variant operator signs replaced one for one by their ASCII forms."""
+    """Return a text with full-width characters and variant operator signs replaced one for one by ASCII."""
     return text if text.isascii() else text.translate(_HALF_WIDTH)
 
 
 def normalize_number(text: str) -> str:
-    """The literal `text` in half-width characters, without white space, thousands commas and a plus sign."""
+    """Return a literal in half-width characters, without white space, thousands commas and a plus sign."""
     return "".join(to_half_width(text).split()).replace(",", "").removeprefix("+")
 
 
 def vulgar_literal(match: re.Match) -> str:
-    """The literal of a match of `VULGAR_PATTERN`: `1(1/2)` of `1½`, `(1/2)` of `½`."""
+    """Return the literal of a match of `VULGAR_PATTERN`: `1(1/2)` of `1½`, `(1/2)` of `½`."""
     value = Fraction(unicodedata.numeric(match[2])).limit_denominator(10)
     return f"{to_half_width(match[1])}({value.numerator}/{value.denominator})"
 
@@ -67,22 +81,18 @@ def vulgar_literal(match: re.Match) -> str:
 @lru_cache(maxsize=8192)
 def parse_number(text: str) -> Fraction:
     """
-    The exact value of one literal: `"80%"` is 4/5, `"1(3/4)"` is 7/4, `"(3/8)"` is 3/8, `"1,234"` is 1234.
+    Return the exact value of one literal: `"80%"` is 4/5, `"1(3/4)"` is 7/4, `"(3/8)"` is 3/8, `"1,234"` is 1234.
 
-    A decimal with `MIN_DECIMALS` digits after the point or more is read as the fraction it abbreviates, so that
-    `0.666666666667*30` is 20: the one with a denominator up to `MAX_DENOMINATOR` that no decimal equals and that
-    differs from it by at most one unit of the last digit and the rounding of a double. Without such a fraction, and
-    with fewer digits, it has the value that is written.
+    A decimal with at least `MIN_DECIMALS` digits after the point is read as the fraction that it abbreviates, so that
+    `0.666666666667*30` is 20: one with a denominator up to `MAX_DENOMINATOR`, without an exact decimal, and within one
+    unit of the last digit and the rounding of a double.
 
     Args:
-        text (`str`): The literal as written; a sign before it and white space around it are allowed.
-
-    Returns:
-        `Fraction`: its value.
+        text (`str`): The literal as written; a sign and surrounding white space are allowed.
 
     Raises:
-        ExpressionError: if `text` is not exactly one literal, is longer than `MAX_NUMBER_LENGTH` characters, or has a
-            zero denominator.
+        ExpressionError: `text` is not one literal, has more than `MAX_NUMBER_LENGTH` characters, or a zero
+        denominator.
     """
     if len(text) > MAX_NUMBER_LENGTH:
         raise ExpressionError(f"a number may have at most {MAX_NUMBER_LENGTH} characters, not {len(text)}", token=text)

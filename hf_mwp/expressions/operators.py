@@ -1,4 +1,7 @@
-"""The five operators, their precedence, and the spellings under which they occur in the data sets."""
+"""Operators, and infix texts of trees with as few brackets as possible."""
+
+from collections.abc import Sequence
+
 
 OPERATORS = ("+", "-", "*", "/", "^")
 
@@ -11,8 +14,8 @@ RIGHT_ASSOCIATIVE = frozenset("^")
 
 # Ape210k writes powers as `**` and, rarely, ratios as `:`.
 OPERATOR_SPELLINGS = {"+": "+", "-": "-", "*": "*", "/": "/", "^": "^", "**": "^", ":": "/"}
-
 BRACKETS = {"(": ")", "[": "]", "{": "}"}
+_MARK = "\0"
 
 
 def needs_brackets(parent: str, child: str, is_right: bool) -> bool:
@@ -20,3 +23,55 @@ def needs_brackets(parent: str, child: str, is_right: bool) -> bool:
     if PRECEDENCE[child] != PRECEDENCE[parent]:
         return PRECEDENCE[child] < PRECEDENCE[parent]
     return is_right != (parent in RIGHT_ASSOCIATIVE)
+
+
+def offset_in_infix(tokens: Sequence[str], index: int) -> int:
+    """Return the offset of token number `index` of postfix `tokens` in their infix text."""
+    return infix_from_postfix(tokens, index).index(_MARK)
+
+
+def infix_from_postfix(tokens: Sequence[str], marked: int | None = None) -> str:
+    """Return the infix text of a tree in postfix order, with a null character before token number `marked`."""
+    literals = {token for token in tokens if token[0] == "("}
+    stack: list[tuple[str, str]] = []  # text, its outermost operator ("" for a leaf)
+    for index, token in enumerate(tokens):
+        mark = _MARK if index == marked else ""
+        if token not in PRECEDENCE:
+            stack.append((mark + token, ""))
+            continue
+        right, left = stack.pop(), stack.pop()
+        text = _operand(token, left, False, literals) + mark + token + _operand(token, right, True, literals)
+        stack.append((text, token))
+    return stack.pop()[0]
+
+
+def _operand(parent: str, operand: tuple[str, str], is_right: bool, literals: set[str]) -> str:
+    text, operator = operand
+    if not operator:
+        return f"({text})" if text[0] == "-" else text
+    if not needs_brackets(parent, operator, is_right):
+        return text
+    if operator == "/" and f"({text.replace(_MARK, '')})" in literals:
+        # The quotient of 3 and 8 must differ from the literal (3/8).
+        text = "({})/{}".format(*text.split("/"))
+    return f"({text})"
+
+
+def nesting_level(tokens: Sequence[str]) -> int:
+    """Return the depth of brackets that change the value of a postfix tree: 1 for `a-(b+c)`, 2 for `(a-(b-c))*d`."""
+    stack: list[tuple[int, str]] = []
+    for token in tokens:
+        if token not in OPERATORS:
+            stack.append((0, ""))
+            continue
+        right, left = stack.pop(), stack.pop()
+        stack.append((max(_operand_level(token, left, False), _operand_level(token, right, True)), token))
+    return stack.pop()[0]
+
+
+def _operand_level(parent: str, operand: tuple[int, str], is_right: bool) -> int:
+    level, operator = operand
+    if not operator or not needs_brackets(parent, operator, is_right):
+        return level
+    same = PRECEDENCE[parent] == PRECEDENCE[operator]
+    return level if same and parent in COMMUTATIVE else level + 1

@@ -1,13 +1,13 @@
-"""From the infix dialects of the data sets to postfix tokens: one scan, one operator stack, no recursion."""
+"""Parser of the infix dialects of the data sets: one scan, one operator stack, no recursion."""
 
 import re
 from collections.abc import Iterable, Sequence
 
-from .errors import ExpressionError
 from .numbers import (
     NUMBER_PATTERN,
     VULGAR,
     VULGAR_PATTERN,
+    ExpressionError,
     normalize_number,
     parse_number,
     to_half_width,
@@ -16,9 +16,7 @@ from .numbers import (
 from .operators import BRACKETS, OPERATOR_SPELLINGS, PRECEDENCE, RIGHT_ASSOCIATIVE, SIGN_PRECEDENCE
 
 
-SLOT_PATTERN = re.compile(r"N(0|[1-9]\d{0,3})", flags=re.ASCII)
-"""A number slot: `N0` to `N9999`."""
-
+SLOT_PATTERN = re.compile(r"N(0|[1-9]\d{0,3})", flags=re.ASCII)  # `N0` to `N9999`
 _SPACE = re.compile(r"\s*")
 _WORD = re.compile(rf"[^\W\d{VULGAR}]\w*")
 _OPERATOR = re.compile(r"\*\*|[-+*/^:]")
@@ -31,19 +29,16 @@ _CLOSING = frozenset(BRACKETS.values())
 
 def split_equation(text: str) -> tuple[int, int]:
     """
-    Return where the arithmetic stands in an equation that is solved for its unknown, as start and end: `4+2` in
-    `x=4+2` and `4+2=x`, the side that is no stated result in `7+2=9`, `200/28=7 r4` and `9=3+6`.
+    Return start and end of the arithmetic in a solved equation: `4+2` in `x=4+2` and `4+2=x`, the side that is not the
+    result in `7+2=9`, `200/28=7 r4` and `9=3+6`.
     """
+    if (place := text.find(";")) >= 0:
+        raise ExpressionError("a system of equations has no single expression", place, ";")
     equals = text.find("=")
-    second = text.find("=", equals + 1) if equals >= 0 else -1
-    for place, fault in (
-        (text.find(";"), "a system of equations has no single expression"),
-        (second, "more than one equals sign"),
-    ):
-        if place >= 0:
-            raise ExpressionError(fault, place, text[place])
     if equals < 0:
         return 0, len(text)
+    if (second := text.find("=", equals + 1)) >= 0:
+        raise ExpressionError("more than one equals sign", second, "=")
     left, right = text[:equals].strip(), text[equals + 1 :].strip()
     if _is_unknown(left):
         return equals + 1, len(text)
@@ -52,9 +47,8 @@ def split_equation(text: str) -> tuple[int, int]:
     states_right = _RESULT.fullmatch(right) is not None
     for word in _WORD.finditer(text):
         if _is_unknown(word.group()) and not (states_right and word.start() > equals):
-            raise ExpressionError(
-                "the unknown must stand alone on one side: solve the equation for it first", word.start(), word.group()
-            )
+            fault = "the unknown must be alone on one side: solve the equation for it first"
+            raise ExpressionError(fault, word.start(), word.group())
     if left and states_right:
         return 0, equals
     if right and _RESULT.fullmatch(left):
@@ -66,12 +60,12 @@ def infix_to_postfix(
     text: str, numbers: Iterable[str] | None = None, max_length: int | None = None
 ) -> tuple[list[str], list[int]]:
     """
-    Read an infix expression or solved equation in any of the dialects of [`Expression.from_infix`]: postfix tokens,
-    literals in half-width characters without commas, and for each the offset in `text` that it comes from.
+    Return postfix tokens, with literals in half-width characters without commas, and their offsets in a text in any of
+    the dialects of [`Expression.from_infix`].
 
-    Of the numbers of the problem text, a bracketed fraction `(3/8)` or a signed number `-5` is one literal; otherwise
-    it is a division in brackets, or `0-5`. A bare fraction `3/8` is the literal `(3/8)` if it is among them as such
-    and no `/` or `^` stands beside it. `ExpressionError` has position and token of the first offence.
+    A bracketed fraction `(3/8)` or a signed number `-5` is one literal if it is among the `numbers` of the problem,
+    otherwise a division or `0-5`. A bare fraction `3/8` among them is the literal `(3/8)`, unless `/` or `^` is beside
+    it. `ExpressionError` has position and token of the first fault.
     """
     if not isinstance(text, str):
         raise ExpressionError(f"an expression is read from a string, not from {type(text).__name__}")
@@ -90,12 +84,12 @@ def _literal(number: re.Match) -> str:
 
 
 class _Scan:
-    """State of one reading: the output, the operators and brackets still open, and the place in the text."""
+    """State of the parser: output, open operators and brackets, and position in the text."""
 
     def __init__(self, text: str, start: int, end: int, numbers: Iterable[str]):
         self.text, self.position, self.end = text, start, end
         written = {normalize_number(number) for number in numbers}
-        # Only these spellings depend on the numbers of the text; every other literal is one in any case.
+        # Only whether these spellings are literals depends on the numbers of the text.
         self.fractions = {number for number in written if number[:1] == "("}
         self.negatives = {parse_number(number) for number in written if number[:1] == "-"}
         self.bare_fractions = {number for number in written if _BARE_FRACTION.fullmatch(number)}
@@ -137,7 +131,7 @@ class _Scan:
         if symbol in BRACKETS:
             self.stack.append((symbol, 0, position))
         elif symbol == "-":
-            # The zero of 0-a goes out before a does, the minus when the operand is complete.
+            # `-a` is `0-a`: the zero is emitted before `a`, the minus after it.
             self._emit("0", position)
             self.stack.append(("-", SIGN_PRECEDENCE, position))
         elif symbol != "+":
@@ -147,10 +141,10 @@ class _Scan:
         return True
 
     def _listed_literal(self) -> str | None:
-        """A bracketed fraction or signed number that the problem text holds as such."""
+        """Return a fraction or signed number that is among the numbers of the problem, or `None`."""
         position = self.position
         if bare := _BARE_FRACTION.match(self.text, position, self.end):
-            # a/1/2 is no a/(1/2), nor is -1/2 in a/-1/2.
+            # a/1/2 is not a/(1/2), and a/-1/2 is not a/-(1/2).
             divides = bool(self.stack) and (self.stack[-1][0] in "/^" or self.stack[-1][1] == SIGN_PRECEDENCE)
             if divides or _POWER.match(self.text, bare.end(), self.end) or bare.group() not in self.bare_fractions:
                 return None
@@ -158,7 +152,7 @@ class _Scan:
             return f"({bare.group()})"
         if self.text[position] == "-":
             number = self._number(_SPACE.match(self.text, position + 1).end())
-            # -5^2 is 0-5^2 whatever the text says; the power of a negative number needs brackets.
+            # -5^2 is always 0-5^2.
             if number is None or _POWER.match(self.text, number.end(), self.end):
                 return None
         else:
@@ -166,7 +160,7 @@ class _Scan:
         if number is None:
             return None
         literal = f"-{_literal(number)}" if self.text[position] == "-" else _literal(number)
-        # A fraction is its spelling, for 3/6 is another division than 1/2; -2.0 is the -2 of the text.
+        # Fractions are compared as written (3/6 is not 1/2), negative numbers by value (-2.0 is -2).
         if literal not in self.fractions and not (literal[0] == "-" and parse_number(literal) in self.negatives):
             return None
         self.position = number.end()
@@ -181,7 +175,7 @@ class _Scan:
         number = self._number(position)
         if number is not None:
             literal = _literal(number)
-            # As (1/2) is, ½ is a division if the text does not hold it.
+            # Like (1/2), ½ is a division if it is not among the numbers of the text.
             divided = literal[0] == "(" and literal not in self.fractions
             for token in [*literal[1:-1].split("/"), "/"] if divided else [literal]:
                 self._emit(token, position)
@@ -191,11 +185,8 @@ class _Scan:
         if word is None:
             raise ExpressionError("expected a number, slot or bracket", position, self.text[position])
         if SLOT_PATTERN.fullmatch(word.group()) is None:
-            raise ExpressionError(
-                "neither a number nor a slot like N0: an unknown or a unit may not occur in the expression",
-                position,
-                word.group(),
-            )
+            fault = "neither a number nor a slot like N0: remove unknowns and units from the expression"
+            raise ExpressionError(fault, position, word.group())
         self._emit(word.group(), position)
         self.position = word.end()
 
@@ -235,7 +226,7 @@ class _Scan:
             raise ExpressionError(f"this bracket does not match the {opened!r} at {offset}", position, symbol)
 
     def _percent(self, position: int) -> None:
-        """`20 %` is the literal `20%`; `(3+4)%`, `N0%` are divided by 100."""
+        """Read a percent sign: `20 %` is the literal `20%`; `(3+4)%` and `N0%` are divided by 100."""
         last = self.output[-1]
         before = self.text[:position].rstrip()[-1]
         if before == "%":
@@ -248,7 +239,7 @@ class _Scan:
 
 
 def is_slot(token: str) -> bool:
-    """Return whether `token` names a number slot, `N0`, `N1`, ..."""
+    """Return whether a token is a number slot, `N0`, `N1`, ..."""
     return SLOT_PATTERN.fullmatch(token) is not None
 
 
@@ -260,8 +251,8 @@ def _check_length(parts: Sequence, limit: int | None) -> None:
 
 def check_tokens(tokens: Sequence[str], max_length: int | None) -> list[str]:
     """
-    The tokens of a prefix or postfix sequence as a list, operators in their one spelling; `ExpressionError` if it is
-    empty, longer than `max_length`, one string, or holds something else.
+    Return a prefix or postfix sequence as a list, operators in their one spelling; `ExpressionError` if it is empty,
+    longer than `max_length`, one string, or has something else than strings.
     """
     if isinstance(tokens, str):
         raise ExpressionError("expected a sequence of tokens, not one string: split it first", token=tokens)

@@ -1,7 +1,4 @@
-"""Metrics: accuracy of answers and equations, reasons of failure, GLUE, generated texts, and costs of running a model.
-
-What a name needs is loaded when it is used: the `evaluate.Metric` classes alone need `evaluate` and `datasets`.
-"""
+"""Metrics of answers, equations, GLUE, generated texts and costs, loaded when used."""
 
 from ..lazy_names import lazy_names
 

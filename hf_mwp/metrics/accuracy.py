@@ -22,15 +22,13 @@ class PredictionScore:
     Score of a prediction.
 
     Attributes:
-        answer_correct (`bool` or `None`): Whether the value is right; `None` where the problem has nothing to judge
-            by.
+        answer_correct (`bool` or `None`): Whether the value is right; `None` without an answer and a target equation.
         equation_correct (`bool`), canonical_correct (`bool`): Whether the predicted equation is the target, token for
-            token and in canonical form. `False` without one.
-        value (`Fraction`, `float` or `None`): Value of the prediction; `None` if it has none.
+            token and in canonical form; `False` without a target.
+        value (`Fraction`, `float` or `None`): Value of the prediction, if any.
         reason (`str`): `"correct"`, or a key of `FAILURE_REASONS`.
-        level (`str` or `None`): Complexity of the *target* equation (`"low"`, `"medium"`, `"high"`); `None` without
-            one.
-        detail (`str`): The message of the evaluation error, empty otherwise.
+        level (`str` or `None`): Complexity of the target equation (`"low"`, `"medium"`, `"high"`), if any.
+        detail (`str`): Message of the evaluation error, empty otherwise.
     """
 
     answer_correct: bool | None
@@ -49,16 +47,15 @@ def score_prediction(
     Score a prediction.
 
     Args:
-        problem ([`MathWordProblem`]): With its annotated `answer`, its `equation`, or both. Under the rule
-            `"annotated"` a problem without an annotated answer is compared with the value of its equation.
-        prediction ([`Expression`] or `None`): The predicted tree over the problem's slots; `None` if there is none.
-        answer_match (`str`, *optional*), tolerance (`float`, *optional*, defaults to 1e-4): See
-            [`answers_match`].
+        problem ([`MathWordProblem`]): Problem with `answer`, `equation`, or both. With `"annotated"`, the value of the
+            equation stands in for a missing answer.
+        prediction ([`Expression`] or `None`): The predicted tree over the problem's slots, if any.
+        answer_match (`str`, *optional*), tolerance (`float`, *optional*, defaults to 1e-4): See [`answers_match`].
     """
+    # Target equation, and the answer that the prediction is compared with.
     target = None
-    if problem.equation is not None and problem.equation.strip():
-        with suppress(ExpressionError, ProblemError):
-            target = problem.expression
+    with suppress(ExpressionError, ProblemError):
+        target = problem.expression
     level = None if target is None else target.complexity()
     reference = None
     if answer_match != "equation_value" and problem.answer_value is not None:
@@ -101,11 +98,11 @@ def accuracy_report(scores: Sequence[PredictionScore]) -> dict[str, float]:
     Compute accuracies from 0 to 1, with the number of problems of each.
 
     Returns:
-        `dict[str, float]`: `answer_accuracy` over the `num_problems` that can be judged, and `answer_accuracy_low`,
-        `num_problems_low` and so on for each level of complexity of the target that occurs; `equation_accuracy` and
-        `canonical_equation_accuracy` over the `num_equations` with a target equation that can be read. `num_unjudged`
-        is there if some problems could not be judged: those without an answer and, with `"equation_value"`, all
-        without a target equation that has a value. An accuracy over no problem at all is left out.
+        `dict[str, float]`: `answer_accuracy` over the `num_problems` with an answer (with `"equation_value"`: with a
+        target equation that has a value), and `answer_accuracy_low`, `num_problems_low` and so on for each level of
+        complexity that occurs; `equation_accuracy` and `canonical_equation_accuracy` over the `num_equations` with a
+        readable target equation; `num_unjudged`, the number of other problems, if any. Accuracies without problems
+        are left out.
     """
     judged = [score for score in scores if score.answer_correct is not None]
     with_target = [score for score in scores if score.level is not None]
@@ -128,8 +125,8 @@ def accuracy_report(scores: Sequence[PredictionScore]) -> dict[str, float]:
 
 def context_report(contexts: Sequence[str], scores: Sequence[PredictionScore]) -> dict[str, float]:
     """
-    Compute `context_accuracy`, the share of contexts whose questions are all answered right, and how many these are
-    on, `num_contexts`: those with several questions that can be judged. Empty if there is none.
+    Compute `context_accuracy`, the share of contexts whose questions are all answered right, over the `num_contexts`
+    with several questions that have an answer. Empty without such contexts.
 
     Args:
         contexts (`Sequence[str]`): Name of each problem's context, `""` for none.

@@ -10,15 +10,15 @@ from .glue import shared_ranks
 
 def calibration_report(probabilities: Sequence[float], correct: Sequence[bool], num_bins: int = 15) -> dict[str, Any]:
     """
-    Measure how well the probabilities of answers predict whether these are right.
+    Measure how well the probabilities of answers predict which answers are right.
 
-    - Expected calibration error: the mean distance, over all answers, between the mean probability and the accuracy of
-      the bin of an answer. The bins are of equal width and closed above, 0 belonging to the first one (Guo et al., On
+    - Expected calibration error: mean distance, over all answers, between the mean probability and the accuracy of the
+      answer's bin. Bins have equal width and include their upper edge, the first one also 0 (Guo et al., On
       Calibration of Modern Neural Networks, ICML 2017, equation 3).
-    - AUROC: how often a right answer has a higher probability than a wrong one, equal ones counted half (Hendrycks and
-      Gimpel, ICLR 2017).
-    - The surer half: accuracy of the half of the answers with the highest probabilities (the larger half of an odd
-      number). Of answers that are as sure as the last one of them, the mean counts.
+    - AUROC: share of pairs of a right and a wrong answer in which the right one has the higher probability; equal
+      probabilities count half (Hendrycks and Gimpel, ICLR 2017).
+    - The surer half: accuracy of the half of the answers (rounded up) with the highest probabilities; ties count with
+      their mean.
 
     Args:
         probabilities (`Sequence[float]`): Probability of each answer, 0 where there is none.
@@ -27,11 +27,11 @@ def calibration_report(probabilities: Sequence[float], correct: Sequence[bool], 
 
     Returns:
         `dict`: `num_problems`, `num_bins`, `expected_calibration_error`, `auroc` (`None` if all answers are right or
-        all wrong), `surer_half_accuracy`, `num_surer_half`, and `bins`, those with an answer from low to high:
-        `from`, `to`, `num_problems`, `probability` (mean) and `answer_accuracy`.
+        all wrong), `surer_half_accuracy`, `num_surer_half`, and `bins` that are not empty, from low to high: `from`,
+        `to`, `num_problems`, `probability` (mean) and `answer_accuracy`.
 
     Raises:
-        ValueError: there are no answers or not as many of both, or a probability is not between 0 and 1.
+        ValueError: there are no answers, the lengths differ, or a probability is not between 0 and 1.
     """
     scores, right = np.asarray(probabilities, dtype=float), np.asarray(correct, dtype=bool)
     if scores.shape != right.shape or not len(scores):
@@ -45,15 +45,8 @@ def calibration_report(probabilities: Sequence[float], correct: Sequence[bool], 
         inside = places == place
         probability, accuracy = float(scores[inside].mean()), float(right[inside].mean())
         error += inside.mean() * abs(probability - accuracy)
-        bins.append(
-            {
-                "from": float(edges[place]),
-                "to": float(edges[place + 1]),
-                "num_problems": int(inside.sum()),
-                "probability": probability,
-                "answer_accuracy": accuracy,
-            }
-        )
+        counted = {"from": float(edges[place]), "to": float(edges[place + 1]), "num_problems": int(inside.sum())}
+        bins.append({**counted, "probability": probability, "answer_accuracy": accuracy})
     half = (len(scores) + 1) // 2
     return {
         "num_problems": len(scores),

@@ -32,11 +32,9 @@ def count_parameters(model: nn.Module, trainable_only: bool = False, embeddings:
 def describe_compression(student: nn.Module, teacher: nn.Module) -> str:
     """Describe how many parameters a student has, with and without embeddings, and its compression factors."""
     told = []
-    for embeddings in (True, False):
+    for embeddings, kind in ((True, ""), (False, " without embeddings")):
         ours, theirs = (count_parameters(model, embeddings=embeddings) for model in (student, teacher))
-        told.append(
-            f"{ours:,} parameters{'' if embeddings else ' without embeddings'}, {theirs / max(ours, 1):.1f} times"
-        )
+        told.append(f"{ours:,} parameters{kind}, {theirs / max(ours, 1):.1f} times")
     return f"The student has {told[0]} fewer than its teacher, and {told[1]} fewer."
 
 
@@ -46,7 +44,7 @@ def count_flops(function: Callable, inputs: Mapping | None = None) -> int:
     convolutions and attention; elementwise operations are free. The backward pass counts if the call runs one.
 
     Args:
-        function (`Callable` or `nn.Module`): Function to call, for example a model or `model.solve`.
+        function (`Callable` or `nn.Module`): A function, for example a model or `model.solve`.
         inputs (`Mapping`, *optional*): Keyword arguments of the call.
 
     Examples:
@@ -56,7 +54,7 @@ def count_flops(function: Callable, inputs: Mapping | None = None) -> int:
     128
     ```
     """
-    # The counter knows no formula for the fused attention of CPUs and would count it as nothing.
+    # The counter has no formula for the fused attention of CPUs.
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         function(**(inputs or {}))
     return counter.get_total_flops()
@@ -64,8 +62,8 @@ def count_flops(function: Callable, inputs: Mapping | None = None) -> int:
 
 def peak_memory(function: Callable[[], object]) -> int:
     """
-    Largest number of bytes of tensors, made during a call, that live at the same time. Counted from the tensors
-    themselves, on any device: memory that an operation uses internally, parameters and inputs do not count.
+    Return the largest number of bytes of tensors that are made during a call and live at the same time, on any device.
+    Parameters, inputs and memory inside an operation do not count.
 
     Args:
         function (`Callable`): Called without arguments, for example a training step.
@@ -80,11 +78,11 @@ def compare_latency(
     functions: Mapping[str, Callable[[], object]], repeats: int = 20, warmup: int = 3
 ) -> dict[str, float]:
     """
-    Time several calls in turns, so that a change of the machine's load affects all of them alike. Only ratios within
-    one such run mean anything: medians of two runs on a shared machine easily differ by a factor.
+    Time several calls in turns, so that a change of the machine's load affects all of them alike. Compare only times
+    of the same run.
 
     Args:
-        functions (`Mapping[str, Callable]`): Functions to time, by name, called without arguments.
+        functions (`Mapping[str, Callable]`): Functions to time, by name; each is called without arguments.
         repeats (`int`, *optional*, defaults to 20), warmup (`int`, *optional*, defaults to 3): Timed calls of each
             function, and calls before them.
 
@@ -113,17 +111,17 @@ def compare_costs(
     models: Mapping[str, nn.Module], batch_size: int = 1, tokens: int = 32, repeats: int = 30
 ) -> dict[str, dict[str, float]]:
     """
-    Measure the size and speed of encoders, timed in turns on the same made-up texts ([`compare_latency`]).
+    Measure the size and speed of encoders, timed in turns on the same artificial texts ([`compare_latency`]).
 
     Args:
-        models (`Mapping[str, nn.Module]`): Encoders that take `input_ids`, in evaluation mode, by name; of
-            encoder-decoder models the decoder reads as many tokens.
+        models (`Mapping[str, nn.Module]`): Encoders that take `input_ids`, in evaluation mode, by name. The decoders
+            of encoder-decoder models get as many tokens.
         batch_size (`int`, *optional*, defaults to 1), tokens (`int`, *optional*, defaults to 32): Shape of the texts.
         repeats (`int`, *optional*, defaults to 30): Timed calls of each.
 
     Returns:
-        `dict`: by name `parameters`, `parameters_without_embeddings`, `flops` of a call ([`count_flops`]), and
-        `seconds`, the median.
+        `dict`: by name `parameters`, `parameters_without_embeddings`, `flops` ([`count_flops`]) and median `seconds`
+        of a call.
     """
     calls = {}
     for name, model in models.items():
@@ -147,20 +145,14 @@ class _StorageCounter(TorchDispatchMode):
 
     def __init__(self):
         super().__init__()
-        self.live = self.peak = 0
-        self._known = weakref.WeakSet()
+        self.peak, self._live = 0, {}
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        given = {id(t.untyped_storage()) for t in tree_iter((args, kwargs)) if isinstance(t, torch.Tensor)}
+        given = {id(each.untyped_storage()) for each in tree_iter((args, kwargs)) if isinstance(each, torch.Tensor)}
         result = func(*args, **(kwargs or {}))
-        for storage in (t.untyped_storage() for t in tree_iter(result) if isinstance(t, torch.Tensor)):
-            if id(storage) not in given and storage not in self._known:
-                size = storage.nbytes()
-                self._known.add(storage)
-                self.live += size
-                self.peak = max(self.peak, self.live)
-                weakref.finalize(storage, self._free, size).atexit = False
+        for storage in (each.untyped_storage() for each in tree_iter(result) if isinstance(each, torch.Tensor)):
+            if id(storage) not in given | self._live.keys():
+                self._live[id(storage)] = storage.nbytes()
+                weakref.finalize(storage, self._live.pop, id(storage), None).atexit = False
+        self.peak = max(self.peak, sum(self._live.values()))
         return result
-
-    def _free(self, size: int) -> None:
-        self.live -= size

@@ -27,17 +27,17 @@ class _TextMetric(evaluate.Metric):
 
 class AnswerAccuracy(_TextMetric):
     """
-    Answer ("value") accuracy of math word problem solvers, for use with and without a network: the share of problems
-    whose predicted equation has the value of the reference ([`answers_match`]).
+    Answer ("value") accuracy of math word problem solvers: the share of problems whose predicted equation has the
+    value of the reference ([`answers_match`]).
 
     Args:
-        predictions (`list[str]`): Predicted equations or numbers in infix notation, numbers put in ("4+2", "80%*50").
-            An empty string (no answer) and whatever has no value (division by zero, garbage) count as wrong.
+        predictions (`list[str]`): Predicted equations or numbers in infix notation ("4+2", "80%*50"). Predictions
+            without a value (empty, division by zero, garbage) count as wrong.
         references (`list[str]`): With `answer_match="annotated"` the annotated answers as the data set writes them
             ("6", "((7)/(4))", "10%", "9 (apples)"); with `answer_match="equation_value"` the target equations.
         answer_match (`str`, defaults to `"annotated"`), tolerance (`float`, defaults to 1e-4): See [`answers_match`].
         levels (`list[str]`, *optional*): Level of complexity of each problem (`"low"`, `"medium"`, `"high"`), for
-            which there are `answer_accuracy_low` and so on.
+            `answer_accuracy_low` and so on.
 
     Examples:
 
@@ -54,7 +54,7 @@ class AnswerAccuracy(_TextMetric):
             by_value = answer_match == "equation_value"
             answer = _value(reference) if by_value else reference
             if (answer if by_value else answer_value(reference)) is None:
-                raise ValueError(f"References, row {row}: {reference!r} has no value.")
+                raise ValueError(f"`references`, row {row}: {reference!r} has no value.")
             correct.append(answers_match(_value(prediction), answer, answer_match, tolerance))
         result = {"answer_accuracy": sum(correct) / len(correct)}
         for level in LEVELS if levels else ():
@@ -69,9 +69,9 @@ class EquationAccuracy(_TextMetric):
     for token; brackets do not count.
 
     Args:
-        predictions (`list[str]`), references (`list[str]`): Predicted and target equations in infix notation, numbers
-            put in ("4+2", "x=4+2"); an empty prediction for no answer.
-        canonical (`bool`, defaults to `False`): Compare canonical forms, where the order of terms is free.
+        predictions (`list[str]`), references (`list[str]`): Predicted and target equations in infix notation ("4+2",
+            "x=4+2"); predictions may be empty.
+        canonical (`bool`, defaults to `False`): Compare canonical forms, in which the order of terms is free.
 
     Examples:
 
@@ -91,7 +91,7 @@ class EquationAccuracy(_TextMetric):
             try:
                 target = Expression.from_infix(reference)
             except ExpressionError as error:
-                raise ValueError(f"References, row {row}: {reference!r} does not parse ({error}).") from error
+                raise ValueError(f"`references`, row {row}: {reference!r} is not an equation ({error}).") from error
             try:
                 correct += equations_match(Expression.from_infix(prediction), target, canonical)
             except ExpressionError:

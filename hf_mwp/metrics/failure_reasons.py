@@ -22,9 +22,9 @@ FAILURE_REASONS = {
 
 def failure_reason(prediction: Expression, target: Expression) -> str:
     """
-    Return the key of `FAILURE_REASONS` for the most specific difference between a wrong predicted equation and its
-    target, both trees with slots (`N0`) for the numbers of the text. Equal trees give `"label_conflict"`. Trees of
-    another shape are compared in canonical form, since decoders write an equation in different ways.
+    Return the key of `FAILURE_REASONS` for the most specific difference between a wrong prediction and its target,
+    both with slots (`N0`) for the numbers of the text. Equal trees give `"label_conflict"`; trees of another shape are
+    compared in canonical form.
 
     Examples:
 
@@ -57,7 +57,7 @@ def _difference(prediction: Expression, target: Expression) -> str:
 
 
 def _unordered(expression: Expression) -> str:
-    """Return a text that is equal for trees that differ only in the order of operands, whatever the operator."""
+    """Return a text that is equal for trees that differ only in the order of operands, of any operator."""
     parts: list[str] = []
     for token in reversed(expression.to_prefix()):
         if token in OPERATORS:

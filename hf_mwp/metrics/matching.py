@@ -8,7 +8,7 @@ from ..problems import answer_half_unit, answer_value
 
 
 ANSWER_MATCHES = ("annotated", "equation_value")
-# Relative, and absolute at 0: what rounded powers may differ by, and answers that were computed in doubles.
+# Relative (at 0 absolute) error of rounded powers, and of answers that were computed in doubles.
 ROUNDING = Fraction(1, 10**9)
 
 
@@ -21,30 +21,29 @@ def answers_match(
     """
     Return whether a predicted value is the right answer.
 
-    Two rules are in use. They differ in the value compared with and in the tolerance:
+    The two rules differ in the reference `a` and in the tolerance of the prediction `p`:
 
-    - `"annotated"` (default): `answer` is the data set's annotated answer, as written or its value `a`, and `p` is the
-      prediction. If `a` is a whole number (`20`, also written `880.0` or `100%`), `p` has to be equal to it; floats,
-      which only powers give, up to 1e-9 of it. Of another `a`, `|p - a| <= tolerance * |a|`, and if the answer is
-      given as it is written, not more than half a unit of its last digit ([`~problems.answer_half_unit`]) either: 0.05
-      for `12345.6`; that unit is at least 1e-9 of `a`, since some data sets write out all digits of a double. A
-      relative tolerance neither asks for more digits than annotators write nor lets any map scale pass for 1/6000000.
-    - `"equation_value"`: `answer` is the value of the *target equation*, and the prediction is right when
-      `|p - a| < tolerance`, absolute. This is what the programs of GTS, MWPToolkit and MWP-BERT compute. It never
-      notices a wrong annotation, and is loose for small values and strict for large ones.
+    - `"annotated"` (default): `a` is the annotated answer, as written or as a value. If it is whole (`20`, also
+      `880.0` or `100%`), `p` must be equal to it; floats, which only powers give, up to 1e-9. For any other `a`,
+      `|p - a| <= tolerance * |a|`, and for a written answer also at most half a unit of its last digit
+      ([`~problems.answer_half_unit`]), 0.05 for `12345.6`, but at least 1e-9 of `a`, since some data sets write all
+      digits of a double. A relative tolerance suits both rounded answers and map scales such as 1/6000000.
+    - `"equation_value"`: `a` is the value of the target equation, and `|p - a| < tolerance`, absolute, as in the
+      programs of GTS, MWPToolkit and MWP-BERT. It ignores wrong annotations, and is loose for small values and strict
+      for large ones.
 
     Args:
-        prediction (`Fraction`, `float` or `None`): Value of the predicted expression. `None` (no answer), infinities
-            and NaN are wrong.
-        answer (`str`, `Fraction` or `float`): Expected answer, see the rules.
+        prediction (`Fraction`, `float` or `None`): Value of the predicted expression. `None`, infinities and NaN are
+            wrong.
+        answer (`str`, `Fraction` or `float`): The reference.
         answer_match (`str`, *optional*, defaults to `"annotated"`): `"annotated"` or `"equation_value"`.
-        tolerance (`float`, *optional*, defaults to 1e-4): See the rules.
+        tolerance (`float`, *optional*, defaults to 1e-4): Tolerance of the rule.
 
     Returns:
-        `bool`: whether the two match. Fractions are compared exactly, however large.
+        `bool`: whether the two match. Fractions are compared exactly.
 
     Raises:
-        ValueError: if `answer_match` is unknown, or `answer` is not a finite number or has none that can be read.
+        ValueError: `answer_match` is unknown, or `answer` is not a finite number.
 
     Examples:
 
@@ -59,7 +58,7 @@ def answers_match(
     ```
     """
     if answer_match not in ANSWER_MATCHES:
-        raise ValueError(f"The rule {answer_match!r} is unknown; use one of {', '.join(map(repr, ANSWER_MATCHES))}.")
+        raise ValueError(f"`answer_match` must be one of {', '.join(ANSWER_MATCHES)}, not {answer_match!r}.")
     target = _exact(answer_value(answer) if isinstance(answer, str) else answer)
     if target is None:
         raise ValueError(f"The answer to compare with must be a finite number, not {answer!r}.")
@@ -82,14 +81,12 @@ def equations_match(prediction: Expression, target: Expression, canonical: bool 
     Return whether two expressions are the same equation.
 
     Args:
-        prediction ([`Expression`]), target ([`Expression`]): The trees to compare, both with the numbers put in
-            (`Expression.bind`), so that two mentions of the same number in a text are not told apart.
-        canonical (`bool`, *optional*, defaults to `False`): `False` compares token for token (equation accuracy as the
-            literature reports it); `True` compares canonical forms, so that `4+2` is `2+4`.
+        prediction ([`Expression`]), target ([`Expression`]): Trees with numbers in place of slots (`Expression.bind`),
+            so that equal numbers of a text are equal.
+        canonical (`bool`, *optional*, defaults to `False`): Whether to compare canonical forms, so that `4+2` is
+            `2+4`. The literature reports the comparison token for token.
     """
-    if canonical:
-        return prediction.canonical() == target.canonical()
-    return prediction == target
+    return prediction.canonical() == target.canonical() if canonical else prediction == target
 
 
 def _exact(value: Fraction | float | None) -> Fraction | None:

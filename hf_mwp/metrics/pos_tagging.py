@@ -7,8 +7,8 @@ from typing import Any
 
 def tagged_spans(labels: Sequence[str | None]) -> list[tuple[int, int, str]]:
     """
-    Return the words of a sequence of `B-` and `I-` labels (`None` without a word): first token, token after the last,
-    tag. A word begins at each `B-`, and at an `I-` that cannot continue what is before it: another tag, or nothing.
+    Return the words (first token, token after the last, tag) of a sequence of `B-` and `I-` labels, `None` without a
+    word. A word begins at each `B-`, and at an `I-` that does not follow its own tag.
     """
     spans: list[tuple[int, int, str]] = []
     previous = None
@@ -27,17 +27,16 @@ def tagged_spans(labels: Sequence[str | None]) -> list[tuple[int, int, str]]:
 
 def pos_report(predicted: Sequence[Sequence[str | None]], gold: Sequence[Sequence[str | None]]) -> dict[str, Any]:
     """
-    Compare predicted and true tags word by word: a word is right if its boundaries and its tag are. So precision and
-    recall differ, as they do in table 2 of Ming et al. (AAAI 2025).
+    Compare predicted and true tags word by word, as in table 2 of Ming et al. (AAAI 2025): a word is right if its
+    boundaries and its tag are.
 
     Args:
         predicted (`Sequence[Sequence[str | None]]`): For each text a label (`"B-n"`, `"I-n"`, ...) for each token.
         gold (`Sequence[Sequence[str | None]]`): The true labels, `None` at special tokens, which do not count.
 
     Returns:
-        `dict`: `precision`, `recall` and `f1` over all words (micro average; 0 where there is none), `accuracy` of the
-        labels, `num_words`, and `tags`: for each tag its `precision`, `recall`, `f1` and `count` of true words, the
-        most frequent first.
+        `dict`: `precision`, `recall` and `f1` over all words (micro average), `accuracy` of the labels, `num_words`,
+        and `tags`: `precision`, `recall`, `f1` and `count` of true words of each tag, the most frequent first.
 
     Example:
 

@@ -10,7 +10,7 @@ from ..data.corpus.pretraining_encoder import KEYWORD, NUMBER
 from .pos_tagging import pos_report
 
 
-# Means over tokens: the sum and the number of tokens of each.
+# Sum and number of tokens of each mean over tokens.
 MEANS = {
     "mlm_loss": ("mlm_loss", "mlm_count"),
     "mlm_accuracy": ("mlm_right", "mlm_count"),
@@ -18,7 +18,7 @@ MEANS = {
     "mlm_loss_numbers": ("number_loss", "number_count"),
     "pos_loss": ("pos_loss", "pos_count"),
 }
-# What is summed for each text.
+# Sums over the tokens of a text.
 STATISTICS = tuple(dict.fromkeys(name for pair in MEANS.values() for name in pair))
 
 

@@ -31,9 +31,9 @@ def text_report(
 
     Args:
         predictions (`Sequence[str]`), references (`Sequence[str]`): Texts, equally many of both.
-        metrics (`Sequence[str]`, *optional*): `"bleu"` and `"chrf"` of the corpus (sacrebleu), and `"rouge"`, means
-            of the F1 of ROUGE-1, ROUGE-2 and ROUGE-L with stemming (rouge-score), for English.
-        language (`str`, *optional*): Language of the texts: Chinese ones (`"zh"`) are compared by characters in BLEU.
+        metrics (`Sequence[str]`, *optional*): `"bleu"` and `"chrf"` of the corpus (sacrebleu), and `"rouge"`, the mean
+            F1 of ROUGE-1, ROUGE-2 and ROUGE-L with stemming (rouge-score), for English.
+        language (`str`, *optional*): Language of the texts; with `"zh"` BLEU compares characters.
 
     Returns:
         `dict[str, float]`: `bleu`, `chrf`, `rouge1`, `rouge2`, `rougeL`, from 0 to 100; empty without texts.
@@ -52,12 +52,9 @@ def text_report(
     if "bleu" in metrics or "chrf" in metrics:
         from sacrebleu.metrics import BLEU, CHRF
 
-        made = {"bleu": lambda: BLEU(tokenize="zh" if language == "zh" else None), "chrf": CHRF}
-        report = {
-            name: make().corpus_score(list(predictions), [list(references)]).score
-            for name, make in made.items()
-            if name in metrics
-        }
+        scorers = {"bleu": BLEU(tokenize="zh" if language == "zh" else None), "chrf": CHRF()}
+        texts = list(predictions), [list(references)]
+        report = {name: each.corpus_score(*texts).score for name, each in scorers.items() if name in metrics}
     if "rouge" in metrics:
         from rouge_score.rouge_scorer import RougeScorer
 

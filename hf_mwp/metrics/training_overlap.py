@@ -11,15 +11,13 @@ from .accuracy import PredictionScore, accuracy_report
 
 class TrainingOverlap:
     """
-    Separates test problems that occur in a model's training data from new ones, so that accuracy is also reported on
-    new problems alone. Texts are compared by [`~problems.text_keys.TextKeys`]: spaces, punctuation, case and
-    numerals make no difference.
+    Overlap of problems with the training texts of a model, for separate accuracies of new and known problems. Texts
+    are compared by [`~problems.text_keys.TextKeys`], which ignores spaces, punctuation, case and the form of numerals.
 
     Args:
-        texts ([`~data.TrainingTexts`], *optional*): Training texts of the model, as recorded in its
-            folder ([`~TrainingOverlap.of`] reads them). `None` if they are unknown.
-        part (`Iterable[str]`, *optional*): The texts of the training split of the data set that the problems are of.
-            They stand in where `texts` is `None`; all groups are then named after them.
+        texts ([`~data.TrainingTexts`], *optional*): Training texts of the model ([`~TrainingOverlap.of`] reads them
+            from its folder); `None` if they are unknown.
+        part (`Iterable[str]`, *optional*): Texts of the data set's training split, which replace unknown `texts`.
 
     Example:
 
@@ -39,19 +37,19 @@ class TrainingOverlap:
 
     @classmethod
     def of(cls, model: Any, part: Iterable[str] | None = None) -> Self:
-        """Create the overlap of a model that was trained, or loaded from a folder or the Hub."""
+        """Create the overlap of a trained or loaded model."""
         return cls(training_texts_of(model), part)
 
     def flags(self, text: str) -> dict[str, bool | None]:
-        """Return whether a text was trained on, as it is and with other numbers; `None` if that is not known."""
+        """Return whether a text was trained on, as it is and with other numbers; `None` if that is unknown."""
         exact, masked = (None, None) if self.texts is None else self.texts.seen(text)
         data = self.data.replace(" ", "_")
         return {f"exact_text_in_{data}": exact, f"masked_text_in_{data}": masked}
 
     def groups(self, problems: Sequence[MathWordProblem | str]) -> dict[str, list[int]]:
         """
-        Return the indices of all problems, of those whose masked text was not trained on, of those whose exact text
-        was not, and of those whose exact text was. Only the first group is returned if the training texts are unknown.
+        Return the indices of all problems, of those whose masked text was not trained on, and of those whose exact
+        text was not or was. Only the first group is returned if the training texts are unknown.
         """
         groups = {"all problems": list(range(len(problems)))}
         if self.texts is not None:
@@ -65,22 +63,18 @@ class TrainingOverlap:
         self, problems: Sequence[MathWordProblem], scores: Sequence[PredictionScore]
     ) -> dict[str, dict[str, float]]:
         """
-        [`accuracy_report`] of the scores of a model's answers for each of [`~TrainingOverlap.groups`]; a group of no
-        problem is there, with `num_problems` 0.
+        Return the [`accuracy_report`] of the scores in each of [`~TrainingOverlap.groups`], also of empty groups.
         """
         groups = self.groups(problems)
         return {name: accuracy_report([scores[row] for row in rows]) for name, rows in groups.items()}
 
     def remark(self, problems: Sequence[MathWordProblem | str]) -> str:
-        """
-        Return the remark to print beside the accuracies of these problems; empty if all is known and none trained on.
-        """
+        """Return a remark on the accuracies of problems; empty if the training texts are known and none overlaps."""
         said = []
         if not self.known:
             compared = "" if self.texts is None else "; compared with the data set's own training split instead"
-            said.append(
-                f"Not known: what the model was trained on (its folder has no {TrainingTexts.file_name}){compared}"
-            )
+            missing = f"its folder has no {TrainingTexts.file_name}"
+            said.append(f"Not known: what the model was trained on ({missing}){compared}")
         elif count := sum(self.texts.seen(_text(problem))[0] for problem in problems):
             said.append(f"WARNING: the model was trained on {count:,} of these {len(problems):,} problems")
         if self.known and self.texts.unknown:

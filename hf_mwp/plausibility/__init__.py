@@ -1,6 +1,6 @@
 """
-Re-ranking of answers by plausibility: a beam often holds the right value, and the solver, which sees no values, cannot
-tell it from an absurd one. A linear re-ranker over named features can.
+Re-ranking of answers by plausibility. A solver sees no values, so it cannot tell a right answer in its beam from an
+absurd one; a linear re-ranker over named features can.
 """
 
 from .candidate_answer import CandidateAnswer, candidate_answers

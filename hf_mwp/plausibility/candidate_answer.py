@@ -1,4 +1,4 @@
-"""Candidate answers: the values of a beam with their trees."""
+"""Candidate answers: values of a beam with their trees, steps and units."""
 
 from __future__ import annotations
 
@@ -11,20 +11,67 @@ from functools import cached_property
 from ..expressions import Expression, ExpressionError
 from ..expressions.evaluation import Number, evaluate_postfix
 from ..expressions.operators import PRECEDENCE
-from .dimensions import Dimensions
-from .question import Question
+from .question import RATIO, Question
 
 
-Step = tuple[str, Number, Number, Number]
-"""An operation: operator, left and right operand, result."""
+Step = tuple[str, Number, Number, Number]  # operator, left and right operand, result
 
-# Decimals beyond which a number counts as not exact, and significant digits that are counted.
+# Numbers with more decimals are not exact; at most so many significant digits are counted.
 MOST_DECIMALS, MOST_DIGITS = 4, 8
+# Units that may be multiplied by themselves.
+_LENGTHS = ("米", "m", "foot", "inch", "yard", "mile", "meter")
+
+
+@dataclass
+class Dimensions:
+    """
+    Units of the operations of an equation.
+
+    Args:
+        unit (`str`, *optional*): Unit of the result; `RATIO` for none, `None` if unknown.
+        clashes (`int`): Number of sums and differences of amounts with different units.
+        shares_added (`int`): Number of sums and differences of a share or multiple and an amount with a unit.
+        squares (`int`): Number of products of two amounts with the same unit other than a length.
+    """
+
+    unit: str | None = None
+    clashes: int = 0
+    shares_added: int = 0
+    squares: int = 0
+
+    @classmethod
+    def of(cls, postfix: Sequence[str], units: Sequence[str | None]) -> Dimensions:
+        """Compute the units of a tree in postfix order from those of its numbers; constants have unknown units."""
+        found = cls()
+        stack: list[str | None] = []
+        for token in postfix:
+            if token in PRECEDENCE:
+                right, left = stack.pop(), stack.pop()
+                stack.append(found._apply(token, left, right))
+            else:
+                stack.append(units[int(token[1:])] if token[0] == "N" else None)
+        found.unit = stack.pop()
+        return found
+
+    def _apply(self, operator: str, left: str | None, right: str | None) -> str | None:
+        if left is None or right is None:
+            # A sum has the unit of the known part; a sum with a share has an unknown unit.
+            return (left or right or None) if operator in "+-" else None
+        if operator in "+-":
+            self.shares_added += left != right and RATIO in (left, right)
+            self.clashes += left != right and RATIO not in (left, right)
+            return left if left == right else None
+        if operator == "*":
+            self.squares += left == right != RATIO and not left.endswith(_LENGTHS)
+            return left or right if RATIO in (left, right) else None
+        if operator == "/":
+            return left if right == RATIO else RATIO if left == right else None
+        return None
 
 
 @dataclass(frozen=True)
 class BeamTree:
-    """A tree over number slots that a solver found, with its log probability and its place, from 0."""
+    """Tree over number slots in a beam, with its log probability and its rank, from 0."""
 
     expression: Expression
     log_probability: float
@@ -34,14 +81,13 @@ class BeamTree:
 @dataclass(frozen=True)
 class CandidateAnswer:
     """
-    A value with all the trees of a beam that have it.
+    A value with all trees of a beam that have it.
 
     Args:
-        question ([`Question`]): The question of the problem.
+        question ([`Question`]): Question of the problem.
         value (`Fraction` or `float`): The value.
         trees (`tuple[BeamTree, ...]`): The trees, the most probable one first.
-        postfix (`tuple[str, ...]`): Tokens of the first tree.
-        steps (`tuple[Step, ...]`): Its operations.
+        postfix (`tuple[str, ...]`), steps (`tuple[Step, ...]`): Tokens and operations of the first tree.
     """
 
     question: Question
@@ -57,13 +103,13 @@ class CandidateAnswer:
 
     @cached_property
     def log_mass(self) -> float:
-        """Logarithm of the summed probability of the trees: those of equal value vote together."""
+        """Logarithm of the summed probability of the trees."""
         top = self.best.log_probability
         return top + math.log(math.fsum(math.exp(tree.log_probability - top) for tree in self.trees))
 
     @cached_property
     def is_whole(self) -> bool:
-        """Return whether the value is a whole number."""
+        """Return whether the value is whole."""
         return is_whole(self.value)
 
     @cached_property
@@ -78,28 +124,28 @@ class CandidateAnswer:
 
     @cached_property
     def slots(self) -> tuple[int, ...]:
-        """Indices of the numbers in the first tree, repeated if it uses them repeatedly."""
+        """Indices of the numbers in the first tree, repeated if they are used repeatedly."""
         return tuple(int(token[1:]) for token in self.postfix if token[0] == "N")
 
     @cached_property
     def unused(self) -> tuple[int, ...]:
-        """Indices of the numbers that it does not use."""
+        """Indices of the unused numbers."""
         used = set(self.slots)
         return tuple(index for index in range(len(self.question.values)) if index not in used)
 
     @cached_property
     def num_constants(self) -> int:
-        """Number of constants that it uses."""
+        """Number of constants."""
         return sum(token not in PRECEDENCE and token[0] != "N" for token in self.postfix)
 
     @cached_property
     def last_operator(self) -> str:
-        """The operator that gives the value; empty for a lone number."""
+        """Operator of the root; empty for a lone number."""
         return self.steps[-1][0] if self.steps else ""
 
     @cached_property
     def dimensions(self) -> Dimensions:
-        """Units of its operations."""
+        """Units of the operations."""
         return Dimensions.of(self.postfix, self.question.units)
 
 
@@ -109,13 +155,9 @@ def is_whole(number: Number) -> bool:
 
 
 def decimals(number: Number) -> int:
-    """Return how many decimals write a number exactly; `MOST_DECIMALS + 1` for rounded and for longer ones."""
-    if isinstance(number, Fraction):
-        denominator = number.denominator
-        for count in range(MOST_DECIMALS + 1):
-            if not 10**count % denominator:
-                return count
-    return MOST_DECIMALS + 1
+    """Return the decimals that write a number exactly; `MOST_DECIMALS + 1` for rounded and for longer numbers."""
+    exact = range(MOST_DECIMALS + 1) if isinstance(number, Fraction) else ()
+    return next((count for count in exact if not 10**count % number.denominator), MOST_DECIMALS + 1)
 
 
 def digits(number: Number) -> int:
@@ -133,8 +175,8 @@ def candidate_answers(question: Question, trees: Sequence[tuple[Expression, floa
         trees (`Sequence[tuple[Expression, float]]`): Trees over its slots and their log probabilities, best first.
 
     Returns:
-        `list[CandidateAnswer]`: by their best trees; trees without a value are in none. Rounded values, those of roots
-        and of very long numbers, are one if twelve digits are.
+        `list[CandidateAnswer]`: in the order of their best trees, without trees that have no value. Rounded values are
+        equal if their first twelve digits are.
     """
     groups: dict[Fraction | str, tuple[Number, list[str], list[Step], list[BeamTree]]] = {}
     for rank, (expression, log_probability) in enumerate(trees):

@@ -15,8 +15,7 @@ from .candidate_answer import MOST_DECIMALS, CandidateAnswer, Step, decimals, di
 from .question import RATIO
 
 
-FEATURE_LIST = "3"
-"""Version of the list below and of the words it rests on: count it up with each change."""
+FEATURE_LIST = "3"  # version of the features and their words; increase it with each change
 
 MEASURES = ("money", "length", "area", "volume", "weight", "time")
 
@@ -27,11 +26,11 @@ class Feature:
     A feature of an answer.
 
     Args:
-        name (`str`): Its name, under which its weight is stored.
-        measure (`Callable`): Its number for a [`CandidateAnswer`].
-        meaning (`str`): Quantity that it measures.
-        complaint (`str`, *optional*): The reason shown if it counts against an answer.
-        worse (`"larger"` or `"smaller"`): Which numbers the complaint is about.
+        name (`str`): Name, under which its weight is stored.
+        measure (`Callable`): Function that computes it for a [`CandidateAnswer`].
+        meaning (`str`): Description.
+        complaint (`str`, *optional*): Reason that is shown against an answer.
+        worse (`"larger"` or `"smaller"`): Values to which the complaint applies.
     """
 
     name: str
@@ -83,7 +82,7 @@ def _is_uneven(step: Step) -> bool:
 
 
 def _asked(answer: CandidateAnswer) -> float:
-    """Return how much the clauses of the used numbers are asked about, on average; 0 if no number is used."""
+    """Return the mean overlap of the clauses of the used numbers with the question; 0 without numbers."""
     used = set(answer.slots)
     return sum(answer.question.asked[index] for index in used) / len(used) if used else 0.0
 

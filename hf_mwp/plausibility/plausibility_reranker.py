@@ -20,14 +20,14 @@ from .features import FEATURE_LIST, FEATURES, feature_row
 from .question import Question
 
 
-# By language, the folders of re-rankers that come with the package.
+# Folders of the package's own re-rankers, by language.
 GENERAL = {language: Path(__file__).parent / "general" / language for language in ("en", "zh")}
-# Reasons that are given against an answer, and the share that each must have of the difference of two scores.
+# Number of reasons given against an answer, and the least share of each in the difference of two scores.
 MOST_VIOLATIONS, LEAST_SHARE = 2, 0.2
 
 
 class PlausibilityError(ValueError):
-    """A re-ranker cannot be read, fitted, or applied to these answers."""
+    """A re-ranker cannot be read, fitted or applied."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,9 @@ class RankedAnswer:
     Attributes:
         value (`Fraction` or `float`): The value.
         expression ([`Expression`]): Its most probable tree, over number slots.
-        log_probability (`float`): Log probability of that tree by the solver.
-        rank (`int`): Place of that tree in the beam, from 0.
-        plausibility (`float`): Share of this answer: the softmax of the weighted features over the values of the beam.
-        violations (`tuple[str, ...]`): Reasons against it, compared with the first answer, heaviest first; empty
-            for the first answer.
+        log_probability (`float`), rank (`int`): Log probability of that tree, and its place in the beam, from 0.
+        plausibility (`float`): Softmax of the weighted features over the values of the beam.
+        violations (`tuple[str, ...]`): Reasons against it in comparison with the first answer, the heaviest first.
     """
 
     value: Number
@@ -56,23 +54,22 @@ class RankedAnswer:
 @dataclass(frozen=True)
 class PlausibilityReranker:
     """
-    Orders the answers of a beam by how plausible they are: a linear score over named features of value, tree and
-    question. A solver whose encoder sees no number cannot know that its answer is a negative length or 2.4 people.
+    Re-ranker of the answers of a beam by a linear score over named features of value, tree and question. A solver,
+    whose encoder sees no numbers, cannot know that its answer is a negative length or 2.4 people.
 
-    Saved beside the model as `plausibility.json`; [`fit_plausibility`] makes one.
+    It is saved with the model as `plausibility.json`, and made by [`fit_plausibility`].
 
     Args:
         language (`str`): Language of the problems, `"zh"` or `"en"`.
         weights (`Mapping[str, float]`): Weight of each of [`FEATURES`] by its name.
-        num_beams (`int`): Beams that it was fitted with, and that are searched with if no others are asked for.
+        num_beams (`int`): Beams of the fit, and default of a search.
         fitted_on (`Mapping`, *optional*): Model, data and counts of the fit.
-        measured (`Mapping`, *optional*): Accuracies with and without, by part of the data.
-        feature_list (`str`, *optional*): Version of the features that the weights are for.
-        min_beams (`int`, *optional*): The least that it ranks; those of the fit if not given.
+        measured (`Mapping`, *optional*): Accuracies with and without re-ranking, by split.
+        feature_list (`str`, *optional*): Version of the features.
+        min_beams (`int`, *optional*): Least number of beams to re-rank; defaults to `num_beams`.
 
     Raises:
-        PlausibilityError: the weights are for another list of features, or are no finite numbers, or one of the
-            numbers of beams cannot be.
+        PlausibilityError: the weights are for other features or not finite, or a number of beams is out of range.
     """
 
     language: str
@@ -90,8 +87,9 @@ class PlausibilityReranker:
         different = sorted(names.symmetric_difference(self.weights))
         if self.feature_list != FEATURE_LIST or different:
             raise PlausibilityError(
-                f"the weights are for feature list {self.feature_list!r}, this version of hf_mwp has {FEATURE_LIST!r} "
-                f"(missing or unknown: {', '.join(different) or 'none'}): fit them again with `hf-mwp rerank`"
+                f"the weights are for feature list {self.feature_list!r}, but this version of hf_mwp has "
+                f"{FEATURE_LIST!r} (missing or unknown: {', '.join(different) or 'none'}): fit them again with "
+                "`hf-mwp rerank`"
             )
         for name, weight in self.weights.items():
             if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not math.isfinite(weight):
@@ -100,8 +98,8 @@ class PlausibilityReranker:
 
     def check(self, language: str, num_beams: int | None = None) -> int:
         """
-        Return the number of beams to search with: those given, or those of the fit. `PlausibilityError` if the
-        re-ranker does not suit the solver's language or so few beams.
+        Return the number of beams to search with, by default that of the fit. `PlausibilityError` for a solver in
+        another language, or too few beams.
         """
         if language != self.language:
             raise PlausibilityError(
@@ -121,7 +119,7 @@ class PlausibilityReranker:
         Rank the answers of a beam, the most plausible one first.
 
         Args:
-            problem ([`MathWordProblem`]): The problem; neither its equation nor its answer is looked at.
+            problem ([`MathWordProblem`]): The problem; its equation and answer are not used.
             trees (`Sequence[tuple[Expression, float]]`): Trees over its slots and their log probabilities, best first.
 
         Returns:
@@ -143,34 +141,28 @@ class PlausibilityReranker:
         ranked = []
         for index in order:
             answer, best = answers[index], answers[index].best
-            against = _violations(answer, rows[index], rows[order[0]], weights) if ranked else ()
-            share = math.exp(scores[index] - top) / total
-            ranked.append(RankedAnswer(answer.value, best.expression, best.log_probability, best.rank, share, against))
+            violations = _violations(answer, rows[index], rows[order[0]], weights) if ranked else ()
+            tree = (best.expression, best.log_probability, best.rank)
+            ranked.append(RankedAnswer(answer.value, *tree, math.exp(scores[index] - top) / total, violations))
         return ranked
 
     def save_pretrained(self, save_directory: str | PathLike) -> None:
         """Write `plausibility.json` to a folder, such as that of the model."""
-        content = {
-            "feature_list": self.feature_list,
-            "language": self.language,
-            "num_beams": self.num_beams,
-            "min_beams": self.min_beams,
-            "weights": {feature.name: round(float(self.weights[feature.name]), 4) for feature in FEATURES},
-            "fitted_on": dict(self.fitted_on),
-            "measured": dict(self.measured),
-        }
+        weights = {feature.name: round(float(self.weights[feature.name]), 4) for feature in FEATURES}
+        content = {name: getattr(self, name) for name in ("feature_list", "language", "num_beams", "min_beams")}
+        content |= {"weights": weights, "fitted_on": dict(self.fitted_on), "measured": dict(self.measured)}
         write_whole(Path(save_directory) / self.file_name, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
     @classmethod
     def from_pretrained(cls, name_or_path: str | PathLike, **kwargs) -> PlausibilityReranker:
         """
         Read a re-ranker from a model's folder or repository; `kwargs` (`revision`, `token`, ...) go to the download.
-        `"en"` and `"zh"` come with the package, for solvers of these languages that have none of their own.
+        The package's own, `"en"` and `"zh"`, are for solvers without one.
 
         Raises:
-            PlausibilityError: there is none, or its file is damaged or of another version.
+            PlausibilityError: there is no re-ranker, or its file is damaged or of another version.
         """
-        remedy = "fit one with `hf-mwp rerank --model FOLDER`, or take the package's own, `en` or `zh`"
+        remedy = "fit one with `hf-mwp rerank --model FOLDER`, or use the package's own, `en` or `zh`"
         name_or_path = GENERAL.get(str(name_or_path), name_or_path)
         path = find_beside(name_or_path, cls.file_name, **kwargs)
         if path is None:
@@ -180,17 +172,14 @@ class PlausibilityReranker:
             return cls(**content)
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             known = isinstance(error, PlausibilityError)
-            fault = f": {error}" if known else f" is damaged, or no file of a re-ranker ({error}): {remedy}"
+            fault = f": {error}" if known else f" is damaged, or not a re-ranker's file ({error}): {remedy}"
             raise PlausibilityError(f"{path}{fault}") from error
 
 
 def _violations(
     answer: CandidateAnswer, row: Sequence[float], better: Sequence[float], weights: Sequence[float]
 ) -> tuple[str, ...]:
-    """
-    Return the reasons against an answer: the features whose weights make most of the difference between its row and
-    that of a better one, the heaviest first: `"2.4 人"`, `"negative length"`.
-    """
+    """Return the reasons against an answer (`"2.4 人"`): the features that contribute most to its lower score."""
     losses = [weight * (theirs - ours) for weight, theirs, ours in zip(weights, better, row, strict=True)]
     least = LEAST_SHARE * sum(loss for loss in losses if loss > 0)
     value = f"{float(answer.value):.6g}"
@@ -201,18 +190,18 @@ def _violations(
     for loss, ours, theirs, feature in sorted(columns, key=lambda each: -each[0]):
         if len(told) == MOST_VIOLATIONS or loss <= 0 or loss < least:
             break
-        # A merit by which the better answer wins, such as a share below 1, is no fault of this one.
+        # An advantage of the better answer, such as a share below 1, is not a fault of this one.
         if (ours > theirs) != (feature.worse == "larger"):
             continue
         complaint = feature.complaint.format(value=value, unit=answer.question.unit or kind, kind=kind)
-        # The value itself is shown once.
+        # The value is shown once.
         if complaint and complaint not in told and not (value in complaint and any(value in each for each in told)):
             told.append(complaint)
     return tuple(told)
 
 
 def check_fit(num_beams: int, min_beams: int | None = None, regularization: float = 1.0) -> None:
-    """Raise `PlausibilityError` if a re-ranker cannot be fitted so, or cannot rank so few beams."""
+    """Raise `PlausibilityError` if an argument of a fit is out of range."""
     fault = None
     if type(num_beams) is not int or num_beams < 2:
         fault = f"`num_beams` must be a whole number of at least 2, not {num_beams!r}"

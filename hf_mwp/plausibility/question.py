@@ -1,38 +1,95 @@
-"""Question of a problem and units of its numbers."""
+"""Question of a problem, units of its numbers, and the words that show both."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import tomllib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 
 from ..problems import MathWordProblem
-from ..problems.question_clause import CLAUSE_BREAK, find_question
-from .question_words import QuestionWords, read_question_words
+from ..problems.clauses import CLAUSE_BREAK, find_question
 
 
-RATIO = ""
-"""The unit of shares, multiples and percentages: none."""
-
+RATIO = ""  # unit of shares, multiples and percentages
 _MARK = "\0"
+
+
+class QuestionWords:
+    """Words that show what a problem asks for, as patterns, from `words_zh.toml` or `words_en.toml`."""
+
+    def __init__(self, language: str) -> None:
+        content = tomllib.loads(Path(__file__).with_name(f"words_{language}.toml").read_text(encoding="utf-8"))
+        kinds = {kind["name"]: kind for kind in content["kinds"]}
+        # Kind of each unit, and one name for units with several names.
+        self.kind_of = {unit.lower(): name for name, kind in kinds.items() for unit in kind.get("units", ())}
+        self.same = {name: names[0] for names in content["same"] for name in names}
+        # Whether any other noun is the unit of its number.
+        self.counts_nouns = bool(content.get("counts_nouns"))
+        unit = _any_of(self.kind_of) + ("|[a-z]{3,}" if self.counts_nouns else "")
+        between = rf"[\s（(]*(?:(?:{_any_of(content['between'])})\s+)*" if content.get("between") else r"[\s（(]*"
+        # A word that asks for an amount, with the following unit as its group; and the unit of a number.
+        self.asks = _pattern(f"(?:{_any_of(content['asks'])}){between}({unit})?")
+        self.unit = _pattern(rf"{between}({unit})(?!\s*[/／每])")
+        # Words that show the kind of the question or give another hint.
+        self.kinds = {name: _pattern(_any_of(kind["words"])) for name, kind in kinds.items() if kind.get("words")}
+        self.cues = {cue["name"]: _pattern(_any_of(cue["words"])) for cue in content["cues"]}
+        # Words before the number of a rate, and words after a share or multiple.
+        self.rate = _pattern(_any_of(content["rates"]))
+        self.ratio = _pattern(rf"\s*(?:{_any_of(content['ratios'])})")
+        # A word (in Chinese a character), and the words without content.
+        self.word = re.compile("[a-z]{3,}" if language == "en" else "[\u3400-\u9fff]")
+        self.ignored = {word for text in content["ignored"] for word in (text.split() if " " in text else text)}
+
+    def content(self, clause: str) -> set[str]:
+        """Return the content words of a clause."""
+        return set(self.word.findall(clause.lower())) - self.ignored
+
+    def name_of(self, unit: str | None) -> str | None:
+        """Return the canonical name of a unit."""
+        if unit is None:
+            return None
+        unit = unit.lower()
+        if self.counts_nouns and self.kind_of.get(unit, "counted") == "counted":
+            unit = unit.removesuffix("s")
+        return self.same.get(unit, unit)
+
+
+@cache
+def read_question_words(language: str) -> QuestionWords:
+    """Return the words of a language, `"zh"` or `"en"`; they are read once."""
+    return QuestionWords(language)
+
+
+def _any_of(words: Iterable[str]) -> str:
+    """Return a pattern for any of the words, the longest first; English words match as a whole."""
+    ordered = sorted(set(words), key=lambda word: (-len(word), word))
+    return "|".join(
+        rf"\b{re.escape(word)}\b" if re.fullmatch(r"[a-z][a-z ]*", word) else re.escape(word) for word in ordered
+    )
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text, flags=re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Question:
     """
-    Facts of a problem that the features of plausibility use.
+    Facts of a problem for the features of plausibility.
 
     Args:
-        kinds (`frozenset[str]`): Quantities asked for: `"counted"`, `"money"`, `"share"`, ...; empty if unknown.
+        kinds (`frozenset[str]`): Kinds of the answer: `"counted"`, `"money"`, `"share"`, ...; empty if unknown.
         cues (`frozenset[str]`): Other hints of the question: `"total"`, `"left"`, ...
-        unit (`str`, *optional*): The unit in which the answer is given; none for a share.
-        values (`tuple[Fraction, ...]`): The numbers of the text.
-        literals (`tuple[str, ...]`): The same as written.
-        units (`tuple[str | None, ...]`): Their units: `RATIO` for shares and multiples, `None` where unknown.
+        unit (`str`, *optional*): Unit of the answer; none for a share.
+        values (`tuple[Fraction, ...]`), literals (`tuple[str, ...]`): Numbers of the text, as values and as written.
+        units (`tuple[str | None, ...]`): Their units: `RATIO` for shares and multiples, `None` if unknown.
         clause (`str`): The clause that asks.
-        asked (`tuple[float, ...]`): For each number how much its clause has in common with the one that asks.
-        related (`tuple[float, ...]`): For each number how much its clause has in common with any other.
+        asked (`tuple[float, ...]`): For each number the overlap of its clause with the clause that asks.
+        related (`tuple[float, ...]`): For each number the largest overlap of its clause with another one.
     """
 
     kinds: frozenset[str]
@@ -77,7 +134,7 @@ class Question:
 
     @cached_property
     def amounts(self) -> tuple[Fraction, ...]:
-        """The numbers that are no shares, multiples or 0; 1 if there are no others."""
+        """Numbers other than shares, multiples and 0; 1 if there are none."""
         pairs = zip(self.values, self.units, strict=True)
         return tuple(value for value, unit in pairs if unit != RATIO and value) or (Fraction(1),)
 
@@ -89,8 +146,8 @@ class Question:
 
 def _in_common(contents: Sequence[set[str]], place: int) -> tuple[list[float], list[float]]:
     """
-    Return for each clause how many words it has in common with the clause that asks, which is at `place`, and with the
-    nearest of all others, up to three and as a share of these; all of them for the clause that asks.
+    Return for each clause its words in common with the clause that asks, at `place`, and with the nearest other
+    clause, as a share of three; 1 for the clause that asks.
     """
     asked, related = [], []
     for index, content in enumerate(contents):
@@ -105,6 +162,6 @@ def _unit_of(literal: str, before: str, behind: str, words: QuestionWords) -> st
         return RATIO
     match = words.unit.match(behind)
     if match is None:
-        # A fraction without a unit is one of something.
+        # A fraction without a unit is a share.
         return RATIO if literal[0] in "(（" else None
     return None if words.rate.search(CLAUSE_BREAK.split(before)[-1]) else words.name_of(match.group(1))

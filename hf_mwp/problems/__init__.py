@@ -1,17 +1,11 @@
-"""
-Math word problems: their numbers found and masked, their equations aligned with the text; parts of speech. Needs no
-torch.
-"""
+"""Math word problems: masking of numbers, alignment of equations with texts, parts of speech. Needs no torch."""
 
 from .answer import answer_half_unit, answer_value
 from .distractors import add_distractors
-from .errors import ProblemError
 from .keywords import find_keywords
-from .math_word_problem import MathWordProblem
-from .numbers.masked_text import MaskedText, mask_numbers
-from .numbers.number_finding import find_numbers
+from .math_word_problem import MathWordProblem, ProblemError, refusal
+from .numbers.masked_text import MaskedText, find_numbers, mask_numbers
 from .numbers.number_mention import NumberMention
-from .refusal import refusal
 from .reverse_operations import reverse_operations
 from .tagging.jieba_tagger import JiebaTagger
 from .tagging.ltp_tagger import LtpTagger

@@ -1,4 +1,4 @@
-"""Problems with numbers added to their texts."""
+"""Numbers added to the text of a problem."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ from dataclasses import replace
 from fractions import Fraction
 
 from ..expressions import ExpressionError, parse_number
-from .errors import ProblemError
-from .math_word_problem import MathWordProblem
+from .math_word_problem import MathWordProblem, ProblemError
 
 
 def known_values(problem: MathWordProblem) -> set[Fraction | float | None]:
-    """The values of a problem's text, of its answer and of the constants of its equation."""
+    """Return the values of a problem's text, answer and constants."""
     constants = {parse_number(leaf.token) for leaf in problem.expression.leaves() if not leaf.is_slot}
     return {*problem.values, problem.answer_value, *constants}
 
 
 def with_added_numbers(problem: MathWordProblem, text: str, added: int, mark: str = "D") -> MathWordProblem | None:
     """
-    The problem with another text, `mark` and the count of `added` numbers in its id; `None` if the text does not have
-    so many numbers more, or the equation, read with it, another tree or value.
+    Return the problem with another text that has `added` more numbers; `mark` and their count are added to its id.
+    `None` if the numbers are not so many, or the equation gets another tree or value.
     """
     new = replace(problem, text=text, id=f"{problem.id}-{mark}{added}", context="")
     try:

@@ -1,4 +1,4 @@
-"""The value of an answer as the data sets write it, and how finely it is written."""
+"""Value and precision of an answer as the data sets write it."""
 
 import re
 from fractions import Fraction
@@ -24,29 +24,26 @@ _MAX_LENGTH = 1000
 
 def answer_value(answer: str) -> Fraction | float | None:
     """
-    The value of an annotated answer.
+    Return the value of an annotated answer.
 
-    Read as a whole if it is arithmetic: `20`, `880.0`, `10%`, `(11/20)`, `((7)/(4))`, `1/2`, the ratio `3:2`, and the
-    mixed numbers `7((2)/(3))`, `23(1/3)`, `2_1/5`, `2 1/5` and `2⅕`. Otherwise the number in it counts: 9 in
-    `9 (apples)`, 7 in `7 r4`, 5 in `5千克`, in `x=5`, and, as the first of several answers, in `[5, 3]` and `5;3`. Two
-    numbers that make up one answer are not read: `2小时30分`, `1.2e3`, `5元3角`.
+    Arithmetic is evaluated: `20`, `880.0`, `10%`, `(11/20)`, `((7)/(4))`, `1/2`, the ratio `3:2`, and the mixed
+    numbers
+    `7((2)/(3))`, `23(1/3)`, `2_1/5`, `2 1/5` and `2⅕`. In other answers the first number counts: 9 in `9 (apples)`, 7
+    in `7 r4`, 5 in `5千克`, `x=5`, `[5, 3]` and `5;3`. One answer of two numbers is not read: `2小时30分`, `5元3角`.
 
     Args:
-        answer (`str`): The answer as written; what comes after 1,000 characters is not read.
+        answer (`str`): The answer as written, of which the first 1,000 characters are read.
 
     Returns:
-        `Fraction` or `float`, or `None` if there is no number in it, or more than one for one answer.
+        `Fraction` or `float`, or `None` if it cannot be read.
     """
     return _read(answer)[0]
 
 
 def answer_half_unit(answer: str) -> Fraction | None:
     """
-    Half a unit of the last digit that an answer is written with: 0.005 for `3.14` and `20%`, 1/6 for `2/3` and
-    `7((2)/(3))`, whose last digit counts thirds.
-
-    Returns:
-        `Fraction`, or `None` if the answer is not one written number, as `1200/(1+5%)` is not.
+    Return half a unit of the last written digit of an answer: 0.005 for `3.14` and `20%`, 1/6 for `2/3` and
+    `7((2)/(3))`; `None` if the answer is not one number, such as `1200/(1+5%)`.
     """
     literal = _read(answer)[1]
     if literal is None:
@@ -58,7 +55,7 @@ def answer_half_unit(answer: str) -> Fraction | None:
 
 
 def _read(answer: str) -> tuple[Fraction | float | None, str | None]:
-    """The value, and the literal without sign that it is written with, if it is."""
+    """Return the value and, if the answer is one written number, its literal without sign."""
     text = _MATH23K_FRACTION.sub(r"(\1/\2)", to_half_width(answer[:_MAX_LENGTH])).strip()
     text = _REMARK.sub("", _SPACED_MIXED.sub(r"\1(\2)", text))
     text = _VULGAR.sub(lambda match: literal_in_digits(match.group()), text)

@@ -14,10 +14,9 @@ from .math_word_problem import MathWordProblem
 MAX_DISTRACTORS = 5
 _MAX_STATEMENT = 28
 _TRIES = 12
-_SIMILAR = 0.7
-"""Share of the distractors taken, if possible, from statements with a unit of the problem."""
+_SIMILAR = 0.7  # share of the distractors with a unit of the problem, if possible
 
-# What cannot open a text without something before it.
+# Beginnings that refer to something before them.
 _RELATIVE = re.compile(r"^(?:已知|有一道|其|而|但|且|并且|又|还|再|就|则|那么|求|问|如果|照)|这|[它他她]")
 _ENDS = re.compile(r"[，,．。；;？?！!：\s]+$")
 _UNIT = re.compile(rf"(?:[千毫分厘平立]方?[米克升秒钟])|小时|公[里斤顷]|[{UNITS}]")
@@ -36,11 +35,11 @@ def add_chinese_distractors(problems: Sequence[MathWordProblem], seed: int = 0) 
 
 
 Statement = tuple[str, Fraction, str]
-"""Clauses without the mark that ends them, the value of their only number, and its unit."""
+"""Clauses without their final mark, the value of their only number, and its unit."""
 
 
 def _opening(problem: MathWordProblem) -> list[Statement]:
-    """The first statements of a problem, which need nothing before them, without its question."""
+    """Return the first statements of a problem, which refer to nothing before them."""
     opening: list[Statement] = []
     begin = 0
     for start, stop in split_clauses(problem.text)[:-1]:
@@ -68,6 +67,7 @@ def _distract(
     units = sorted({match[0] for match in matches if match} & by_unit.keys())
     wanted, pieces = rng.choice((1, 1, 2, 2, 3, 4, 5)), []
     text, added = problem.text, 0
+    # Some problems get the parts of a thing that they count, all others only foreign clauses.
     if rng.random() < 0.3 and (divided := _divide(problem, clauses, taken, rng)):
         text, values = divided
         taken |= values
@@ -91,7 +91,7 @@ def _distract(
 def _divide(
     problem: MathWordProblem, clauses: list[tuple[int, int]], taken: set, rng: random.Random
 ) -> tuple[str, set] | None:
-    """The text in which things that are counted have two kinds, 其中3条是红的，5条是白的, and how many these are."""
+    """Return the text with one or both parts of a counted thing, 其中3条是红的，5条是白的, and their numbers."""
     choices = []
     for mention in problem.masked.mentions:
         unit = problem.text[mention.end : mention.end + 1]
@@ -116,13 +116,13 @@ def _divide(
 
 
 def _overlaps(statement: str, question: str, text: str) -> bool:
-    """Tell whether a statement shares much with the question or the text, so that it may matter."""
+    """Return whether a statement shares so much with the question or the text that it may matter."""
     pairs = {statement[index : index + 2] for index in range(len(statement) - 1)}
     return sum(pair in question for pair in pairs) > 2 or sum(pair in text for pair in pairs) > 5
 
 
 def _insert(text: str, pieces: Iterable[list[str]], rng: random.Random) -> str:
-    """The text with each run of clauses before the last clause, or, less often, before an earlier one."""
+    """Return the text with each run of clauses before the last clause or, less often, before an earlier one."""
     for run in pieces:
         starts = [start for start, _ in split_clauses(text)]
         place = starts[-1] if rng.random() < 0.6 else rng.choice(starts)

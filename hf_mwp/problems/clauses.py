@@ -1,4 +1,6 @@
-"""Clauses of Chinese texts."""
+"""Clauses of texts, and the clause that asks the question."""
+
+from __future__ import annotations
 
 import re
 
@@ -6,16 +8,54 @@ import re
 UNITS = "个只天米元人千吨公小分年次本岁支张条辆棵块头页名台件朵盒根袋把倍周排间步双层段克秒升架箱套筐瓶"
 """First characters of measure words that follow a number."""
 
+CLAUSE_BREAK = re.compile(r"[，。．,；;！!\n]|\.(?=\s|$)|(?<=[?？])")
+"""Ends of clauses; a question mark belongs to its clause."""
+
 # A sign between digits is part of a number: 1,200, 3．5, 3：4.
 _CLAUSES = re.compile(r"(?:(?<=\d)[,．：](?=\d)|[^，,．。；;？?！!：])+[，,．。；;？?！!：]*|[，,．。；;？?！!：]+")
-_ASKS = re.compile(rf"(?<!第)(?:百分之几|几分之几|多少|几(?=[{UNITS}]))")
+_ASKS_FOR_NUMBER = re.compile(rf"(?<!第)(?:百分之几|几分之几|多少|几(?=[{UNITS}]))")
+_ASKS = {
+    "zh": re.compile(r"[？?几求=]|多少"),
+    "en": re.compile(r"\?|\b(?:how (?:many|much|long|far|old)|what (?:is|was|are)|find the)\b", re.IGNORECASE),
+}
 
 
 def split_clauses(text: str) -> list[tuple[int, int]]:
-    """Start and end of each clause of a text, with the punctuation that ends it."""
+    """Return start and end of each clause of a Chinese text, with the punctuation that ends it."""
     return [match.span() for match in _CLAUSES.finditer(text)]
 
 
 def find_question_words(text: str) -> list[tuple[int, int]]:
-    """Start and end of each word that asks for a number: 多少, 几个, 百分之几."""
-    return [match.span() for match in _ASKS.finditer(text)]
+    """Return start and end of each Chinese word that asks for a number: 多少, 几个, 百分之几."""
+    return [match.span() for match in _ASKS_FOR_NUMBER.finditer(text)]
+
+
+def find_question(text: str, language: str = "zh") -> tuple[list[tuple[int, int]], int]:
+    """
+    Split a text into clauses and find the one that asks: the last one with a question word or mark, or else the last.
+
+    Args:
+        text (`str`): The text, with its numbers or with placeholders in their place.
+        language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`.
+
+    Returns:
+        `tuple[list[tuple[int, int]], int]`: half-open character ranges of the clauses, without separators, and the
+        index of the one that asks; -1 if the text is blank.
+
+    Example:
+
+    ```python
+    >>> text = "小明有4个苹果，一共有多少个？"
+    >>> clauses, place = find_question(text)
+    >>> start, end = clauses[place]
+    >>> text[start:end]
+    '一共有多少个？'
+    ```
+    """
+    breaks = [match.span() for match in CLAUSE_BREAK.finditer(text)]
+    starts = [0, *(end for _, end in breaks)]
+    ends = [*(start for start, _ in breaks), len(text)]
+    clauses = [(start, end) for start, end in zip(starts, ends, strict=True) if text[start:end].strip()]
+    asks = _ASKS[language]
+    asking = (place for place in reversed(range(len(clauses))) if asks.search(text[slice(*clauses[place])]))
+    return clauses, next(asking, len(clauses) - 1)

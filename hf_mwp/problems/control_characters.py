@@ -4,8 +4,8 @@ import re
 
 
 _CONTROLS = r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]"
-# An escape sequence of a terminal: one with parameters (a colour), one with a string up to its end or that of the line
-# (a window's title), one of a character set, and one of a single character.
+# Escape sequences of a terminal: with parameters (a colour), with a string (a window's title), of a character set, and
+# of a single character.
 _SEQUENCE = (
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|[\]PX^_][^\x07\x1b\n]*+(?:\x07|\x1b\\|(?=\n|\Z))|[()*+][0-~]|[78=>@-OQ-WYZ\\a-z{-~])"
 )
@@ -15,8 +15,7 @@ _SHOWN = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 def without_controls(text: str) -> str:
     """
-    Return a text without control characters and the escape sequences of terminals, whose digits are no numbers. White
-    space stays.
+    Return a text without control characters and terminal escape sequences, whose digits are no numbers of the text.
 
     Example:
 
@@ -29,5 +28,5 @@ def without_controls(text: str) -> str:
 
 
 def show_controls(text: str, form: str = "\\x{:02x}") -> str:
-    """Return a text with its control characters but line ends and tabs as escapes, which a terminal does not obey."""
+    """Return a text with its control characters, except line ends and tabs, as escapes."""
     return _SHOWN.sub(lambda match: form.format(ord(match.group())), text)

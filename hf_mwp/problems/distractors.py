@@ -11,23 +11,22 @@ from .math_word_problem import MathWordProblem
 
 def add_distractors(problems: Sequence[MathWordProblem], seed: int = 0) -> Iterator[MathWordProblem | None]:
     """
-    Put numbers that the question does not need into each problem.
+    Add numbers to each problem that its question does not need.
 
-    In Chinese these are one to five clauses before the question: what another problem begins with, up to its first
-    number or further ones, or a part of the things that the problem counts (其中3条是红的). Clauses with a unit of the
-    problem are preferred, since they are harder to tell from what counts. In English they are one to three sentences
-    that other problems begin with, at times with the name of the person that the problem is about. None has a value of
-    the problem, of its answer or of its equation's constants, or speaks of what is asked for. The same arguments give
-    the same problems.
+    In Chinese one to five clauses are added before the question: the first clauses of another problem, or a part of
+    the things that the problem counts (其中3条是红的). Clauses with a unit of the problem are preferred, because they
+    are harder to ignore. In English one to three first sentences of other problems are added, some of them with the
+    name of the problem's person. No distractor has a value of the problem, its answer or its constants, or mentions
+    what is asked for. The result depends only on the arguments.
 
     Args:
-        problems (`Sequence[MathWordProblem]`): With equation and answer. Distractors come from problems in the same
-            language.
+        problems (`Sequence[MathWordProblem]`): Problems with equation and answer; those in the same language provide
+            the distractors.
         seed (`int`, *optional*, defaults to 0): Seed of the choice of clauses and places.
 
     Yields:
         [`MathWordProblem`] or `None`: for each problem the new one, with the number of distractors in its id; `None`
-        where it has a single clause, or an equation that does not give its answer.
+        if it has a single clause, or its equation does not give its answer.
 
     Example:
 

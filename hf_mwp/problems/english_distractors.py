@@ -31,18 +31,18 @@ _COMMON = frozenset(
 )
 
 Statement = tuple[str, Fraction, str]
-"""A sentence, the value of its only number, and the name that it begins with, if any."""
+"""A sentence, the value of its only number, and the name at its beginning, if any."""
 
 
 def add_english_distractors(problems: Sequence[MathWordProblem], seed: int = 0) -> Iterator[MathWordProblem | None]:
-    """[`~problems.add_distractors`] of English problems: what other problems begin with, at times about its person."""
+    """[`~problems.add_distractors`] of English problems."""
     statements = [found for problem in problems if (found := _opening(problem))]
     for index, problem in enumerate(problems):
         yield _distract(problem, statements, random.Random(f"{seed} {index} {problem.text}"))
 
 
 def _opening(problem: MathWordProblem) -> Statement | None:
-    """The first sentence of a problem if it needs nothing before it and has one number."""
+    """Return the first sentence of a problem if it has one number and refers to nothing before it."""
     spans = [match.span() for match in _SENTENCE.finditer(problem.text)]
     if len(spans) < 2:
         return None
@@ -58,7 +58,7 @@ def _opening(problem: MathWordProblem) -> Statement | None:
 
 
 def _content(text: str) -> set[str]:
-    """Words that say what a text is about, in the singular."""
+    """Return the content words of a text, in the singular."""
     words = (word.lower() for word in _WORD.findall(text))
     return {word.removesuffix("s") for word in words if len(word) > 2 and word not in _COMMON}
 
@@ -75,7 +75,7 @@ def _distract(problem: MathWordProblem, statements: Sequence[Statement], rng: ra
         if added == 1 and rng.random() < 0.6:
             break
         statement, value, name = rng.choice(statements)
-        # The last sentence asks; whoever a pronoun stands for must not change.
+        # The last sentence asks. A sentence must not be put before a pronoun, which would then refer to its subject.
         place = len(sentences) - 1 if rng.random() < 0.7 else rng.randrange(1, len(sentences))
         if name and subject and name != subject[1] and rng.random() < 0.6:
             statement = statement.replace(name, subject[1])

@@ -7,7 +7,7 @@ from .numbers.number_mention import NumberMention, literal_of
 
 
 def group_numbers(mentions: Sequence[NumberMention]) -> tuple[int, ...]:
-    """For each number the index of the first one of the same value and kind (percentage or not)."""
+    """Return for each number the index of the first one with the same value and kind (percentage or not)."""
     first: dict = {}
     return tuple(
         first.setdefault((mention.value, mention.is_percent), index) for index, mention in enumerate(mentions)
@@ -16,14 +16,13 @@ def group_numbers(mentions: Sequence[NumberMention]) -> tuple[int, ...]:
 
 def align_literals(expression: Expression, mentions: Sequence[NumberMention]) -> Expression:
     """
-    The tree of an equation over slots and constants: its literals replaced by slots for the numbers of the text.
+    Return the tree of an equation with its literals replaced by slots for the numbers of the text.
 
-    A literal stands for the first number of the text that has its value and is a percentage if and only if it is one;
-    failing that, for the first that has its value, so that `0.2` is found in a text that says `20%`. Whole numbers are
-    excepted from the second rule: the 1 of the text is not meant by `100%`. A literal without such a number is a
-    constant and gets one spelling, so that `1.0`, `01` and `100%` are one symbol `1`.
+    A literal stands for the first number of the text with its value that is a percentage if the literal is one. If
+    there is none, a literal that is not whole stands for the first number with its value, so `0.2` is found as `20%`.
+    Any other literal is a constant in one spelling: `1.0`, `01` and `100%` are one symbol `1`.
 
-    Where the text has -5 and not 5, `8+5` is `8-(-5)`; where it has the bare fraction 1/3 and not 3, `12/3` is
+    If the text has -5 and not 5, `8+5` becomes `8-(-5)`; if it has the bare fraction 1/3 and not 3, `12/3` becomes
     `12*(1/3)`.
     """
     by_kind: dict = {}
@@ -46,7 +45,7 @@ INVERSE = {"+": "-", "-": "+", "*": "/", "/": "*"}
 
 
 def _opposites(mentions: Sequence[NumberMention], by_value: dict) -> dict:
-    """For a kind of operator and a value that the text lacks: the slot of its negative or reciprocal."""
+    """Return the slot of the negative or reciprocal of values that the text lacks, by kind of operator and value."""
     opposites = {}
     for index, mention in enumerate(mentions):
         if mention.value < 0 and -mention.value not in by_value:
@@ -57,7 +56,7 @@ def _opposites(mentions: Sequence[NumberMention], by_value: dict) -> dict:
 
 
 def _turn_around(expression: Expression, opposites: dict) -> list[str]:
-    """Postfix tokens in which `a+5` is `a-(-5)` and `a*3` is `a/(1/3)`, if such opposites are given."""
+    """Return postfix tokens in which `a+5` is `a-(-5)` and `a*3` is `a/(1/3)`, if such opposites are given."""
 
     def opposite(operator: str, operand: list[str]) -> str | None:
         if len(operand) > 1 or operand[0][:1] == "N":

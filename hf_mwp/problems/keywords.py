@@ -5,22 +5,22 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .numbers.number_finding import LANGUAGES
+from .numbers.masked_text import LANGUAGES
 
 
-# What a measure word stands behind: digits and their marks, a placeholder, numerals, and words that count or point.
+# Characters before a measure word: digits and their marks, a placeholder, numerals, and words that count or point.
 _COUNTS = "0-9０-９%％）)\\]一二两三四五六七八九十百千万亿半几每多少第这那某"
 _SPACES = " \\u3000"
 
 
 def find_keywords(text: str, language: str = "zh") -> list[tuple[int, int]]:
     """
-    Return the positions of keywords in a text: half-open character ranges that do not overlap, by position.
+    Return the half-open character ranges of the mathematical keywords in a text, which do not overlap.
 
-    The masked language modelling of the first paper favours them ("we pay more attention to the mask of mathematical
-    keywords and numbers", section Pretraining Tasks); the paper has no list, so ours is one of its gaps. From left to
-    right the longest keyword counts: 多少 is one, not 多 and 少. Words such as 比赛 that only contain a keyword's
-    characters are passed over. English keywords are whole words, in any case.
+    Masked language modelling favours them ("we pay more attention to the mask of mathematical keywords and numbers",
+    first paper, section Pretraining Tasks; the list is ours). The longest keyword counts: 多少, not 多 and 少. Words
+    such as 比赛 that only contain the characters of a keyword are ignored. English keywords are whole words in any
+    case.
 
     Args:
         text (`str`): The text, with its numbers or with placeholders in their place.
@@ -42,19 +42,19 @@ def find_keywords(text: str, language: str = "zh") -> list[tuple[int, int]]:
 @cache
 def read_keywords(language: str) -> dict[str, Any]:
     """
-    Return what `keywords_zh.yaml` or `keywords_en.yaml` holds: its `groups`, each with a name, the reason why its
-    words matter, the words, and whether they count only `after_number`; and the `exceptions` inside which none counts.
+    Return the content of `keywords_zh.yaml` or `keywords_en.yaml`: `groups`, each with a name, a reason, the words,
+    and whether they count only `after_number`; and `exceptions`, words inside which no keyword counts.
     """
     import yaml
 
     if language not in LANGUAGES:
-        raise ValueError(f"language must be one of {', '.join(LANGUAGES)}, not {language!r}")
+        raise ValueError(f"`language` must be one of {', '.join(LANGUAGES)}, not {language!r}.")
     return yaml.safe_load(Path(__file__).with_name(f"keywords_{language}.yaml").read_text(encoding="utf-8"))
 
 
 @cache
 def _matcher(language: str) -> tuple[re.Pattern[str], frozenset[str]]:
-    """A pattern for all keywords and exceptions, by first character, the longest word first; and the exceptions."""
+    """Return a pattern for all keywords and exceptions, the longest first, and the exceptions."""
     content = read_keywords(language)
     exceptions = frozenset(content["exceptions"])
     words: dict[bool, set[str]] = {False: set(exceptions), True: set()}
@@ -73,7 +73,7 @@ def _matcher(language: str) -> tuple[re.Pattern[str], frozenset[str]]:
 
 
 def _condition(word: str, counts: str) -> str:
-    """Return what has to hold at the end of a word: what it stands behind, and that no letters go on."""
+    """Return the conditions at the end of a word: what is before it, and that no letter follows."""
     escaped = re.escape(word)
     condition = f"(?:(?<=[{counts}]{escaped})|(?<=[{counts}][{_SPACES}]{escaped}))" if counts else ""
     if word[0].isascii() and not counts:

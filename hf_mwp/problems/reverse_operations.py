@@ -6,35 +6,33 @@ from fractions import Fraction
 
 from ..expressions import Expression, ExpressionError, parse_number
 from .equation_alignment import INVERSE
-from .errors import ProblemError
-from .math_word_problem import MathWordProblem
+from .math_word_problem import MathWordProblem, ProblemError
 from .rewording.chinese import answer_in_chinese, turn_chinese
 from .rewording.english import answer_in_english, turn_english
 
 
+# Bounds of an answer that becomes a number of a text: no problem has 1234567/891 apples.
 MAX_ANSWER = 10**7
 MAX_DENOMINATOR = 100
-"""Bounds of an answer that becomes a number of a text: no problem has 1234567/891 apples."""
 
 _REWORDINGS = {"zh": (answer_in_chinese, turn_chinese), "en": (answer_in_english, turn_english)}
 
 
 def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
     """
-    The problems that ask for one of a problem's numbers and tell its answer (reverse-operation augmentation: Liu et
-    al., RODA, IEEE/ACM TASLP 2022, with rules of our own for where text goes): one for each number that its equation
-    uses once, as far as the rules of its language ([`~problems.rewording`]) can turn it around.
+    Return the problems that state a problem's answer and ask for one of its numbers (reverse-operation augmentation:
+    Liu et al., RODA, IEEE/ACM TASLP 2022, with our own rewording rules, [`~problems.rewording`]).
 
-    The question becomes a statement, the clause of the number the question at the end; the equation is solved for the
-    number. The result is checked: as many operators, and an equation that gives the answer. Pronouns stay as they
-    were, so that some read oddly.
+    Each number that the equation uses once gives a problem, if the rules apply: the question becomes a statement, the
+    clause of the number becomes the question at the end, and the equation is solved for the number. The result must
+    have as many operators, and an equation that gives its answer. Pronouns stay, so some results read oddly.
 
     Args:
-        problem ([`MathWordProblem`]): With equation and answer.
+        problem ([`MathWordProblem`]): Problem with equation and answer.
 
     Returns:
-        `list[MathWordProblem]`: in the order of the numbers in the equation; empty if the problem cannot be turned
-        around, as without an answer that its equation gives.
+        `list[MathWordProblem]`: in the order of the numbers in the equation; empty if no rule applies or the equation
+        does not give the answer.
 
     Raises:
         ProblemError: there are no rules for the problem's language.
@@ -50,9 +48,7 @@ def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
     ```
     """
     if problem.language not in _REWORDINGS:
-        raise ProblemError(
-            f"the `language` {problem.language!r} of problem {problem.id!r} has no rules for reverse operations"
-        )
+        raise ProblemError(f"there are no rules for reverse operations in `language` {problem.language!r}")
     in_text, turn = _REWORDINGS[problem.language]
     value = _told_value(problem)
     answer = None if value is None else in_text(value, problem.answer, problem.text)
@@ -80,7 +76,7 @@ def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
 
 
 def _told_value(problem: MathWordProblem) -> Fraction | None:
-    """The answer's value; `None` if there is no one to tell, or no operation to turn around."""
+    """Return the value of the answer; `None` if it cannot be stated, or there is no operation to reverse."""
     try:
         if problem.expression.is_leaf or not problem.agrees():
             return None
@@ -91,7 +87,7 @@ def _told_value(problem: MathWordProblem) -> Fraction | None:
 
 
 def _solved_for_slots(tree: Expression, value: Expression) -> Iterator[tuple[int, Expression]]:
-    """For each slot that occurs once and under no power: its index, and the equation `tree = value` solved for it."""
+    """Yield each slot that occurs once and under no power, with the equation `tree = value` solved for it."""
     once = {token for token, count in Counter(leaf.token for leaf in tree.leaves()).items() if count == 1}
     waiting = [(tree, value)]
     while waiting:
@@ -109,7 +105,7 @@ def _solved_for_slots(tree: Expression, value: Expression) -> Iterator[tuple[int
 
 
 def _is_sound(new: MathWordProblem, old: MathWordProblem) -> bool:
-    """Return whether a problem is what was meant when it is read again: its numbers, its operations and its value."""
+    """Return whether a reversed problem has as many numbers and operations as the original, and the right value."""
     try:
         expression = new.expression
     except (ExpressionError, ProblemError):

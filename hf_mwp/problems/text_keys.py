@@ -1,4 +1,4 @@
-"""Keys that find equal problems, and problems that differ in their numbers alone."""
+"""Keys of texts that are equal for the same problem, and for problems that differ only in their numbers."""
 
 import re
 import unicodedata
@@ -10,32 +10,30 @@ from .numbers.chinese_numerals import numerals_in_digits
 from .numbers.english_numerals import find_english_numerals
 
 
-VERSION = 1
-"""Version of the rule that makes keys: digests of other versions cannot be compared."""
+VERSION = 1  # of the rules: digests of other versions cannot be compared
 
 _CHINESE = re.compile("[\u3400-\u9fff〇]")
 _SPACE = re.compile(r"\s+")
 _SHARE = re.compile(r"(\d+)分之(\d+(?:\.\d+)?)")
-# What joins digits to a number or a calculation; anywhere else it is punctuation. `\w` has the underscore.
+# `.:/*-` is punctuation except between digits, where it is part of a number or calculation. `\w` has the underscore.
 _DROPPED = re.compile(r"(?:(?<!\d)[.:/*-]|[.:/*-](?!\d)|[^\w.:/*+<=>±≈≠≤≥√-]|_)+")
-# The word that no number is made of in English, since it rarely is one.
+# Not an English number word, since it rarely is a number.
 _ONE = re.compile(r"\bone\b")
 _NUMBER = re.compile(r"\d+(?:[.:/]\d+)*")
 
 
 class TextKeys(NamedTuple):
     """
-    Normalised text for comparison with others: of two equal keys the words are the same, whatever the spaces,
-    punctuation, width and case of letters, and whether a number is written in digits or in words.
+    Normalised texts, equal for the same words whatever the spaces, punctuation, width and case of letters, and whether
+    numbers are written in digits or words.
 
-    Texts are brought to Unicode's NFKC and lower case; numerals in words become digits, 三分之二 the fraction 2/3;
-    white space, punctuation and symbols go, except what stands between digits (`3.5`, `3/8`, `3:4`, `3*4`) and
-    `+ < = >`. The language need not be known. Used to exclude texts from training and to find those in it: two
-    texts may have one key by chance (`1.5` and `1.5 %`), but no two ways to write the same have two.
+    The text is normalised to NFKC and lower case; numerals in words become digits, 三分之二 the fraction 2/3; white
+    space, punctuation and symbols are dropped, except between digits (`3.5`, `3/8`, `3:4`, `3*4`) and `+ < = >`.
+    Different texts may have the same key (`1.5` and `1.5 %`), but a text written in another way never has another.
 
     Args:
-        exact (`str`): The same words and the same numbers.
-        masked (`str`): The same words; each number is a `#`. Equal wherever the exact keys are.
+        exact (`str`): Words and numbers.
+        masked (`str`): Words, with `#` for each number.
 
     Example:
 
@@ -50,7 +48,7 @@ class TextKeys(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """The keys of a text; both are empty if it has neither letters nor digits."""
+        """Return the keys of a text; both are empty if it has neither letters nor digits."""
         text = to_half_width(unicodedata.normalize("NFKC", without_controls(text))).lower()
         if _CHINESE.search(text):
             text = _SHARE.sub(_share, numerals_in_digits(_SPACE.sub("", text)))

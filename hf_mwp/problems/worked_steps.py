@@ -1,4 +1,4 @@
-"""From the steps of a worked answer, as GSM8K annotates them, to one expression."""
+"""Composition of the steps of a worked answer, as in GSM8K, to one expression."""
 
 import re
 from fractions import Fraction
@@ -6,8 +6,7 @@ from itertools import product
 
 from ..expressions import OPERATORS, Expression, ExpressionError, parse_number
 from ..expressions.numbers import to_half_width
-from .errors import ProblemError
-from .math_word_problem import MathWordProblem
+from .math_word_problem import MathWordProblem, ProblemError
 from .numbers.number_mention import literal_of
 
 
@@ -20,32 +19,30 @@ STEP_FAULTS = {
     "ambiguous_steps": "the steps can be put together in more than one way",
     "open_steps": "the last step does not give the answer",
 }
-"""Reasons why the steps of a worked answer make up no expression, in the order of the checks."""
+"""Reasons why steps cannot be composed, in the order of the checks."""
 
 CONSTANTS = frozenset(
     map(Fraction, (*range(13), 24, 30, 31, 52, 60, 100, 365, 1000, "0.01", "0.1", "0.25", "0.5", "0.75", "1.5"))
 )
 """Numbers that a step may use although the text lacks them: half, twice, a dozen, a percentage, units of time."""
 
-MAX_READINGS = 256
-"""Ways to put steps together that are tried."""
+MAX_READINGS = 256  # compositions that are tried
 
 _STEP = re.compile(r"<<([^<>]*)>>")
 _CURRENCY = re.compile(r"[$€£\s]")
 _PERCENTAGE = re.compile(r"(?<![\d./^])(?:(\d+(?:\.\d+)?)(?:/100|\*0?\.01)|0?\.01\*(\d+(?:\.\d+)?))(?![\d.%^])")
-# A result is written with some digits of its decimals.
-_ROUNDING = Fraction(1, 200)
+_ROUNDING = Fraction(1, 200)  # largest error of a written result
 
-Reading = tuple[Expression, frozenset[int]]
+Reading = tuple[Expression, frozenset[int]]  # a tree, and the earlier steps that it uses
 
 
 class StepError(ProblemError):
     """
-    Steps that make up no expression.
+    Steps that cannot be composed.
 
     Args:
         reason (`str`): A key of `STEP_FAULTS`.
-        detail (`str`, *optional*): The step it is about.
+        detail (`str`, *optional*): The step.
     """
 
     def __init__(self, reason: str, detail: str = ""):
@@ -55,21 +52,21 @@ class StepError(ProblemError):
 
 def compose_steps(problem: MathWordProblem, worked: str) -> Expression:
     """
-    The one expression that the steps of a worked answer make up: `48+48/2` for `<<48/2=24>>` and `<<48+24=72>>`.
+    Compose the steps of a worked answer to one expression: `48+48/2` for `<<48/2=24>>` and `<<48+24=72>>`.
 
-    A number of a step that is the result of an earlier one is replaced by what that step computes. Where it may just
-    as well be a number of the text, it is read such that the result of every step is used. Numbers of neither kind
-    must be `CONSTANTS`. `20/100` and `0.2` are the percentage where the text says `20%` or `20 percent`.
+    A number that is the result of an earlier step is replaced by that step. If it is a number of the text too, it is
+    read so that the result of every step is used. All other numbers must be `CONSTANTS`. `20/100` and `0.2` are the
+    percentage if the text has `20%` or `20 percent`.
 
     Args:
-        problem ([`MathWordProblem`]): The text, and the answer that the last step has to give.
+        problem ([`MathWordProblem`]): Problem with the answer, which the last step must give.
         worked (`str`): The worked answer, its steps in double angle brackets.
 
     Returns:
         [`Expression`]: over literals, not slots.
 
     Raises:
-        StepError: there is no such expression, or more than one.
+        StepError: no expression, or more than one, uses all steps.
 
     Example:
 
@@ -95,7 +92,7 @@ def compose_steps(problem: MathWordProblem, worked: str) -> Expression:
 
 
 class _TextNumbers:
-    """The numbers of a text: values, what its percentages stand for, and literals that an equation may hold."""
+    """Numbers of a text: values, meanings of its percentages, and literals that an equation may hold."""
 
     def __init__(self, problem: MathWordProblem):
         mentions = problem.masked.mentions
@@ -106,17 +103,17 @@ class _TextNumbers:
             written = {value: literal_of(value) for value in problem.values if value > 0}
             shares |= {value / 100: Expression.from_infix(f"{literal}/100") for value, literal in written.items()}
         self.derived = dict(each for value, share in shares.items() for each in _derived(value, share))
-        # Those that `MathWordProblem.expression` reads an equation with.
+        # As `MathWordProblem.expression` reads equations.
         self.literals = (*problem.numbers, *(mention.text for mention in mentions if mention.is_bare_fraction))
 
     def percentage(self, match: re.Match) -> str:
-        """`20%` for a match of `_PERCENTAGE`, `20/100` or `20*.01`, if the text says so."""
+        """Return `20%` for a match of `_PERCENTAGE` (`20/100`, `20*.01`), if the text has it."""
         number = match[1] or match[2]
         return f"{number}%" if Fraction(number) in self.percentages else match.group()
 
 
 def _derived(value: Fraction, share: Expression) -> list[tuple[Fraction, Expression]]:
-    """Return what a step may write for a percentage: for 20% also 1.2, 0.8, 120, 80 and 20."""
+    """Return the numbers that a step may write for a percentage: for 20% also 1.2, 0.8, 120, 80 and 20."""
     one, hundred = Expression("1"), Expression("100")
     more, less = Expression("+", one, share), Expression("-", one, share)
     parts = {value: share, 1 + value: more, 1 - value: less}
@@ -124,7 +121,7 @@ def _derived(value: Fraction, share: Expression) -> list[tuple[Fraction, Express
 
 
 def _read_step(step: str, numbers: _TextNumbers) -> tuple[Expression, Fraction]:
-    """The calculation of a step, and its result as written."""
+    """Return the calculation of a step, and its result as written."""
     calculation, _, written = _CURRENCY.sub("", to_half_width(step)).rpartition("=")
     calculation = _PERCENTAGE.sub(numbers.percentage, calculation)
     try:
@@ -138,7 +135,8 @@ def _read_step(step: str, numbers: _TextNumbers) -> tuple[Expression, Fraction]:
 
 
 def _step_readings(tree: Expression, results: list[Fraction], numbers: _TextNumbers, step: str) -> list[Reading]:
-    """Meanings of a step: trees with `N0`, `N1`, ... for results of steps, and which of these are used."""
+    """Return the meanings of a step: trees with `N0`, `N1`, ... for results of steps, and the steps that they use."""
+    # Each leaf may be any earlier result of its value, or a number of its own.
     choices = []
     for leaf in tree.leaves():
         value = parse_number(leaf.token)
@@ -157,7 +155,7 @@ def _step_readings(tree: Expression, results: list[Fraction], numbers: _TextNumb
 
 
 def _number(leaf: Expression, value: Fraction, numbers: _TextNumbers, step: str) -> Expression:
-    """A number of the text, what a percentage of the text stands for, or a constant."""
+    """Return the leaf of a number of the text or a constant, or the tree of a percentage of the text."""
     if value not in numbers.values and value in numbers.derived:
         return numbers.derived[value]
     if value not in numbers.values and value not in CONSTANTS:
@@ -166,7 +164,7 @@ def _number(leaf: Expression, value: Fraction, numbers: _TextNumbers, step: str)
 
 
 def _fill(tree: Expression, leaves: list[Expression]) -> Expression:
-    """The tree with other leaves, given from left to right."""
+    """Return the tree with other leaves, given from left to right."""
     rest, stack = iter(leaves), []
     for token in tree.to_postfix():
         if token in OPERATORS:
@@ -178,7 +176,7 @@ def _fill(tree: Expression, leaves: list[Expression]) -> Expression:
 
 
 def _put_together(readings: list[list[Reading]], steps: list[str]) -> Expression:
-    """The last step with the earlier ones put in, if there is one way to use all of them."""
+    """Return the last step with the earlier ones inserted, if there is one way to use all of them."""
     needed = frozenset(range(len(steps) - 1))
     usable = frozenset().union(*(used for step in readings for _, used in step))
     if unused := needed - usable:
@@ -200,7 +198,7 @@ def _put_together(readings: list[list[Reading]], steps: list[str]) -> Expression
 
 
 def _insert(trees: list[Expression]) -> Expression:
-    """The last tree, with the trees of the results that it uses in their place."""
+    """Return the last tree, with the trees of the earlier results that it uses in their place."""
     whole: list[Expression] = []
     for tree in trees:
         leaves = [whole[leaf.slot_index] if leaf.is_slot else leaf for leaf in tree.leaves()]

@@ -11,7 +11,7 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from ..problems import MathWordProblem
-from ..problems.question_clause import find_question
+from ..problems.clauses import find_question
 from ..usage_error import UsageError
 from .output_vocabulary import OutputVocabulary
 from .processor_fields import FILE_NAME, PROBE, read_fields, vocabulary_digest

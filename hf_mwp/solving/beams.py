@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from ..models.fingerprints import hash_model, hash_processing
 from ..problems import MathWordProblem, refusal
 from ..runtime.answer import Beam, read_trees
 from ..runtime.text_reader import share_of_unknown
+from .kept_records import join_records
 
 
 if TYPE_CHECKING:
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from ..models import MwpSolver, SolveOutput
 
 INPUTS = ("input_ids", "attention_mask", "number_positions")
+AT_ONCE = 1024  # problems of a chunk that is kept on disk
 
 
 def find_beams(
@@ -31,10 +35,9 @@ def find_beams(
     progress: Callable[[Sequence], Iterable] | None = None,
 ) -> list[Beam]:
     """
-    Return the trees that a solver finds for each problem, in order; arguments as in [`solve_problems`].
-
-    `top_k` trees of each problem are kept, at most `num_beams`; where all numbers were cut off there are none. With a
-    `batch_size` problems of like length are solved together, without one all as they come.
+    Return the `top_k` trees that a solver finds for each problem, at most `num_beams`, and none if all its numbers
+    were cut off. With a `batch_size` problems of similar length are solved together, otherwise all at once. Arguments
+    are those of [`solve_problems`].
     """
     model.eval()
     found = [Beam()] * len(problems)
@@ -62,6 +65,32 @@ def find_beams(
     return found
 
 
+def find_kept_beams(
+    folder: str | Path,
+    model: MwpSolver,
+    processor: MwpProcessor,
+    problems: Sequence[MathWordProblem],
+    num_beams: int,
+    top_k: int,
+    max_decode_length: int | None,
+    *options: Any,
+) -> list[Beam]:
+    """
+    As [`find_beams`], with beams kept in a folder: a killed search resumes, and processes under `accelerate launch`
+    share the work.
+    """
+    facts = {"model": hash_model(model), "processor": hash_processing(processor), "dtype": str(model.dtype)}
+    facts |= {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length}
+
+    def search(tried: Sequence[MathWordProblem]) -> Iterator[dict[str, Any]]:
+        for beam in find_beams(model, processor, tried, num_beams, top_k, max_decode_length, *options):
+            trees = [(processor.vocabulary.encode(tree), score) for tree, score in beam.trees]
+            yield vars(beam) | {"trees": trees}
+
+    records = join_records(folder, facts, problems, search, AT_ONCE)
+    return [replace(Beam(**record), trees=read_trees(record["trees"], processor.decode)) for record in records]
+
+
 def solve_batch(
     model: MwpSolver,
     inputs: Mapping[str, Tensor],
@@ -77,8 +106,8 @@ def solve_batch(
 
 def unknown_shares(processor: MwpProcessor, rows: Sequence[Sequence[int]]) -> list[float]:
     """
-    Return for each row of token ids the share that the vocabulary lacks (`[UNK]`), placeholders of numbers and special
-    tokens aside. A vocabulary of bytes knows every token: there the share says nothing of the language.
+    Return the share of unknown tokens (`[UNK]`) of each row of ids, without placeholders of numbers and special
+    tokens. A vocabulary of bytes has no unknown tokens.
     """
     tokenizer = processor.tokenizer
     unknown = tokenizer.unk_token_id

@@ -18,35 +18,35 @@ from ..plausibility.question import Question
 from ..problems import MathWordProblem, ProblemError
 
 
-Beam = Sequence[tuple[Expression, float]]
+Trees = Sequence[tuple[Expression, float]]
 
 
 def fit_plausibility(
     problems: Sequence[MathWordProblem],
-    beams: Sequence[Beam],
+    beams: Sequence[Trees],
     num_beams: int,
     regularization: float = 1.0,
     fitted_on: Mapping[str, Any] | None = None,
 ) -> PlausibilityReranker:
     """
-    Fit the weights of a re-ranker: those under which the right values of the beams are most probable, with a softmax
-    over the values of each beam. The loss is convex, so there is one best fit and no seed.
+    Fit the weights of a re-ranker by maximising the probability of the right values, with a softmax over the values of
+    each beam. The loss is convex, so the fit does not depend on a seed.
 
-    Beams of the solver's own training problems can be used, but the solver is too confident of them. Searching some of
-    them under dropout ([`fit_reranker`], `mc_dropout_fraction`) gives the other features more weight.
+    A solver is too confident on its own training problems. Searching some of them with dropout ([`fit_reranker`],
+    `mc_dropout_fraction`) gives the other features more weight.
 
     Args:
-        problems (`Sequence[MathWordProblem]`): Training problems with answers or equations, all of one language.
-        beams (`Sequence[Sequence[tuple[Expression, float]]]`): For each the trees that the solver finds and their log
-            probabilities, best first.
+        problems (`Sequence[MathWordProblem]`): Training problems with answers or equations, in one language.
+        beams (`Sequence[Sequence[tuple[Expression, float]]]`): The trees that the solver finds for each problem and
+            their log probabilities, best first.
         num_beams (`int`): Beams of that search.
-        regularization (`float`, *optional*, defaults to 1.0): Weight of the squared distance from "the probability
-            decides": weight 1 for the log mass, 0 for the others.
-        fitted_on (`Mapping`, *optional*): Model and data, recorded in the re-ranker's file.
+        regularization (`float`, *optional*, defaults to 1.0): Weight of the squared distance from the solver's own
+            order: weight 1 for the log mass, 0 for the other features.
+        fitted_on (`Mapping`, *optional*): Model and data, for the re-ranker's file.
 
     Raises:
-        PlausibilityError: no beam has both a right and a wrong value, the problems are in several languages, or one
-            of the numbers cannot be.
+        PlausibilityError: no beam has both a right and a wrong value, the problems are in several languages, or a
+            number is out of range.
     """
     check_fit(num_beams, regularization=regularization)
     languages = sorted({problem.language for problem in problems})
@@ -69,8 +69,8 @@ def fit_plausibility(
             used += 1
     if not used:
         raise PlausibilityError(
-            f"none of the {len(problems)} problems has both a right and a wrong value in its beam, so there is "
-            "nothing to fit: use more problems, more beams, or a trained solver"
+            f"none of the {len(problems)} problems has both a right and a wrong value in its beam. Use more problems, "
+            "more beams, or a trained solver"
         )
     weights = _fit(torch.tensor(rows, dtype=torch.float64), torch.tensor(right), torch.tensor(groups), regularization)
     return PlausibilityReranker(
@@ -82,10 +82,7 @@ def fit_plausibility(
 
 
 def right_answer(problem: MathWordProblem) -> Number | None:
-    """
-    Return the value that answers are compared with: the annotated answer or, without one, that of the equation; else
-    `None`.
-    """
+    """Return the value of the annotated answer or else of the equation; `None` if there is none."""
     if problem.answer_value is not None:
         return problem.answer_value
     try:

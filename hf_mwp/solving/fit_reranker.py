@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from ..expressions import Expression
 from ..metrics import answers_match
 from ..models.fingerprints import hash_model, hash_processing
 from ..options.checks import check_share
@@ -19,7 +18,7 @@ from ..plausibility import PlausibilityError, PlausibilityReranker
 from ..plausibility.plausibility_reranker import check_fit
 from ..problems import MathWordProblem
 from ..runtime.answer import read_trees
-from .fit_plausibility import fit_plausibility, right_answer
+from .fit_plausibility import Trees, fit_plausibility, right_answer
 from .kept_records import join_records
 from .solve_problems import solve_problems
 
@@ -28,13 +27,9 @@ if TYPE_CHECKING:
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models import MwpSolver
 
-# Problems that a kill can lose.
-AT_ONCE = 512
-
-# The published solver has 58 % of its training problems right then, 91 without; of new problems it has 77.
+AT_ONCE = 512  # problems of a chunk that is kept on disk
+# With it the published solver has 58 % of its training problems right, without it 91 %, and 77 % of new problems.
 UNSURE_DROPOUT = 0.35
-
-Trees = Sequence[tuple[Expression, float]]
 
 
 def fit_reranker(
@@ -52,27 +47,27 @@ def fit_reranker(
     progress: Callable[[Sequence], Iterable] | None = None,
 ) -> PlausibilityReranker:
     """
-    Solve problems, fit a re-ranker to the beams of the first part ([`fit_plausibility`]), and measure it on all parts.
+    Solve problems, fit a re-ranker to the beams of the first split ([`fit_plausibility`]), and measure it on all
+    splits.
 
     Args:
         model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
-        parts (`Mapping[str, Iterable]`): Problems or rows of [`load_mwp_dataset`], by the name of the part.
+        parts (`Mapping[str, Iterable]`): Problems or rows of [`load_mwp_dataset`], by the name of the split.
         num_beams (`int`, *optional*, defaults to 20): Beams of the search.
-        min_beams (`int`, *optional*): The least that can be re-ranked later, by which all parts but the first are
-            measured, too; `num_beams` if not given.
+        min_beams (`int`, *optional*): Least number of beams to re-rank later, with which all splits but the first are
+            measured too; defaults to `num_beams`.
         regularization (`float`, *optional*, defaults to 1.0), fitted_on (`Mapping`, *optional*): As in
             [`fit_plausibility`].
-        mc_dropout_fraction (`float`, *optional*, defaults to 0.0): Share of the first split's problems, the last ones,
-            solved with dropout in the encoder because a solver is too sure of what it learned; measured apart.
+        mc_dropout_fraction (`float`, *optional*, defaults to 0.0): Share of the first split, its last problems, that
+            is solved with dropout in the encoder, because a solver is too confident on its training problems.
         beams_dir (`str`, *optional*): Folder where beams are kept and reused.
         batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*): As in [`solve_problems`].
 
     Returns:
-        [`PlausibilityReranker`]: with what it was fitted on, and the shares of right answers of each part that has
-        problems.
+        [`PlausibilityReranker`]: with the facts of the fit, and the shares of right answers of each split.
 
     Raises:
-        PlausibilityError: as [`fit_plausibility`]; `mc_dropout_fraction` is no share, or the encoder has no dropout.
+        PlausibilityError: as [`fit_plausibility`], or the encoder has no dropout.
 
     Example:
 
@@ -125,7 +120,7 @@ def fit_reranker(
 
 @contextmanager
 def _encoder_dropout(model: MwpSolver, rate: float) -> Iterator[None]:
-    """Apply dropout in the encoder inside the context, at this rate and with the same seed in each run."""
+    """Use dropout in the encoder inside the context, with a fixed seed."""
     rates = {layer: layer.p for layer in model.encoder.modules() if isinstance(layer, nn.Dropout)}
     if not rates:
         raise PlausibilityError("the encoder has no dropout: leave `mc_dropout_fraction` at 0")
@@ -146,7 +141,7 @@ def _encoder_dropout(model: MwpSolver, rate: float) -> Iterator[None]:
 def _measure(
     reranker: PlausibilityReranker, problems: Sequence[MathWordProblem], beams: Sequence[Trees]
 ) -> dict[str, float]:
-    """Return the shares of right answers: most probable tree, most plausible answer, best of a beam."""
+    """Return the shares of right answers without and with the re-ranker, and of beams with a right answer."""
     counts = {"without": 0, "with": 0, "in_beam": 0}
     for problem, beam in zip(problems, beams, strict=True):
         target = right_answer(problem)

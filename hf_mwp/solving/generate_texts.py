@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GeneratedText:
-    """A text, its log probability, and the number of tokens that this is a sum over."""
+    """A text, its log probability, and its number of tokens."""
 
     text: str
     log_probability: float
@@ -36,19 +36,19 @@ def generate_texts(
     progress: Callable[[Sequence], Iterable] | None = None,
 ) -> list[list[GeneratedText]]:
     """
-    Generate texts from texts, those of like lengths together.
+    Generate texts from source texts, in batches of similar lengths.
 
     Args:
-        model (`PreTrainedModel`), tokenizer (`PreTrainedTokenizerBase`): Model and tokenizer that generate.
+        model (`PreTrainedModel`), tokenizer (`PreTrainedTokenizerBase`): A sequence-to-sequence model.
         texts (`Sequence[str]`): Source texts.
-        num_beams (`int`, *optional*, defaults to 1): 1 is greedy search.
+        num_beams (`int`, *optional*, defaults to 1): Beams of the search; 1 is greedy.
         num_return_sequences (`int`, *optional*, defaults to 1): Texts of each source, best first.
-        max_length (`int`, *optional*): Most tokens of a text; as the model's generation config has it by default.
-        batch_size (`int`, *optional*, defaults to 64): Source texts at once.
-        progress (`Callable`, *optional*): Wraps the list of batches, to show how far it is.
+        max_length (`int`, *optional*): Most tokens of a text; defaults to the model's generation config.
+        batch_size (`int`, *optional*, defaults to 64): Source texts of a batch.
+        progress (`Callable`, *optional*): Wraps the list of batches, like `tqdm.tqdm`.
 
     Returns:
-        `list[list[GeneratedText]]`: for each source; log probabilities are those of whole sequences, unpenalised.
+        `list[list[GeneratedText]]`: for each source, with unpenalised log probabilities of whole sequences.
     """
     options = {"num_beams": num_beams, "num_return_sequences": num_return_sequences, "do_sample": False}
     options |= {} if max_length is None else {"max_length": max_length}
@@ -91,7 +91,7 @@ def decode_texts(tokenizer: PreTrainedTokenizerBase, ids: Any) -> list[str]:
 
 
 def _batches(model, tokenizer, texts, batch_size, progress=None):
-    """Yield indices of texts of like lengths, and these as inputs of the model, which is in evaluation mode."""
+    """Yield indices and model inputs of texts of similar lengths; the model is in evaluation mode."""
     order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
     batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
     was_training = model.training

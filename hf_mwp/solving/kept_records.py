@@ -27,9 +27,9 @@ def kept_records(
     at_once: int,
 ) -> Iterator[list[Any]]:
     """
-    Yield the results of `make` for chunks of problems, a JSON value for each. With a folder, values are cached there,
-    separately for other `facts`. Under `accelerate launch` or `torchrun` the processes share a folder:
-    each makes its part, and all get all values, in the order of the problems.
+    Yield the results of `make` for chunks of problems, a JSON value for each problem. With a folder, values are cached
+    there by `facts`. Processes under `accelerate launch` or `torchrun` share the work: each makes a part, and all get
+    all values, in the order of the problems.
     """
     rank, processes = process_place()
     if folder is not None and processes > 1:
@@ -39,7 +39,8 @@ def kept_records(
         yield from (list(make(chunk)) for chunk in chunks)
         return
     kept = _KeptRecords(Path(folder), digest_of(facts), rank)
-    keys = [[bytes.fromhex(digest_of(_fields(problem))) for problem in chunk] for chunk in chunks]
+    fields = [[each if isinstance(each, Mapping) else asdict(each) for each in chunk] for chunk in chunks]
+    keys = [[bytes.fromhex(digest_of(each)) for each in chunk] for chunk in fields]
     mine = [processes == 1 or number % processes == rank for number in range(len(chunks))]
     with kept.writing([key for own, is_mine in zip(keys, mine, strict=True) if is_mine for key in own]):
         for chunk, own, is_mine in zip(chunks, keys, mine, strict=True):
@@ -54,7 +55,7 @@ def kept_records(
 
 
 class _KeptRecords:
-    """Records by the key of their problem: this process's store, and those of the others, which are only read."""
+    """Records by the key of their problem: this process's store, and those of other processes, which are only read."""
 
     def __init__(self, folder: Path, fingerprint: str, rank: int) -> None:
         name = fingerprint[:16]
@@ -97,10 +98,6 @@ class _KeptRecords:
             rows = store.rows([numbers[place] for place in places], ["record"])
             found |= {place: json.loads(row["record"]) for place, row in zip(places, rows, strict=True)}
         return [found[place] for place in range(len(keys))]
-
-
-def _fields(problem: Problem) -> Mapping[str, Any]:
-    return problem if isinstance(problem, Mapping) else asdict(problem)
 
 
 def join_records(*args, **kwargs) -> list[Any]:

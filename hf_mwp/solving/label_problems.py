@@ -26,17 +26,16 @@ if TYPE_CHECKING:
     from ..models import MwpSolver
     from ..plausibility import PlausibilityReranker
 
-# Problems that a kill can lose.
-AT_ONCE = 1024
+AT_ONCE = 1024  # problems of a chunk that is kept on disk
 
 FATES = {
     "labelled": "a tree has the answer as its value",
-    "not found": "no tree has it",
-    "excluded": "the masked text stands in an excluded set",
-    "duplicate": "the masked text was there before",
-    "no answer": "there is not one answer that can be read, or no number in the text",
-    "surest": "no answer is given, and that of the solver is among the surest",
-    "unsure": "no answer is given, and that of the solver is not among the surest",
+    "not found": "no tree has the answer as its value",
+    "excluded": "the masked text is in an excluded set",
+    "duplicate": "the masked text occurred before",
+    "no answer": "not exactly one answer can be read, or the text has no number",
+    "surest": "no answer is given, and the solver's own is among the surest",
+    "unsure": "no answer is given, and the solver's own is not among the surest",
 }
 
 
@@ -46,10 +45,9 @@ class LabelledProblems:
     Result of [`label_problems`].
 
     Args:
-        rows (`list[dict]`): `id`, `text`, `equation`, `answer`, `language`, and of the tree `log_probability` and
-            `rank`, its place among those found, from 0. Without an answer, `confidence`
-            ([`SolverPrediction.confidence`]) in its place.
-        fates (`dict[str, int]`): How many problems came to which end of `FATES`.
+        rows (`list[dict]`): `id`, `text`, `equation`, `answer`, `language`, and `log_probability` and `rank` of the
+            tree, from 0; without an answer also `confidence` ([`SolverPrediction.confidence`]).
+        fates (`dict[str, int]`): Number of problems with each of `FATES`.
     """
 
     rows: list[dict[str, Any]]
@@ -73,29 +71,29 @@ def label_problems(
     tell: Callable[[str], Any] | None = None,
 ) -> LabelledProblems:
     """
-    Give equations to problems that have an answer and no equation (self-training): of the trees that a solver finds,
-    the most probable one whose value is the answer. Problems without an answer get the tree that the solver answers
-    with, if it is one of the surest. Each masked text is labelled once.
+    Label problems with equations for self-training: with the most probable tree of a solver whose value is the given
+    answer. The surest problems without an answer get the solver's own tree. Each masked text is labelled once.
 
     Args:
         model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
-        problems (`Iterable`): Problems or rows of [`load_mwp_dataset`] with answers; equations are ignored.
+        problems (`Iterable`): Problems or rows of [`load_mwp_dataset`]; equations are ignored.
         num_beams (`int`, *optional*, defaults to 5): Trees that are tried for each problem.
         min_probability (`float`, *optional*, defaults to 0.0): Least probability of a tree.
-        pseudo_label_fraction (`float`, *optional*, defaults to 0.0): Share of the problems without an answer to label:
-            those whose answer the solver is the surest of.
-        reranker ([`PlausibilityReranker`], *optional*): Chooses the solver's answer to these, and says how sure it is.
+        pseudo_label_fraction (`float`, *optional*, defaults to 0.0): Share of the problems without an answer to label,
+            those with the highest confidence.
+        reranker ([`PlausibilityReranker`], *optional*): Chooses the solver's own answers, and determines the
+            confidence.
         exclude (`Iterable[str]`, *optional*), data_dir (`str`, *optional*): Data sets or files whose texts must not
-            occur, whatever their numbers; and the folder of the data sets, if they are not where the loaders look.
+            occur, whatever their numbers; and the folder of the data sets.
         batch_size (`int`, *optional*, defaults to 64), progress (`Callable`, *optional*): As in [`solve_problems`].
-        unfinished (`str`, *optional*): Folder that keeps finished work, so that the same call resumes after a kill.
-            The caller removes it after writing the result.
-        tell (`Callable`, *optional*): Is given a line after each 1,024 problems, if there are more.
+        unfinished (`str`, *optional*): Folder of finished work, from which the same call resumes after a kill. The
+            caller removes it.
+        tell (`Callable`, *optional*): Called with a line after each 1,024 problems, if there are more.
 
     Raises:
-        UsageError: a problem is in another language than the solver's, or none is left to label.
-        TypeError: one problem is given in place of several.
-        ValueError: a number is below 1, or a share not at least 0 and below 1.
+        UsageError: a problem is in another language than the solver's, or no problem is left to label.
+        TypeError: a single problem is given instead of several.
+        ValueError: a number is below 1, or a share is not at least 0 and below 1.
 
     Example:
 
@@ -114,7 +112,6 @@ def label_problems(
     asked = _problems_to_label(problems, processor, exclude, data_dir, pseudo_label_fraction > 0, fates)
     solver = {"model": hash_model(model), "processor": hash_processing(processor), "num_beams": num_beams}
     facts = {**solver, "min_probability": min_probability, "reranker": reranker and asdict(reranker)}
-
     options = {"num_beams": num_beams, "top_k": num_beams, "batch_size": batch_size, "progress": progress}
 
     def label(tried: Sequence[MathWordProblem]) -> Iterator[dict[str, Any] | None]:
@@ -128,6 +125,7 @@ def label_problems(
         done += len(found)
         if tell is not None and len(asked) > AT_ONCE:
             tell(f"{done:,} of {len(asked):,} problems tried, {len(rows):,} labelled")
+    # Of the problems without an answer, only the surest share keeps its label.
     without = sum(problem.answer is None for problem in asked)
     own = [place for place, row in enumerate(rows) if row["answer"] is None]
     own.sort(key=lambda place: rows[place]["confidence"], reverse=True)

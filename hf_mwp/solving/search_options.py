@@ -55,11 +55,11 @@ class RankedSearchOptions(SearchOptions):
 
     def load_reranker(self, processor: MwpProcessor) -> tuple[PlausibilityReranker | None, int]:
         """
-        Load the chosen re-ranker, if any, and return it with the number of beams. Without a choice, the
-        [`DefaultSearch`] of the model's folder holds.
+        Return the chosen re-ranker, if any, and the number of beams; without a choice those of the model folder's
+        [`DefaultSearch`].
 
         Raises:
-            UsageError: there is none, or it does not suit the solver of this processor or the beams.
+            UsageError: there is no such re-ranker, or it does not fit the solver of this processor or the beams.
         """
         from ..plausibility import PlausibilityError, PlausibilityReranker
         from ..runtime.default_search import DefaultSearch
@@ -239,6 +239,6 @@ def find_device(name: str | None) -> str:
     if name and name not in found and name.removesuffix(":0") not in kinds:
         raise UsageError(f"--device: this machine has no {name!r}; it has {', '.join(found)}.")
     if name is None and len(found) > 1 and "LOCAL_RANK" in os.environ:
-        # Each of the processes of a machine has its own.
+        # Each process of a machine has its own device.
         return found[1:][int(os.environ["LOCAL_RANK"]) % (len(found) - 1)]
     return name or ("cuda" if torch.cuda.is_available() else "cpu")

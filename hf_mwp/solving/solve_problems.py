@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..metrics.matching import ANSWER_MATCHES
 from ..options.checks import check_at_least_one
 from ..problems import MathWordProblem
-from .beams import find_beams
-from .kept_beams import find_kept_beams
+from .beams import find_beams, find_kept_beams
 from .solver_prediction import SolverPrediction
 
 
@@ -36,34 +35,32 @@ def solve_problems(
     unfinished: str | Path | None = None,
 ) -> list[SolverPrediction]:
     """
-    Solve problems and, if they have an answer or an equation, score the predictions and give reasons of failures.
+    Solve problems, and score the predictions for problems with an answer or an equation.
 
     Args:
         model ([`MwpSolver`]), processor ([`MwpProcessor`]): The solver, on its device.
         problems (`Iterable`): Plain texts, problems, or rows of [`load_mwp_dataset`].
-        num_beams (`int`, *optional*): Beams of the search: 1 if not given, or those of the re-ranker; raised to
-            `top_k`.
-        top_k (`int`, *optional*, defaults to 1): Trees to keep of each problem; `None` for all beams. A re-ranker sees
-            and keeps all.
-        max_decode_length (`int`, *optional*): Most symbols of a tree; the decoder's own limit by default.
-        reranker ([`PlausibilityReranker`], *optional*): Chooses among the answers of the beams by how plausible they
-            are.
+        num_beams (`int`, *optional*): Beams of the search, at least `top_k`; defaults to 1, or to those of the
+            re-ranker.
+        top_k (`int`, *optional*, defaults to 1): Trees to keep of each problem; `None`, or a re-ranker, keeps all
+            beams.
+        max_decode_length (`int`, *optional*): Most symbols of a tree; defaults to the decoder's own limit.
+        reranker ([`PlausibilityReranker`], *optional*): Chooses the most plausible answer of the beams.
         answer_match (`str`, *optional*, defaults to `"annotated"`): See [`metrics.answers_match`].
-        batch_size (`int`, *optional*, defaults to 64): Problems solved at once, those of like length together; `None`
-            for all as they come.
-        progress (`Callable`, *optional*): Is given the list of batches and gives them back one after the other, as
-            `tqdm.tqdm` does.
-        unfinished (`str`, *optional*): Folder that keeps finished work, so that the same call resumes after a kill,
-            and processes under `accelerate launch` share the work. The caller removes it.
+        batch_size (`int`, *optional*, defaults to 64): Problems of similar length that are solved together; `None` for
+            all at once.
+        progress (`Callable`, *optional*): Wraps the list of batches, like `tqdm.tqdm`.
+        unfinished (`str`, *optional*): Folder of finished work, from which the same call resumes after a kill, and
+            which processes under `accelerate launch` share. The caller removes it.
 
     Returns:
         `list[SolverPrediction]`: in the order of the problems. `score.reason` is `"correct"` or a key of
-        [`metrics.FAILURE_REASONS`]; `error` says why there is no answer at all.
+        [`metrics.FAILURE_REASONS`]; `error` is the reason for a missing answer.
 
     Raises:
-        PlausibilityError: the re-ranker does not suit the language or the beams.
-        TypeError: one problem is given in place of several, or one of them has no text; the message says which.
-        ValueError: a number is below 1, or the rule is unknown.
+        PlausibilityError: the re-ranker does not fit the language or the beams.
+        TypeError: a single problem is given instead of several, or a problem has no text.
+        ValueError: a number is below 1, or `answer_match` is unknown.
 
     Example:
 
@@ -79,19 +76,18 @@ def solve_problems(
     counts = {"num_beams": num_beams, "top_k": top_k, "max_decode_length": max_decode_length, "batch_size": batch_size}
     check_at_least_one(counts, *counts)
     if answer_match not in ANSWER_MATCHES:
-        raise ValueError(f"`answer_match` takes one of {', '.join(ANSWER_MATCHES)}, not {answer_match!r}.")
+        raise ValueError(f"`answer_match` must be one of {', '.join(ANSWER_MATCHES)}, not {answer_match!r}.")
     num_beams = (num_beams or 1) if reranker is None else reranker.check(processor.language, num_beams)
     num_beams = max(num_beams, top_k or 1)
     kept = num_beams if top_k is None or reranker is not None else top_k
     read = processor.problems(problems)
     search = find_beams if unfinished is None else partial(find_kept_beams, unfinished)
     beams = search(model, processor, read, num_beams, kept, max_decode_length, batch_size, progress)
-    return [
-        SolverPrediction(
-            problem, beam, None if reranker is None else tuple(reranker.rerank(problem, beam.trees)), answer_match
-        )
-        for problem, beam in zip(read, beams, strict=True)
-    ]
+    predictions = []
+    for problem, beam in zip(read, beams, strict=True):
+        ranked = None if reranker is None else tuple(reranker.rerank(problem, beam.trees))
+        predictions.append(SolverPrediction(problem, beam, ranked, answer_match))
+    return predictions
 
 
 def check_several(problems: Any) -> None:

@@ -12,8 +12,7 @@ from ..usage_error import UsageError
 from .kept_records import join_records
 
 
-# Problems that a kill can lose.
-AT_ONCE = 256
+AT_ONCE = 256  # problems of a chunk that is kept on disk
 
 
 def solve_to_file(
@@ -24,14 +23,15 @@ def solve_to_file(
     output: str | Path,
 ) -> None:
     """
-    Write the answers to problems as JSON lines, in the order of the problems. Finished work is kept beside the file
-    until it is whole: a killed run resumes, and processes under `accelerate launch` each solve a part.
+    Write the answers to problems as JSON lines, in the order of the problems. A killed run resumes, and processes
+    under
+    `accelerate launch` share the work.
 
     Args:
-        problems (`Sequence[Mapping]`): The problems, each with its `text`.
-        solve (`Callable`): Returns the records of each of some problems.
-        model (`str`): Folder or Hub id of the solver; with another one nothing is resumed.
-        options (`Mapping[str, Any]`): Other settings on which the answers depend.
+        problems (`Sequence[Mapping]`): Problems with their `text`.
+        solve (`Callable`): Returns the records of each problem of a chunk.
+        model (`str`), options (`Mapping[str, Any]`): Folder or Hub id of the solver, and options of the answers; a run
+            with other ones is not resumed.
         output (`str` or `Path`): The file.
 
     Raises:
@@ -43,8 +43,7 @@ def solve_to_file(
     facts = {"model": content_digest(model) if Path(model).exists() else model, **options}
     unfinished = output.with_name(f"{output.name}.unfinished")
     solved = join_records(unfinished, facts, problems, solve, AT_ONCE)
-    # All processes have read the answers of the others.
-    wait_for_all()
+    wait_for_all()  # until all processes have read the answers of the others
     if is_main_process():
         pairs = zip(problems, solved, strict=True)
         write_json_lines(output, (problem | result for problem, results in pairs for result in results))

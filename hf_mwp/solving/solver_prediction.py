@@ -78,8 +78,8 @@ def read_predictions(
     answer_match: str = "annotated",
 ) -> list[SolverPrediction]:
     """
-    Read the best tree of each row ([`read_trees`]); rows that are no problem to solve ([`~problems.refusal`]), or have
-    all `number_positions` cut off, have none.
+    Return the prediction of the best tree of each row ([`read_trees`]), without a tree for rows that are refused
+    ([`~problems.refusal`]) or whose `number_positions` are all cut off.
     """
     predictions = []
     for row, *tree in zip(rows, sequences, log_probabilities, strict=True):
@@ -99,6 +99,6 @@ def measure_calibration(predictions: Sequence[SolverPrediction]) -> dict[str, An
 
 
 def figure_names(rows: Sequence[Mapping[str, Any]], processor: MwpProcessor, answer_match: str) -> set[str]:
-    """Return the keys of [`metrics.accuracy_report`] for these rows, which do not depend on the predictions."""
+    """Return the keys of [`metrics.accuracy_report`] for these rows, whatever the predictions."""
     problems = processor.problems(rows)
     return set(accuracy_report([score_prediction(problem, None, answer_match=answer_match) for problem in problems]))

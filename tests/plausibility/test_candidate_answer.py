@@ -5,8 +5,7 @@ import pytest
 
 from hf_mwp.expressions import Expression
 from hf_mwp.plausibility import Question, candidate_answers
-from hf_mwp.plausibility.candidate_answer import decimals, digits
-from hf_mwp.plausibility.dimensions import Dimensions
+from hf_mwp.plausibility.candidate_answer import Dimensions, decimals, digits
 from hf_mwp.plausibility.question import RATIO
 from hf_mwp.problems import MathWordProblem
 

@@ -2,8 +2,7 @@ from fractions import Fraction
 
 import pytest
 
-from hf_mwp.plausibility.question import RATIO, Question
-from hf_mwp.plausibility.question_words import read_question_words
+from hf_mwp.plausibility.question import RATIO, Question, read_question_words
 from hf_mwp.problems import MathWordProblem
 
 
@@ -86,9 +85,9 @@ def test_units_that_are_the_same_have_one_known_name(language):
 def test_words_say_why_they_are_there(language):
     import tomllib
 
-    from hf_mwp.plausibility import question_words
+    from hf_mwp.plausibility import question
 
-    path = question_words.Path(question_words.__file__).with_name(f"words_{language}.toml")
+    path = question.Path(question.__file__).with_name(f"words_{language}.toml")
     content = tomllib.loads(path.read_text(encoding="utf-8"))
     for group in content["kinds"] + content["cues"]:
         assert group["reason"].strip(), group["name"]

@@ -7,10 +7,8 @@ import torch
 
 class IndexBatch:
     """
-    Integers that lay out a batch for a decoder. All live in one int64 buffer, so that moving them is one copy.
-
-    A subclass sets `_lengths`, the length of each part by name, and calls `_set_buffer`; each part is then an
-    attribute.
+    Index tensors of a batch in one int64 buffer, so that moving them to a device is one copy. A subclass sets
+    `_lengths`, the length of each part by name, and calls `_set_buffer`; each part is then an attribute.
     """
 
     _lengths: dict[str, int]
@@ -25,13 +23,13 @@ class IndexBatch:
         return self._buffer.device
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Self:
-        """The same on another device (itself when it is there already)."""
+        """Return the batch on a device."""
         if self.device == torch.device(device):
             return self
         return self._with(self._buffer.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> Self:
-        """The same in pinned memory; called by `DataLoader`."""
+        """Return the batch in pinned memory; called by `DataLoader`."""
         return self._with(self._buffer.pin_memory())
 
     def _with(self, buffer: torch.Tensor) -> Self:

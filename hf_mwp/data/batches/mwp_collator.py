@@ -24,7 +24,7 @@ class MwpCollator:
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
         """
-        Return `input_ids`, `attention_mask`, `number_positions`, `number_groups` and, when all problems have them,
+        Return `input_ids`, `attention_mask`, `number_positions`, `number_groups` and, if all problems have them,
         `labels` (B, T; -100 where padded) and `trees` ([`TreeBatch`]).
         """
         batch = dict(self.processor.pad({name: [feature[name] for feature in features] for name in self.columns}))

@@ -48,8 +48,7 @@ class MwpProcessor(PushToHubMixin):
             reads: `"question_positions"`, `"number_values"`. See [`~models.decoder.Decoder`].
 
     Raises:
-        ValueError: a tokenizer that is not a fast one, another language, an unknown column, or a length that cannot
-            be.
+        ValueError: the tokenizer is not a fast one, or the language, a column or a number is not allowed.
     """
 
     file_name = "mwp_processor.json"
@@ -67,11 +66,11 @@ class MwpProcessor(PushToHubMixin):
         extra_columns: Sequence[str] = (),
     ) -> None:
         if not getattr(tokenizer, "is_fast", False):
-            raise ValueError(f"{type(tokenizer).__name__} is no fast tokenizer; MwpProcessor needs character offsets")
+            raise ValueError(f"{type(tokenizer).__name__} is not a fast tokenizer, which MwpProcessor needs.")
         if language not in LANGUAGES or max_length < 1 or num_index_tokens < 0:
             raise ValueError(
                 "`language` must be 'zh' or 'en', `max_length` at least 1 and `num_index_tokens` not negative, got "
-                f"{language!r}, {max_length}, {num_index_tokens}"
+                f"{language!r}, {max_length}, {num_index_tokens}."
             )
         self.tokenizer = tokenizer
         self.vocabulary = OutputVocabulary() if vocabulary is None else vocabulary
@@ -91,7 +90,7 @@ class MwpProcessor(PushToHubMixin):
         min_constant_count: int = 5,
         **kwargs,
     ) -> Self:
-        """Processor whose vocabulary holds the constants of training problems.
+        """Build a processor whose vocabulary holds the constants of training problems.
 
         Args:
             tokenizer (`PreTrainedTokenizerBase` or `str`): A tokenizer, its Hub id, or its folder.
@@ -104,7 +103,7 @@ class MwpProcessor(PushToHubMixin):
         return cls(tokenizer, OutputVocabulary.from_problems(problems, min_constant_count), **kwargs)
 
     def add_columns(self, names: Iterable[str]) -> None:
-        """Add columns to what encoded problems have; raises `ValueError` for an unknown name."""
+        """Add columns to encoded problems; `ValueError` for an unknown name."""
         unknown = [name for name in names if name not in EXTRA_COLUMNS]
         if unknown:
             raise ValueError(f"`extra_columns` may name {', '.join(EXTRA_COLUMNS)}, got {unknown}.")
@@ -112,17 +111,17 @@ class MwpProcessor(PushToHubMixin):
 
     @property
     def number_tokens(self) -> list[str]:
-        """Placeholders: `[NUM]`, then those with an index."""
+        """Placeholders of numbers: `[NUM]`, then those with an index."""
         indexed = range(self.num_index_tokens) if self.indexed_numbers else ()
         return ["[NUM]", *(f"[NUM{index}]" for index in indexed)]
 
     @property
     def number_token_ids(self) -> list[int]:
-        """Their ids."""
+        """Token ids of the placeholders."""
         return self.tokenizer.convert_tokens_to_ids(self.number_tokens)
 
     def problem(self, source: ProblemLike) -> MathWordProblem:
-        """Return what the processor encodes as a problem: a text in its language, or a row of [`load_mwp_dataset`]."""
+        """Return the problem of a text in the processor's language, or of a row of [`load_mwp_dataset`]."""
         if isinstance(source, MathWordProblem):
             return source
         if isinstance(source, Mapping):
@@ -130,7 +129,7 @@ class MwpProcessor(PushToHubMixin):
         return MathWordProblem(text=source, language=self.language, parse_number_words=self.parse_number_words)
 
     def problems(self, sources: Iterable[ProblemLike]) -> list[MathWordProblem]:
-        """Return several of them; raises `TypeError` with the place of what is none."""
+        """Return the problem of each source; `TypeError` with the index of a source without a text."""
         found = []
         try:
             for source in sources:
@@ -140,52 +139,45 @@ class MwpProcessor(PushToHubMixin):
         return found
 
     def encode(self, problems: Sequence[ProblemLike], with_labels: bool = False) -> dict[str, list]:
-        """Encodes problems without padding.
+        """Encode problems without padding.
 
         Args:
             problems (`Sequence[str | MathWordProblem | Mapping]`): Texts, problems, or rows of [`load_mwp_dataset`].
             with_labels (`bool`, *optional*, defaults to `False`): Whether to encode the equations too.
 
         Returns:
-            `dict[str, list]`: a list per problem of `input_ids`, `number_positions` (token of each number, -1 when it
-            was cut off), `number_groups`, `length` (tokens), those of `extra_columns` and, with labels, `labels`
-            (prefix ids).
+            `dict[str, list]`: for each problem `input_ids`, `number_positions` (token of each number, -1 if it was cut
+            off), `number_groups`, `length` (tokens), the `extra_columns` and, with labels, `labels` (prefix ids).
 
         Raises:
-            ExpressionError: an equation does not parse, uses a constant that the vocabulary lacks, or a number that
-                was cut off.
+            ExpressionError: an equation cannot be parsed, or uses a constant that the vocabulary lacks or a number
+                that was cut off.
             ProblemError: with labels, a problem has no equation.
         """
         problems = self.problems(problems)
         encoded = self.tokenize(problems)
-        columns: dict[str, list] = {"input_ids": encoded["input_ids"]}
-        columns["number_positions"] = [
-            find_number_positions(problem, offsets, self.style)
-            for problem, offsets in zip(problems, encoded["offset_mapping"], strict=True)
-        ]
-        columns["number_groups"] = [list(problem.number_groups) for problem in problems]
-        columns["length"] = [len(ids) for ids in encoded["input_ids"]]
+        read = list(zip(problems, encoded["offset_mapping"], strict=True))
+        columns: dict[str, list] = {
+            "input_ids": encoded["input_ids"],
+            "number_positions": [find_number_positions(*each, self.style) for each in read],
+            "number_groups": [list(problem.number_groups) for problem in problems],
+            "length": [len(ids) for ids in encoded["input_ids"]],
+        }
         if "question_positions" in self.extra_columns:
-            columns["question_positions"] = [
-                find_question_positions(problem, offsets, self.style)
-                for problem, offsets in zip(problems, encoded["offset_mapping"], strict=True)
-            ]
+            columns["question_positions"] = [find_question_positions(*each, self.style) for each in read]
         if "number_values" in self.extra_columns:
             columns["number_values"] = [[str(value) for value in problem.values] for problem in problems]
         if with_labels:
-            columns["labels"] = [
-                self._encode_equation(problem, positions)
-                for problem, positions in zip(problems, columns["number_positions"], strict=True)
-            ]
+            columns["labels"] = list(map(self._encode_equation, problems, columns["number_positions"]))
         return columns
 
     @property
     def style(self) -> dict[str, Any]:
-        """Return how numbers are masked: arguments of [`~problems.MaskedText.text`]."""
+        """Masking of numbers, as arguments of [`~problems.MaskedText.text`]."""
         return {"indexed": self.indexed_numbers, "limit": self.num_index_tokens}
 
     def tokenize(self, problems: Sequence[MathWordProblem]) -> BatchEncoding:
-        """`input_ids` and `offset_mapping` of the masked texts, cut at `max_length` tokens."""
+        """Return `input_ids` and `offset_mapping` of the masked texts, truncated to `max_length` tokens."""
         return self.tokenizer(
             [problem.masked.text(**self.style) for problem in problems],
             truncation=True,
@@ -200,39 +192,32 @@ class MwpProcessor(PushToHubMixin):
         for symbol in ids:
             slot = symbol - self.vocabulary.num_symbols
             if slot >= 0 and positions[slot] < 0:
-                raise ExpressionError(
-                    f"the equation uses number {problem.numbers[slot]!r}, which lies beyond max_length="
-                    f"{self.max_length} tokens",
-                    token=problem.numbers[slot],
-                )
+                number = problem.numbers[slot]
+                fault = f"the equation uses number {number!r}, which is beyond max_length={self.max_length} tokens"
+                raise ExpressionError(fault, token=number)
         return ids
 
     def __call__(self, problems: str | MathWordProblem | Sequence[str | MathWordProblem]) -> BatchEncoding:
-        """Padded tensors for [`MwpSolver.solve`]: `input_ids`, `attention_mask` `(B, S)`, `number_positions`,
-        `number_groups` `(B, N)` and, among `extra_columns`, `question_positions` `(B, Q)`."""
+        """Return padded tensors for [`MwpSolver.solve`]: `input_ids`, `attention_mask` `(B, S)`, `number_positions`,
+        `number_groups` `(B, N)` and, if it is an extra column, `question_positions` `(B, Q)`."""
         single = isinstance(problems, (str, MathWordProblem))
         return self.pad(self.encode([problems] if single else problems))
 
     def pad(self, columns: dict[str, list]) -> BatchEncoding:
-        """Tensors of encoded problems, padded to the longest."""
+        """Return tensors of encoded problems, padded to the longest."""
         ids = pad_rows(columns["input_ids"], self.tokenizer.pad_token_id or 0)
-        lengths = torch.tensor([len(row) for row in columns["input_ids"]])
+        mask = pad_rows([[1] * len(row) for row in columns["input_ids"]], 0)
         names = ("number_positions", "number_groups", "question_positions")
-        return BatchEncoding(
-            {
-                "input_ids": ids,
-                "attention_mask": (torch.arange(ids.shape[1]) < lengths.unsqueeze(1)).long(),
-                **{name: pad_rows(columns[name], -1) for name in names if name in columns},
-            }
-        )
+        padded = {name: pad_rows(columns[name], -1) for name in names if name in columns}
+        return BatchEncoding({"input_ids": ids, "attention_mask": mask, **padded})
 
     def decode(self, ids: Iterable[int]) -> Expression:
-        """Expression over slots of one row of [`SolveOutput.sequences`]; `ExpressionError` when it is no tree."""
+        """Return the tree of one row of [`SolveOutput.sequences`]; `ExpressionError` if it is not a tree."""
         return self.vocabulary.decode(ids)
 
     def encode_rows(self, rows: Iterable[dict[str, Any]], skipped: list | None = None) -> dict[str, list]:
-        """As `encode` with labels, for rows of [`load_mwp_dataset`]; labels that cannot be encoded are empty, and
-        `skipped` takes `(id, reason)`."""
+        """Encode rows of [`load_mwp_dataset`] with labels. Labels that cannot be encoded are empty, and `(id, reason)`
+        is appended to `skipped`."""
         problems = self.problems(rows)
         columns = self.encode(problems)
         columns["labels"] = []
@@ -250,8 +235,8 @@ class MwpProcessor(PushToHubMixin):
 
         Args:
             dataset (`datasets.Dataset`): Rows of [`load_mwp_dataset`].
-            skipped (`list`, *optional*): List that collects `(id, reason)` of rows whose equation cannot be encoded;
-                these are dropped. Without it they stay, with empty labels, and count as wrong in an evaluation.
+            skipped (`list`, *optional*): Receives `(id, reason)` of rows whose equation cannot be encoded, which are
+                left out. Without it such rows stay, with empty labels, and count as wrong in an evaluation.
         """
 
         def encode(columns: dict[str, list]) -> dict[str, list]:
@@ -265,26 +250,27 @@ class MwpProcessor(PushToHubMixin):
         return prepared if len(keep) == len(prepared) else prepared.select(keep)
 
     def check_symbols(self, operators: Sequence[str], constants: Sequence[str]) -> None:
-        """Raise `ValueError` unless a decoder's symbols are this processor's, in the same order."""
-        ours = (self.vocabulary.operators, self.vocabulary.constants)
-        if ours != (tuple(operators), tuple(constants)):
+        """Raise `ValueError` unless a decoder has this processor's symbols, in the same order."""
+        theirs, ours = (operators, constants), (self.vocabulary.operators, self.vocabulary.constants)
+        theirs, ours = (tuple(map(list, symbols)) for symbols in (theirs, ours))
+        if theirs != ours:
             raise ValueError(
-                f"the decoder's symbols {list(operators)}, {list(constants)} are not the processor's {list(ours[0])}, "
-                f"{list(ours[1])}: load both from the same folder, or build the decoder from this processor"
+                f"The decoder's symbols {theirs} are not the processor's {ours}. Load both from the same folder, or "
+                "build the decoder from this processor."
             )
 
     def check_language(self, languages: Iterable[str | None], reader: str, source: str) -> None:
-        """Raise [`UsageError`] if problems state a language other than the processor's.
+        """Raise [`UsageError`] if no problem is in the processor's language.
 
         Args:
-            languages (`Iterable[str]`): Language of each problem; `None` where it states none.
+            languages (`Iterable[str]`): Language of each problem; `None` if it is not stated.
             reader (`str`), source (`str`): Names of the model and of the data set, for the message.
         """
         stated = sorted({*languages} - {None})
         if stated and self.language not in stated:
             raise UsageError(
-                f"{reader} solves problems in {LANGUAGES[self.language]}, and those of {source} are in "
-                f"{LANGUAGES.get(stated[0], stated[0])}: take a data set in the model's language, or a model whose "
+                f"{reader} solves problems in {LANGUAGES[self.language]}, but those of {source} are in "
+                f"{LANGUAGES.get(stated[0], stated[0])}. Choose a data set in the model's language, or a model whose "
                 f"processor has `language={stated[0]!r}`."
             )
 
@@ -294,20 +280,20 @@ class MwpProcessor(PushToHubMixin):
         lacking = [name for name in model.extra_columns if name not in self.extra_columns]
         if lacking:
             raise ValueError(
-                f"The decoder reads {lacking}, which the processor does not encode: load both from the same folder, "
+                f"The decoder reads {lacking}, which the processor does not encode. Load both from the same folder, "
                 "or call `processor.add_columns(model.extra_columns)`."
             )
         rows = model.get_input_embeddings().num_embeddings
         if len(self.tokenizer) > rows:
             raise ValueError(
-                f"The tokenizer has {len(self.tokenizer)} entries, the encoder embeds {rows}: load both from the same "
+                f"The tokenizer has {len(self.tokenizer)} entries, the encoder embeds {rows}. Load both from the same "
                 "folder; for a new model call `processor.resize_embeddings(model.encoder)`, or build it with "
                 "`MwpSolver.from_encoder_decoder_pretrained`."
             )
 
     @torch.no_grad()
     def resize_embeddings(self, encoder) -> None:
-        """Grows an encoder's word embeddings to the tokenizer; `[NUMi]` rows start as `[NUM]` with a little noise."""
+        """Grow an encoder's word embeddings to the tokenizer. Rows of `[NUMi]` start as that of `[NUM]` with noise."""
         old, new = encoder.get_input_embeddings().num_embeddings, len(self.tokenizer)
         if new > old:
             encoder.resize_token_embeddings(new, mean_resizing=False)
@@ -320,36 +306,32 @@ class MwpProcessor(PushToHubMixin):
                 weight[index] = weight[base] + noise.to(weight)
 
     def save_pretrained(self, save_directory: str | PathLike, push_to_hub: bool = False, **kwargs) -> None:
-        """Save the tokenizer's files and `mwp_processor.json`; `kwargs` are those of `push_to_hub`."""
+        """Write the tokenizer's files and `mwp_processor.json`; `kwargs` are those of `push_to_hub`."""
         folder = Path(save_directory)
         folder.mkdir(parents=True, exist_ok=True)
         self.tokenizer.save_pretrained(folder)
-        fields = {
-            "operators": list(self.vocabulary.operators),
-            "constants": list(self.vocabulary.constants),
-            "language": self.language,
-            "parse_number_words": self.parse_number_words,
-            "indexed_numbers": self.indexed_numbers,
-            "num_index_tokens": self.num_index_tokens,
-            "max_length": self.max_length,
-            "tokenizer_digest": tokenizer_digest(self.tokenizer),
-        }
+        fields = {"operators": self.vocabulary.operators, "constants": self.vocabulary.constants, **self.settings}
+        fields["tokenizer_digest"] = tokenizer_digest(self.tokenizer)
         if self.extra_columns:
             fields["extra_columns"] = list(self.extra_columns)
         (folder / self.file_name).write_text(json.dumps(fields, indent=2, ensure_ascii=False) + "\n", "utf-8")
         if push_to_hub:
             self.push_to_hub(kwargs.pop("repo_id", folder.name), **kwargs)
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments by which texts are read, beside the tokenizer."""
+        names = ("language", "parse_number_words", "indexed_numbers", "num_index_tokens", "max_length")
+        return {name: getattr(self, name) for name in names}
+
     @classmethod
     def from_pretrained(cls, name_or_path: str | PathLike, **kwargs) -> Self:
-        """Reads a processor from a folder or the Hub; `kwargs` (`revision`, `token`, ...) go to the download.
+        """Read a processor from a folder or the Hub; `kwargs` (`revision`, `token`, ...) go to the download.
 
         Raises:
-            `OSError`: there is no such folder or repository, or it has no `mwp_processor.json`.
-            `ValueError`: that file or the tokenizer is damaged, or the tokenizer is another one than was saved.
+            OSError: there is no such folder or repository, or it has no `mwp_processor.json`.
+            ValueError: that file or the tokenizer is damaged, or the tokenizer is not the one that was saved.
         """
-        if Path(name_or_path).is_absolute() and not Path(name_or_path).is_dir():
-            raise FileNotFoundError(f"{name_or_path} is no folder: name a saved solver's folder or a Hub id")
         path = cached_file(str(name_or_path), cls.file_name, **kwargs)
         fields = read_fields(path)
         digest = fields.pop("tokenizer_digest", None)
@@ -358,12 +340,11 @@ class MwpProcessor(PushToHubMixin):
             vocabulary = OutputVocabulary(tuple(fields.pop("operators")), tuple(fields.pop("constants")))
             processor = cls(tokenizer, vocabulary, **fields)
         except ValueError as error:
-            raise ValueError(f"{path}: {error}; save the processor again") from error
+            raise ValueError(f"{path}: {error} Save the processor again.") from error
         if digest is not None and digest != tokenizer_digest(processor.tokenizer):
             raise ValueError(
-                f"{name_or_path}: its tokenizer.json is not the tokenizer that its {cls.file_name} was saved with, so "
-                "the model would read other words: fetch the folder again, or save the processor again if the "
-                "tokenizer was changed on purpose"
+                f"{name_or_path}: tokenizer.json is not the tokenizer that {cls.file_name} was saved with. Fetch the "
+                "folder again, or save the processor again if the tokenizer was changed on purpose."
             )
         return processor
 
@@ -378,7 +359,7 @@ def tokenizer_settings(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
 
 
 def pad_rows(rows: Sequence[Sequence[int]], padding: int) -> torch.Tensor:
-    """Int64 tensor `(rows, longest)` of rows of different length."""
+    """Return an int64 tensor `(rows, longest)` of rows of different length."""
     longest = max((len(row) for row in rows), default=0)
     padded = [list(row) + [padding] * (longest - len(row)) for row in rows]
     return torch.tensor(padded, dtype=torch.long).view(len(rows), longest)

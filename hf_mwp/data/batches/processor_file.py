@@ -12,15 +12,14 @@ from ...usage_error import OWN_CODE, UsageError
 
 def load_tokenizer(source: str | PathLike, trust_remote_code: bool = False, **kwargs) -> PreTrainedTokenizerBase:
     """
-    `AutoTokenizer.from_pretrained` that names the damaged file, and refuses a tokenizer without words, which some
-    classes make of a folder without a vocabulary: `OSError` where there is no such folder or repository, `UsageError`
-    where a file is missing or damaged. Code in the repository is run only with `trust_remote_code=True`.
+    Call `AutoTokenizer.from_pretrained`, and raise `UsageError` with the name of a damaged file. A tokenizer without
+    words, which some classes make of a folder without a vocabulary, is refused too.
     """
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code, **kwargs)
     except OSError:
         raise
-    # What a damaged file raises differs from class to class: KeyError, ValueError, TypeError, ...
+    # Classes raise different errors for a damaged file: KeyError, ValueError, TypeError, ...
     except Exception as error:
         own_code = "trust_remote_code" in str(error)
         fault = f"{source} {OWN_CODE}." if own_code else _damage(source, f"{type(error).__name__}: {error}")
@@ -38,9 +37,9 @@ def _damage(source: str | PathLike, reason: str) -> str:
             reason = f"{name} cannot be read as JSON: {error}"
             break
     reason = reason.strip().splitlines()[0]
-    return f"of {source} cannot be used ({reason}): fetch its tokenizer.json again, or save its tokenizer again"
+    return f"of {source} cannot be used ({reason}). Fetch its tokenizer.json again, or save its tokenizer again."
 
 
 def tokenizer_digest(tokenizer: PreTrainedTokenizerBase) -> str:
-    """Digest of what a tokenizer makes of a text, see [`~runtime.processor_fields.vocabulary_digest`]."""
+    """Return a digest of how a tokenizer reads texts ([`~runtime.processor_fields.vocabulary_digest`])."""
     return vocabulary_digest(tokenizer.get_vocab(), tokenizer(PROBE)["input_ids"])

@@ -14,10 +14,8 @@ class TreeBatch(IndexBatch):
 
     Under teacher forcing the embedding of a subtree does not depend on any goal, so subtrees are embedded bottom-up,
     one call per height, and goals are expanded top-down, one call per depth (Xie and Sun 2019, equations 3 to 8, in
-    another order). Nodes of all problems are packed in flat arrays, nothing is padded. All indices live in one int64
-    buffer, so that moving a batch to a device is one copy.
-
-    Only subtrees that stand to the left of something, with all that is below them, are embedded: no goal reads others.
+    another order). Nodes of all problems are packed in flat arrays, nothing is padded. Only left subtrees, with all
+    that is below them, are embedded: no goal reads others.
 
     Args:
         sequences (`Sequence[Sequence[int]]`): Prefix ids of each problem's tree ([`OutputVocabulary`] order).
@@ -46,13 +44,14 @@ class TreeBatch(IndexBatch):
         roots, parent, left, right = _link(sequences, num_operators)
         row = np.repeat(np.arange(len(sequences)), [len(ids) for ids in sequences])
         symbol = _concatenate([np.array(ids, int) for ids in sequences])
-        # Nodes of each level and, in the same order, its operators.
+        # Downward sweep: the nodes of each level and, in the same order, its operators.
         levels, parents, level = [], [], roots
         while len(level):
             operators = level[left[level] >= 0]
             levels.append(level)
             parents.append(operators)
             level = np.concatenate([left[operators], right[operators]])
+        # Upward sweep: the embedded subtrees of each height, leaves first.
         heights, place = _up_order(parent, left)
         leaves = heights[0] if heights else np.zeros(0, int)
         down, operators, merged = _concatenate(levels), _concatenate(parents), _concatenate(heights[1:])
@@ -77,7 +76,7 @@ class TreeBatch(IndexBatch):
 
     @classmethod
     def from_labels(cls, labels: torch.Tensor, num_operators: int) -> Self:
-        """Trees of a label tensor (problems x longest sequence) of prefix ids, negative where padded."""
+        """Make the trees of a label tensor `(problems, longest)` of prefix ids, negative where padded."""
         sequences = [[symbol for symbol in row if symbol >= 0] for row in labels.tolist()]
         trees = cls(sequences, num_operators)
         if trees.shape[1] != labels.shape[1]:
@@ -88,7 +87,7 @@ class TreeBatch(IndexBatch):
 
 
 def _link(sequences: Sequence[Sequence[int]], num_operators: int) -> tuple[np.ndarray, ...]:
-    """Roots; and parent, left and right child of all nodes (-1 for none), each problem's nodes in prefix order."""
+    """Return roots, and parent, left and right child of all nodes (-1 for none), in prefix order per problem."""
     roots: list[int] = []
     parent: list[int] = []
     left: list[int] = []
@@ -115,7 +114,7 @@ def _link(sequences: Sequence[Sequence[int]], num_operators: int) -> tuple[np.nd
 
 
 def _up_order(parent: np.ndarray, left: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
-    """Embedded nodes of each height, and each node's place when these are put one after the other."""
+    """Return the embedded nodes of each height, and the place of each node in their concatenation."""
     above, left_of = parent.tolist(), left.tolist()
     needed, height = [False] * len(above), [0] * len(above)
     for node, up in enumerate(above):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,8 @@ from .pretraining_encoder import PreTrainingEncoder
 if TYPE_CHECKING:
     from datasets import Dataset
 
-VERSION = 3  # of the columns' meaning: files of another one are not read
+VERSION = 3  # of the columns' meaning: files of other versions are not read
+EMPTY = "the corpus is empty: there is no text to pretrain on"
 
 
 def encode_corpus(
@@ -33,29 +34,28 @@ def encode_corpus(
     """
     Encode a corpus into an Arrow file, or reuse the file. Memory does not grow with the corpus.
 
-    The folder's name has a fingerprint of the texts and tags, the tokenizer, the masking of numbers and the keywords.
-    A damaged file is written anew, with a warning.
+    The folder is named by a fingerprint of the texts and tags, the tokenizer, the masking of numbers and the keywords.
+    A damaged file is written again, with a warning.
 
     Args:
-        corpus (iterable of `(str, list[TaggedWord] | None)`): Texts with their words; iterated over twice. A
-            [`TaggedCorpus`], or a list of pairs.
-        encoder ([`PreTrainingEncoder`]): Encodes them.
-        cache_dir (`str`): Folder of the file's folder.
+        corpus (iterable of `(str, list[TaggedWord] | None)`): Texts with their words, a [`TaggedCorpus`] or a list of
+            pairs; iterated over twice.
+        encoder ([`PreTrainingEncoder`]): Encoder of the texts.
+        cache_dir (`str`): Parent of the file's folder.
         batch_size (`int`, *optional*, defaults to 1000): Texts that are encoded at a time.
-        progress (`Callable[[int, int | None], None]`, *optional*): Called with the texts done and their number.
+        progress (`Callable[[int, int | None], None]`, *optional*): Called with the number of texts done and of all.
 
     Returns:
-        `datasets.Dataset`: the columns of [`~PreTrainingEncoder.encode`]; [`read_labelling`] tells whose labels
-        they hold.
+        `datasets.Dataset`: columns of [`~PreTrainingEncoder.encode`]; [`read_labelling`] returns tagger and labels.
 
     Raises:
-        [`DataError`]: the corpus is empty, its tags do not fit (see there), or the file cannot be written.
+        DataError: the corpus is empty, a tag is unknown to the encoder, or the file cannot be written.
     """
     from datasets import Dataset, DatasetInfo
 
     count, fingerprint = _fingerprint(corpus, encoder)
     if not count:
-        raise DataError("the corpus is empty: there is no text to pretrain on")
+        raise DataError(EMPTY)
     folder = Path(cache_dir) / f"encoded-{fingerprint}"
     with storing("the encoded texts", "Nothing of them is kept", folder):
         store = RowStore(folder, fingerprint)
@@ -69,13 +69,12 @@ def encode_corpus(
 
 
 def read_labelling(dataset: Dataset) -> tuple[str | None, list[str] | None]:
-    """Return the tagger and the labels of a data set made by [`encode_corpus`], `None` if it does not state them."""
+    """Return the tagger and the labels of a data set of [`encode_corpus`]; `None` for other data sets."""
     try:
         labelling = json.loads(dataset.info.description)
-    except ValueError:
+        return labelling["tagger"], labelling["pos_labels"]
+    except (ValueError, KeyError, TypeError):
         return None, None
-    known = labelling if isinstance(labelling, dict) else {}
-    return known.get("tagger"), known.get("pos_labels")
 
 
 def _write(store, corpus, count, encoder, batch_size, progress) -> None:
@@ -86,28 +85,19 @@ def _write(store, corpus, count, encoder, batch_size, progress) -> None:
         columns["pos_labels"] = pa.list_(pa.int16())
     columns |= {"mask_class": pa.list_(pa.int8()), "mask_unit": pa.list_(pa.int16())}
     columns |= {"length": pa.int32(), "text_key": pa.int64()}
+    items, done = iter(corpus), 0
     with store.writing(pa.schema(columns)):
-        done = 0
-        for batch in _batches(corpus, batch_size):
-            texts, words = zip(*batch, strict=True)
-            store.append(encoder.encode(texts, words))
+        while batch := list(islice(items, batch_size)):
+            store.append(encoder.encode(*zip(*batch, strict=True)))
             done += len(batch)
             if progress is not None:
                 progress(done, count)
 
 
-def _batches(corpus: Iterable, size: int) -> Iterator[list]:
-    items = iter(corpus)
-    while batch := list(islice(items, size)):
-        yield batch
-
-
 def _fingerprint(corpus: Iterable, encoder: PreTrainingEncoder) -> tuple[int, str]:
     """Return the number of texts, and a hash of everything on which the columns depend."""
     processor = encoder.processor
-    fields: dict[str, Any] = {"version": VERSION, "tagger": encoder.tagger, "tags": encoder.tags}
-    for name in ("language", "parse_number_words", "indexed_numbers", "num_index_tokens", "max_length"):
-        fields[name] = getattr(processor, name)
+    fields: dict[str, Any] = {"version": VERSION, "tagger": encoder.tagger, "tags": encoder.tags, **processor.settings}
     fields["tokenizer"] = tokenizer_settings(processor.tokenizer)
     fields["keywords"] = read_keywords(processor.language)
     digest, count = hashlib.blake2b(json.dumps(fields).encode(), digest_size=12), 0

@@ -22,9 +22,8 @@ class PreTrainingCollator:
     keyword or quantity word) are drawn without replacement, with chances in proportion to their weights. 80 % of the
     chosen tokens become the mask token, 10 % a random one, 10 % stay (BERT's shares).
 
-    A mask depends on nothing but the seed, the epoch (the attribute `epoch`, set it before each) and the text: not on
-    the batch a text is in, on other random numbers, or on the number of processes and loader workers. So a resumed
-    training has the masks that it would have had.
+    A mask depends only on the seed, the epoch (set the attribute `epoch` before each) and the text: not on the batch,
+    the number of processes or the loader workers. So a resumed training has the same masks.
 
     Args:
         processor ([`MwpProcessor`]): Its tokenizer must have a mask token.
@@ -34,12 +33,12 @@ class PreTrainingCollator:
             ordinary token.
         number_weight (`float`, *optional*, defaults to 3.0): Weight of a number's placeholder and of a quantity word.
         seed (`int`, *optional*, defaults to 0): Seed of the masks.
-        keep_original (`bool`, *optional*, defaults to `False`): Whether batches also have what an evaluation needs:
-            the texts as they were (`original_ids`), `mask_class`, and `row_index` where texts are numbered.
+        keep_original (`bool`, *optional*, defaults to `False`): Whether batches also have `original_ids`, `mask_class`
+            and, if texts are numbered, `row_index`, for evaluation.
 
     References:
-        A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), figure 4. It gives no
-        weights.
+        A Compact Model for Mathematics Problem Representations Distilled from BERT (AAAI 2025), figure 4, which gives
+        no weights.
 
     Raises:
         ValueError: the tokenizer has no mask token.
@@ -57,7 +56,7 @@ class PreTrainingCollator:
         tokenizer = processor.tokenizer
         if mlm_probability and tokenizer.mask_token_id is None:
             raise ValueError(
-                "The tokenizer has no mask token, which masked language modelling needs: choose another one, or set "
+                "The tokenizer has no mask token, which masked language modelling needs. Choose another one, or set "
                 "`mlm_loss_weight=0`."
             )
         self.mlm_probability, self.seed, self.keep_original, self.epoch = mlm_probability, seed, keep_original, 0
@@ -74,8 +73,8 @@ class PreTrainingCollator:
 
         Returns:
             `dict[str, torch.Tensor]`: of shape `(batch, longest)`: `input_ids`, `attention_mask`, `labels` (original
-            ids of the chosen tokens, -100 elsewhere), `pos_labels` if the texts have them; and `masked_positions`,
-            where the chosen tokens stand in the flattened batch, so that nobody has to look for them on a device.
+            ids of the chosen tokens, -100 elsewhere) and, if the texts have them, `pos_labels`; and
+            `masked_positions`, the indices of the chosen tokens in the flattened batch.
         """
         lengths = np.array([len(feature["input_ids"]) for feature in features])
         is_token = np.arange(lengths.max()) < lengths[:, None]
@@ -114,6 +113,7 @@ class PreTrainingCollator:
         rank = np.empty_like(order)
         np.put_along_axis(rank, order, np.broadcast_to(place, order.shape), axis=1)
 
+        # First and last token of each token's unit.
         begins = np.ones(ids.shape, dtype=bool)
         begins[:, 1:] = units[:, 1:] != units[:, :-1]
         start = np.maximum.accumulate(np.where(begins, place, 0), axis=1)

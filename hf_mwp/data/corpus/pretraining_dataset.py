@@ -10,16 +10,11 @@ import numpy as np
 from ..batches.mwp_processor import MwpProcessor
 from ..data_error import DataError
 from ..training_texts import TrainingTexts
-from .encoded_corpus import encode_corpus, read_labelling
+from .encoded_corpus import EMPTY, encode_corpus, read_labelling
 from .pretraining_encoder import PreTrainingEncoder, pos_label_list
 
 
 ENCODED_COLUMNS = ("input_ids", "mask_class", "mask_unit", "text_key")
-
-
-def text_pairs(texts: Any) -> Sequence:
-    """Return the pairs (text, tagged words or `None`) of a corpus."""
-    return texts if hasattr(texts, "tagger") else [(each, None) if isinstance(each, str) else each for each in texts]
 
 
 def prepare_texts(
@@ -35,33 +30,29 @@ def prepare_texts(
 
     Args:
         texts ([`TaggedCorpus`], `Sequence` or `datasets.Dataset`): A tagged corpus, a sequence of texts or of (text,
-            tagged words), or what [`encode_corpus`] returns.
-        config (`PreTrainedConfig`): The model's, with the labels of its tagging head and their tagger.
-        with_tags (`bool`, *optional*, defaults to `True`): Whether tagging is learned. If it is not, the tags of
-            tagged texts only say which words are quantities, so that the same tokens are masked.
+            tagged words), or the result of [`encode_corpus`].
+        config (`PreTrainedConfig`): Config of the model, with the labels and the tagger of its tagging head.
+        with_tags (`bool`, *optional*, defaults to `True`): Whether tagging is learned. If not, the tags of tagged
+            texts only show which words are quantities, so that the same tokens are masked.
 
     Raises:
-        `ValueError`: the tags are not those of the model's head, or there are none, or there is no text.
+        ValueError: there is no text or, with tags, the tags are missing or not those of the model's head.
     """
-    columns = getattr(texts, "column_names", None)
-    if columns is not None:
-        needed = [*ENCODED_COLUMNS, *(["pos_labels"] if with_tags else [])]
-        missing = [name for name in needed if name not in columns]
-        if missing:
+    if not len(texts):
+        raise DataError(EMPTY)
+    if hasattr(texts, "column_names"):
+        needed = (*ENCODED_COLUMNS, "pos_labels") if with_tags else ENCODED_COLUMNS
+        if missing := [name for name in needed if name not in texts.column_names]:
             raise DataError(
-                f"the data set has no column {missing[0]!r} (it has {', '.join(columns)}): give a corpus, texts, or "
-                "what `encode_corpus` returns; tagging (`pos_loss_weight`) needs tagged texts"
+                f"the data set has no column {missing[0]!r}, but {', '.join(texts.column_names)}. Pass a corpus, "
+                "texts or the result of `encode_corpus`; tagging (`pos_loss_weight`) needs tagged texts"
             )
-        if not len(texts):
-            raise DataError("the data set is empty: there is no text to pretrain on")
         if with_tags:
             _check_encoded_labels(config, texts)
         return texts.with_format("numpy")
-    tagger, corpus, tags = getattr(texts, "tagger", None), text_pairs(texts), None
-    if not len(corpus):
-        raise DataError("the corpus is empty: there is no text to pretrain on")
+    tagger, corpus, tags = getattr(texts, "tagger", None), _text_pairs(texts), None
     if with_tags:
-        # A tagged corpus has words for all of its texts.
+        # Only a corpus that is not a `TaggedCorpus` can have texts without words.
         bare = () if tagger is not None else (index for index, (_, words) in enumerate(corpus) if words is None)
         for index in bare:
             raise DataError(
@@ -75,9 +66,14 @@ def prepare_texts(
         elif tags is None:
             tags = sorted({word.tag for _, words in corpus for word in words})
         _check_labels(config, pos_label_list(tags), tagger)
-    # Models without a tagging head have none.
+    # Models without a tagging head have no `pos_tagger`.
     encoder = PreTrainingEncoder(processor, tags, tagger or getattr(config, "pos_tagger", None))
     return encode_corpus(corpus, encoder, cache_dir, progress=progress).with_format("numpy")
+
+
+def _text_pairs(texts: Any) -> Sequence:
+    """Return the pairs (text, tagged words or `None`) of a corpus."""
+    return texts if hasattr(texts, "tagger") else [(each, None) if isinstance(each, str) else each for each in texts]
 
 
 def check_tagger(config: Any, tagger: str | None) -> None:
@@ -85,7 +81,7 @@ def check_tagger(config: Any, tagger: str | None) -> None:
     ours = config.pos_tagger
     if ours is not None and tagger is not None and ours.partition(":")[0] != tagger.partition(":")[0]:
         raise ValueError(
-            f"The model's tagging head has the labels of {ours}, but the texts are tagged by {tagger}: tag them with "
+            f"The model's tagging head has the labels of {ours}, but the texts are tagged by {tagger}. Tag them with "
             f"{ours}, or give the model a new head (`new_pos_head`; `MwpStudentForPreTraining.from_encoder(model, "
             "pos_labels=...)`)."
         )
@@ -96,55 +92,47 @@ def _check_labels(config: Any, labels: list[str], tagger: str | None) -> None:
     if config.pos_labels is None:
         if config.num_pos_tags != len(labels):
             raise ValueError(
-                f"The model's tagging head has {config.num_pos_tags} labels, but the corpus needs {len(labels)}: "
-                "build it with `pos_labels=pos_label_list(corpus.tags)` in its config."
+                f"The model's tagging head has {config.num_pos_tags} labels, but the corpus needs {len(labels)}. "
+                "Build it with `pos_labels=pos_label_list(corpus.tags)` in its config."
             )
         config.pos_labels, config.pos_tagger = labels, tagger
     elif config.pos_labels != labels:
         unknown = [label for label in labels if label not in config.pos_labels]
         raise ValueError(
             f"The model's tagging head lacks labels of the corpus ({', '.join(unknown[:4]) or 'in another order'}): "
-            f"it was made for {config.pos_tagger or 'another tagger'} with other texts; give it a new head "
+            f"it was made for {config.pos_tagger or 'another tagger'} with other texts. Give it a new head "
             "(`new_pos_head`)."
         )
 
 
 def _check_encoded_labels(config: Any, dataset: Any) -> None:
-    import pyarrow.compute
-
+    """Raise `ValueError` if encoded texts have other labels than the model's head."""
     if config.pos_labels is None:
         raise DataError(
-            "the model does not say what the labels of its tagging head are: set `pos_labels` of its config to those "
-            "of the `PreTrainingEncoder`"
+            "the labels of the model's tagging head are not known: set `pos_labels` of its config to those of the "
+            "`PreTrainingEncoder`"
         )
     tagger, labels = read_labelling(dataset)
     check_tagger(config, tagger)
     if labels is not None:
         _check_labels(config, labels, tagger)
-    largest = pyarrow.compute.max(pyarrow.compute.list_flatten(dataset.data.column("pos_labels"))).as_py()
-    if largest is not None and largest >= len(config.pos_labels):
-        raise DataError(
-            f"the data set has the label {largest}, the model's tagging head has {len(config.pos_labels)}: it was "
-            "encoded with the tags of another tagger"
-        )
 
 
 def texts_of_corpus(corpus: Any, encoded: Any, learned: Any, sources: Sequence[str]) -> TrainingTexts:
     """Return digests of the training texts: those of the corpus that are not held out."""
     if corpus is None:
         return TrainingTexts()
-    if getattr(corpus, "column_names", None) is not None:
+    if hasattr(corpus, "column_names"):
         return TrainingTexts(unknown=("encoded texts",))
     keys, kept = (np.asarray(part.with_format("numpy")["text_key"][:]) for part in (encoded, learned))
-    texts = (text for (text, _), is_kept in zip(text_pairs(corpus), np.isin(keys, kept), strict=True) if is_kept)
+    texts = (text for (text, _), is_kept in zip(_text_pairs(corpus), np.isin(keys, kept), strict=True) if is_kept)
     return TrainingTexts.from_texts(texts, sources)
 
 
 def split_texts(dataset: Any, fraction: float, seed: int) -> tuple[Any, Any]:
     """
-    Hold out a share of encoded texts, at least one; return the others and those. The choice depends on the seed
-    and each text alone, so that most texts keep their side when others are added; texts that differ in their numbers
-    alone are on the same side.
+    Hold out a share of encoded texts, at least one, and return training and held-out texts. The choice depends only on
+    the seed and each text without its numbers, so that it hardly changes when texts are added.
     """
     keys = np.asarray(dataset.with_format("numpy")["text_key"][:])
     distinct = {int(key): hashlib.blake2b(f"{seed} {key}".encode(), digest_size=8).digest() for key in np.unique(keys)}

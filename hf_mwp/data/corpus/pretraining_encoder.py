@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...problems import MathWordProblem
+from ...problems import MathWordProblem, find_keywords
 from ...problems.tagging.pos_tagger import QUANTITY_TAGS
 from ..batches.mwp_processor import MwpProcessor
 from ..data_error import DataError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ...problems.tagging.tagged_word import TaggedWord
 
 SPECIAL, ORDINARY, KEYWORD, NUMBER = range(4)
-"""Classes of tokens as candidates of masking: not one, an ordinary one, of a mathematical keyword, of a quantity."""
+"""Classes of tokens for masking: never masked, ordinary, part of a mathematical keyword, part of a quantity."""
 
 
 def pos_label_list(tags: Sequence[str]) -> list[str]:
@@ -32,9 +32,9 @@ class PreTrainingEncoder:
 
     Args:
         processor ([`MwpProcessor`]): Masks numbers and tokenises.
-        tags (`Sequence[str]`, *optional*): All tags that words may have; without them texts are encoded without labels
-            of tagging, and tagged words only say what is a quantity.
-        tagger (`str`, *optional*): Name of the tagger, which tells what tags are of quantities.
+        tags (`Sequence[str]`, *optional*): All tags that words may have. Without them there are no labels of tagging,
+            and tagged words only show quantities.
+        tagger (`str`, *optional*): Name of the tagger, by which the tags of quantities are known.
     """
 
     def __init__(self, processor: MwpProcessor, tags: Sequence[str] | None = None, tagger: str | None = None) -> None:
@@ -60,15 +60,15 @@ class PreTrainingEncoder:
 
             - `input_ids`;
             - `pos_labels`, if there are tags: index in [`pos_label_list`], -100 where there is no word. A placeholder
-              has the label of the word that its number begins in;
-            - `mask_class`: 0 not to be masked (special and unknown tokens), 1 ordinary, 2 of a mathematical keyword,
-              3 a number or quantity (a word with such a tag, or a number's placeholder);
-            - `mask_unit`: tokens with the same value, the words of a keyword or quantity, are masked together;
+              has the label of the word in which its number begins;
+            - `mask_class`: 0 never masked (special and unknown tokens), 1 ordinary, 2 part of a mathematical keyword,
+              3 part of a quantity (a word with such a tag, or a number's placeholder);
+            - `mask_unit`: tokens with the same value, those of a keyword or quantity, are masked together;
 
             and `length` and `text_key`, a hash of the text without its numbers.
 
         Raises:
-            [`DataError`]: words are missing, do not lie in their text, or have a tag that the encoder does not know.
+            DataError: words are missing, are not in their text, or have a tag that the encoder does not know.
         """
         if self.tags is not None and words is None:
             raise DataError("the texts have no tagged words, which the encoder needs: tag them first")
@@ -78,20 +78,22 @@ class PreTrainingEncoder:
         columns: dict[str, list[Any]] = {"input_ids": [], "mask_class": [], "mask_unit": []}
         if self.tags is not None:
             columns["pos_labels"] = []
-        for index, (problem, ids, offsets) in enumerate(
-            zip(problems, encoded["input_ids"], encoded["offset_mapping"], strict=True)
+        words = [None] * len(problems) if words is None else words
+        for problem, own, ids, offsets in zip(
+            problems, words, encoded["input_ids"], encoded["offset_mapping"], strict=True
         ):
             ids = np.array(ids, dtype=np.int32)
             starts, ends = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
             is_text = ends > starts
+            # Place in the original text where each token begins, then the facts of that character.
             origin = self._origins(problem, self.processor.style)
             at = origin[np.where(is_text, starts, 0)] if len(origin) else np.zeros(len(ids), dtype=np.int64)
-            own = None if words is None else words[index]
             word_of, class_of, span_of = self._characters(problem, own)
             if not len(word_of):
                 word_of, class_of, span_of = np.array([-1]), np.array([SPECIAL]), np.array([-1])
             classes = np.where(is_text & (ids != (-1 if unknown is None else unknown)), class_of[at], SPECIAL)
             spans = np.where(is_text, span_of[at], -1)
+            # A unit goes on while span and class stay the same.
             begins = (spans < 0) | (spans != _before(spans, -1)) | (classes != _before(classes, SPECIAL))
             columns["input_ids"].append(ids)
             columns["mask_class"].append(classes.astype(np.int8))
@@ -114,17 +116,13 @@ class PreTrainingEncoder:
 
     def _characters(self, problem: MathWordProblem, words: Sequence[TaggedWord] | None):
         """Return word, class and span (masked together; -1 for none) of each character of a text."""
-        from ...problems.keywords import find_keywords
-
         text = problem.text
-        word_of = np.full(len(text), -1, dtype=np.int64)
-        class_of = np.full(len(text), ORDINARY, dtype=np.int64)
-        span_of = np.full(len(text), -1, dtype=np.int64)
+        word_of, class_of, span_of = (np.full(len(text), value, np.int64) for value in (-1, ORDINARY, -1))
         for number, word in enumerate(words or ()):
             if not 0 <= word.start < word.end <= len(text):
                 raise DataError(
-                    f"the word {word.word!r} at {word.start}-{word.end} does not lie in its text {text[:60]!r}: the "
-                    "tags belong to another text, tag it again"
+                    f"the word {word.word!r} at {word.start}-{word.end} is not in its text {text[:60]!r}: the tags "
+                    "belong to another text, tag it again"
                 )
             word_of[word.start : word.end] = number
             if word.tag in self._quantities:
@@ -158,5 +156,5 @@ def text_key(problem: MathWordProblem) -> int:
 
 
 def _before(values: np.ndarray, first: int) -> np.ndarray:
-    """Return the predecessor of each value."""
+    """Return the values shifted by one place."""
     return np.concatenate(([first], values[:-1]))

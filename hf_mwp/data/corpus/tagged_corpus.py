@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from transformers.utils import logging
 
+from ...options.checks import check_at_least_one
 from ...problems.tagging.pos_tagger import PosTagger
 from ...problems.tagging.tagged_word import TaggedWord
 from ...store.row_store import RowStore, StoreError
@@ -24,7 +25,7 @@ from ..data_error import DataError, storing
 logger = logging.get_logger(__name__)
 
 SHARD_SIZE = 1024
-"""Texts of a file; what a kill can lose."""
+"""Texts per file; a killed process loses at most so many."""
 
 Progress = Callable[[int, int | None], None]
 TaggedText = tuple[str, list[TaggedWord]]
@@ -34,15 +35,14 @@ class TaggedCorpus(Sequence[TaggedText]):
     """
     Texts with their tagged words, read from the files that [`tag_corpus`] wrote.
 
-    `corpus[index]` and iteration give `(text, list[TaggedWord])`. Little of it is in memory, whatever its size. It can
-    be pickled and shared by processes, as long as its files are there.
+    `corpus[index]` and iteration give `(text, list[TaggedWord])`. The texts stay on disk, so it can be pickled and
+    shared by processes.
 
     Attributes:
-        tagger (`str`): Name of the tagger.
-        fingerprint (`str`): The tagger's fingerprint.
+        tagger (`str`), fingerprint (`str`): Name and fingerprint of the tagger.
         tags (`list[str]`): The tags in the corpus, sorted.
-        digest (`str`): Changes with any text, their order, and the tagger.
-        folder (`Path`): Where its files are.
+        digest (`str`): Digest of the texts, their order and the tagger.
+        folder (`Path`): Folder of the files.
     """
 
     def __init__(self, store: RowStore, tagger: PosTagger, keys: bytes, tags: Iterable[str]):
@@ -57,8 +57,6 @@ class TaggedCorpus(Sequence[TaggedText]):
         return len(self._numbers)
 
     def __getitem__(self, index: int) -> TaggedText:
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"the corpus has {len(self)} texts: there is no {index}")
         return self._read([self._numbers[index]])[0]
 
     def __iter__(self) -> Iterator[TaggedText]:
@@ -72,7 +70,7 @@ class TaggedCorpus(Sequence[TaggedText]):
         try:
             rows = self._store.rows(numbers, ["text", "tags", "words"])
         except StoreError as error:
-            raise DataError(f"{error.fault} Tag the corpus again, what is whole is kept", error.path) from error
+            raise DataError(f"{error.fault} Tag the corpus again; undamaged files are kept", error.path) from error
         texts = []
         for row in rows:
             text, tags, words = row["text"], json.loads(row["tags"]), row["words"].view(np.int32).reshape(-1, 3)
@@ -90,26 +88,23 @@ def tag_corpus(
     """
     Tag texts once and keep the result on disk.
 
-    Texts are read as a stream and written in files of 1,024, each whole or not at all, in a folder
-    `<tagger>-<fingerprint>`. The same call resumes a killed one, and only texts that are not there yet
-    are tagged, wherever they stand in the corpus. Damaged files are named in a warning, and their texts are tagged
-    again. Several processes may tag and read the same corpus; they take turns.
+    Texts are read as a stream and written in files of 1,024, in a folder `<tagger>-<fingerprint>`. Only texts that are
+    not there yet are tagged, so the same call resumes a killed one. Damaged files are named in a warning, and their
+    texts are tagged again. Several processes may tag and read the same corpus; they take turns.
 
     Args:
-        texts (`Iterable[str]`): The texts; a generator will do.
-        tagger ([`~problems.PosTagger`]): Tagger of the texts.
-        cache_dir (`str`, *optional*): The folder to keep the tags in. By default a temporary one, which goes with the
-            returned corpus.
-        batch_size (`int`, *optional*, defaults to 256): Texts that the tagger gets at a time.
+        texts (`Iterable[str]`): The texts, also a generator.
+        tagger ([`~problems.PosTagger`]): The tagger.
+        cache_dir (`str`, *optional*): Folder of the tags. By default a temporary one, removed with the corpus.
+        batch_size (`int`, *optional*, defaults to 256): Texts that are tagged at a time.
         progress (`Callable[[int, int | None], None]`, *optional*): Called with the number of texts done and, if
             `texts` has a length, of all.
 
     Raises:
-        DataError: for an empty corpus, something that is no text, a tagger whose words are not those of the text, and
-            if the files cannot be written, e.g. on a full disk; what was tagged before is kept.
+        DataError: the corpus is empty, the tagger's words are not in the text, or the files cannot be written.
+            Finished files are kept.
     """
-    if batch_size < 1:
-        raise ValueError(f"`batch_size` must be at least 1, not {batch_size}")
+    check_at_least_one({"batch_size": batch_size}, "batch_size")
     root = Path(tempfile.mkdtemp(prefix="hf_mwp-tags-") if cache_dir is None else cache_dir)
     try:
         corpus = _tag_into(root, texts, tagger, batch_size, progress or (lambda done, total: None))
@@ -118,7 +113,7 @@ def tag_corpus(
             shutil.rmtree(root, ignore_errors=True)
         raise
     if cache_dir is None:
-        # The temporary folder goes with this object, but not with a copy of it in another process.
+        # The temporary folder is removed with this object, but not with a copy of it in another process.
         corpus._owner = weakref.finalize(corpus, _remove, root, os.getpid())
     return corpus
 
@@ -131,8 +126,8 @@ def _tag_into(
     others = [path for path in root.glob(f"{tagger.name}-*") if path != folder]
     if others and not folder.exists():
         logger.warning(
-            f"The tags in {', '.join(map(str, others))} are of another version, dictionary or model of {tagger.name} "
-            "and are not used: delete them if they are needed no more."
+            f"The tags in {', '.join(map(str, others))} are not used: they were made by another version, dictionary "
+            f"or model of {tagger.name}. Delete them if they are no longer needed."
         )
     stream, keys, tags, done, writing = iter(texts), bytearray(), set(), 0, False
 
@@ -143,7 +138,8 @@ def _tag_into(
         store = RowStore(folder, f"{tagger.name} {tagger.fingerprint}")
     with ExitStack() as stack:
         while chunk := list(islice(stream, SHARD_SIZE)):
-            own = [_key(text, done + index) for index, text in enumerate(chunk)]
+            own = [hashlib.blake2b(text.encode(), digest_size=16).digest() for text in chunk]
+            # The lock is taken before the first file is written, then it is checked again what is missing.
             if len(store.missing(own)) and not writing:
                 with keeping():
                     stack.enter_context(store.locked())
@@ -182,7 +178,8 @@ def _schema() -> Any:
 def _tag(tagger: PosTagger, texts: list[str]) -> list[list[TaggedWord]]:
     tagged = tagger.tag(texts)
     if len(tagged) != len(texts):
-        raise DataError(f"the tagger {tagger.name} returned {len(tagged)} lists of words for {len(texts)} texts")
+        raise DataError(f"the tagger {tagger.name} returned {len(tagged)} results for {len(texts)} texts")
+    # Words must be in the text, from left to right.
     for text, words in zip(texts, tagged, strict=True):
         end = 0
         for word in words:
@@ -190,15 +187,6 @@ def _tag(tagger: PosTagger, texts: list[str]) -> list[list[TaggedWord]]:
                 raise DataError(f"the tagger {tagger.name} returned a word at a wrong place: {word} in {text[:80]!r}")
             end = word.end
     return tagged
-
-
-def _key(text: object, index: int) -> bytes:
-    if not isinstance(text, str):
-        raise DataError(f"text {index} of the corpus is {type(text).__name__}, not a string")
-    try:
-        return hashlib.blake2b(text.encode(), digest_size=16).digest()
-    except UnicodeEncodeError as error:
-        raise DataError(f"text {index} of the corpus is not valid Unicode at character {error.start}") from error
 
 
 def _remove(folder: Path, process: int) -> None:

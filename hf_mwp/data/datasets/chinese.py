@@ -108,7 +108,7 @@ class HmwpLoader(MwpLoader):
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
         rows = reader.rows(self.row, "hmwp.jsonl")
-        held_out = (reader.numbered(f"split_{part}_lines.txt") for part in ("valid", "test"))
+        held_out = (map(int, reader.lines(f"split_{part}_lines.txt")) for part in ("valid", "test"))
         return split_by_lists(rows, [row["line"] - 1 for row in rows], *held_out)
 
 

@@ -16,7 +16,7 @@ ALIASES = {
     "id": ("id", "ID", "iIndex"),
     "body": ("body", "Body"),
 }
-"""Fields that may hold a column; the first one that is there counts. `body`, if there is one, goes before the text."""
+"""Names of the fields of each column, of which the first that is there counts. A `body` is put before the text."""
 
 _FILES = {"train": ("train",), "validation": ("validation", "valid", "val", "dev"), "test": ("test",)}
 _CHINESE = re.compile("[\u3400-\u9fff]")
@@ -25,19 +25,17 @@ _WORD = re.compile("[A-Za-z]{3}")  # longer than units and unknowns
 
 class FileLoader(MwpLoader):
     """
-    A file, or a folder with `train`, `validation` (or `valid`, `val`, `dev`) and `test` files, of which one is enough.
+    Loader of a file, or of a folder with `train`, `validation` (or `valid`, `val`, `dev`) or `test` files.
 
-    Files end in `.jsonl`, `.json` or `.csv`, and may be gzipped. Each record has a text and, as far as they are known,
-    an equation, an answer, an id and a `language` (`"zh"` or `"en"`); see `ALIASES` for the fields' names, others are
-    ignored. Without a language, a text with Chinese characters is Chinese, and so is one without words, such as
-    `36÷4=?`, if there is a Chinese one in the file, or in any of the folder; any other is English.
+    Files end in `.jsonl`, `.json` or `.csv`, and may be gzipped. Each record has a text and optionally an equation, an
+    answer, an id and a `language` (`"zh"` or `"en"`), in fields named as in `ALIASES`. Without a language, texts with
+    Chinese characters are Chinese, and so are texts without words, such as `36÷4=?`, if any other text is Chinese.
 
-    A single file is the split that its name begins with, `test_hard.jsonl` for instance the test split, and the
-    training split if it begins with none of them.
+    A single file is the split that its name begins with (`test_hard.jsonl`), by default the training split.
 
     Args:
         path (`Path`): The file or folder.
-        language (`str`, *optional*, defaults to `"en"`): Language of texts that state none and are not Chinese.
+        language (`str`, *optional*, defaults to `"en"`): Language of all other texts.
     """
 
     split_schemes = {"files": "one split per file"}
@@ -51,11 +49,10 @@ class FileLoader(MwpLoader):
             starts = (split for split, stems in _FILES.items() if self.path.name.startswith(stems))
             splits = {next(starts, "train"): reader.rows(self.row, self.path.name)}
         else:
-            files = {
-                split: [f"{stem}{suffix}" for stem in stems for suffix in RECORD_SUFFIXES]
-                for split, stems in _FILES.items()
+            endings = {
+                split: [f"{stem}{end}" for stem in _FILES[split] for end in RECORD_SUFFIXES] for split in _FILES
             }
-            splits = self.read_files(reader, files)
+            splits = self.read_files(reader, endings)
         rows = [row for split in splits.values() for row in split]
         language = "zh" if any(row["language"] == "zh" for row in rows) else self.other_language
         for row in rows:

@@ -1,7 +1,9 @@
 """Base class of data set loaders."""
 
+import random
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
+from itertools import accumulate
 from typing import Any, ClassVar
 
 from ...expressions import ExpressionError
@@ -12,27 +14,25 @@ from ..reading.schema import Record, make_row, problem_from_row
 
 Rows = list[dict[str, Any]]
 
-PARTS = {"train": "train", "validation": "valid", "test": "test"}
-"""The splits, and what their files are mostly called."""
+PARTS = {"train": "train", "validation": "valid", "test": "test"}  # usual names of the files of each split
 
 
 class MwpLoader:
     """
-    Base class of the loaders, one per data set, with the facts about the set. To add a data set, derive a class
-    in `chinese.py` or `english.py` and add it to `LOADERS` there.
+    Base class of the loaders of data sets. To add a data set, derive a class in `chinese.py` or `english.py` and add
+    it to `LOADERS` there.
 
     Class attributes:
         name (`str`): The data set's name.
         language (`str`): `"zh"` or `"en"`.
-        text_fields (`tuple[str, ...]`): The fields of a record that make up the text, joined by spaces.
-        fields (`dict[str, str]`): The fields that hold the equation, the answer and the id; without one for the id the
-            line is taken.
+        text_fields (`tuple[str, ...]`): Fields of the text, joined by spaces.
+        fields (`dict[str, str]`): Fields of the equation, the answer and the id (by default the line).
         lists (`frozenset[str]`): Columns whose field may hold a list.
-        split_schemes (`dict[str, str]`): Name of each public split and what it is; the first one is the default.
-        fold_schemes (`dict[str, int]`): Split schemes that need a fold, with their numbers of folds.
-        files (`dict[str, Sequence[str]]`): Names that the file of each split may have, where each has one.
-        folders (`tuple[str, ...]`): Names beside its own that the data set's folder may have inside `data_dir`.
-        origin (`str`): Sentence that says where to get the files.
+        split_schemes (`dict[str, str]`): Name and description of each public split; the first is the default.
+        fold_schemes (`dict[str, int]`): Number of folds of the split schemes that have folds.
+        files (`dict[str, Sequence[str]]`): Possible names of the file of each split.
+        folders (`tuple[str, ...]`): Further names of the data set's folder inside `data_dir`.
+        origin (`str`): Sentence with the source of the files.
     """
 
     name: ClassVar[str]
@@ -50,8 +50,7 @@ class MwpLoader:
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
         """
-        Rows of the schema, in the order of the source, for `"train"`, `"validation"` and `"test"`, as far as there are
-        such splits: by default those of `files`.
+        Return the rows of the schema, in the order of the source, of each split: by default those of `files`.
 
         Args:
             reader ([`RecordReader`]): The data set's files.
@@ -61,7 +60,7 @@ class MwpLoader:
         return self.read_files(reader, self.files)
 
     def row(self, record: Record, fold: str | None = None) -> dict[str, Any]:
-        """Make the row of a record, with the number in its field `fold`; `DataError` for a damaged one."""
+        """Make the row of a record; `fold` is the name of the field of its fold. `DataError` for a damaged record."""
         columns: dict[str, Any] = {"text": " ".join(record.text(name).strip() for name in self.text_fields).strip()}
         read = {"equation": record.text, "answer": record.scalar, "id": record.scalar}
         read |= dict.fromkeys(self.lists, record.joined)
@@ -84,6 +83,12 @@ def split_by_fold(rows: Iterable[dict[str, Any]], fold: int | None) -> dict[str,
     return splits
 
 
+def hold_out(rows: Rows, fraction: float, seed: int = 0) -> tuple[Rows, Rows]:
+    """Return training and validation rows: a random share of the rows is held out."""
+    chosen = set(random.Random(seed).sample(range(len(rows)), round(fraction * len(rows))))
+    return [row for place, row in enumerate(rows) if place not in chosen], [rows[place] for place in sorted(chosen)]
+
+
 def split_by_name(rows: Iterable[dict[str, Any]], names: Iterable[str]) -> dict[str, Rows]:
     """Assign each row to the split named beside it; empty splits are left out."""
     splits: dict[str, Rows] = {"train": [], "validation": [], "test": []}
@@ -100,25 +105,22 @@ def split_by_lists(rows: Rows, keys: Sequence, validation: Iterable, test: Itera
 
 def split_by_complexity(rows: Iterable[dict[str, Any]], shares: Mapping[str, int]) -> dict[str, Rows]:
     """
-    Make splits in which each level of `Expression.complexity()` has the same share, such as `{"train": 8, "test": 2}`,
-    chosen by a hash of the rows' ids: the same each time, whatever the order of the source. Problems without an
-    equation that can be read are a level too. Yu et al., "Efficient Mathematical Reasoning Models via Dynamic Pruning
-    and Knowledge Distillation", section 4.1, do not say which problems are in which part.
+    Split each level of `Expression.complexity()`, and the problems without a readable equation, by the same shares,
+    such as `{"train": 8, "test": 2}`. The choice depends on a hash of the rows' ids. Yu et al., "Efficient
+    Mathematical Reasoning Models via Dynamic Pruning and Knowledge Distillation", section 4.1, do not publish theirs.
     """
     rows = list(rows)
     levels: dict[str, list[int]] = {}
     for index, row in enumerate(rows):
         levels.setdefault(_level(row), []).append(index)
-    names, total = [""] * len(rows), sum(shares.values())
+    bounds, total = list(accumulate(shares.values())), sum(shares.values())
+    names = [""] * len(rows)
     for members in levels.values():
         members.sort(key=lambda index: blake2b(rows[index]["id"].encode(), digest_size=8).digest())
-        start, passed = 0, 0
-        for name, share in shares.items():
-            passed += share
-            end = round(len(members) * passed / total)
+        ends = [round(len(members) * bound / total) for bound in bounds]
+        for name, start, end in zip(shares, [0, *ends], ends, strict=False):
             for index in members[start:end]:
                 names[index] = name
-            start = end
     return split_by_name(rows, names)
 
 

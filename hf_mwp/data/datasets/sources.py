@@ -1,14 +1,14 @@
 """Sources of data sets: loaders, files and splits."""
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from ..data_error import DataError
-from ..reading.file_contents import RecordReader
+from ..reading.file_contents import RECORD_FILES, RecordReader
 from . import chinese, english
 from .file_loader import FileLoader
-from .hub_data import hub_folder
 from .mwp_loader import MwpLoader, Rows
 
 
@@ -16,21 +16,19 @@ _LOADERS = {loader.name: loader for loader in (*chinese.LOADERS, *english.LOADER
 LOADERS: dict[str, type[MwpLoader]] = dict(sorted(_LOADERS.items()))
 DEFAULT_DATASET = "math23k"
 SPLITS = ("train", "validation", "test")
-# Variable of the environment that names the folder of data sets; without it a checkout of the repository has some.
-DATA_DIR = "HF_MWP_DATA_DIR"
+DATA_DIR = "HF_MWP_DATA_DIR"  # environment variable with the folder of data sets
 _EXAMPLES_DIR = Path(__file__).parents[3] / "examples" / "data"
+_HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 
 def read_splits(
     name: str | Path, near: str | Path | None = None, on_error: str = "raise", language: str = "en"
 ) -> tuple[dict[str, Rows], list[DataError]]:
     """
-    Rows of a data set, of which the first split scheme and fold count, or of a file or folder, by split as the source
-    has them, nothing checked and nothing left out, and what was skipped.
+    Return all rows of a file, folder or data set (in its first split scheme and fold) by split, unchecked, and the
+    errors of skipped records. Errors and `on_error` are as in [`load_mwp_dataset`], `language` as in [`FileLoader`].
 
-    A data set is looked for in the folder `near`, beside it, among the repository's examples, and last in the files of
-    the folder itself. Errors and `on_error` as in [`load_mwp_dataset`]; the `language` is that of texts of files that
-    state none and are not Chinese.
+    A data set is looked for in the folder `near`, beside it, in the repository's examples, and in `near` itself.
     """
     loader = find_loader(name, None, language)
     scheme, fold = find_scheme(loader, name, None, None)
@@ -49,7 +47,7 @@ def _folder_near(loader: MwpLoader, near: str | Path | None) -> Path:
 def read_part(
     source: str | Path, near: str | Path | None = None, on_error: str = "raise", language: str = "en"
 ) -> tuple[Rows, list[DataError]]:
-    """Return rows and skipped errors of [`read_splits`]: all of a file, the named or training part of a data set."""
+    """Return rows and errors of [`read_splits`]: all rows of a file, the named or training split of a data set."""
     name, part = split_name(source)
     splits, damaged = read_splits(name, near, on_error, language)
     if name not in LOADERS or part == "all":
@@ -70,20 +68,20 @@ def locate_dataset(name: str | Path, data_dir: str | Path | None = None) -> Path
 
 
 def part_of(splits: dict[str, Rows], name: str, parts: Iterable[str]) -> Rows:
-    """Return the rows of the `parts` that exist; `DataError` if none does."""
+    """Return the rows of the splits that exist; `DataError` if none does."""
     there = [part for part in parts if part in splits]
     if not there:
-        raise DataError(f"{name} has no {' or '.join(parts)} part: it has {', '.join(splits)}")
+        raise DataError(f"{name} has no {' or '.join(parts)} split, but {', '.join(splits)}")
     return [row for part in there for row in splits[part]]
 
 
 def split_name(source: str | Path) -> tuple[str, str | None]:
-    """Split `"ape210k:validation"` into name and part; without a data set's name there is no part."""
+    """Return data set and split of `"ape210k:validation"`, or the path of a file or folder and `None`."""
     name, _, part = str(source).partition(":")
     if name not in LOADERS or os.path.isfile(source):
         return str(source), None
     if part and part not in (*SPLITS, "all"):
-        raise DataError(f"{source}: a data set's parts are {', '.join(SPLITS)}, all, not {part!r}")
+        raise DataError(f"{source}: the splits are {', '.join(SPLITS)}, all, not {part!r}")
     return name, part or None
 
 
@@ -98,20 +96,18 @@ def find_loader(name: str | Path, data_dir: str | Path | None, language: str = "
     if str(name) in LOADERS:
         return LOADERS[str(name)]()
     path = Path(data_dir or ".") / name
-    # `os.path.exists` and not `Path.exists`, which fails for a text that is too long for a name.
-    if not os.path.exists(path):
-        path = hub_folder(name)
-    if path is not None:
-        return FileLoader(path, language)
-    fault = f"there is no such file or folder, nor is it one of the data sets {', '.join(LOADERS)}"
-    raise DataError(fault, Path(data_dir or ".") / name)
+    # `Path.exists` fails for a name that is too long.
+    found = path if os.path.exists(path) else _hub_folder(name)
+    if found is None:
+        raise DataError(f"there is no such file or folder, nor is it one of the data sets {', '.join(LOADERS)}", path)
+    return FileLoader(found, language)
 
 
 def find_scheme(loader: MwpLoader, name: str | Path, scheme: str | None, fold: int | None) -> tuple[str, int | None]:
     """Return the split scheme and fold to read; `ValueError` if the data set does not have them."""
     scheme = next(iter(loader.split_schemes)) if scheme is None else scheme
     if scheme not in loader.split_schemes:
-        raise ValueError(f"{name} has no split scheme {scheme!r}: it has {', '.join(loader.split_schemes)}")
+        raise ValueError(f"{name} has no split scheme {scheme!r}. Choose one of {', '.join(loader.split_schemes)}.")
     folds = range(loader.fold_schemes.get(scheme, 0))
     if fold is None:
         return scheme, 0 if folds else None
@@ -127,17 +123,38 @@ def find_folder(loader: MwpLoader, data_dir: str | Path | None) -> Path:
         return loader.path.parent if loader.path.is_file() else loader.path
     parent = _default_dir() if data_dir is None else Path(data_dir)
     if data_dir is not None and not parent.is_dir():
-        fetched = hub_folder(data_dir, (loader.name, *loader.folders))
+        fetched = _hub_folder(data_dir, (loader.name, *loader.folders))
         if fetched is None:
             raise DataError(f"`data_dir` is no folder. {loader.origin}", parent)
         return fetched
     found = [parent / folder for folder in (loader.name, *loader.folders) if (parent / folder).is_dir()]
-    if found or data_dir is not None:
-        return found[0] if found else parent
-    raise DataError(
-        f"{loader.name} is not here: give `data_dir`, a folder with its files or the Hub id of a data set repository, "
-        f"or set {DATA_DIR} to the folder of all data sets. {loader.origin}"
-    )
+    if not found and data_dir is None:
+        raise DataError(
+            f"{loader.name} was not found: set `data_dir` to a folder with its files or the Hub id of a data set "
+            f"repository, or {DATA_DIR} to the folder of all data sets. {loader.origin}"
+        )
+    return found[0] if found else parent
+
+
+def _hub_folder(name: str | Path, folders: tuple[str, ...] = ()) -> Path | None:
+    """
+    Download the data files of a data set repository, and return their folder: one of `folders`, the repository's own,
+    or its `data`. `None` if the name is a path or cannot be an id; `DataError` if the Hub cannot be reached.
+    """
+    if os.path.exists(name) or not _HUB_ID.fullmatch(str(name)) or str(name).endswith(RECORD_FILES):
+        return None
+    from huggingface_hub import snapshot_download
+
+    patterns = [f"*{ending}" for ending in (*RECORD_FILES, ".txt", ".tsv", ".tsv.gz")]
+    try:
+        folder = Path(snapshot_download(str(name), repo_type="dataset", allow_patterns=patterns))
+    except OSError as error:
+        told = " ".join(str(error).split())
+        fault = f"there is no such file or folder, and the Hub cannot be reached or has no such data set ({told})"
+        raise DataError(fault, name) from error
+    has_records = any(path.name.endswith(RECORD_FILES) for path in folder.iterdir())
+    places = [folder / each for each in (*folders, "data") if (folder / each).is_dir()]
+    return next((each for each in places if each.name in folders or not has_records), folder)
 
 
 def _default_dir() -> Path:

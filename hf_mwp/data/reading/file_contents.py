@@ -3,7 +3,6 @@
 import csv
 import gzip
 import json
-import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -17,14 +16,11 @@ RECORD_SUFFIXES = (".jsonl", ".json", ".csv")
 RECORD_FILES = tuple(f"{suffix}{end}" for suffix in RECORD_SUFFIXES for end in ("", ".gz"))
 """Endings of the names of files that [`read_entries`] reads."""
 
-_SPACE = re.compile(r"\s*")
-
 
 class RecordReader:
     """
-    The files of a folder, each plain or, with `.gz` added to its name, gzipped. Where `on_error` is `"skip"`, damaged
-    records are left out and their errors kept in `damaged`; with `"raise"` the first one raises. Where a file is
-    missing, the error says with `origin` where it is to be had.
+    Reader of the files of a folder, plain or gzipped (with `.gz` added to the name). With `on_error="skip"` damaged
+    records are left out, and their errors are kept in `damaged`. `origin` is added to the error for a missing file.
     """
 
     def __init__(self, folder: Path, on_error: str = "raise", origin: str = ""):
@@ -33,11 +29,8 @@ class RecordReader:
 
     def find(self, *names: str) -> Path | None:
         """Return the first of several files that exists."""
-        for name in names:
-            for path in (self.folder / name, self.folder / f"{name}.gz"):
-                if path.is_file():
-                    return path
-        return None
+        paths = (self.folder / f"{name}{end}" for name in names for end in ("", ".gz"))
+        return next((path for path in paths if path.is_file()), None)
 
     def rows(self, make: Callable[[Record], dict[str, Any]], *names: str) -> list[dict[str, Any]]:
         """Return the result of `make` for each record; [`DataError`] for a missing file or unskipped damage."""
@@ -55,19 +48,8 @@ class RecordReader:
         return rows
 
     def lines(self, *names: str) -> list[str]:
-        """Return the lines of a list without blank ones. A damaged list always raises."""
+        """Return the lines of a file without blank ones."""
         return [line.strip() for line in read_lines(self._path(names)) if line.strip()]
-
-    def numbered(self, *names: str) -> list[int]:
-        """Return the whole numbers of a list, one per line. A damaged list always raises."""
-        path = self._path(names)
-        numbers = []
-        for line, text in enumerate(read_lines(path), 1):
-            if text.strip():
-                if not text.strip().isdecimal():
-                    raise DataError(f"expected a whole number, not {text.strip()[:40]!r}", path, line)
-                numbers.append(int(text))
-        return numbers
 
     def _path(self, names: tuple[str, ...]) -> Path:
         path = self.find(*names)
@@ -79,9 +61,8 @@ class RecordReader:
 
 def read_lines(path: Path) -> Iterator[str]:
     """
-    Yield the lines of a text file with their line ends; a name that ends in `.gz` is unpacked. Bytes that are not
-    UTF-8 come as lone surrogates, so that the record they stand in can be refused alone. `DataError` if the file
-    cannot be read, or is a damaged or cut off gzip file, after the lines before.
+    Yield the lines of a text file, plain or `.gz`, with their line ends. Bytes that are not UTF-8 become lone
+    surrogates, so that only their record is refused. `DataError` if the file cannot be read or unpacked.
     """
     number = 0
     options = {"mode": "rt", "encoding": "utf-8-sig", "errors": "surrogateescape", "newline": ""}
@@ -96,13 +77,19 @@ def read_lines(path: Path) -> Iterator[str]:
         raise DataError(f"the file cannot be read: {error.strerror or error}", path) from error
 
 
+def read_records(path: Path) -> Iterator[Record]:
+    """Yield the records of a file; `DataError` for the first damaged one."""
+    for line, entry in read_entries(path):
+        if isinstance(entry, DataError):
+            raise entry
+        yield Record(entry, str(path), line)
+
+
 def read_entries(path: Path) -> Iterator[tuple[int, dict[str, Any] | DataError]]:
     """
-    Yield the records of a file with their 1-based lines (in an array: 1-based records), and an error for each damaged
-    one.
-
-    A `.csv` file is read as CSV with a header. Everything else is JSON: an array if the first line that is not blank
-    begins with `[`, one object per line otherwise. Blank lines are passed over.
+    Yield the fields of each record of a file, or an error for a damaged one, with its line (in an array: its number),
+    from 1. A `.csv` file has a header. Other files are a JSON array, if they begin with `[`, or one JSON object per
+    line; blank lines are ignored.
     """
     lines = read_lines(path)
     try:
@@ -131,11 +118,10 @@ def _object(path: Path, line: int, text: str) -> dict[str, Any] | DataError:
 
 
 def _fault(error: ValueError | RecursionError) -> str:
-    if isinstance(error, RecursionError):
-        return "nested too deeply"
-    # JSON has no such limit: Python reads integers of up to 4,300 digits.
-    column = f" at column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-    return getattr(error, "msg", "a number has too many digits") + column
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg} at column {error.colno}"
+    # Python reads integers of up to 4,300 digits.
+    return "nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
 
 
 def _checked(path: Path, line: int, value: Any) -> dict[str, Any] | DataError:
@@ -145,31 +131,22 @@ def _checked(path: Path, line: int, value: Any) -> dict[str, Any] | DataError:
 
 
 def _array_entries(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any] | DataError]]:
-    """Yield the records of a JSON array one by one, so that those before a damaged place are still read."""
-    decoder, number = json.JSONDecoder(), 1
-    position = _SPACE.match(text, text.index("[") + 1).end()
-    while text[position : position + 1] != "]":
-        try:
-            value, position = decoder.raw_decode(text, position)
-        except (ValueError, RecursionError) as error:
-            message = f"the JSON array is damaged or cut off in this record: {_fault(error)}"
-            yield number, DataError(message, path, number)
-            return
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        line = getattr(error, "lineno", 1)
+        yield line, DataError(f"the JSON array is damaged or cut off: {_fault(error)}", path, line)
+        return
+    for number, value in enumerate(values, 1):
         yield number, _checked(path, number, value)
-        position = _SPACE.match(text, position).end()
-        if text[position : position + 1] == ",":
-            position = _SPACE.match(text, position + 1).end()
-            number += 1
-        elif text[position : position + 1] != "]":
-            yield number, DataError("the JSON array is damaged or cut off after this record", path, number)
-            return
 
 
 def _csv_entries(path: Path, lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any] | DataError]]:
     """Yield the records of CSV lines; a quoted field may hold line breaks, and an empty cell is a missing value."""
     reader = csv.reader(lines, strict=True)
     header: list[str] = []
-    while True:
+    values: list[str] | None = []
+    while values is not None:
         number = reader.line_num + 1
         try:
             values = next(reader, None)
@@ -177,11 +154,9 @@ def _csv_entries(path: Path, lines: Iterable[str]) -> Iterator[tuple[int, dict[s
             # A quote that is never closed swallows the rest of the file.
             yield number, DataError(f"not CSV: {error}", path, number)
             continue
-        if values is None:
-            return
-        if not header:
+        if values and not header:
             header = [name.strip() for name in values]
-        elif len(values) == len(header):
+        elif values and len(values) == len(header):
             yield number, {name: value or None for name, value in zip(header, values, strict=True)}
         elif values:
             message = f"expected {len(header)} fields as in the header, not {len(values)}"

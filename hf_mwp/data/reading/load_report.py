@@ -15,13 +15,12 @@ if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
 
 MEANINGS = REASONS | {
-    "overlap": "masked text in the other part",
+    "overlap": "masked text in the other split",
     "known": "masked text that the data already has",
-    "excluded": "masked text that is not to be added",
+    "excluded": "masked text that is excluded",
     "held_out_context": "context that a held-out problem begins with",
 }
-MAX_EXAMPLES = 5
-"""Examples listed for each reason."""
+MAX_EXAMPLES = 5  # listed for each reason
 
 
 @dataclass
@@ -79,25 +78,21 @@ class LoadReport:
         added = {f"added to train, {name}": split for name, split in self.extra.items()}
         for name, split in (self.splits | added).items():
             lines.append(f"  {name}: {split.kept} of {split.read} problems")
-            lines += [
-                f"    {count} {verb}: {MEANINGS.get(reason, reason)}"
-                for verb, counts in (("left out", split.dropped), ("kept although", split.kept_with))
-                for reason, count in counts.items()
-            ]
+            for verb, counts in (("left out", split.dropped), ("kept although", split.kept_with)):
+                lines += [f"    {count} {verb}: {MEANINGS.get(reason, reason)}" for reason, count in counts.items()]
             if split.with_constants:
                 lines.append(f"    {split.with_constants} use a number that the text lacks")
             if split.overlap is not None:
-                kept = "kept" if self.drop_overlap else ""
-                dropped = {"train": "those training problems are left out", name: "left out"}
-                told = f"{split.overlap} have the masked text of a training problem"
-                lines.append("    " + "; ".join(filter(None, (told, dropped.get(self.drop_overlap, kept)))))
+                fates = {None: "", "train": "; those training problems are left out", name: "; left out"}
+                fate = fates.get(self.drop_overlap, "; kept")
+                lines.append(f"    {split.overlap} have the masked text of a training problem{fate}")
         if self.damaged:
             lines.append(f"  {self.damaged} damaged records skipped: {self.damaged_examples[0]}")
         return "\n".join(lines)
 
 
 def dataset_report(dataset: Dataset | DatasetDict) -> LoadReport:
-    """Return the report of a result of [`load_mwp_dataset`] or of one split of it; `DataError` if there is none."""
+    """Return the report of a data set of [`load_mwp_dataset`] or one of its splits; `DataError` if there is none."""
     split = next(iter(dataset.values())) if isinstance(dataset, Mapping) else dataset
     try:
         fields = json.loads(split.info.description)
@@ -105,4 +100,4 @@ def dataset_report(dataset: Dataset | DatasetDict) -> LoadReport:
             fields[kind] = {name: SplitReport(**counts) for name, counts in fields.get(kind, {}).items()}
         return LoadReport(**fields)
     except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise DataError("the data set carries no report: load it with load_mwp_dataset") from error
+        raise DataError("the data set has no report: load it with load_mwp_dataset") from error

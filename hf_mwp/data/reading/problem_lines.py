@@ -11,34 +11,33 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ...options.checks import refuse
 from ...problems.math_word_problem import MAX_TEXT_LENGTH, TOO_LONG
 from ...usage_error import UsageError
-from ..data_error import DataError
 from ..datasets.file_loader import ALIASES, text_fields
-from .file_contents import RECORD_FILES, read_entries, read_lines
+from .file_contents import RECORD_FILES, read_lines, read_records
 from .schema import Record
 
 
-_NO_UTF8 = re.compile("[\udc80-\udcff]")  # what `read_entries` makes of a byte that is not UTF-8
+_NO_UTF8 = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8, as `read_lines` decodes them
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-_MOST_PEEKED = 8192
-_MARK = b"\xef\xbb\xbf"  # some editors begin UTF-8 files with it
-_MOST_READ = 1 << 16
-# A line of more bytes has too many characters, of which UTF-8 has four bytes at most.
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # some editors begin UTF-8 files with it
+# A longer line has too many characters, because UTF-8 has at most four bytes a character.
 _LONGEST_LINE = 4 * MAX_TEXT_LENGTH
 
 
 def problem_batches(texts: list[str], file: str | None, size: int) -> Iterator[list[dict[str, Any]]]:
     """
     Yield batches of problems, each a dictionary with `text`, for records of a file with their `id`, and with `error`
-    for a line or record that is not UTF-8 text, or for a line that is far too long, of which the beginning is kept.
+    if the text is not UTF-8 or far too long.
 
-    Standard input gives what lines are waiting: one by one to who answers before the next is written, whole batches of
-    what comes faster. It is read for `["-"]` as texts, `"-"` as the file, and where neither is given. A file has a
-    problem a line; one whose name ends in `.jsonl`, `.json` or `.csv` has records with a text, under any name that
-    data sets have for it (`ALIASES`). Each may be gzipped, with `.gz` after its name. `UsageError` for both of them, a
-    file that is none, and nothing to solve, [`DataError`] for a damaged one.
+    Standard input is read if the texts are `["-"]`, the file is `"-"`, or neither is given. A batch then has the lines
+    that are waiting, so that each is answered before the next one is written. A file has a problem a line; one that
+    ends in `.jsonl`, `.json` or `.csv` has records with a text, under any of its names in data sets (`ALIASES`). Files
+    may be gzipped.
+
+    Raises:
+        UsageError: texts and a file are given, or neither and no pipe, or the file is not a text file.
+        DataError: a file is missing or damaged.
     """
     if texts and file is not None:
         raise UsageError("Give problems as arguments or a --file, not both.")
@@ -57,51 +56,38 @@ def _batches(problems: Iterator[dict[str, Any]], size: int) -> Iterator[list[dic
 
 
 def _waiting_batches(stream: BufferedIOBase, size: int) -> Iterator[list[dict[str, Any]]]:
-    number, rest = 0, b""
-    while True:
-        # What is there, however little: only an empty pipe is waited for.
-        read = stream.read1(_MOST_READ)
+    number, rest, read = 0, b"", b" "
+    while read:
+        # `read1` returns whatever is there and waits only for an empty pipe.
+        read = stream.read1(1 << 16)
         *lines, rest = (rest + read).split(b"\n")
         rest = rest[: _LONGEST_LINE + 1]
-        if not read:
-            lines.append(rest)
+        lines += [] if read else [rest]
         problems = [_plain(line, f"Line {at}", at) for at, line in enumerate(lines, start=number + 1) if line.strip()]
         number += len(lines)
         yield from _batches(iter(problems), size)
-        if not read:
-            return
 
 
 def _from_file(path: Path) -> Iterator[dict[str, Any]]:
-    beginning = _beginning(path)
-    faults = {
-        "is a folder; name a file of problems in it": path.is_dir(),
-        "is no file": not path.is_file(),
-        "is not UTF-8 text but UTF-16, going by its first bytes: save it as UTF-8": beginning.startswith(_UTF16),
-        "is no text file, going by a zero byte in its beginning: name a file of problems": b"\0" in beginning,
-    }
-    refuse({f"--file: {path} {fault}.": holds for fault, holds in faults.items()}, UsageError)
-    if not path.name.endswith(RECORD_FILES):
-        for number, line in enumerate(read_lines(path), start=1):
-            if line.strip():
-                yield _plain(line.encode("utf-8", "surrogateescape"), f"{path}, line {number}", number)
-        return
-    for line, entry in read_entries(path):
-        if isinstance(entry, DataError):
-            raise entry
-        yield _problem(Record(entry, str(path), line))
-
-
-def _beginning(path: Path) -> bytes:
-    """Return the first bytes of a file, unpacked; none of a damaged one, which raises when its lines are read."""
+    if path.is_dir():
+        raise UsageError(f"--file: {path} is a folder. Name a file of problems in it.")
+    beginning = b""
+    # A damaged file raises when its lines are read.
     with suppress(EOFError, OSError, zlib.error), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        return file.read(_MOST_PEEKED)
-    return b""
+        beginning = file.read(8192)
+    if beginning.startswith(_UTF16) or b"\0" in beginning:
+        raise UsageError(f"--file: {path} is not UTF-8 text. Name a text file of problems, or save it as UTF-8.")
+    if path.name.endswith(RECORD_FILES):
+        yield from map(_problem, read_records(path))
+        return
+    for number, line in enumerate(read_lines(path), start=1):
+        if line.strip():
+            yield _plain(line.encode("utf-8", "surrogateescape"), f"{path}, line {number}", number)
 
 
 def _plain(line: bytes, place: str, number: int) -> dict[str, Any]:
     if number == 1:
-        line = line.removeprefix(_MARK)
+        line = line.removeprefix(_BYTE_ORDER_MARK)
     if len(line) > _LONGEST_LINE:
         text = line[:_LONGEST_LINE].decode("utf-8", "ignore").strip()
         return {"text": text, "error": f"{place} cannot be read: {TOO_LONG}."}

@@ -31,17 +31,13 @@ class Example:
         """Problem of the row, made once."""
         return problem_from_row(self.row, self.parse_number_words)
 
-    def release(self) -> None:
-        """Free the problem: tens of thousands of them slow Python's garbage collection down."""
-        self.__dict__.pop("problem", None)
-
     @cached_property
     def key(self) -> bytes:
         """The [`loose_digest`] of the text."""
         return loose_digest(self.row["text"])
 
     def find_fault(self) -> tuple[str, str] | None:
-        """Return the fault of the problem, or the one that its loader has found in the source."""
+        """Return the fault of the problem, or the one that its loader found in the source."""
         return self.row.get("fault") or find_fault(self.problem)
 
 
@@ -52,12 +48,12 @@ def select_rows(
     keep_problems: bool = False,
 ) -> tuple[dict[str, list[Example]], dict[str, SplitReport]]:
     """
-    Leave out rows that cannot be trained or evaluated on; return the examples to keep and the counts, by split. Those
-    of `"train"` need an equation that gives their answer, all others one answer.
+    Leave out rows that cannot be trained or evaluated on, and return the kept examples and the counts by split.
+    Training examples need an equation that gives their answer, others one answer.
 
-    `drop_overlap="test"` leaves out test problems with the masked text of a training problem, `"train"` training
-    problems with that of a problem of another split, compared as [`loose_digest`] does; for the others see
-    [`load_mwp_dataset`]. Problems are released unless `keep_problems` says that they are needed again.
+    `drop_overlap="test"` leaves out test problems with the [`loose_digest`] of a training problem, `"train"` training
+    problems with that of a problem of another split. For the other arguments see [`load_mwp_dataset`]; without
+    `keep_problems` the problems are freed.
     """
     trained = {each.key for each in splits.get("train", ())}
     held_out = {each.key for split, part in splits.items() if split != "train" for each in part}
@@ -78,7 +74,8 @@ def select_rows(
             else:
                 _keep(each, fault, kept[split], report)
             if not keep_problems:
-                each.release()
+                # Tens of thousands of problems slow Python's garbage collection down.
+                vars(each).pop("problem", None)
     return kept, reports
 
 
@@ -89,12 +86,11 @@ def select_extra_rows(
     excluded: Collection[str] = (),
 ) -> tuple[list[Example], dict[str, SplitReport]]:
     """
-    Leave out rows that cannot be trained on, duplicates and excluded ones; return the examples to add to a training
-    split and the counts, by source.
+    Leave out duplicates, excluded rows and rows that cannot be trained on, and return the examples to add to a
+    training split and the counts by source.
 
-    A duplicate has the masked text of a problem in `splits`, as they were read, or of one added before. Excluded are
-    problems with the [`loose_digest`] of a row outside `"train"` or of an `excluded` text, and those whose context
-    begins such a text.
+    A duplicate has the masked text of a problem in `splits` or of one added before. Excluded are problems with the
+    [`loose_digest`] of a held-out row or of an `excluded` text, and those whose context begins such a text.
     """
     seen = {each.problem.masked_key for part in splits.values() for each in part}
     held_out = [each.row["text"] for split, part in splits.items() if split != "train" for each in part]
@@ -130,7 +126,7 @@ def _held_out_contexts(part: Iterable[Example], held_out: Iterable[str]) -> set[
     keys = sorted(TextKeys.of(text).masked for text in held_out) if texts else []
     found = set()
     for name, questions in texts.items():
-        # The clauses that all questions begin with; of a single one all but its last.
+        # The context is the clauses that all questions begin with, or all but the last clause of a single question.
         shared = commonprefix(questions)
         begin = max((start for start, _ in split_clauses(questions[0]) if start <= len(shared)), default=0)
         context = TextKeys.of(questions[0][:begin]).masked

@@ -29,11 +29,11 @@ COLUMNS = {
 """
 Names and types of the columns.
 
-- `id`: as in the source; not unique in every set. `text`: the problem. `language`: `"zh"` or `"en"`.
+- `id`: as in the source, not always unique. `text`: the problem. `language`: `"zh"` or `"en"`.
 - `equation`, `answer`: as written; `""` if the source has none. Several of them are joined by ` ; `.
-- `context`: name of the context that a question shares with others. `kind`: kind of problem, with figures of its own.
-  Both are `""` if the data set has none.
-- `dataset`: name of the data set. `fold`: fold in its list of folds, -1 if it is in none.
+- `context`: name of the context that several questions share. `kind`: kind of problem, for separate accuracies. Both
+  are `""` if the data set has none.
+- `dataset`: name of the data set. `fold`: its fold, -1 if it is in none.
 - `file`, `line`: name of the source file and 1-based line in it (1-based record of a JSON array).
 """
 
@@ -46,17 +46,16 @@ def __getattr__(name: str):
     return Features({column: Value(dtype) for column, dtype in COLUMNS.items()})
 
 
-SEPARATOR = " ; "
-"""Between the equations of a system and between several answers."""
+SEPARATOR = " ; "  # between the equations of a system and between several answers
 
 
 @dataclass(frozen=True)
 class Record:
-    """Fields of one record. Errors of missing fields and wrong types name file, line and field."""
+    """Record of a data file. Its methods raise [`DataError`] with file, line and field."""
 
-    fields: dict[str, Any]
+    fields: Mapping[str, Any]
     file: str
-    line: int  # from 1 on, or record of a JSON array from 1 on
+    line: int  # from 1; in a JSON array the number of the record
 
     def fail(self, message: str, field: str | None = None) -> NoReturn:
         """Raise a [`DataError`] that names the record."""
@@ -76,9 +75,8 @@ class Record:
     def joined(self, field: str) -> str:
         """Read a string, a number, or a list of them joined by `SEPARATOR`."""
         value = self._required(field)
-        if isinstance(value, list):
-            return SEPARATOR.join(self._written(field, item) for item in value)
-        return self._written(field, value)
+        values = value if isinstance(value, list) else [value]
+        return SEPARATOR.join(self._written(field, item) for item in values)
 
     def index(self, field: str) -> int | None:
         """Read a non-negative whole number, or `None` for null."""
@@ -155,8 +153,8 @@ def make_row(
 
 def problem_from_row(row: Mapping[str, Any], parse_number_words: bool | None = None) -> MathWordProblem:
     """
-    Make the problem of a row of [`load_mwp_dataset`]. Only `text` is needed; the language is Chinese if there
-    is none; answer and equation may be numbers. Numerals in words are numbers by default in English, not in Chinese.
+    Make the problem of a row of [`load_mwp_dataset`]. Only `text` is required; the language is `"zh"` by default, and
+    answer and equation may be numbers. For `parse_number_words` see [`~problems.MathWordProblem`].
     """
     return MathWordProblem(
         text=row.get("text"),

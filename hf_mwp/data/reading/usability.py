@@ -20,7 +20,7 @@ REASONS = {
     "no_answer": "there is no answer that can be read",
     "no_numbers": "there is no number in the text",
 } | STEP_FAULTS
-"""Faults of a problem, in the order in which they are looked for, then those of the steps of a worked answer."""
+"""Faults of a problem in the order of the checks, then those of the steps of a worked answer."""
 
 _UNKNOWN = re.compile(r"[^\W\d]\w*")
 _SLOT = re.compile(r"N\d+")
@@ -29,8 +29,8 @@ _REMAINDER = re.compile(r"=\s*\d+\s*r\s*\d+\s*$")
 
 def find_fault(problem: MathWordProblem) -> tuple[str, str] | None:
     """
-    Return the fault of a problem as a training example: one of `REASONS` and a message with the details, or
-    `None`. A missing answer is no fault if the equation has a value: then the equation is trusted.
+    Return the fault of a problem as a training example, a key of `REASONS` and a message with details, or `None`. A
+    problem without an answer has no fault if its equation has a value.
     """
     if problem.equation is None or not problem.equation.strip():
         return "no_equation", REASONS["no_equation"]
@@ -54,8 +54,8 @@ def find_fault(problem: MathWordProblem) -> tuple[str, str] | None:
 
 def find_answer_fault(problem: MathWordProblem) -> tuple[str, str] | None:
     """
-    Return the fault that excludes a problem from evaluation, as [`find_fault`] has it: there has to be one value that
-    a prediction can be held against, the answer or, if none is given, the equation's.
+    Return the fault that excludes a problem from evaluation, as in [`find_fault`]: predictions are compared with one
+    value, the answer or, without one, the value of the equation.
     """
     if problem.answer is None:
         try:

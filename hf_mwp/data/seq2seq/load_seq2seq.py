@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..data_error import DataError
-from ..reading.file_contents import read_entries, read_lines
+from ..datasets.mwp_loader import hold_out
+from ..reading.file_contents import read_lines, read_records
+from ..reading.schema import Record
 
 
 if TYPE_CHECKING:
@@ -29,36 +30,33 @@ def load_seq2seq(
         dataset (`str` or `Path`):
             A file (`.jsonl`, `.json`, `.csv` with a header, `.tsv`, each also with `.gz`), which is the split that its
             name begins with, or else the training split; a folder with `train`, `validation` (or `valid`, `val`,
-            `dev`) and `test` files of these kinds, or with parallel files, `train.en` and `train.fr`; or a data set of
-            the Hub, `id` or `id:configuration`.
+            `dev`) and `test` files, also parallel ones, `train.en` and `train.fr`; or a data set of the Hub, `id` or
+            `id:configuration`.
         source (`str`), target (`str`, *optional*):
-            Fields of the texts, or of the languages in a field `translation`; endings of parallel files. Columns of a
-            TSV file without a header are `"1"`, `"2"`, ... Without a target, rows have source texts alone.
+            Fields of the texts, also inside a field `translation`, or endings of parallel files. Columns of a TSV file
+            without a header are `"1"`, `"2"`, ... Without a target, only source texts are read.
         validation_fraction (`float`, *optional*, defaults to 0.1): Share of the training split that is held out if
-            there is no validation split; at 0 none.
+            there is no validation split.
         seed (`int`, *optional*, defaults to 0): Seed of the choice.
 
     Returns:
         `DatasetDict`: rows have `id` (file and line), `text` (the source), `target` and `dataset`.
 
     Raises:
-        DataError: there are no such data, or a row lacks a text; it names file, line and field.
+        DataError: there is no such data, or a row lacks a text (with file, line and field).
     """
     from datasets import Dataset, DatasetDict
 
-    path = Path(dataset)
+    path, names = Path(dataset), [name for name in (source, target) if name is not None]
     if path.is_file():
         starts = (split for split, stems in SPLITS.items() if path.name.startswith(stems))
-        splits = {next(starts, "train"): _read_file(path, source, target)}
+        splits = {next(starts, "train"): _read_file(path, names)}
     elif path.is_dir():
-        splits = _read_folder(path, source, target)
+        splits = _read_folder(path, names)
     else:
-        splits = _read_hub(str(dataset), source, target)
+        splits = _read_hub(str(dataset), names)
     if "validation" not in splits and "train" in splits and validation_fraction:
-        train = splits["train"]
-        held_out = {*random.Random(seed).sample(range(len(train)), round(validation_fraction * len(train)))}
-        splits["train"] = [row for index, row in enumerate(train) if index not in held_out]
-        splits["validation"] = [train[index] for index in sorted(held_out)]
+        splits["train"], splits["validation"] = hold_out(splits["train"], validation_fraction, seed)
     named = {"dataset": path.stem if path.exists() else str(dataset)}
     order = [split for split in SPLITS if split in splits]
     return DatasetDict({split: Dataset.from_list([row | named for row in splits[split]]) for split in order})
@@ -77,90 +75,82 @@ def _kind(path: Path) -> str | None:
     return next((suffix for suffix in SUFFIXES if path.name.removesuffix(".gz").endswith(suffix)), None)
 
 
-def _read_folder(folder: Path, source: str, target: str | None) -> dict[str, Rows]:
+def _read_folder(folder: Path, names: Sequence[str]) -> dict[str, Rows]:
     files, splits = sorted(path for path in folder.iterdir() if path.is_file()), {}
     for split, stems in SPLITS.items():
-        # The exact name counts before one that goes on, such as test_2016_flickr.tsv.
-        named = [path for path in files if path.name.startswith(stems)]
-        found = [path for path in named if _kind(path) or path.suffix == f".{source}"]
+        found = [path for path in files if path.name.startswith(stems)]
+        found = [path for path in found if _kind(path) or path.suffix == f".{names[0]}"]
+        # `test.tsv` is preferred to `test_2016_flickr.tsv`.
         found = [path for path in found if path.name.partition(".")[0] in stems] or found
         if len(found) > 1:
-            names = ", ".join(path.name for path in found)
-            raise DataError(f"several files may be the {split} split ({names}): name one of them alone", folder)
-        if found and _kind(found[0]):
-            splits[split] = _read_file(found[0], source, target)
-        elif found:
-            splits[split] = _read_parallel(found[0], source, target)
+            listed = ", ".join(path.name for path in found)
+            raise DataError(f"several files may be the {split} split ({listed}): name one of them alone", folder)
+        if found:
+            splits[split] = (_read_file if _kind(found[0]) else _read_parallel)(found[0], names)
     if not splits:
-        raise DataError(
-            f"there is no train, validation or test file that ends in {', '.join(SUFFIXES)} or .{source}", folder
-        )
+        endings = f"{', '.join(SUFFIXES)} or .{names[0]}"
+        raise DataError(f"there is no train, validation or test file that ends in {endings}", folder)
     return splits
 
 
-def _read_parallel(first: Path, source: str, target: str | None) -> Rows:
-    second = first if target is None else first.with_suffix(f".{target}")
-    if not second.is_file():
-        raise DataError(f"there is no such file beside {first.name}", second)
-    texts = [[line.rstrip("\r\n") for line in read_lines(path)] for path in (first, second)]
-    if len(texts[0]) != len(texts[1]):
-        line, longer = min(map(len, texts)) + 1, (first, second)[len(texts[1]) > len(texts[0])]
+def _read_parallel(first: Path, names: Sequence[str]) -> Rows:
+    paths = [first, *(first.with_suffix(f".{name}") for name in names[1:])]
+    if not paths[-1].is_file():
+        raise DataError(f"there is no such file beside {first.name}", paths[-1])
+    texts = [[line.rstrip("\r\n") for line in read_lines(path)] for path in paths]
+    if len(texts[0]) != len(texts[-1]):
+        line, longer = min(map(len, texts)) + 1, paths[len(texts[-1]) > len(texts[0])]
         raise DataError("the other file of the pair has no such line", longer, line)
-    entries = [{target: theirs, source: ours} for ours, theirs in zip(*texts, strict=True)]
-    return _rows(first.with_suffix(".*"), source, target, enumerate(entries, 1))
+    place = first.with_suffix(".*")
+    rows = (dict(zip(names, pair, strict=True)) for pair in zip(*texts, strict=True))
+    return _rows((Record(row, str(place), line) for line, row in enumerate(rows, 1)), names, place)
 
 
-def _read_file(path: Path, source: str, target: str | None) -> Rows:
+def _read_file(path: Path, names: Sequence[str]) -> Rows:
     if _kind(path) is None:
         raise DataError(f"a file of pairs ends in {', '.join(SUFFIXES)}", path)
-    entries = _tsv_entries(path, source, target) if _kind(path) == ".tsv" else read_entries(path)
-    return _rows(path, source, target, entries)
+    return _rows(_tsv_records(path, names) if _kind(path) == ".tsv" else read_records(path), names, path)
 
 
-def _tsv_entries(path: Path, source: str, target: str | None) -> Iterator[tuple[int, Mapping[str, str]]]:
+def _tsv_records(path: Path, names: Sequence[str]) -> Iterator[Record]:
     header: list[str] | None = None
     for number, line in enumerate(read_lines(path), 1):
         cells = line.rstrip("\r\n").split("\t")
         if header is None:
-            if {source, target} - {None} <= {*cells}:
+            if {*names} <= {*cells}:
                 header = cells
                 continue
-            header = [str(place + 1) for place in range(len(cells))]
-            for name in filter(None, (source, target)):
+            header = [str(place) for place in range(1, len(cells) + 1)]
+            for name in names:
                 if name not in header:
-                    columns = ", ".join(header)
-                    raise DataError(
-                        f"the first line has no such column, but {', '.join(cells)[:80]!r}; without a header, columns "
-                        f"are {columns}",
-                        path,
-                        1,
-                        name,
-                    )
+                    fault = f"the first line has no such column, but {', '.join(cells)[:80]!r}"
+                    fault = f"{fault}; without a header, columns are {', '.join(header)}"
+                    raise DataError(fault, path, 1, name)
         if len(cells) != len(header):
             raise DataError(f"there are {len(cells)} columns, the first line has {len(header)}", path, number)
-        yield number, dict(zip(header, cells, strict=True))
+        yield Record(dict(zip(header, cells, strict=True)), str(path), number)
 
 
-def _rows(path: Path, source: str, target: str | None, entries: Iterable[tuple[int, Any]]) -> Rows:
+def _rows(records: Iterable[Record], names: Sequence[str], place: Path) -> Rows:
     rows = []
-    for line, entry in entries:
-        if isinstance(entry, DataError):
-            raise entry
-        fields = entry["translation"] if isinstance(entry.get("translation"), Mapping) else entry
-        for name in filter(None, (source, target)):
+    for record in records:
+        nested = record.fields.get("translation")
+        fields = nested if isinstance(nested, Mapping) else record.fields
+        for name in names:
             text = fields.get(name)
+            if name not in fields:
+                record.fail(f"there is no such field, but {', '.join(map(str, fields))}", name)
             if not isinstance(text, str) or not text.strip():
-                found = f"there is no such field, but {', '.join(map(str, fields))}" if name not in fields else None
-                raise DataError(found or f"expected a text, not {str(text)[:40]!r}", path, line, name)
-        stem = path.name.partition(".")[0]
-        texts = {"text": source} if target is None else {"text": source, "target": target}
-        rows.append({"id": f"{stem}-{line}"} | {key: fields[name].strip() for key, name in texts.items()})
+                record.fail(f"expected a text, not {str(text)[:40]!r}", name)
+        texts = (fields[name].strip() for name in names)
+        name = Path(record.file).name.partition(".")[0]
+        rows.append({"id": f"{name}-{record.line}", **dict(zip(("text", "target"), texts, strict=False))})
     if not rows:
-        raise DataError("there are no rows", path)
+        raise DataError("there are no rows", place)
     return rows
 
 
-def _read_hub(name: str, source: str, target: str | None) -> dict[str, Rows]:
+def _read_hub(name: str, names: Sequence[str]) -> dict[str, Rows]:
     from datasets import load_dataset
 
     locate_pairs(name)
@@ -168,8 +158,10 @@ def _read_hub(name: str, source: str, target: str | None) -> dict[str, Rows]:
     try:
         loaded = load_dataset(identifier, *([configuration] if configuration else []))
     except (OSError, ValueError) as error:
-        raise DataError(
-            f"there is no such file or folder, and the Hub cannot be reached or has no such data ({error})", name
-        ) from error
-    found = {split: _rows(Path(f"{name}/{split}"), source, target, enumerate(loaded[split])) for split in loaded}
-    return {split: rows for split, rows in found.items() if split in SPLITS}
+        fault = f"there is no such file or folder, and the Hub cannot be reached or has no such data ({error})"
+        raise DataError(fault, name) from error
+    places = {split: Path(f"{name}/{split}") for split in loaded if split in SPLITS}
+    return {
+        split: _rows((Record(row, str(place), line) for line, row in enumerate(loaded[split])), names, place)
+        for split, place in places.items()
+    }

@@ -1,8 +1,7 @@
 """
-Chinese numerals: 三, 两, 十二, 一百二十, 三万五千, 半, 三分之二, 百分之八十. Off by default.
-
-On the 5,000 validation problems of Ape210k they lower the equations that use a number which the text lacks from 2,773
-to 2,207, and add 6,839 numbers, most of them of no use, to the 14,673 in digits.
+Chinese numerals: 三, 两, 十二, 一百二十, 三万五千, 半, 三分之二, 百分之八十. Off by default: on the 5,000 validation
+problems of Ape210k they lower the equations with a number that the text lacks from 2,773 to 2,207, but add 6,839
+mostly useless numbers to the 14,673 in digits.
 """
 
 import re
@@ -18,7 +17,7 @@ _PATTERN = re.compile(rf"一?半|(?P<denominator>{_NUMERAL})分之(?P<numerator>
 # 千 before a unit belongs to that: 三百千米 are 300 of them.
 _NUMERALS = re.compile(f"(?:[{''.join(_DIGITS)}十]|[百千](?=分之))(?:[{''.join(_DIGITS)}十百万亿]|千(?![米克瓦]))*")
 _AS_DIGITS = {ord(character): str(digit) for character, digit in _DIGITS.items()}
-_MAX_LENGTH = 24  # of a numeral, in characters; longer ones are no numbers that a problem has
+_MAX_LENGTH = 24  # characters of a numeral
 
 # Words in which the character counts nothing.
 _NO_NUMBERS = re.compile(
@@ -29,8 +28,8 @@ _NO_NUMBERS = re.compile(
 
 def find_chinese_numerals(text: str) -> Iterator[tuple[int, int, Fraction]]:
     """
-    Start, end and value of Chinese numerals in a text, from left to right, without common words like 一共 or 三角形
-    and without ordinals. A unit that follows digits, as in 3万, belongs to no numeral.
+    Yield start, end and value of Chinese numerals in a text, without common words like 一共 or 三角形 and without
+    ordinals. A unit that follows digits, as in 3万, is not part of a numeral.
     """
     position = 0
     while match := _PATTERN.search(text, position):
@@ -47,8 +46,8 @@ def find_chinese_numerals(text: str) -> Iterator[tuple[int, int, Fraction]]:
 
 def numerals_in_digits(text: str) -> str:
     """
-    A text with all numerals in digits, also those in words like 一共, which become 1共: for comparing texts with each
-    other, not for reading. Numerals that are no single number are read digit by digit, 二〇二四 as 2024.
+    Return a text with all numerals in digits, even in words like 一共 (1共), for comparisons. Numerals that are not
+    one number are read digit by digit, 二〇二四 as 2024.
     """
     return _NUMERALS.sub(_in_digits, text)
 
@@ -60,7 +59,7 @@ def _in_digits(match: re.Match) -> str:
 
 
 def _word_without_number(text: str, start: int) -> int | None:
-    """End of a word in which the numeral at `start` counts nothing."""
+    """Return the end of a word in which the numeral at `start` counts nothing."""
     for offset in range(max(0, start - 2), start + 1):
         word = _NO_NUMBERS.match(text, offset)
         if word is not None and word.end() > start:
@@ -79,7 +78,7 @@ def _value_of(match: re.Match) -> Fraction | None:
 
 
 def _integer(numeral: str) -> int | None:
-    """Value of a numeral; `None` if its digits do not fit together (一二三 is no number)."""
+    """Return the value of a numeral; `None` if its digits do not fit together (一二三)."""
     total = section = 0
     digit: int | None = None
     for character in numeral:

@@ -1,4 +1,4 @@
-"""Numbers that a text writes in digits: with a sign, as a bare fraction, in scientific notation, in any script."""
+"""Numbers in digits: with a sign, as a bare fraction, in scientific notation, in any script."""
 
 import re
 from itertools import pairwise
@@ -48,8 +48,8 @@ _SIGN = re.compile(
 
 def find_digit_numbers(text: str, language: str) -> tuple[list[NumberMention], list[str]]:
     """
-    The numbers of a text in digits by position, and those as written that have no value: too long, or with too large
-    an exponent. The language says which words tell a division from a fraction.
+    Return the numbers in digits by position, and those that are too long or have too large an exponent, as written.
+    The language determines which words show a division instead of a fraction.
     """
     spans = [match.span() for match in _PATTERN.finditer(text)]
     if len(spans) > 1 and _HAS_SLASH.search(text):
@@ -67,7 +67,7 @@ def find_digit_numbers(text: str, language: str) -> tuple[list[NumberMention], l
 
 
 def _join_fractions(text: str, spans: list[tuple[int, int]], language: str) -> list[tuple[int, int]]:
-    """Numerator and denominator become one number, and a whole number before them too."""
+    """Join numerator and denominator of bare fractions, and a whole number before them."""
     joined: list[tuple[int, int]] = []
     denominator = None
     for first, second in pairwise([*spans, (len(text), len(text))]):
@@ -104,7 +104,7 @@ def _is_fraction(text: str, first: tuple[int, int], second: tuple[int, int], lan
 
 
 def _is_mixed(text: str, whole: tuple[int, int], first: tuple[int, int], second: tuple[int, int]) -> bool:
-    """Return whether `1 1/2` is one number: one space between, none in the fraction, which is smaller than 1."""
+    """Return whether a whole number and a fraction are one number: one space between, and a fraction below 1."""
     return (
         text[whole[1] : first[0]] in (" ", "\u3000", "\xa0")
         and second[0] - first[1] == 1
@@ -114,7 +114,7 @@ def _is_mixed(text: str, whole: tuple[int, int], first: tuple[int, int], second:
 
 
 def _start_of_sign(text: str, start: int) -> int:
-    """Return where the sign of the number at `start` stands, or `start` if the character before it is no sign."""
+    """Return the start of the sign of the number at `start`, or `start` if there is none."""
     before = start - 1 if start and text[start - 1] in MINUS else start - 2
     if before < 0 or text[before] not in MINUS or not (before == start - 1 or text[start - 1].isspace()):
         return start

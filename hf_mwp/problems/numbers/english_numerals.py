@@ -1,10 +1,9 @@
 """
 English number words: "seven", "twenty-five", "two hundred and five", "a million", "a dozen".
 
-Which words count was measured on the equations of ASDiv-A (1,218) and of those of MAWPS that are solved for their
-unknown (2,022). With digits alone, 309 and 83 of them use a number that the text lacks; with the words here, 2 and 69.
-"one" would help 5 equations and put a number into 143 problems, "a" 9 and 1,177, "half" 4 (all half-dollars) and 13,
-"twice", "double", "pair" and "couple" none: these are left alone.
+The words were chosen on the equations of ASDiv-A (1,218) and MAWPS (2,022 that are solved for their unknown). With
+digits alone, 309 and 83 of them use a number that the text lacks; with these words, 2 and 69. "one" would help 5
+equations and add a number to 143 problems, "a" 9 and 1,177, "half" 4 and 13, "twice", "double", "pair" and "couple" 0.
 """
 
 import re
@@ -49,10 +48,9 @@ _WORDS = re.compile("[a-z]+")
 
 def find_english_numerals(text: str) -> Iterator[tuple[int, int, Fraction]]:
     """
-    Start, end and value of number words in English text, from left to right.
-
-    "a dozen" and "8 dozen" hold the number 12, as the equations of MAWPS count them; "half a dozen" is 6. A lone "one"
-    is no number, nor is "a" before anything but hundred, thousand, million or billion.
+    Yield start, end and value of number words in English text. "a dozen" and "8 dozen" have the number 12, as in the
+    equations of MAWPS; "half a dozen" is 6. A lone "one" does not count, and "a" only before hundred, thousand,
+    million or billion.
     """
     for match in _PATTERN.finditer(text):
         words = _WORDS.findall(match.group().lower())

@@ -1,19 +1,78 @@
-"""A problem text with its numbers taken out."""
+"""Numbers of a problem text, and the text without them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .number_finding import find_numbers
+from .chinese_numerals import find_chinese_numerals
+from .digit_numbers import find_digit_numbers
+from .english_numerals import find_english_numerals
 from .number_mention import NumberMention
+
+
+LANGUAGES = ("zh", "en")
+_MAX_NUMERAL_BITS = 400  # so that numerator and denominator in digits fit into one literal
+_NUMERAL_FINDERS = {"en": find_english_numerals, "zh": find_chinese_numerals}
+
+
+def find_numbers(text: str, language: str = "zh", parse_number_words: bool | None = None) -> list[NumberMention]:
+    """
+    Find the numbers of a text, from left to right.
+
+    - Digits, half or full width or of another script: integers, decimals with `.` or `．`, thousands commas (`3,409`,
+      but not `2,5,11`), percentages, bracketed fractions `(3/8)`, mixed numbers `1(3/4)`, scientific notation `1.2e3`.
+      A full stop or comma without a digit behind it ends the sentence; full-width commas separate list items.
+    - A bare fraction `3/8`, `1 3/8` or `1½` is one number. It is a division of two numbers beside an operator or an
+      equals sign (`2*3/8`, `6/3=2`), beside words of division (`6/3的商`, `算式6/3`, "the quotient of 6/3"), in
+      `3/8/2024`, and with more than three digits over four.
+    - A minus sign is part of a number where no operand can precede it: at the start of the text or a line, after an
+      opening bracket, a comma, a colon, an operator, or a word like 是, 得, 气温, "is", "of", "and". It is an operator
+      in `5-3`, `10-15` and `x-5`.
+    - `12:30` and `3:2` are two numbers, `(1/6)0` too; in `x2` or `l4小时` only the digit counts.
+    - Number words, if asked for: see `english_numerals.py` and `chinese_numerals.py`.
+    - Numbers of more than 256 characters (`hf_mwp.expressions.numbers.MAX_NUMBER_LENGTH`) stay in the text;
+      [`unreadable_numbers`] returns them.
+
+    Args:
+        text (`str`): The problem text.
+        language (`str`, *optional*, defaults to `"zh"`): `"zh"` or `"en"`, the language of number words.
+        parse_number_words (`bool`, *optional*): Count number words; by default in English, not in Chinese.
+
+    Returns:
+        `list[NumberMention]`: numbers that do not overlap, by position.
+
+    Raises:
+        ValueError: the language is unknown.
+
+    Example:
+
+    ```python
+    >>> [mention.text for mention in find_numbers("Seven of 3,409 apples, that is 0.2%.", language="en")]
+    ['Seven', '3,409', '0.2%']
+    ```
+    """
+    if language not in LANGUAGES:
+        raise ValueError(f"`language` must be one of {', '.join(LANGUAGES)}, not {language!r}.")
+    mentions, _ = find_digit_numbers(text, language)
+    if language == "en" if parse_number_words is None else parse_number_words:
+        mentions += [
+            NumberMention(text[start:end], start, end, value)
+            for start, end, value in _NUMERAL_FINDERS[language](text)
+            if max(value.numerator, value.denominator).bit_length() <= _MAX_NUMERAL_BITS
+        ]
+        mentions.sort(key=lambda mention: mention.start)
+    return mentions
+
+
+def unreadable_numbers(text: str, language: str = "zh") -> list[str]:
+    """Return the numbers in digits that [`find_numbers`] leaves out: hundreds of digits, and `1e999`."""
+    return find_digit_numbers(text, language)[1]
 
 
 @dataclass(frozen=True)
 class MaskedText:
     """
-    The pieces of a text between its numbers, and the numbers.
-
-    Keeping pieces, not a string with placeholders, makes masking exactly invertible for every text, also for one that
-    holds a placeholder of its own.
+    Text split at its numbers. With segments instead of a string with placeholders, masking can be undone even if the
+    text itself contains a placeholder.
     """
 
     segments: tuple[str, ...]  # before, between and after the numbers: one more than there are numbers
@@ -21,23 +80,19 @@ class MaskedText:
 
     def placeholders(self, indexed: bool = False, limit: int | None = None) -> list[str]:
         """
-        Return what stands for each number: `[NUM]`, or if `indexed` `[NUM0]`, `[NUM1]`, ...; of these there are
-        `limit` at most, and the numbers after them get the plain placeholder.
+        Return the placeholder of each number: `[NUM]` or, if `indexed`, `[NUM0]`, `[NUM1]`, ... for the first `limit`
+        numbers and `[NUM]` for the others.
         """
         count = len(self.mentions)
         with_index = 0 if not indexed else count if limit is None else min(limit, count)
         return [f"[NUM{index}]" for index in range(with_index)] + ["[NUM]"] * (count - with_index)
 
     def text(self, indexed: bool = False, limit: int | None = None) -> str:
-        """The masked text. Arguments as in [`~MaskedText.placeholders`]."""
+        """Return the masked text. Arguments as in [`~MaskedText.placeholders`]."""
         return self._join(self.placeholders(indexed, limit))
 
     def placeholder_offsets(self, indexed: bool = False, limit: int | None = None) -> list[tuple[int, int]]:
-        """
-        Half-open character range of each placeholder in what [`~MaskedText.text`] returns for the same arguments.
-
-        With them the numbers can be told from a placeholder that was in the text from the start.
-        """
+        """Return the half-open character range of each placeholder in [`~MaskedText.text`] with the same arguments."""
         offsets, end = [], 0
         for segment, name in zip(self.segments[:-1], self.placeholders(indexed, limit), strict=True):
             start = end + len(segment)
@@ -46,24 +101,17 @@ class MaskedText:
         return offsets
 
     def rebuild(self) -> str:
-        """The original text, character by character."""
+        """Return the original text."""
         return self._join([mention.text for mention in self.mentions])
 
     def _join(self, fillings: Sequence[str]) -> str:
-        parts = [self.segments[0]]
-        for filling, segment in zip(fillings, self.segments[1:], strict=True):
-            parts += (filling, segment)
-        return "".join(parts)
+        pairs = zip(self.segments, [*fillings, ""], strict=True)
+        return "".join(part for pair in pairs for part in pair)
 
 
 def mask_numbers(text: str, language: str = "zh", parse_number_words: bool | None = None) -> MaskedText:
     """
-    Mask the numbers of a text.
-
-    Args:
-        text (`str`): The problem text.
-        language (`str`, *optional*, defaults to `"zh"`): As in [`find_numbers`].
-        parse_number_words (`bool`, *optional*): As in [`find_numbers`].
+    Mask the numbers of a text. Arguments and errors are those of [`find_numbers`].
 
     Example:
 

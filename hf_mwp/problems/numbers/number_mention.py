@@ -10,7 +10,7 @@ from ...expressions.numbers import MAX_NUMBER_LENGTH, VULGAR, VULGAR_PATTERN, to
 
 
 MINUS = "−–﹣－-"
-"""Characters that may be the sign of a number, for the end of a class of a regular expression."""
+"""Characters of a minus sign, for the end of a class of a regular expression."""
 
 _IN_DIGITS = re.compile(rf"[\d{VULGAR}]")
 _SIGN = re.compile(rf"[{MINUS}]\s?(?=[\d(（.{VULGAR}])")
@@ -23,10 +23,8 @@ _FOREIGN_SIGNS = {"٪": "%", "٫": ".", "٬": ","}
 
 def literal_in_digits(written: str) -> str:
     """
-    A literal that expressions can hold, of a number as a text writes it in digits.
-
-    Most are one as they are. `1/2` is `(1/2)`, `1 1/2` and `1½` are `1(1/2)`, `1.5e3` is `1500`, `− 4` is `-4`; digits
-    of other scripts become those of ASCII, one for one. `ExpressionError` if scientific notation leads to more than
+    Return the literal of a number in digits: `(1/2)` for `1/2`, `1(1/2)` for `1 1/2` and `1½`, `1500` for `1.5e3`,
+    `-4` for `− 4`, with digits of other scripts in ASCII. `ExpressionError` if scientific notation has more than
     `MAX_NUMBER_LENGTH` digits.
     """
     if sign := _SIGN.match(written):
@@ -51,7 +49,7 @@ def _to_ascii(match: re.Match) -> str:
 
 
 def literal_of(value: Fraction) -> str:
-    """The shortest literal of a value that is not negative: `12`, `0.75`, or `(1/3)` if no decimal is exact."""
+    """Return the shortest literal of a value that is not negative: `12`, `0.75`, or `(1/3)` if no decimal is exact."""
     if value.denominator == 1:
         return str(value.numerator)
     rest, digits = value.denominator, 0
@@ -69,7 +67,7 @@ def literal_of(value: Fraction) -> str:
 
 @dataclass(frozen=True)
 class NumberMention:
-    """A number where it stands in the text."""
+    """A number of a text, and its place."""
 
     text: str  # as written: "3,409", "80%", "1(3/4)", "1 3/4", "twenty-five", "三"
     start: int  # offset of its first character
@@ -88,5 +86,5 @@ class NumberMention:
 
     @property
     def literal(self) -> str:
-        """A literal that expressions can hold: the number as written, or its value in digits if written in words."""
+        """Literal of the number for expressions, in digits also for number words."""
         return literal_in_digits(self.text) if _IN_DIGITS.search(self.text) else literal_of(self.value)

@@ -8,15 +8,15 @@ from ..numbers.number_mention import NumberMention, literal_of
 
 
 _ENDS = re.compile(r"[，,．。；;？?！!：\s]+$")
-# What only a question begins with.
+# Beginnings of questions only.
 _BEGINS = re.compile(r"^(?:求|问|请问|那么|则|请你算一算|算一算|请|你知道|想一想)[，,：]?")
-# Of ordinals, lists, ratios, ranges and dates.
+# Marks of ordinals, lists, ratios, ranges and dates.
 _BEFORE = tuple("第、:：-~～—至到")
 _AFTER = tuple("、:：-~～—至到月日号")
 
 
 def answer_in_chinese(value: Fraction, answer: str, text: str) -> str | None:
-    """The answer as a literal for the text, a percentage if it is written as one or asked for as one."""
+    """Return the answer as a literal for the text, as a percentage if it is written or asked for as one."""
     if "%" not in answer and "百分之几" not in text:
         return literal_of(value)
     percent = literal_of(100 * value)
@@ -25,8 +25,8 @@ def answer_in_chinese(value: Fraction, answer: str, text: str) -> str | None:
 
 def turn_chinese(text: str, mention: NumberMention, answer: str) -> str | None:
     """
-    The text that tells the answer and asks for a number. The last clause must ask for one thing (多少, 几...). It
-    becomes a statement; the clause of the number becomes the question, at the end. `None` if that cannot be done.
+    Return the text that states the answer and asks for a number: the last clause, which must ask for one thing (多少,
+    几...), becomes a statement, and the clause of the number the question at the end. `None` if that is not possible.
     """
     *_, (start, stop) = clauses = split_clauses(text)
     asked = find_question_words(text)

@@ -16,7 +16,7 @@ _ASKED = re.compile(
     rf"(?P<thing>(?:(?!(?:{_AUXILIARY})\b)[\w'-]+\s+){{0,6}})(?P<auxiliary>{_AUXILIARY})\s+(?P<rest>.*)"
 )
 
-# What a clause begins after, and what follows the things that a number counts.
+# Ends of what precedes a clause, and the things that a number counts with what follows them.
 _CLAUSE_START = re.compile(r".*(?:[,;:]|\b(?:and|but|then|so|because|if|when|while|after|before|that|now)\b)\s*", re.I)
 _FILLER = re.compile(r"\s*\b(?:another|about|only|just|exactly|over|a total of|approximately)$", flags=re.IGNORECASE)
 _THING = re.compile(
@@ -32,16 +32,16 @@ _MAX_SUBJECT = 5
 
 
 def answer_in_english(value: Fraction, answer: str, text: str) -> str | None:
-    """The answer as a literal for the text; `None` for percentages."""
+    """Return the answer as a literal for the text; `None` for percentages."""
     return None if "%" in answer or "percent" in answer else literal_of(value)
 
 
 def turn_english(text: str, mention: NumberMention, answer: str) -> str | None:
     """
-    The text that tells the answer and asks for a number, as far as the rules go: the last sentence must be the only
-    question, "How many ..." or "How much ...". It becomes a statement; the number becomes "some", and a question
-    about its clause comes last: "Al has 4 pens and Bo has 5 pens. How many pens do they have?" asks for the 5 as "Al
-    has 4 pens and Bo has some pens. They have 9 pens. How many pens does Bo have?". `None` if that cannot be done.
+    Return the text that states the answer and asks for a number: the last sentence, which must be the only question
+    ("How many ..." or "How much ..."), becomes a statement; the number becomes "some", and a question about its clause
+    is added. "Al has 4 pens and Bo has 5 pens. How many pens do they have?" asks for the 5 as "Al has 4 pens and Bo
+    has some pens. They have 9 pens. How many pens does Bo have?". `None` if that is not possible.
     """
     *told, last = _SENTENCE_END.split(text.strip())
     question = _QUESTION.fullmatch(last)
@@ -63,7 +63,7 @@ def turn_english(text: str, mention: NumberMention, answer: str) -> str | None:
 
 
 def _find(mention: NumberMention, text: str, told: list[str]) -> tuple[int, int] | None:
-    """In which of the sentences a number stands, and where in it; `None` if it is in the question."""
+    """Return the sentence of a number and its place there; `None` if it is in the question."""
     before = len(re.findall(rf"(?<![\w.]){re.escape(mention.text)}(?!\w)", text[: mention.start], flags=re.IGNORECASE))
     for index, sentence in enumerate(told):
         for match in re.finditer(rf"(?<![\w.]){re.escape(mention.text)}(?!\w)", sentence, flags=re.IGNORECASE):
@@ -109,7 +109,7 @@ def _first_verb(words: list[str]) -> int:
 
 
 def _ask(sentence: str, start: int, stop: int) -> tuple[str, str] | None:
-    """The sentence with "some" for the number, and the question that asks for it."""
+    """Return the sentence with "some" for the number, and the question that asks for it."""
     before, after = sentence[:start], sentence[stop:]
     thing = _THING.match(after)
     is_money = before.rstrip().endswith("$")
@@ -132,7 +132,7 @@ def _ask(sentence: str, start: int, stop: int) -> tuple[str, str] | None:
 
 
 def _clause_verb(clause: list[str]) -> list[str] | None:
-    """Subject and verb of a clause that ends with its verb, as a question has them: did, she, buy, the next week."""
+    """Return subject and verb of a clause that ends with its verb in the order of a question: did, she, buy."""
     if len(clause) < 2:
         return None
     *subject, verb = clause

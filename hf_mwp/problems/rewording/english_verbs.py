@@ -45,12 +45,12 @@ def _third(base: str) -> str:
 BASES = frozenset(_IRREGULAR).union(_REGULAR) - {"do"}
 
 AUXILIARIES = {_past(base): ("did", base) for base in BASES}
-"""Form of a verb -> what a question puts before the subject in its place, and what it leaves after it."""
+"""Form of a verb -> the auxiliary and the base form of a question: `"bought"` -> `("did", "buy")`."""
 AUXILIARIES |= {base: ("do", base) for base in BASES if _past(base) != base}
 AUXILIARIES |= {_third(base): ("does", base) for base in BASES}
 
 INFLECTED = {(auxiliary, base): form for form, (auxiliary, base) in AUXILIARIES.items()}
-"""The other way around: `("did", "buy")` -> `"bought"`."""
+"""The inverse: `("did", "buy")` -> `"bought"`."""
 
 MODALS = frozenset({"will", "would", "can", "could", "should", "must"})
 BE = frozenset({"is", "are", "was", "were"})

@@ -6,30 +6,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import ProblemError
-from ..fingerprints import fingerprint_of
 from ..numbers.masked_text import mask_numbers
-from .tagged_word import TaggedWord
+from .tagged_word import TaggedWord, fingerprint_of
 
 
-# Tags depend on the rules of this file too: a change of them is a new version.
-_RULES = "2"
+_RULES = "2"  # version of the rules of this file, on which tags depend
 
 
 class JiebaTagger:
     """
     Words and tags of Chinese text by `jieba.posseg`, with its hidden Markov model for words outside the dictionary.
 
-    jieba takes numbers apart and tags their pieces by chance, `(`, `3`, `/`, `8` and `)` all as `x`, and a measure
-    word behind digits as a numeral. So it reads the pieces between the numbers ([`mask_numbers`]), as a solver does,
-    and each number is one word with jieba's tag of numerals, `m`. In 1,000 problems 1,474 words, and not 1,001, are
-    then measure words (`q`).
+    jieba splits numbers, and tags a measure word behind digits as a numeral. So it reads the segments between the
+    numbers ([`mask_numbers`]), and each number is one word with the tag of numerals, `m`. In 1,000 problems 1,474
+    instead of 1,001 words are then measure words (`q`).
 
-    Taggers have a dictionary of their own, read once in a process: user dictionaries and the parallel mode of the
-    package `jieba` do not reach it. The first text takes about two seconds.
-
-    Raises:
-        ProblemError: if the package jieba is missing.
+    The dictionary is jieba's own, without user dictionaries, and is read once in a process, in about two seconds.
 
     Example:
 
@@ -43,11 +35,9 @@ class JiebaTagger:
     name = "jieba"
 
     def __init__(self) -> None:
-        try:
-            import jieba
-            import jieba.posseg
-        except ImportError as error:
-            raise ProblemError("the tagger 'jieba' needs the package jieba: pip install jieba") from error
+        import jieba
+        import jieba.posseg
+
         jieba.setLogLevel(logging.WARNING)
         self._tagger = _tokenizer()
         folder = Path(jieba.__file__).parent
@@ -62,7 +52,7 @@ class JiebaTagger:
         words: list[TaggedWord] = []
         start = 0
         for index, segment in enumerate(masked.segments):
-            # The pieces of a segment are all of it: jieba leaves nothing out and changes nothing.
+            # jieba neither drops nor changes a character of a segment.
             for pair in self._tagger.cut(segment):
                 end = start + len(pair.word)
                 if not pair.word.isspace():
@@ -77,7 +67,7 @@ class JiebaTagger:
 
 @functools.cache
 def _tokenizer() -> Any:
-    """Return jieba's tokenizer with its own dictionary, which nobody changes."""
+    """Return a tokenizer with jieba's own dictionary."""
     import jieba.posseg
 
     return jieba.posseg.POSTokenizer(jieba.Tokenizer())

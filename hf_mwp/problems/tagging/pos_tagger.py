@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from ..errors import ProblemError
+from ..math_word_problem import ProblemError
 from .tagged_word import TaggedWord
 
 
@@ -14,28 +14,26 @@ QUANTITY_TAGS = {"jieba": frozenset(("m", "mg", "mq", "q")), "ltp": frozenset(("
 @runtime_checkable
 class PosTagger(Protocol):
     """
-    Splits texts into words and tags them.
-
-    All taggers agree on three things: white space is in no word; a number of the text in digits, as
-    [`find_numbers`] sees it, is one word, since models see one placeholder there; tags are the tagger's own.
+    Protocol of taggers, which split texts into words and tag them. No word has white space; a number in digits
+    ([`find_numbers`]) is one word, because models see one placeholder; tags are the tagger's own.
 
     Attributes:
-        name (`str`): The kind of tagger, e.g. `"jieba"`: with it the tag set is known.
-        fingerprint (`str`): Changes with all that may change a tag: the tagger's version, dictionary or model files.
+        name (`str`): The kind of tagger, e.g. `"jieba"`, which determines the tag set.
+        fingerprint (`str`): Depends on the tagger's version, dictionary and model files.
     """
 
     name: str
     fingerprint: str
 
     def tag(self, texts: Sequence[str]) -> list[list[TaggedWord]]:
-        """Words of each text of a batch, from left to right; texts may be of any length."""
+        """Return the words of each text of a batch, from left to right; texts may be of any length."""
         ...
 
 
 def load_tagger(name: str) -> PosTagger:
     """
-    A tagger by its name: `"jieba"`, or `"ltp:"` and the folder or Hub id of an LTP model, as in `"ltp:LTP/small"` or
-    `"ltp:models/legacy"`. `ProblemError` for another name, and if the tagger's package or model is missing.
+    Return a tagger: `"jieba"`, or `"ltp:"` and the folder or Hub id of an LTP model, such as `"ltp:LTP/small"`.
+    `ProblemError` for another name, or if the tagger's package or model is missing.
     """
     kind, source = split_tagger(name)
     if kind == "jieba":
@@ -48,11 +46,8 @@ def load_tagger(name: str) -> PosTagger:
 
 
 def split_tagger(name: str) -> tuple[str, str]:
-    """Kind and model of `"ltp:LTP/small"`; `ProblemError` if it names no tagger."""
+    """Return the kind and model of `"ltp:LTP/small"`; `ProblemError` for another name."""
     kind, _, source = name.partition(":")
     if name != "jieba" and (kind != "ltp" or not source):
-        raise ProblemError(
-            f"there is no tagger {name!r}: name 'jieba', or 'ltp:' and the folder or Hub id of an LTP model, "
-            "for instance 'ltp:LTP/small'"
-        )
+        raise ProblemError(f"unknown tagger {name!r}: use 'jieba', or 'ltp:' and the folder or Hub id of an LTP model")
     return kind, source

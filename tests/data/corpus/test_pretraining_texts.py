@@ -146,7 +146,7 @@ def test_a_part_that_is_not_there(data_dir):
 @pytest.mark.parametrize(
     ("name", "lines", "message"),
     [
-        ("a.txt", ["有4个梨", "\udcff"], "a.txt, line 2: .*UTF-8"),
+        ("a.txt", ["有4个梨", "\udcff"], "a.txt, line 2.*UTF-8"),
         ("a.jsonl", ['{"text": "梨"}', "{"], "a.jsonl, line 2: .*JSON"),
         ("a.jsonl", ['{"text": 3}'], "a.jsonl, line 1, field 'text': .*string.* int 3"),
         ("a.jsonl", ['{"id": 3}'], "a.jsonl, line 1, field 'text': .*missing"),

@@ -82,12 +82,11 @@ def test_an_integer_too_long_to_be_read_damages_its_record(tmp_path):
 @pytest.mark.parametrize(
     ("text", "entries"),
     [
-        (f'[{{"a": 1}}, {"1" * 5000}]', [{"a": 1}, (2, "JSON array.*damaged.* in ")]),
-        ('[{"a": 1}, {"a": ', [{"a": 1}, (2, "JSON array.*damaged.* in ")]),
-        ('[{"a": 1}', [{"a": 1}, (1, "JSON array.*damaged.* after ")]),
-        ('[{"a": 1} {"a": 2}]', [{"a": 1}, (1, "JSON array.*damaged.* after ")]),
+        (f'[{{"a": 1}}, {"1" * 5000}]', [(1, "JSON array.*damaged")]),
+        ('[{"a": 1},\n{"a": ', [(2, "JSON array.*damaged")]),
+        ('[{"a": 1} {"a": 2}]', [(1, "JSON array.*damaged")]),
         ('[{"a": 1}, 7]', [{"a": 1}, (2, "JSON object.* int")]),
-        ("[", [(1, "JSON array.*damaged.* in ")]),
+        ("[", [(1, "JSON array.*damaged")]),
     ],
 )
 def test_damaged_json_array(tmp_path, text, entries):
@@ -192,9 +191,6 @@ def test_missing_file_says_where_to_get_it(tmp_path):
         RecordReader(tmp_path, "skip").rows(dict, "x.jsonl")
 
 
-def test_numbered_list(tmp_path):
+def test_lists_have_no_blank_lines(tmp_path):
     write(tmp_path / "ids.txt", "3\n\n 5 \n")
-    assert RecordReader(tmp_path).numbered("ids.txt") == [3, 5]
-    write(tmp_path / "ids.txt", "3\nfive\n")
-    with pytest.raises(DataError, match="line 2: .*number.*'five'"):
-        RecordReader(tmp_path, "skip").numbered("ids.txt")
+    assert RecordReader(tmp_path).lines("ids.txt") == ["3", "5"]

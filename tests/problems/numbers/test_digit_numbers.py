@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from hf_mwp.expressions import parse_number
 from hf_mwp.problems import MathWordProblem, find_numbers
-from hf_mwp.problems.numbers.number_finding import unreadable_numbers
+from hf_mwp.problems.numbers.masked_text import unreadable_numbers
 
 
 def read(text, language="en"):

@@ -1,21 +1,13 @@
-import sys
-
 import pytest
 
 from hf_mwp.problems import ProblemError, load_tagger
-from hf_mwp.problems.fingerprints import fingerprint_of
+from hf_mwp.problems.tagging.tagged_word import fingerprint_of
 
 
 @pytest.mark.parametrize("name", ["", "Jieba", "ltp", "ltp:", "jieba:dictionary", "stanza"])
 def test_other_names(name):
     with pytest.raises(ProblemError, match="'jieba'.*'ltp:"):
         load_tagger(name)
-
-
-def test_jieba_missing(monkeypatch):
-    monkeypatch.setitem(sys.modules, "jieba", None)
-    with pytest.raises(ProblemError, match="pip install jieba"):
-        load_tagger("jieba")
 
 
 def test_fingerprints(tmp_path):

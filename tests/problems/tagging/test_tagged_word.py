@@ -1,7 +1,7 @@
 import pytest
 
 from hf_mwp.problems import ProblemError, TaggedWord
-from hf_mwp.problems.tagging.word_alignment import join_numbers, locate_words
+from hf_mwp.problems.tagging.tagged_word import join_numbers, locate_words
 
 
 def written(words):

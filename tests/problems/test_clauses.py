@@ -1,6 +1,6 @@
 import pytest
 
-from hf_mwp.problems.question_clause import find_question
+from hf_mwp.problems.clauses import find_question
 
 
 def question(text, language):
