@@ -1,6 +1,7 @@
 """Canonical form of expressions, equal for all that differ by commuting and regrouping."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from .numbers import parse_number
 from .operators import COMMUTATIVE, PRECEDENCE
@@ -13,13 +14,13 @@ _GROUP = {"+": "+", "-": "+", "*": "*", "/": "*"}
 Tokens = tuple[str, ...]
 
 
+@dataclass(slots=True)
 class _Group:
     """Flattened sum or product: `operator` joins the `direct` terms, its inverse the `inverse` ones."""
 
-    __slots__ = ("direct", "inverse", "operator")
-
-    def __init__(self, operator: str, direct: list[Tokens], inverse: list[Tokens]):
-        self.operator, self.direct, self.inverse = operator, direct, inverse
+    operator: str
+    direct: list[Tokens]
+    inverse: list[Tokens]
 
     def tokens(self) -> Tokens:
         if len(self.direct) == 1 and not self.inverse:

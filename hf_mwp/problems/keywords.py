@@ -57,6 +57,7 @@ def _matcher(language: str) -> tuple[re.Pattern[str], frozenset[str]]:
     """Return a pattern for all keywords and exceptions, the longest first, and the exceptions."""
     content = read_keywords(language)
     exceptions = frozenset(content["exceptions"])
+    # Words that count anywhere (with the exceptions, which hide them), and words that count only after a number.
     words: dict[bool, set[str]] = {False: set(exceptions), True: set()}
     for group in content["groups"]:
         words[group.get("after_number", False)].update(group["words"])
@@ -64,6 +65,7 @@ def _matcher(language: str) -> tuple[re.Pattern[str], frozenset[str]]:
     for group, counts in ((words[False], ""), (words[True] - words[False], _COUNTS)):
         for word in group:
             branches.setdefault(word[0], []).append((word, _condition(word, counts)))
+    # One alternative for each first character, with the longest words first.
     parts = []
     for first, words in sorted(branches.items()):
         words.sort(key=lambda pair: (-len(pair[0]), pair[0]))

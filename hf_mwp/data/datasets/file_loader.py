@@ -18,7 +18,9 @@ ALIASES = {
 }
 """Names of the fields of each column, of which the first that is there counts. A `body` is put before the text."""
 
-_FILES = {"train": ("train",), "validation": ("validation", "valid", "val", "dev"), "test": ("test",)}
+SPLIT_FILES = {"train": ("train",), "validation": ("validation", "valid", "val", "dev"), "test": ("test",)}
+"""Beginnings of the names of each split's files."""
+
 _CHINESE = re.compile("[\u3400-\u9fff]")
 _WORD = re.compile("[A-Za-z]{3}")  # longer than units and unknowns
 
@@ -46,11 +48,11 @@ class FileLoader(MwpLoader):
 
     def read(self, reader: RecordReader, scheme: str, fold: int | None) -> dict[str, Rows]:
         if self.path.is_file():
-            starts = (split for split, stems in _FILES.items() if self.path.name.startswith(stems))
-            splits = {next(starts, "train"): reader.rows(self.row, self.path.name)}
+            splits = {split_of_file(self.path): reader.rows(self.row, self.path.name)}
         else:
             endings = {
-                split: [f"{stem}{end}" for stem in _FILES[split] for end in RECORD_SUFFIXES] for split in _FILES
+                split: [f"{stem}{end}" for stem in SPLIT_FILES[split] for end in RECORD_SUFFIXES]
+                for split in SPLIT_FILES
             }
             splits = self.read_files(reader, endings)
         rows = [row for split in splits.values() for row in split]
@@ -75,6 +77,11 @@ class FileLoader(MwpLoader):
             id=record.scalar(names["id"]) if names["id"] else None,
             **written,
         )
+
+
+def split_of_file(path: Path) -> str:
+    """Return the split that a file's name begins with, or `"train"`."""
+    return next((split for split, stems in SPLIT_FILES.items() if path.name.startswith(stems)), "train")
 
 
 def language_of(text: str, otherwise: str = "en") -> str:

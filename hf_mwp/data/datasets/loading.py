@@ -163,7 +163,7 @@ def _read_extra(
     rows, damaged = read_part(source, folder, on_error, language or "en")
     for row in rows:
         if language is not None and row["language"] != language:
-            fault = f"the text is in {row['language']!r}, the data set in {language!r}"
+            fault = f"the text is in another language ({row['language']}) than the data set ({language})"
             raise DataError(fault, row["file"], row["line"], "language")
     report.damaged += len(damaged)
     report.damaged_examples += [str(error) for error in damaged[: MAX_EXAMPLES - len(report.damaged_examples)]]

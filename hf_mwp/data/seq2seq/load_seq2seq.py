@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..data_error import DataError
+from ..datasets.file_loader import SPLIT_FILES, split_of_file
 from ..datasets.mwp_loader import hold_out
 from ..reading.file_contents import read_lines, read_records
 from ..reading.schema import Record
@@ -15,7 +16,6 @@ from ..reading.schema import Record
 if TYPE_CHECKING:
     from datasets import DatasetDict
 
-SPLITS = {"train": ("train",), "validation": ("validation", "valid", "val", "dev"), "test": ("test",)}
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv")
 Rows = list[dict[str, str]]
 
@@ -49,8 +49,7 @@ def load_seq2seq(
 
     path, names = Path(dataset), [name for name in (source, target) if name is not None]
     if path.is_file():
-        starts = (split for split, stems in SPLITS.items() if path.name.startswith(stems))
-        splits = {next(starts, "train"): _read_file(path, names)}
+        splits = {split_of_file(path): _read_file(path, names)}
     elif path.is_dir():
         splits = _read_folder(path, names)
     else:
@@ -58,7 +57,7 @@ def load_seq2seq(
     if "validation" not in splits and "train" in splits and validation_fraction:
         splits["train"], splits["validation"] = hold_out(splits["train"], validation_fraction, seed)
     named = {"dataset": path.stem if path.exists() else str(dataset)}
-    order = [split for split in SPLITS if split in splits]
+    order = [split for split in SPLIT_FILES if split in splits]
     return DatasetDict({split: Dataset.from_list([row | named for row in splits[split]]) for split in order})
 
 
@@ -77,7 +76,7 @@ def _kind(path: Path) -> str | None:
 
 def _read_folder(folder: Path, names: Sequence[str]) -> dict[str, Rows]:
     files, splits = sorted(path for path in folder.iterdir() if path.is_file()), {}
-    for split, stems in SPLITS.items():
+    for split, stems in SPLIT_FILES.items():
         found = [path for path in files if path.name.startswith(stems)]
         found = [path for path in found if _kind(path) or path.suffix == f".{names[0]}"]
         # `test.tsv` is preferred to `test_2016_flickr.tsv`.
@@ -160,7 +159,7 @@ def _read_hub(name: str, names: Sequence[str]) -> dict[str, Rows]:
     except (OSError, ValueError) as error:
         fault = f"there is no such file or folder, and the Hub cannot be reached or has no such data ({error})"
         raise DataError(fault, name) from error
-    places = {split: Path(f"{name}/{split}") for split in loaded if split in SPLITS}
+    places = {split: Path(f"{name}/{split}") for split in loaded if split in SPLIT_FILES}
     return {
         split: _rows((Record(row, str(place), line) for line, row in enumerate(loaded[split])), names, place)
         for split, place in places.items()

@@ -84,6 +84,7 @@ def _state(rest: str, is_amount: bool, lead: str, answer: str, text: str) -> str
         if thing.lower() not in ("", "money") or not re.search(r"\$|\bdollars?\b", text):
             return None
         quantity = f"${answer}" if "$" in text else f"{answer} dollars"
+    # "are there in all", "are in the box", or an auxiliary, a subject and a verb: "did she buy".
     if rest[:1] == ["there"]:
         words = ["there", auxiliary, *rest[1:2], quantity, *rest[2:]]
         if auxiliary in BE:
@@ -94,6 +95,7 @@ def _state(rest: str, is_amount: bool, lead: str, answer: str, text: str) -> str
         verb = next((place for place, word in enumerate(rest) if place and word.lower() in BASES), None)
         if verb is None:
             return None
+        # "did ... buy" becomes "bought"; in "want to buy" the quantity comes after the last verb.
         if auxiliary not in MODALS:
             auxiliary, rest[verb] = "", INFLECTED.get((auxiliary, rest[verb]), rest[verb])
         while rest[verb + 1 : verb + 2] == ["to"] and rest[verb + 2 : verb + 3] and rest[verb + 2].lower() in BASES:
@@ -110,6 +112,7 @@ def _first_verb(words: list[str]) -> int:
 
 def _ask(sentence: str, start: int, stop: int) -> tuple[str, str] | None:
     """Return the sentence with "some" for the number, and the question that asks for it."""
+    # Split at the number: clause before it, filler ("another"), counted things after it.
     before, after = sentence[:start], sentence[stop:]
     thing = _THING.match(after)
     is_money = before.rstrip().endswith("$")
