@@ -48,7 +48,7 @@ def reverse_operations(problem: MathWordProblem) -> list[MathWordProblem]:
     ```
     """
     if problem.language not in _REWORDINGS:
-        raise ProblemError(f"there are no rules for reverse operations in `language` {problem.language!r}")
+        raise ProblemError(f"no rules for `language` {problem.language!r} of problem {problem.id!r}")
     in_text, turn = _REWORDINGS[problem.language]
     value = _told_value(problem)
     answer = None if value is None else in_text(value, problem.answer, problem.text)
