@@ -111,7 +111,7 @@ def find_scheme(loader: MwpLoader, name: str | Path, scheme: str | None, fold: i
     folds = range(loader.fold_schemes.get(scheme, 0))
     if fold is None:
         return scheme, 0 if folds else None
-    if isinstance(fold, bool) or not isinstance(fold, int) or fold not in folds:
+    if fold not in folds:
         has = f"has folds 0 to {folds[-1]}, not {fold!r}" if folds else "has no folds: leave out `fold`"
         raise ValueError(f"the split scheme {scheme!r} of {name} {has}")
     return scheme, fold

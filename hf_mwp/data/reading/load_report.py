@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
 
 MEANINGS = REASONS | {
-    "overlap": "masked text in the other split",
+    "overlap": "masked text in the other part",
     "known": "masked text that the data already has",
-    "excluded": "masked text that is excluded",
+    "excluded": "masked text that is not to be added",
     "held_out_context": "context that a held-out problem begins with",
 }
 MAX_EXAMPLES = 5  # listed for each reason
