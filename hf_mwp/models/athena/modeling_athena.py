@@ -250,11 +250,11 @@ class AthenaModel(AthenaPreTrainedModel, Decoder):
         plans = plans.to(states.device)
         if self.training:
             self.deepest_target.clamp_(min=plans.rounds)
-        pool, embeddings = self._embed_candidates(self.initial_embeddings(states, number_positions), plans)
+        embeddings = self._embed_candidates(self.initial_embeddings(states, number_positions), plans)
         contexts, logits = self._judge_candidates(states[:, 0], embeddings, plans)
-        kept = plans.problems[: len(pool)]
+        pool, owners = embeddings.index_select(0, plans.kept), plans.problems.index_select(0, plans.kept)
         goals = self.goals(states, attention_mask, question_positions)
-        answers = self.answering_logits(pool, goals, kept, plans.pooled, plans.num_pooled)
+        answers = self.answering_logits(pool, goals, owners, plans.pooled, plans.num_pooled)
         return AthenaOutput(
             loss=self._loss(logits, answers, plans),
             logits=_laid_out(logits, plans.judged, (len(states), plans.num_judged)),
@@ -263,8 +263,8 @@ class AthenaModel(AthenaPreTrainedModel, Decoder):
             contexts=contexts,
         )
 
-    def _embed_candidates(self, initial: Tensor, plans: PlanBatch) -> tuple[Tensor, Tensor]:
-        """Embeddings of the kept thoughts, and of all candidates, kept ones first."""
+    def _embed_candidates(self, initial: Tensor, plans: PlanBatch) -> Tensor:
+        """Embeddings of all candidates."""
         pool, done = initial[:0], 0
         projected = dict.fromkeys(AGGREGATES, initial.new_zeros(0, 3 * initial.shape[1]))
 
@@ -284,19 +284,19 @@ class AthenaModel(AthenaPreTrainedModel, Decoder):
                     parts.append(self.embed(operation, pool, None, left, right))
             return torch.cat(parts)
 
-        # Kept thoughts by round, as each may be an operand of the next; then all rejected ones at once.
+        # Step by step, as each thought may be an operand of the next; then all others at once.
         for counts in plans.steps:
             pool = torch.cat([pool, embedded(counts, always=False)])
             done += sum(counts)
-        return pool, torch.cat([pool, embedded(plans.rejected, always=True)])
+        return torch.cat([pool, embedded(plans.others, always=True)])
 
     def _judge_candidates(self, start: Tensor, embeddings: Tensor, plans: PlanBatch) -> tuple[Tensor, Tensor]:
         """Contexts `(n, H)` and reasoning logits `(n,)` of all candidates; `start` `(B, H)` is the first reference."""
         rows, queries = self.reason.prepare(embeddings)
         reference = self.reason.project_reference(start)
-        sizes = [*map(sum, plans.steps), sum(plans.rejected)]
+        sizes = [*map(sum, plans.steps), sum(plans.others)]
         contexts, logits = [], []
-        # Contexts of kept thoughts by round, as later candidates attend over them; then all rejected ones at once.
+        # Step by step, as later candidates attend over the contexts of earlier ones; then all others at once.
         for step, (own, query) in enumerate(zip(rows.split(sizes), queries.split(sizes), strict=True)):
             attended = self._attend(query, reference, plans.layout(step))
             context, logit = self.reason.conclude(own, attended)
@@ -316,7 +316,7 @@ class AthenaModel(AthenaPreTrainedModel, Decoder):
 
     def _loss(self, logits: Tensor, answers: Tensor, plans: PlanBatch) -> Tensor:
         dtype = torch.promote_types(logits.dtype, torch.float32)
-        kept = torch.arange(len(logits), device=logits.device) < len(answers)
+        kept = torch.zeros_like(logits).index_fill(0, plans.kept, 1)
         loss = sum(
             F.binary_cross_entropy_with_logits(scores.to(dtype), labels.to(dtype), reduction="sum")
             for scores, labels in ((logits, kept), (answers, plans.targets))

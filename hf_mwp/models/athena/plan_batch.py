@@ -14,7 +14,11 @@ from .gold_plan import GoldPlan
 
 
 NEVER = 1 << 30
-"""Round of a padded reference row: no candidate sees it."""
+"""Round of a padded reference row, which no candidate sees, and step of candidates that no step makes."""
+
+# Rows of the table of all candidates: the last round with kept thoughts before the candidate's own, its place in the
+# order of expansion, 1 for the target, the place in the pool or -1, and the step, see `PlanBatch`.
+PROBLEM, ROUND, OPERATION, LEFT, RIGHT, BEFORE, ORDER, TARGET, PLACE, STEP = range(10)
 
 
 class AttentionLayout:
@@ -47,24 +51,26 @@ class PlanBatch(IndexBatch):
     """
     Index tensors with which [`AthenaModel`] judges all candidates of a batch.
 
-    Under gold selection the pool of each problem is known beforehand. So the embeddings of all kept thoughts are made
-    first, round by round; then those of all rejected candidates of all rounds in one call per operation; contexts of
-    kept thoughts follow round by round, since later ones attend over earlier ones; those of all rejected ones at once.
+    Under gold selection the pool of each problem is known beforehand. Only thoughts that joined before the last round
+    of their problem are operands or references of others. These are made in steps: step `n` has the thoughts that
+    joined in the `n`-th round with kept thoughts of each problem. All other candidates follow at once, in one call
+    per operation.
 
     Args:
         plans (`Sequence[GoldPlan | None]`): A plan per problem; `None` for one without a target that can be expressed.
         num_numbers (`int`): Columns of the batch's `number_positions`.
 
-    Attributes (`K` kept and `N` rejected candidates of `B` problems):
-        left, right (`K + N`): operands, as rows of the kept thoughts; for initial thoughts `left` is a row of the
-            initial embeddings, the `B * num_numbers` numbers and then the constants.
-        problems (`K + N`): problem of each candidate.
-        judged (`K + N`): place of each candidate in the `B * J` judged ones, in the order of expansion.
+    Attributes (`n` candidates of `B` problems, those of the steps first; `K` of them are kept):
+        left, right (`n`): operands, as rows of the candidates; for initial thoughts `left` is a row of the initial
+            embeddings, the `B * num_numbers` numbers and then the constants.
+        problems (`n`): problem of each candidate.
+        judged (`n`): place of each candidate in the `B * J` judged ones, in the order of expansion.
+        kept (`K`): rows of the candidates that join the pool.
         pooled (`K`): place of each kept thought in the `B * P` pooled ones.
         targets (`K`): 1 for targets, 0 for others.
-        steps (`tuple[tuple[int, ...], ...]`): for each round with kept thoughts, how many are initial and of each
-            operation; kept rows have this order.
-        rejected (`tuple[int, ...]`): the same for the rejected candidates of all rounds together.
+        steps (`tuple[tuple[int, ...], ...]`): for each step, how many candidates are initial and of each operation, in
+            the order of the rows.
+        others (`tuple[int, ...]`): the same for the candidates after the steps.
         num_judged, num_pooled, rounds (`int`): `J`, `P` and the number of rounds of the longest plan.
         skipped (`int`): problems without a plan.
 
@@ -80,89 +86,84 @@ class PlanBatch(IndexBatch):
         self.num_judged = max((len(plan.kept) for _, plan in found), default=0)
         self.num_pooled = max((int(plan.kept.max()) + 1 for _, plan in found), default=0)
         columns = [_columns(problem, plan, self.shape) for problem, plan in found]
-        table = np.concatenate(columns, 1) if columns else np.zeros((9, 0), int)
-        is_kept = table[8] >= 0
-        kept, rejected = table[:, is_kept], table[:, ~is_kept]
-        kept = kept[:, np.lexsort((kept[2], kept[1]))]
-        rejected = rejected[:, np.argsort(rejected[2], kind="stable")]
-        # Rows of the kept thoughts, found by problem and place in the pool.
+        table = np.concatenate(columns, 1) if columns else np.zeros((STEP + 1, 0), int)
+        table = table[:, np.lexsort((table[OPERATION], table[STEP]))]
+        kept = np.flatnonzero(table[PLACE] >= 0)
+        pooled = table[PROBLEM, kept] * self.num_pooled + table[PLACE, kept]
+        # Operands become rows, found by problem and place in the pool.
         rows = np.zeros(self.shape[0] * max(self.num_pooled, 1), int)
-        rows[kept[0] * self.num_pooled + kept[8]] = np.arange(kept.shape[1])
-        both = np.concatenate([kept, rejected], 1)
-        for operand in both[3:5]:
-            is_row = (both[2] >= 0) & (operand >= 0)
-            operand[is_row] = rows[both[0, is_row] * self.num_pooled + operand[is_row]]
-        _, starts = np.unique(kept[1], return_index=True)
-        slices = [slice(*ends) for ends in zip(starts, np.append(starts, kept.shape[1])[1:], strict=True)]
-        self.steps = tuple(_operation_counts(kept[2, each]) for each in slices)
-        self.rejected = _operation_counts(rejected[2])
+        rows[pooled] = kept
+        for operand in table[LEFT : RIGHT + 1]:
+            is_row = (table[OPERATION] >= 0) & (operand >= 0)
+            operand[is_row] = rows[table[PROBLEM, is_row] * self.num_pooled + operand[is_row]]
+        ends = np.searchsorted(table[STEP], np.arange(table[STEP].max(where=table[STEP] < NEVER, initial=-1) + 2))
+        slices = [slice(*each) for each in zip(ends, [*ends[1:], None], strict=True)]
+        *self.steps, self.others = (_operation_counts(table[OPERATION, each]) for each in slices)
         parts = {
-            "left": both[3],
-            "right": both[4],
-            "problems": both[0],
-            "judged": both[0] * self.num_judged + both[6],
-            "pooled": kept[0] * self.num_pooled + kept[8],
-            "targets": kept[7],
+            "left": table[LEFT],
+            "right": table[RIGHT],
+            "problems": table[PROBLEM],
+            "judged": table[PROBLEM] * self.num_judged + table[ORDER],
+            "kept": kept,
+            "pooled": pooled,
+            "targets": table[TARGET, kept],
         }
-        layouts = [_layout(kept[:, each], kept[:, : each.start], len(plans)) for each in slices]
-        layouts.append(_layout(rejected, kept, len(plans)))
         self._shapes = {}
-        for number, layout in enumerate(layouts):
-            for name, array in layout.items():
+        for number, each in enumerate(slices):
+            for name, array in _layout(table[:, each], table[:, : each.start], len(plans)).items():
                 parts[f"{number}.{name}"] = array.ravel()
                 self._shapes[f"{number}.{name}"] = array.shape
         self._lengths = {name: len(part) for name, part in parts.items()}
         self._set_buffer(torch.from_numpy(np.concatenate(list(parts.values())).astype(np.int64)))
 
-    @property
-    def num_kept(self) -> int:
-        return sum(map(sum, self.steps))
-
     def layout(self, step: int) -> AttentionLayout:
-        """Return the attention of the kept thoughts of a step, or with `step=len(steps)` of the rejected ones."""
+        """Return the attention of the candidates of a step, or with `step=len(steps)` of those after all steps."""
         names = [f"{step}.{name}" for name in AttentionLayout.names]
         return AttentionLayout(*(getattr(self, name).view(self._shapes[name]) for name in names))
 
 
 def _columns(problem: int, plan: GoldPlan, shape: tuple[int, int]) -> np.ndarray:
-    """
-    Rows of integers per candidate: problem, round, operation, left, right, last round with kept thoughts before, place
-    in the order of expansion, 1 for the target, place in the pool or -1.
-    """
+    """Part of the table of candidates for a plan."""
     batch, num_numbers = shape
-    count = len(plan.kept)
     turn, operation, left, right = plan.candidates.T.copy()
     initial = operation < 0
     source = plan.initial[left[initial]]
     if source.max(initial=-1) >= num_numbers:
         raise ValueError(f"A plan uses number N{source.max()}, but `number_positions` has {num_numbers} columns.")
     left[initial] = np.where(source >= 0, problem * num_numbers + source, batch * num_numbers - 1 - source)
-    kept_rounds = np.unique(turn[plan.kept >= 0])
-    before = np.searchsorted(kept_rounds, turn) - 1
-    last = np.where(before >= 0, kept_rounds[before], -1)
-    target = (plan.kept == plan.target).astype(int)
-    return np.stack([np.full(count, problem), turn, operation, left, right, last, np.arange(count), target, plan.kept])
+    rounds = np.unique(turn[plan.kept >= 0])
+    number = np.searchsorted(rounds, turn)
+    return np.stack(
+        [
+            np.full_like(turn, problem), turn, operation, left, right,
+            np.append(rounds, -1)[number - 1],
+            np.arange(len(turn)),
+            plan.kept == plan.target,
+            plan.kept,
+            np.where((plan.kept >= 0) & (turn < turn[-1]), number, NEVER),
+        ]
+    )  # fmt: skip
 
 
 def _operation_counts(operations: np.ndarray) -> tuple[int, ...]:
     return tuple(np.bincount(operations + 1, minlength=len(OPERATIONS) + 1).tolist())
 
 
-def _layout(queries: np.ndarray, kept: np.ndarray, batch: int) -> dict[str, np.ndarray]:
-    """Arrays of an [`AttentionLayout`]; reference rows are row 0 of all problems, then the kept thoughts."""
-    problems, inverse = np.unique(queries[0], return_inverse=True)
+def _layout(queries: np.ndarray, before: np.ndarray, batch: int) -> dict[str, np.ndarray]:
+    """Arrays of an [`AttentionLayout`]; reference rows are row 0 of all problems, then thoughts of earlier steps."""
+    problems, inverse = np.unique(queries[PROBLEM], return_inverse=True)
     places, padded = _pad(inverse, len(problems))
     index_of = np.full(batch, -1)
     index_of[problems] = np.arange(len(problems))
-    members = np.flatnonzero(index_of[kept[0]] >= 0)
-    _, references = _pad(index_of[kept[0, members]], len(problems))
+    members = np.flatnonzero(index_of[before[PROBLEM]] >= 0)
+    _, references = _pad(index_of[before[PROBLEM, members]], len(problems))
     is_query, is_reference = padded >= 0, references >= 0
     found = np.append(members, -1)[references]
-    rounds = np.append(kept[1], NEVER)
+    rounds = np.append(before[ROUND], NEVER)
     first = problems[:, None]
     return {
         "queries": np.where(is_query, padded, 0),
-        "query_rounds": np.where(is_query, np.append(queries[5], -1)[padded], -1),
+        "query_rounds": np.where(is_query, np.append(queries[BEFORE], -1)[padded], -1),
         "references": np.concatenate([first, np.where(is_reference, batch + found, first)], 1),
         "reference_rounds": np.concatenate([np.full_like(first, -1), np.where(is_reference, rounds[found], NEVER)], 1),
         "places": places,
