@@ -2,6 +2,7 @@
 
 from .solver import build_solver, load_solver
 from .student import make_student
+from .student_shape import StudentShape, choose_student_shape
 
 
-__all__ = ["build_solver", "load_solver", "make_student"]
+__all__ = ["StudentShape", "build_solver", "choose_student_shape", "load_solver", "make_student"]

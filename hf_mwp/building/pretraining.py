@@ -10,10 +10,11 @@ from ..options import option
 from ..usage_error import UsageError
 from .encoder import EncoderArguments, keep_layers, parse_layers, parse_mapping, project_on_problems
 from .model_sources import check_folder, has_tokenizer, load_tokenizer
+from .student_shape import ShapeTargets, StudentShape
 
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedConfig, PreTrainedModel
 
     from ..data.batches.mwp_processor import MwpProcessor
 
@@ -21,7 +22,7 @@ PROJECTED_SIZES = ("hidden_size", "intermediate_size", "num_attention_heads")
 
 
 @dataclass
-class PretrainingArguments(EncoderArguments):
+class PretrainingArguments(EncoderArguments, ShapeTargets):
     """The encoder to pretrain: from random weights, from another encoder, or some layers of it."""
 
     language: str = option("zh", "Language of the texts.", common=True, choices=("zh", "en"))
@@ -30,7 +31,7 @@ class PretrainingArguments(EncoderArguments):
         None,
         "Start as a projection of the encoder onto these sizes, fitted on a sample of the texts: hidden_size, "
         "intermediate_size, num_attention_heads ({}: 312, 1200, 12), of its first three layers unless encoder_layers "
-        "says otherwise.",
+        "says otherwise. A target takes its place and that of encoder_layers.",
     )
     parse_number_words: bool | None = option(None, "Whether number words are numbers; in English only if not given.")
     new_pos_head: bool = option(False, "Start the tagging head anew: the encoder's has the labels of another tagger.")
@@ -39,6 +40,7 @@ class PretrainingArguments(EncoderArguments):
     )
 
     def __post_init__(self):
+        ShapeTargets.__post_init__(self)
         self.project_to = parse_mapping("project_to", self.project_to)
         if self.project_to is not None:
             unknown = set(self.project_to) - set(PROJECTED_SIZES)
@@ -46,6 +48,18 @@ class PretrainingArguments(EncoderArguments):
                 fault = f"knows no {min(unknown)!r}" if unknown else "needs an `encoder` to project"
                 raise ValueError(f"`project_to` {fault}; its fields are {', '.join(PROJECTED_SIZES)}.")
         super().__post_init__()
+
+    def use_shape(self, shape: StudentShape, encoder: PreTrainedConfig | None) -> None:
+        """Take the sizes that were chosen for a target, and as many layers of the encoder, at equal distances."""
+        from ..distillation.students.cut_student import choose_layers
+
+        sizes = dict(shape.sizes)
+        if encoder is None:
+            self.encoder_config = self.encoder_config | sizes
+            return
+        layers = sizes.pop("num_hidden_layers")
+        self.encoder_layers = choose_layers(layers, encoder.num_hidden_layers, "uniform")
+        self.project_to = sizes
 
 
 class PretrainingBuilder:
@@ -78,8 +92,11 @@ class PretrainingBuilder:
         self._keeps_head = has_head and not args.new_pos_head
         if encoder is not None:
             self._check_vocabulary(tokenizer)
-        if not self._becomes_student and (args.project_to is not None or tagger is not None):
-            fault = "project_to" if args.project_to is not None else "tagging (take --pos_loss_weight 0)"
+        sizes = next(
+            (name for name in ("project_to", "target_ms", "target_mb") if getattr(args, name) is not None), None
+        )
+        if not self._becomes_student and (sizes is not None or tagger is not None):
+            fault = sizes or "tagging (take --pos_loss_weight 0)"
             kind = encoder.config.model_type
             raise UsageError(f"{args.encoder}, of type {kind!r}, can learn masked words alone, not {fault}.")
         if self._keeps_head:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,11 @@ from ..usage_error import UsageError
 from .encoder import SAMPLE_BATCH, SAMPLE_SIZE, load_encoder, parse_layers, project_on_problems
 from .model_sources import load_tokenizer, locate_encoder, locate_solver, resolve_encoder
 from .solver import load_solver
+from .student_shape import ShapeTargets, StudentShape, settle_shape
 
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models import MwpSolver, MwpStudentConfig
@@ -29,14 +30,18 @@ SIZES = {
 }
 
 # Where the student comes from -> options that say nothing about such a student.
-OF_NEW_ONES = (*SIZES, "student_sparsity", "student_layers", "student_layer_choice", "new_decoder")
+TARGETS = ("target_ms", "target_mb")
+OF_NEW_ONES = (*SIZES, *TARGETS, "student_sparsity", "student_layers", "student_layer_choice", "new_decoder")
 UNUSED = {
     "student": (*OF_NEW_ONES, "student_dropout"),
     "student_encoder": OF_NEW_ONES,
-    "student_init=cut": (*SIZES, "student_sparsity"),
+    "student_init=cut": (*SIZES, *TARGETS, "student_sparsity"),
     "student_init=project": ("student_sparsity", "new_decoder"),
     "student_init=random": ("student_sparsity", "student_layer_choice", "new_decoder"),
-    "student_init=prune": (*SIZES, "student_layers", "student_layer_choice", "new_decoder", "student_dropout"),
+    "student_init=prune": (
+        *(*SIZES, *TARGETS),
+        *("student_layers", "student_layer_choice", "new_decoder", "student_dropout"),
+    ),
 }
 STARTS = ("cut", "project", "random", "prune")
 # Share of heads and neurons that a pruned student does without, that of Yang et al.
@@ -69,7 +74,7 @@ class TeacherArguments:
 
 
 @dataclass
-class StudentArguments:
+class StudentArguments(ShapeTargets):
     """Options of how a student is made. Options that say nothing about a student of its kind are refused."""
 
     _argument_group_name = "student"
@@ -119,6 +124,7 @@ class StudentArguments:
     )
 
     def __post_init__(self):
+        super().__post_init__()
         check_at_least_one(self, *SIZES)
         check_share(self, "student_dropout", "student_sparsity")
         self.student_encoder = resolve_encoder(self.student_encoder)
@@ -129,8 +135,10 @@ class StudentArguments:
         # A dropout of 0 is given, a `False` is not.
         values = {name: getattr(self, name) for name in UNUSED.get(source, ())}
         unused = [name for name, value in values.items() if value is not None and value is not False]
+        chosen = [name for name in (*SIZES, "student_layers") if self.targets and getattr(self, name) is not None]
         refuse(
             {
+                f"`{chosen and chosen[0]}` is chosen by the target: leave one of them out.": chosen,
                 "`student` is a whole solver, `student_encoder` an encoder: give one of them.": len(given) > 1,
                 f"`student_init` is one of {', '.join(STARTS)}, not {start!r}.": start not in STARTS,
                 f"`student_init` does nothing with `{source}`: leave it out.": given and start != "cut",
@@ -155,6 +163,12 @@ class StudentArguments:
         """Its dropouts, if they are given, by the names of [`MwpStudentConfig`]."""
         names = () if self.student_dropout is None else ("hidden_dropout_prob", "attention_probs_dropout_prob")
         return dict.fromkeys(names, self.student_dropout)
+
+    def use_shape(self, shape: StudentShape, teacher: PreTrainedConfig) -> None:
+        """Take the sizes that were chosen for a target."""
+        for name, (size, _) in SIZES.items():
+            setattr(self, name, getattr(shape, size))
+        self.student_layers = str(shape.num_hidden_layers)
 
     def layers_of(self, teacher: PreTrainedModel) -> list[int]:
         """Return the teacher's layers that the student starts from, from 0."""
@@ -238,6 +252,9 @@ def make_student_and_processor(
     """As [`make_student`]; also return the student's processor: the teacher's, unless its tokenizer is another."""
     from ..models import MwpSolver, MwpStudentModel
 
+    if options.targets:
+        options = replace(options)
+        settle_shape(options, teacher, processor)
     dropout = options.student_dropout
     if options.student is not None:
         student, own = load_solver(options.student)

@@ -23,6 +23,7 @@ COMMANDS = {
     "heads": "score a model's attention heads, and draw the scores",
     "prune": "prune a solver's attention heads in generations, each distilled from the last one",
     "stark": "find the sparse teacher that teaches a student best, by trial, scores and rewinding",
+    "shapes": "measure time and size of the students that can be made of a teacher, and choose one for a target",
     "mix": "average a distilled solver's encoder with the pretrained one that it began as",
     "rerank": "fit a re-ranker to a solver, which puts plausible answers before absurd ones",
     "evaluate": "measure a solver on a data set, and write each prediction with the reason of its failure",

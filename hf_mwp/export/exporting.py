@@ -20,6 +20,7 @@ from ..models.mwp_student import MwpStudentModel
 from ..problems import MathWordProblem
 from ..runtime import RuntimeSolver
 from ..runtime.default_search import DefaultSearch
+from ..runtime.quantization import quantize_int8
 from ..runtime.solver import EXPORT_RECORD, EXPORT_VERSION
 from ..runtime.weights import FILE_NAME
 from ..solving.solve_problems import solve_problems
@@ -28,7 +29,6 @@ from ..store.runs.run_folder import RunFolder
 from ..usage_error import UsageError
 from .export_arguments import ExportArguments
 from .onnx_export import export_encoder
-from .quantization import quantize_int8
 
 
 # Files copied beside the weights. config.json is written last, so that a folder without it is known to be incomplete.

@@ -40,6 +40,8 @@ class Recipe:
       quick: {variables: {}, teacher: {max_steps: 20}}
       cpu: {}
     targets: [distill]                       # what is wanted; all stages by default
+    # Values of a variable, smallest model first, that `min_accuracy` of [`run_recipe`] tries in turn.
+    search: {variable: student, values: [small, base], stage: distill}
     ```
 
     A file with `base: other.yaml` holds only what differs from that file, whose path is seen from its own.
@@ -97,6 +99,12 @@ class Recipe:
         self.targets = content.get("targets") or list(self._options)
         is_list = isinstance(self.targets, list) and all(isinstance(target, str) for target in self.targets)
         self._need(is_list, "targets", f"needs a list of names of stages, not {self.targets!r}.")
+        self.search = self._mapping(content.get("search") or {}, "search")
+        if self.search:
+            known = self.search.keys() == {"variable", "values", "stage"} and isinstance(self.search["values"], list)
+            self._need(known, "search", "needs `variable`, a list of its `values`, and a `stage`.")
+            self._check(self.search["variable"], self.variables, "variable", "search")
+            self._check(self.search["stage"], self._options, "stage", "search")
         self.stages: dict[str, Stage] = {}
         options = self._filled()
         for name in options:
@@ -253,6 +261,8 @@ def run_recipe(
     on_stage: Callable[[Stage, int, int], None] = lambda *_: None,
     dry_run: bool = False,
     base: str | Path | None = None,
+    min_accuracy: float | None = None,
+    max_trainings: int | None = None,
 ) -> list[StageResult]:
     """
     Run the stages of a recipe that are not complete; arguments not named here are those of [`Recipe`] and its `run`.
@@ -263,26 +273,48 @@ def run_recipe(
         commands (`Mapping[str, Callable]`, *optional*): By default each stage is a process (`python -m hf_mwp`).
         on_plan (`Callable`, *optional*): Called with the recipe and the wanted stages before they run.
         dry_run (`bool`, *optional*, defaults to `False`): Run nothing.
+        min_accuracy (`float`, *optional*), max_trainings (`int`, *optional*): Run the recipe for each value of its
+            `search` in turn, at most for so many, until the answer accuracy on validation problems is reached.
 
     Returns:
         `list[StageResult]`: a result for each stage, in their order; empty for a dry run.
 
     Raises:
-        UsageError: a stage has a wrong option or a missing input (found before the first one runs), or failed.
+        UsageError: a stage has a wrong option or a missing input (found before the first one runs), or failed; no
+            value has the accuracy.
     """
     folder = Path("runs") / Path(path).stem if output_dir is None else Path(output_dir)
     check_output_folder(folder)
-    recipe = Recipe.from_file(path, folder, base, budget=budget, changes=changes, launch=launch)
-    stages = recipe.wanted(targets)
-    for stage in stages:
+    changes = [changes or {}] if isinstance(changes, Mapping | None) else changes
+    make = partial(Recipe.from_file, path, folder, base, budget=budget, launch=launch)
+    recipes, search = [make(changes=changes)], None
+    if min_accuracy is not None:
+        search = recipes[0].search
+        if not search:
+            raise UsageError(f"{path} has no `search`, so no models to choose from by --min_accuracy.")
+        values = search["values"][:max_trainings]
+        recipes = [make(changes=[*changes, {search["variable"]: value}]) for value in values]
+    for stage in (stage for recipe in recipes for stage in recipe.wanted(targets)):
         stage.check()
-    on_plan(recipe, stages)
-    if dry_run:
-        return []
     if commands is None:
-        commands = {stage.command: partial(start_command, [sys.executable], stage.command) for stage in stages}
-    with keep_loaded():
-        return recipe.run(with_launcher(commands, launch), targets, on_stage)
+        commands = {name: partial(start_command, [sys.executable], name) for name in STAGES}
+    commands, accuracies = with_launcher(commands, launch), {}
+    for recipe in recipes:
+        on_plan(recipe, recipe.wanted(targets))
+        if dry_run:
+            continue
+        with keep_loaded():
+            if search:
+                metrics = recipe.run(commands, [search["stage"]], on_stage)[-1].metrics
+                accuracy = metrics["validation"]["reports"]["all problems"]["answer_accuracy"]
+                accuracies[recipe.variables[search["variable"]]] = accuracy
+                if accuracy < min_accuracy:
+                    continue
+            return recipe.run(commands, targets, on_stage)
+    if accuracies:
+        told = ", ".join(f"{value} {accuracy:.1%}" for value, accuracy in accuracies.items())
+        raise UsageError(f"No model has {min_accuracy:.1%} of the validation problems right: {told}.")
+    return []
 
 
 def with_launcher(commands: Commands, launch: str | None) -> Commands:

@@ -9,7 +9,7 @@ from ..options.yaml_values import read_yaml
 from ..usage_error import UsageError
 
 
-KEYS = ("recipe", "base", "budget", "variables", "stages", "budgets", "targets")
+KEYS = ("recipe", "base", "budget", "variables", "stages", "budgets", "targets", "search")
 # How deep mappings are merged into those of the base: variables; options of stages; options of a budget's stages.
 MERGED = {"variables": 1, "stages": 2, "budgets": 3}
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..building.encoder import SAMPLE_SIZE
 from ..building.model_sources import is_path
 from ..building.pretraining import PretrainingArguments, PretrainingBuilder
+from ..building.student_shape import settle_shape
 from ..data.locating import locate_texts
 from ..options import option
 from ..options.checks import check_at_least_one
@@ -97,6 +98,7 @@ def make_pretraining_trainer(
         raise UsageError(f"pretrain: tagging needs a tagger and its loss: {remedy}.")
     tagger = None if args.tagger == NO_TAGGER else load_tagger(args.tagger)
     builder = PretrainingBuilder(model_args, tagger.name if learns_tags else None)
+    settle_shape(model_args, builder.encoder, builder.processor, config, reporter.print)
     with config.main_process_first(local=False, desc="tagging"):
         texts, counts = read_corpus(args, model_args.language, tagger, folder, reporter)
     set_seed(config.seed)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..building.model_sources import locate_solver
 from ..building.student import StudentArguments
+from ..building.student_shape import settle_shape
 from ..options import option, option_values
 from ..options.checks import check_at_least_one, check_given
 from ..store.runs.main_process import is_main_process
@@ -99,6 +100,7 @@ def find_sparse_teacher(
         set_seed(config.seed)
         teacher, processor = task.load_model(args.teacher)
         tell_data(task, reporter)
+        settle_shape(student_args, teacher, processor, config, reporter.print)
         student, own = task.make_student(teacher, processor, student_args)
         if own is not processor:
             raise UsageError(f"stark: {student_args.student} must have the tokenizer of its teacher.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..building.pretraining import PretrainingArguments
 from ..building.solver import SolverArguments
 from ..building.student import StudentArguments, TeacherArguments
+from ..building.student_shape import settle_shape
 from ..options import option_values
 from ..store.runs.main_process import is_main_process
 from ..store.runs.run_folder import RunFolder
@@ -106,6 +107,7 @@ def make_distillation(
     from ..trainers.distillation.default_objectives import default_objectives, show_attention
 
     teachers, processors = zip(*map(task.load_model, teacher_args.teachers), strict=True)
+    settle_shape(student_args, teachers[0], processors[0], config, reporter.print)
     student, processor = task.make_student(teachers[0], processors[0], student_args)
     reporter.print(describe_compression(student, teachers[0]))
     show_attention(default_objectives(config), teachers[0], student)

@@ -30,3 +30,21 @@ def test_the_recipe_ends_in_a_folder_that_the_runtime_loads(path, tmp_path):
     assert record["quantize"] == "int8" and record["equal"] == record["problems"] == 20
     (answer,) = load_solver(folder)(["Tom has 3 apples and buys 4. How many has he?"])
     assert answer["numbers"] == ["3", "4"]
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_a_family_and_targets_change_the_student_alone(path, tmp_path, demo_package):
+    def stages(**changes):
+        changes |= {"encoder": "all-MiniLM-L6-v2", "tokenizer": None, "use_cpu": True}
+        return Recipe.from_file(path, tmp_path, budget="cpu", changes=changes).stages
+
+    base = stages()
+    kinds = {"small": {"student": "small"}, "large": {"student": "large"}, "target": {"target_ms": 3}}
+    for name, changes in kinds.items():
+        other = stages(**changes)
+        other["pretrain"].check()
+        assert other["teacher"].folder == base["teacher"].folder
+        assert other["pretrain"].folder != base["pretrain"].folder
+        assert other["pretrain"].options.get("target_ms") == changes.get("target_ms")
+        layers = len(other["pretrain"].options["encoder_layers"].split(","))
+        assert layers == (6 if name == "large" else 3)

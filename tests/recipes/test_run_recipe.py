@@ -1,6 +1,10 @@
+import json
 import sys
+from functools import partial
+from pathlib import Path
 
 import pytest
+import yaml
 
 from hf_mwp.recipes import run_recipe
 from hf_mwp.recipes.recipe import start_command
@@ -58,3 +62,65 @@ def test_a_program_that_cannot_be_started_or_fails_is_named():
         start_command(["no-such-program"], "train", [])
     with pytest.raises(UsageError, match="status 3"):
         start_command([sys.executable, "-c", "raise SystemExit(3)"], "train", [])
+
+
+@pytest.fixture
+def search(path):
+    """A recipe that trains one of three students after a teacher that they share; its file, and what ran."""
+    path.write_text(
+        "{variables: {student: base, seeds: {small: 1, base: 2, large: 3}}, targets: [mix], stages: {"
+        "teacher: {command: train, encoder: someone/bert}, "
+        "student: {command: distill, teacher: '${teacher}', seed: '${seeds.${student}}'}, "
+        "mix: {command: mix, distilled: '${student}', pretrained: someone/bert}}, "
+        "search: {variable: student, values: [small, base, large], stage: student}}",
+        encoding="utf-8",
+    )
+    ran = []
+
+    def work(name, argv):
+        options = yaml.safe_load(Path(argv[1]).read_text("utf-8"))
+        ran.append((name, options.get("seed")))
+        share = {1: 0.6, 2: 0.7, 3: 0.8}.get(options.get("seed"))
+        report = {"validation": {"reports": {"all problems": {"answer_accuracy": share}}}}
+        (Path(options["output_dir"]) / "metrics.json").write_text(json.dumps(report), "utf-8")
+
+    commands = {name: partial(work, name) for name in ("train", "distill", "mix")}
+    return partial(run_recipe, path, commands=commands), ran
+
+
+def test_the_smallest_model_with_the_accuracy_is_trained(search):
+    run, ran = search
+    plans = []
+    results = run(min_accuracy=0.7, on_plan=lambda recipe, stages: plans.append(recipe.variables["student"]))
+    # Small has 60 %; large, with 80 %, is not trained, and the teacher is trained once.
+    assert ran == [("train", None), ("distill", 1), ("distill", 2), ("mix", None)]
+    assert plans == ["small", "base"] and results[-1].stage.command == "mix"
+    assert run(min_accuracy=0.65) and len(ran) == 4
+    assert run(min_accuracy=0.7, dry_run=True) == [] and len(ran) == 4
+
+
+def test_no_more_models_are_trained_than_allowed(search):
+    run, ran = search
+    with pytest.raises(UsageError, match=r"No model has 75\.0%.*: small 60\.0%, base 70\.0%\."):
+        run(min_accuracy=0.75, max_trainings=2)
+    assert [seed for name, seed in ran if name == "distill"] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("search", "message"),
+    [
+        ("{variable: student}", "needs `variable`"),
+        ("{variable: pupil, values: [1], stage: one}", "unknown variable 'pupil'"),
+        ("{variable: student, values: [1], stage: three}", "unknown stage 'three'"),
+    ],
+)
+def test_a_wrong_search_is_named(path, search, message):
+    text = path.read_text("utf-8").replace("targets:", f"variables: {{student: 1}}, search: {search}, targets:")
+    path.write_text(text, "utf-8")
+    with pytest.raises(UsageError, match=message):
+        run_recipe(path, dry_run=True)
+
+
+def test_an_accuracy_needs_models_to_choose_from(path):
+    with pytest.raises(UsageError, match="no `search`"):
+        run_recipe(path, dry_run=True, min_accuracy=0.5)

@@ -9,6 +9,7 @@ from typing import Any
 from rich.table import Table
 
 from ....metrics.accuracy_cells import percent
+from ....options.checks import check_at_least_one, check_share
 from ....options.parsing import config_path
 from ....options.yaml_values import read_value, read_yaml
 from ....recipes import Recipe, Stage, StageResult, run_recipe
@@ -38,11 +39,19 @@ def run(argv: list[str], command: str, commands: Commands) -> int:
     parser.add_argument("--output_dir", "--output-dir", help="folder of the stages; runs/<name of the recipe>")
     launch = "start stages that train with this program: 'torchrun --nproc_per_node 2', 'accelerate launch'"
     parser.add_argument("--launch", metavar="PROGRAM", help=launch)
+    least = (
+        "train the recipe's models in turn, smallest first, until one has this accuracy on validation problems (0.75)"
+    )
+    parser.add_argument("--min_accuracy", "--min-accuracy", type=float, metavar="SHARE", help=least)
+    most = "of these models at most so many"
+    parser.add_argument("--max_trainings", "--max-trainings", type=int, metavar="COUNT", help=most)
     parser.add_argument("--dry_run", "--dry-run", action="store_true", help="only show what would be run")
     args, rest = parser.parse_known_args(argv)
     changes = read_changes(command, rest)
     if args.config is None:
         raise UsageError(f"{command}: name a recipe, such as examples/compact_asdiv.yaml.")
+    check_share(vars(args), "min_accuracy")
+    check_at_least_one(vars(args), "max_trainings")
     check_one_process(command)
     quiet_libraries()
     console = make_console()
@@ -59,7 +68,7 @@ def run(argv: list[str], command: str, commands: Commands) -> int:
     options = vars(args) | {"changes": changes, "commands": commands}
     results = run_recipe(options.pop("config"), on_plan=tell_plan, on_stage=tell_stage, **options)
     if not args.dry_run:
-        console.print(result_table(shown[0], results))
+        console.print(result_table(shown[-1], results))
     return 0
 
 

@@ -9,7 +9,7 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
-from hf_mwp.building import load_solver, make_student
+from hf_mwp.building import load_solver, make_student, student_shape
 from hf_mwp.building.student import StudentArguments
 from hf_mwp.cli.main import main
 from hf_mwp.data.batches.mwp_processor import MwpProcessor
@@ -215,3 +215,16 @@ def test_impossible_students_are_named(teacher, problems, tmp_path, options, mes
 def test_layers_of_the_student_by_default():
     teacher = SimpleNamespace(config=SimpleNamespace(num_hidden_layers=12))
     assert StudentArguments().layers_of(teacher) == [0, 1, 2]
+
+
+def test_its_sizes_meet_a_target(teacher, problems, tmp_path, monkeypatch):
+    monkeypatch.setattr(student_shape, "LAYERS", (1,))
+    monkeypatch.setattr(student_shape, "WIDTHS", {8: (16, 2), 16: (24, 2)})
+    options = ["--student_init", "random", "--target_mb", "1", "--hidden_loss", "none", "--embedding_weight", "0"]
+    assert distil(teacher, problems, tmp_path, *options) == 0
+    config = MwpSolver.from_pretrained(tmp_path).encoder.config
+    assert (config.num_hidden_layers, config.hidden_size, config.intermediate_size) == (1, 16, 24)
+    record = json.loads((tmp_path / "shape.json").read_text("utf-8"))
+    assert record["request"]["megabytes"] == 1 and record["chosen"]["hidden_size"] == 16
+    # The record has the options as they were given.
+    assert yaml.safe_load((tmp_path / "run_config.yaml").read_text("utf-8"))["target_mb"] == 1

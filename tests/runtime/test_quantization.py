@@ -1,7 +1,7 @@
 import numpy as np
 from safetensors.numpy import save_file
 
-from hf_mwp.export.quantization import quantize_int8
+from hf_mwp.runtime.quantization import quantize_int8
 from hf_mwp.runtime.weights import Weights
 
 

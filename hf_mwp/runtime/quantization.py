@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..runtime.weights import SCALE
+from .weights import SCALE
 
 
 MIN_SIZE = 4096

@@ -1,0 +1,290 @@
+"""Layers, width, heads and neurons of a student, chosen by its measured time in the NumPy runtime and its size."""
+
+from __future__ import annotations
+
+import copy
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from ..options import option
+from ..options.checks import check_at_least_one, check_given, refuse
+from ..store.files import write_whole
+from ..usage_error import UsageError
+from .model_sources import load_config, load_tokenizer, resolve_encoder
+
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel, TrainingArguments
+
+    from ..data.batches.mwp_processor import MwpProcessor
+
+FILE_NAME = "shape.json"
+LAYERS = (1, 2, 3, 4, 6)
+# Width -> feed-forward neurons, which are also halved, and attention heads.
+WIDTHS = {128: (512, 4), 192: (768, 6), 256: (1024, 8), 312: (1200, 12), 384: (1536, 12)}
+# Each problem is solved with two operators and three operands, about the mean of Math23k.
+TREE_LENGTH, ROUNDS = 5, 3
+PROBLEMS = {
+    "zh": (
+        "甲乙两地相距360千米，一辆汽车4.5小时行完全程，平均每小时行多少千米？",
+        "学校买来15箱苹果，每箱20千克，吃了120千克，还剩多少千克？",
+        "一个长方形的长是12厘米，宽是8厘米，它的周长是多少厘米？",
+    ),
+    "en": (
+        "A shop had 48 apples in the morning. It sold 15 of them and bought 20 more. How many apples has it now?",
+        "A car needs 4.5 hours for 360 miles. How many miles does it drive in an hour?",
+        "Ann has 3 boxes with 12 pencils each. She gives 7 pencils to Tom. How many pencils are left?",
+    ),
+}
+
+
+@dataclass
+class ShapeTargets:
+    """Options that choose the sizes of a new student by measurement."""
+
+    target_ms: float | None = option(
+        None,
+        "Choose layers, width, heads and neurons of the new student, in place of options that give them: the largest "
+        "one that solves a problem in so many milliseconds of CPU time (NumPy runtime, greedy search, this machine).",
+        common=True,
+    )
+    target_mb: float | None = option(
+        None, "The same, by the megabytes of its folder in int8, with the tokenizer.", common=True
+    )
+
+    def use_shape(self, shape: StudentShape, encoder: PreTrainedConfig | None) -> None:
+        """Take the sizes that were chosen; `encoder` is the configuration of what the student is made of, if any."""
+        raise NotImplementedError
+
+    def __post_init__(self):
+        refuse({f"a target must be more than 0, not {value}.": not value > 0 for value in self.targets.values()})
+
+    @property
+    def targets(self) -> dict[str, float]:
+        """Targets that are given, by the fields of [`StudentShape`]."""
+        given = {"milliseconds": self.target_ms, "megabytes": self.target_mb}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+@dataclass
+class ShapeArguments(ShapeTargets):
+    """Options of `hf-mwp shapes`."""
+
+    encoder: str | None = option(
+        None, "Hub id or folder of the teacher, or of the encoder that is projected (must be given)."
+    )
+    tokenizer: str | None = option(None, "Hub id or folder of the tokenizer; the encoder's if not given.")
+    language: str = option("zh", "Language of the problems that are timed.", choices=("zh", "en"))
+    num_beams: int = option(1, "Beams of the search that is timed; targets are for one.")
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_given(self, "encoder")
+        check_at_least_one(self, "num_beams")
+        self.encoder = resolve_encoder(self.encoder)
+
+
+@dataclass(frozen=True)
+class StudentShape:
+    """
+    Sizes of a student, and its costs.
+
+    Args:
+        num_hidden_layers, hidden_size, num_attention_heads, intermediate_size (`int`): Fields of [`MwpStudentConfig`].
+        parameters (`int`): Parameters of encoder and decoder.
+        milliseconds (`float`): CPU time of a problem in the NumPy runtime, from its text to its answer.
+        megabytes (`float`): Size of the solver's folder in int8, in millions of bytes.
+    """
+
+    num_hidden_layers: int
+    hidden_size: int
+    num_attention_heads: int
+    intermediate_size: int
+    parameters: int
+    milliseconds: float
+    megabytes: float
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Fields of [`MwpStudentConfig`]."""
+        names = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def layer_weights(self) -> int:
+        """Number of weights in the matrices of the encoder's layers."""
+        width = self.hidden_size
+        return self.num_hidden_layers * (4 * width * width + 2 * width * self.intermediate_size)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.num_hidden_layers} x {self.hidden_size}, {self.num_attention_heads} heads, "
+            f"{self.intermediate_size} neurons: {self.milliseconds:.2f} ms, {self.megabytes:.2f} MB"
+        )
+
+
+def candidate_sizes(encoder: PreTrainedConfig | None = None) -> list[dict[str, int]]:
+    """Return the sizes that are measured, those alone that can be projected from an encoder if one is given."""
+
+    def fits(name: str, size: int) -> bool:
+        most = getattr(encoder, name, size)
+        return size <= (min(most) if isinstance(most, list) else most)
+
+    found = []
+    for layers, (width, (neurons, heads)), share in product(LAYERS, WIDTHS.items(), (1, 2)):
+        sizes = {"num_hidden_layers": layers, "hidden_size": width, "num_attention_heads": heads}
+        found.append(sizes | {"intermediate_size": neurons // share})
+    return [sizes for sizes in found if all(fits(*size) for size in sizes.items())]
+
+
+def measure_shape(processor: MwpProcessor, sizes: dict[str, int], num_beams: int = 1) -> StudentShape:
+    """Export a solver of random weights with these sizes in int8, and solve typical problems with it."""
+    import torch
+    from safetensors.numpy import save_file
+
+    from ..models import MwpSolver, MwpStudentConfig, MwpStudentModel
+    from ..runtime import RuntimeSolver
+    from ..runtime.quantization import quantize_int8
+    from ..runtime.weights import FILE_NAME as WEIGHTS
+
+    processor = copy.deepcopy(processor)
+    config = MwpStudentConfig(vocab_size=len(processor.tokenizer), **sizes)
+    # A run that reads the choice from its folder goes on with the same random numbers as one that measures.
+    with torch.random.fork_rng(devices=[]):
+        encoder = MwpStudentModel(config, add_pooling_layer=False)
+        solver = MwpSolver.from_encoder_decoder_pretrained(encoder, processor)
+    # Operators win as long as there is room for them, so that all trees have the same length.
+    torch.nn.init.constant_(solver.decoder.operator_scorer.bias, 1e3)
+    with TemporaryDirectory() as folder:
+        processor.save_pretrained(folder)
+        tensors = {name: value.numpy() for name, value in solver.state_dict().items()}
+        save_file(quantize_int8(tensors), Path(folder) / WEIGHTS)
+        solver.config.to_json_file(Path(folder) / "config.json", use_diff=False)
+        # `hf-mwp export` leaves this file out.
+        kept = (path for path in Path(folder).iterdir() if path.name != "tokenizer_config.json")
+        megabytes = sum(path.stat().st_size for path in kept) / 1e6
+        runtime = RuntimeSolver(folder)
+        problems = [runtime.reader.problem(text) for text in PROBLEMS[runtime.reader.language]]
+        seconds: list[float] = []
+        for problem in problems:
+            rounds = []
+            for _ in range(1 + ROUNDS):
+                start = time.process_time()
+                runtime.answer(problem, num_beams, max_decode_length=TREE_LENGTH)
+                rounds.append(time.process_time() - start)
+            # The first one warms up.
+            seconds.append(min(rounds[1:]))
+    parameters = sum(value.size for value in tensors.values())
+    milliseconds = 1e3 * statistics.median(seconds)
+    return StudentShape(**sizes, parameters=parameters, milliseconds=milliseconds, megabytes=megabytes)
+
+
+def choose_student_shape(
+    processor: MwpProcessor,
+    target_ms: float | None = None,
+    target_mb: float | None = None,
+    encoder: PreTrainedConfig | None = None,
+    num_beams: int = 1,
+    progress: Callable[[Iterable], Iterable] = iter,
+) -> tuple[StudentShape, list[StudentShape]]:
+    """
+    Choose the sizes of a student for a latency, a size on disk, or both. Nothing is trained: solvers of random weights
+    are exported in int8 and timed on typical problems in the NumPy runtime, with the threads that NumPy uses.
+
+    Of the students that meet the targets, the one with the most weights in its layers is chosen, which leaves out the
+    embeddings; the deeper one of equals.
+
+    Args:
+        processor ([`MwpProcessor`]): Tokenizer and language of the student.
+        target_ms (`float`, *optional*): Most milliseconds of CPU time of a problem.
+        target_mb (`float`, *optional*): Most millions of bytes of the folder in int8.
+        encoder (`PreTrainedConfig`, *optional*): Encoder that the student is projected from; none of its sizes is
+            exceeded.
+        num_beams (`int`, *optional*, defaults to 1): Beams of the search that is timed.
+        progress (`Callable`, *optional*): Is given the candidates and gives them back, as `tqdm.tqdm` does.
+
+    Returns:
+        `tuple[StudentShape, list[StudentShape]]`: the chosen shape, and all that were measured.
+
+    Raises:
+        UsageError: no student meets the targets; the message has the costs of the smallest one.
+
+    Example:
+
+    ```python
+    >>> solver, processor = hf_mwp.load_solver("model_cards/mwp-student-3L-gts-math23k")
+    >>> shape, measured = choose_student_shape(processor, target_ms=3)
+    >>> shape.sizes
+    ```
+    """
+    targets = ShapeTargets(target_ms, target_mb).targets
+    shapes = [measure_shape(processor, sizes, num_beams) for sizes in progress(candidate_sizes(encoder))]
+    if not shapes:
+        raise UsageError("The encoder is smaller than every student that can be measured. Give the sizes yourself.")
+    fitting = [each for each in shapes if all(getattr(each, name) <= most for name, most in targets.items())]
+    if not fitting:
+        smallest = min(shapes, key=lambda each: (each.megabytes, each.milliseconds))
+        units = {"milliseconds": "ms", "megabytes": "MB"}
+        wanted = " and ".join(f"{most:g} {units[name]}" for name, most in targets.items())
+        raise UsageError(f"No student meets the target of {wanted}. The smallest is {smallest}.")
+    return max(fitting, key=lambda each: (each.layer_weights, each.num_hidden_layers)), shapes
+
+
+def measure_shapes(
+    args: ShapeArguments, progress: Callable[[Iterable], Iterable] = iter
+) -> tuple[StudentShape | None, list[StudentShape]]:
+    """
+    Measure the students that can be made of a teacher or encoder: `hf-mwp shapes`. Arguments and result are those of
+    [`choose_student_shape`]; without a target `None` is chosen.
+    """
+    from ..data.batches.mwp_processor import MwpProcessor
+
+    config, tokenizer = load_config(args.encoder), load_tokenizer(args.tokenizer or args.encoder)
+    processor = MwpProcessor(tokenizer, language=args.language)
+    encoder = getattr(config, "encoder_config", config)
+    chosen, shapes = choose_student_shape(processor, args.target_ms, args.target_mb, encoder, args.num_beams, progress)
+    return chosen if args.targets else None, shapes
+
+
+def settle_shape(
+    args: ShapeTargets,
+    model: PreTrainedModel | None,
+    processor: MwpProcessor,
+    config: TrainingArguments | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> None:
+    """
+    Replace targets among a student's options by the sizes that meet them, at most those of `model`, the teacher or the
+    encoder that is projected. With the `config` of a trainer the first process chooses, and the output folder keeps
+    the choice, so that a resumed run has the same student.
+    """
+    from ..data.batches.mwp_processor import MwpProcessor
+    from ..models.architecture import find_encoder
+
+    if not (targets := args.targets):
+        return
+    if not isinstance(processor, MwpProcessor) or not getattr(getattr(model, "decoder", None), "runs_in_numpy", True):
+        raise UsageError("A target is for students that the NumPy runtime solves with. Give their sizes instead.")
+    encoder = None if model is None else find_encoder(model).config
+    sizes = candidate_sizes(encoder)
+    request = targets | {"candidates": sizes, "tokens": len(processor.tokenizer)}
+    path = None if config is None else Path(config.output_dir) / FILE_NAME
+    with nullcontext() if config is None else config.main_process_first(local=False, desc="measuring students"):
+        found = json.loads(path.read_text("utf-8")) if path is not None and path.is_file() else {}
+        if found.get("request") != request:
+            shape, measured = choose_student_shape(processor, args.target_ms, args.target_mb, encoder)
+            found = {"request": request, "chosen": asdict(shape), "measured": [asdict(each) for each in measured]}
+            if path is not None:
+                write_whole(path, json.dumps(found, indent=1) + "\n")
+    shape = StudentShape(**found["chosen"])
+    tell(f"The student that meets the target: {shape}.")
+    args.target_ms = args.target_mb = None
+    args.use_shape(shape, encoder)

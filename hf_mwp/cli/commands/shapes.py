@@ -1,0 +1,31 @@
+"""
+Measure the sizes that a student may have: time of a problem in the NumPy runtime on this machine, megabytes in int8,
+parameters. Nothing is trained. With --target_ms or --target_mb the student is named that `hf-mwp pretrain`, `hf-mwp
+distill` and `hf-mwp stark` make for that target.
+"""
+
+from ...building.student_shape import ShapeArguments, measure_shapes
+from ..terminal.console import CommandConsole, make_table
+
+
+TYPES = [ShapeArguments]
+COLUMNS = {
+    "layers": lambda shape: str(shape.num_hidden_layers),
+    "width": lambda shape: str(shape.hidden_size),
+    "heads": lambda shape: str(shape.num_attention_heads),
+    "neurons": lambda shape: str(shape.intermediate_size),
+    "M parameters": lambda shape: f"{shape.parameters / 1e6:.2f}",
+    "MB": lambda shape: f"{shape.megabytes:.2f}",
+    "ms": lambda shape: f"{shape.milliseconds:.2f}",
+}
+
+
+def run(options: list, values: dict, console: CommandConsole) -> None:
+    """Measure the students and print them, smallest first."""
+    chosen, shapes = measure_shapes(*options, console.progress("Measuring students"))
+    rows = (
+        (*(column(shape) for column in COLUMNS.values()), "chosen" if shape == chosen else "")
+        for shape in sorted(shapes, key=lambda shape: shape.milliseconds)
+    )
+    title = f"students, measured with {values['num_beams']} beam(s) in the NumPy runtime"
+    console.print(make_table(title, [*COLUMNS, ""], rows, right=COLUMNS))
