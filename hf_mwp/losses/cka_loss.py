@@ -7,8 +7,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .centred_rows import centred_rows, count_rows, safe_sqrt, squared_product_norm
-from .state_loss import StateLoss, without_autocast
+from .centred_rows import centred_rows, safe_sqrt, squared_product_norm
+from .product_loss import ProductLoss
+from .state_loss import without_autocast
 
 
 EPSILON = 1e-8  # as in the authors' program
@@ -28,89 +29,7 @@ class CKAStatistics(NamedTuple):
     student_teacher: Tensor
 
 
-class _StreamedProducts(torch.autograd.Function):
-    """
-    The squared norms of `XᵀY`, `XᵀX` and `YᵀY` of centred states. These are read in groups of texts, forward and
-    backward, so that no copy of them is made and only the student's gradient has their size.
-    """
-
-    @staticmethod
-    def forward(ctx, student, teacher, mask, number):
-        dtype = torch.promote_types(student.dtype, torch.float32)
-        x, y = (_buffer(states, mask, dtype) for states in (student, teacher))
-        pairs = (x, y), (x, x), (y, y)
-        cross, ours, theirs = (first.new_zeros(first.shape[1], second.shape[1]) for first, second in pairs)
-        counts, means = [], []
-        for texts in _groups(mask):
-            valid = mask[texts].flatten()
-            rows = [_copy_rows(*each, texts) for each in ((x, student), (y, teacher))]
-            counts.append(valid.sum())
-            means.append([_clear_padding(each, valid).sum(0) / counts[-1].clamp(min=1) for each in rows])
-            for each, mean in zip(rows, means[-1], strict=True):
-                _clear_padding(each.sub_(mean), valid)
-            _add_products(cross, ours, theirs, *rows)
-        counts, means = torch.stack(counts), [torch.stack(each) for each in zip(*means, strict=True)]
-        # The rows of each group were centred by its own mean. What is left are the differences of these means.
-        centres = [counts.to(dtype) @ each / number.clamp(min=1) for each in means]
-        differences = [
-            (each - centre) * counts.sqrt().unsqueeze(1) for each, centre in zip(means, centres, strict=True)
-        ]
-        _add_products(cross, ours, theirs, *differences)
-        ours = ours.triu() + ours.triu(1).T
-        ctx.save_for_backward(student, teacher, mask, *centres, cross, ours)
-        theirs_squared = 2 * theirs.triu_().square().sum() - theirs.diagonal().square().sum()
-        return cross.square().sum(), ours.square().sum(), theirs_squared
-
-    @staticmethod
-    def backward(ctx, cross_gradient, ours_gradient, _):
-        student, teacher, mask, student_mean, teacher_mean, cross, ours = ctx.saved_tensors
-        of_teacher, of_student = 2 * cross_gradient * cross.T, 4 * ours_gradient * ours
-        gradient = torch.empty_like(student)
-        x, y = (_buffer(states, mask, cross.dtype) for states in (student, teacher))
-        part = torch.empty_like(x)
-        for texts in _groups(mask):
-            student_rows = _copy_rows(x, student, texts).sub_(student_mean)
-            teacher_rows = _copy_rows(y, teacher, texts).sub_(teacher_mean)
-            rows = torch.mm(teacher_rows, of_teacher, out=part[: len(student_rows)])
-            rows.addmm_(student_rows, of_student)
-            gradient[texts] = _clear_padding(rows, mask[texts].flatten()).view_as(gradient[texts])
-        return gradient, None, None, None
-
-
-def _groups(mask: Tensor, rows: int = 1024) -> list[slice]:
-    """Slices of texts that have about so many tokens together."""
-    size = max(rows // max(mask.shape[1], 1), 1)
-    return [slice(start, start + size) for start in range(0, len(mask), size)]
-
-
-def _buffer(states: Tensor, mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return memory for the rows of a group, which all groups use."""
-    return states.new_empty(mask[_groups(mask)[0]].numel(), states.shape[-1], dtype=dtype)
-
-
-def _copy_rows(buffer: Tensor, states: Tensor, texts: slice) -> Tensor:
-    rows = states[texts].flatten(0, 1)
-    return buffer[: len(rows)].copy_(rows)
-
-
-def _clear_padding(rows: Tensor, valid: Tensor) -> Tensor:
-    """Set rows that are not valid to zero, in place."""
-    if rows.device.type == "cpu":
-        # Touches the rows of padding alone. On an accelerator the host would wait for their number.
-        return rows.index_fill_(0, valid.logical_not().nonzero().squeeze(1), 0)
-    return rows.masked_fill_(~valid.unsqueeze(1), 0)
-
-
-def _add_products(cross: Tensor, ours: Tensor, theirs: Tensor, x: Tensor, y: Tensor, block: int = 128) -> None:
-    """Add `xᵀy`, and of the symmetric `xᵀx` and `yᵀy` the blocks on and above the diagonal."""
-    cross.addmm_(x.T, y)
-    for total, rows in ((ours, x), (theirs, y)):
-        for start in range(0, len(total), block):
-            here = slice(start, start + block)
-            total[here, start:].addmm_(rows[:, here].T, rows[:, start:])
-
-
-class CKALoss(StateLoss):
+class CKALoss(ProductLoss):
     r"""
     Purpose: draws the geometry of the student's hidden states towards the teacher's, with neither a projection nor
     equal widths: `1 - ||Σ_TS||_F / sqrt(||Σ_TT||_F ||Σ_SS||_F)`, where `Σ_XY` is the covariance of the states over the
@@ -157,21 +76,18 @@ class CKALoss(StateLoss):
         self.squared, self.unbiased = squared, unbiased
 
     def forward(self, student_hidden: Tensor, teacher_hidden: Tensor, mask: Tensor | None = None) -> Tensor:
-        [ours], [theirs], valid = self.check(student_hidden, teacher_hidden, mask)
-        if self.unbiased or valid.numel() < min(ours.shape[-1], theirs.shape[-1]):
-            return super().forward(student_hidden, teacher_hidden, mask)
-        with without_autocast(valid):
-            number = count_rows(valid)
-            products = _StreamedProducts.apply(ours, theirs, valid, number)
-            return torch.where(number > 0, self._of_products(*products), 0.0)
+        """See [`StateLoss.forward`]."""
+        way = super(ProductLoss, self) if self.unbiased else super()
+        return way.forward(student_hidden, teacher_hidden, mask)
 
     def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
+        """See [`ProductLoss.compare`]."""
+        if not self.unbiased:
+            return super().compare(ours, theirs, mask)
         ours, theirs, number = centred_rows(ours, theirs, mask)
         pairs = (ours, theirs), (ours, ours), (theirs, theirs)
-        products = [
-            _unbiased_product(*pair, number) if self.unbiased else squared_product_norm(*pair) for pair in pairs
-        ]
-        return torch.where(number > 0, self._of_products(*products), 0.0)
+        products = [_unbiased_product(*pair, number) for pair in pairs]
+        return torch.where(number > 0, self.of_products(*products), 0.0)
 
     def statistics(self, student_hidden: Tensor, teacher_hidden: Tensor, mask: Tensor | None = None) -> CKAStatistics:
         """
@@ -204,9 +120,9 @@ class CKALoss(StateLoss):
                 (statistics.teacher_teacher, theirs, theirs),
             )
         ]
-        return self._of_products(*products)
+        return self.of_products(*products)
 
-    def _of_products(self, cross: Tensor, ours: Tensor, theirs: Tensor) -> Tensor:
+    def of_products(self, cross: Tensor, ours: Tensor, theirs: Tensor, *sizes: Tensor) -> Tensor:
         """Return the loss from the squared norms of the three covariances, or from three values of HSIC₁."""
         scale = (safe_sqrt(ours) + EPSILON) * (safe_sqrt(theirs) + EPSILON)
         return 1 - cross / scale if self.squared else 1 - safe_sqrt(cross) / scale.sqrt()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from .centred_rows import centred_rows, squared_product_norm, unit_norm
-from .state_loss import StateLoss
+from .product_loss import ProductLoss
 
 
-class GramLoss(StateLoss):
+EPSILON = 1e-12  # least squared norm of states that are divided by it
+
+
+class GramLoss(ProductLoss):
     r"""
     Purpose: draws the similarities between all tokens of a batch in the student towards the teacher's:
     `||X Xᵀ - Y Yᵀ||_F²` of the states, centred over the valid tokens and divided by their Frobenius norms. No matrix
@@ -29,12 +31,12 @@ class GramLoss(StateLoss):
         >>> GramLoss()(student_states[1], teacher_states[4], mask=batch["attention_mask"])
     """
 
-    def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
-        ours, theirs, _ = centred_rows(ours, theirs, mask)
-        ours, theirs = unit_norm(ours), unit_norm(theirs)
-        # ||X Xᵀ - Y Yᵀ||² multiplied out, so that no matrix of all pairs of tokens is needed.
-        own = squared_product_norm(ours, ours) + squared_product_norm(theirs, theirs)
-        return own - 2 * squared_product_norm(ours, theirs)
+    def of_products(self, cross: Tensor, ours: Tensor, theirs: Tensor, our_size: Tensor, their_size: Tensor) -> Tensor:
+        """Return `||X Xᵀ - Y Yᵀ||²` multiplied out, so that no matrix of all pairs of tokens is needed."""
+        # States without any variance count as zero.
+        ours_scale, theirs_scale = (each.clamp(min=EPSILON).reciprocal() for each in (our_size, their_size))
+        own = ours * ours_scale.square() + theirs * theirs_scale.square()
+        return own - 2 * cross * ours_scale * theirs_scale
 
     citation = """
 @misc{bhattarai2025knowledge,

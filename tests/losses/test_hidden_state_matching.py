@@ -123,20 +123,20 @@ def test_no_matrix_is_larger_than_it_need_be(tokens, widths):
     assert max(sizes) <= tokens * max(widths)
 
 
-@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("loss", [CKALoss(), CKALoss(squared=True), GramLoss()], ids=repr)
 @pytest.mark.parametrize("widths", [(5, 7), (150, 300)])
-def test_groups_of_texts_are_one_batch(squared, widths):
+def test_groups_of_texts_are_one_batch(loss, widths):
     generator = torch.Generator().manual_seed(0)
     states = [20 + torch.randn(9, 300, width, dtype=torch.float64, generator=generator) for width in widths]
     mask = torch.rand(9, 300, generator=generator) > 0.3
     mask[2] = False
     states[0][~mask], states[1][~mask] = 1e6, float("nan")
-    loss, values, gradients = CKALoss(squared), [], []
+    values, gradients = [], []
     for compute in (loss, lambda *args: loss.compare(*(each[0] for each in loss.prepare(*args)[:2]), args[2])):
         student = states[0].clone().requires_grad_()
         values.append(compute(student, states[1], mask))
         values[-1].backward()
         gradients.append(student.grad)
     torch.testing.assert_close(*values, rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(*gradients, rtol=1e-10, atol=1e-12)
+    assert (gradients[0] - gradients[1]).norm() < 1e-11 * gradients[1].norm()
     assert gradients[0][~mask].eq(0).all()
