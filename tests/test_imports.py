@@ -1,6 +1,7 @@
 """Structure of the package: which module imports which, and what an import pulls in."""
 
 import ast
+import re
 import subprocess
 import sys
 import textwrap
@@ -113,6 +114,21 @@ def run(code: str) -> str:
 def test_every_package_is_in_the_layout():
     packages = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
     assert packages <= set(LAYOUT)
+
+
+def test_only_models_and_the_registry_name_a_decoder():
+    pattern = re.compile("gts(?!_)|athena(?!-math)", re.IGNORECASE)
+    # The registry of the command line, and the weights that the runtime reads.
+    allowed = {"__init__.py", "building/solver.py", "runtime/tree_search.py"}
+    found = set()
+    for path in modules():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            named = [getattr(node, field, None) for field in ("id", "attr", "name", "value") if node not in texts]
+            if any(isinstance(each, str) and pattern.search(each) for each in named):
+                found.add(path.relative_to(PACKAGE).as_posix())
+    assert {path for path in found if not path.startswith("models/")} == allowed
 
 
 def test_relative_imports_are_resolved():

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ..data.batches.mwp_processor import MwpProcessor
     from ..models import MwpSolver, Solver
+    from ..models.decoder import Decoder
 
 MAX_LENGTH = 512
 # What a solver has already, and options cannot change.
@@ -28,7 +29,7 @@ OF_NEW_SOLVERS = (
     *("encoder_layers", "tokenizer", "language", "indexed_numbers", "max_length", "min_constant_count"),
     *("decoder", "decoder_config", "attn_implementation"),
 )
-# Classes of decoders by their names on the command line; classes of `hf_mwp.models`, which load PyTorch.
+# Classes of `hf_mwp.models` by their names on the command line, the default first.
 DECODERS = {"gts": "GTSDecoder", "athena": "AthenaModel"}
 
 
@@ -121,6 +122,13 @@ class SolverArguments(EncoderArguments):
         return {"bottleneck_layers": layers, "bottleneck_size": self.bottleneck_size}
 
 
+def decoder_classes() -> dict[str, type[Decoder]]:
+    """Return the classes of decoders by their names on the command line; loads PyTorch."""
+    from .. import models
+
+    return {name: getattr(models, kind) for name, kind in DECODERS.items()}
+
+
 def build_solver(
     rows: Iterable[Mapping[str, Any]],
     options: SolverArguments | None = None,
@@ -189,7 +197,7 @@ def build_solver(
     solver = models.MwpSolver.from_encoder_decoder_pretrained(
         encoder,
         processor,
-        decoder=getattr(models, DECODERS[options.decoder or "gts"]),
+        decoder=decoder_classes()[options.decoder or next(iter(DECODERS))],
         decoder_kwargs=decoder_fields,
         **options.bottleneck_fields,
     )

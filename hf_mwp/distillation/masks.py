@@ -19,8 +19,13 @@ def decoder_mask(inputs: Mapping[str, Any], kind: str = "labels") -> Tensor:
     """
     Mask `(batch, positions)` of the decoder states that count: those that predict a label, or with `"shifted"` those
     whose token is a label, `shift_tokens_right(labels) != pad` in the program of Dasgupta and Cohn. The latter leaves
-    out the start token, and counts the end token where a longer row of the batch leaves room for it.
+    out the start token, and counts the end token where a longer row of the batch leaves room for it. A decoder whose
+    states do not stand at labels gives `decoder_state_mask` ([`~models.decoder.Decoder`]).
     """
+    if (own := inputs.get("decoder_state_mask")) is not None:
+        if kind != "labels":
+            raise ValueError(f'This decoder has no shifted states: set `decoder_mask="labels"`, got {kind!r}.')
+        return own
     labels = inputs.get("labels")
     if labels is None:
         raise ValueError("Without labels nobody can tell which states of a decoder count: give `labels`.")

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from safetensors.numpy import save_file
 
-from ..building.solver import load_solver
+from ..building.solver import decoder_classes, load_solver
 from ..data.datasets.loading import load_mwp_dataset
 from ..models import MwpSolver
 from ..models.mwp_student import MwpStudentModel
@@ -83,9 +83,10 @@ def export_solver(args: ExportArguments, progress: Callable[[Sequence], Iterable
     """
     model, processor = load_solver(str(args.model))
     if not isinstance(model, MwpSolver) or not model.decoder.runs_in_numpy:
+        exported = [f"`--decoder {name}`" for name, kind in decoder_classes().items() if kind.runs_in_numpy]
         raise UsageError(
             f"The runtime searches with a tree decoder, and {args.model} has a {model.decoder_title}: use it in "
-            "PyTorch (`hf-mwp solve`), or train a solver with `--decoder gts`."
+            f"PyTorch (`hf-mwp solve`), or train a solver with {' or '.join(exported)}."
         )
     if args.format == "numpy" and not isinstance(model.encoder, MwpStudentModel):
         kind = model.encoder.config.model_type

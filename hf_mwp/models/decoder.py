@@ -46,6 +46,13 @@ class DecoderPreTrainedModel(PreTrainedModel):
                 else:
                     init.zeros_(parameter)
 
+    def with_rows(self, old: nn.Parameter, count: int) -> nn.Parameter:
+        """Return embeddings of constants `(n, H)` with `count` new ones about their mean, or as in a new decoder."""
+        rows = torch.randn(len(old) + count, old.shape[1], generator=torch.Generator().manual_seed(0)).to(old)
+        if len(old):
+            rows = old.mean(0) + (old.std() / 2 if old.numel() > 1 else 1.0) * rows
+        return nn.Parameter(torch.cat([old, rows[len(old) :]]), requires_grad=old.requires_grad)
+
 
 class Decoder(ABC):
     """
@@ -142,7 +149,7 @@ class Decoder(ABC):
     @abstractmethod
     def set_constants(self, constants: Sequence[str]) -> None:
         """
-        Give the decoder further constants.
+        Give the decoder further constants, which start about the mean of the known ones.
 
         Args:
             constants (`Sequence[str]`): All constants, those that it has first and in their order.
@@ -170,8 +177,26 @@ class Decoder(ABC):
 
         Returns:
             `ModelOutput` with `loss`, a sum within each problem, averaged over the problems, and the outputs that its
-            kind of prediction names (`prediction.outputs`).
+            kind of prediction names (`prediction.outputs`). A decoder that has states to distil takes
+            `output_hidden_states` and returns them as `hidden_states` too: tensors `(B, items, hidden_size)`, what
+            enters its layers first. Its collator then adds `decoder_state_mask` `(B, items)`, true at the items of
+            each problem.
         """
+
+    @staticmethod
+    def positions_in(states: Tensor, number_positions: Tensor | None) -> Tensor:
+        """Return the positions of numbers in a batch of states `(B, S, H)`, `(B, 0)` where none are given."""
+        return states.new_empty(len(states), 0, dtype=torch.long) if number_positions is None else number_positions
+
+    def length_limit(self, max_length: int | None, num_beams: int, num_return_sequences: int) -> int:
+        """Return the most symbols of an expression; `ValueError` for counts with which nothing can be searched."""
+        length = self.config.max_length if max_length is None else max_length
+        if min(num_beams, length) < 1 or not 1 <= num_return_sequences <= num_beams:
+            raise ValueError(
+                f"`num_beams` ({num_beams}) and `max_length` ({length}) must be at least 1, and "
+                f"`num_return_sequences` ({num_return_sequences}) from 1 to `num_beams`."
+            )
+        return length
 
     @abstractmethod
     def generate(
@@ -184,4 +209,7 @@ class Decoder(ABC):
         num_return_sequences: int = 1,
         **extra_inputs: Tensor,
     ) -> SolveOutput:
-        """Find the likeliest expressions; see [`Solver.solve`], and `extra_inputs` above."""
+        """
+        Find the likeliest expressions; see [`Solver.solve`], and `extra_inputs` above. Raises `ValueError` for a count
+        below 1, or more answers than beams.
+        """

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -30,11 +30,28 @@ class SolveOutput(ModelOutput):
         finished (`torch.BoolTensor` of shape `(batch, num_return_sequences)`):
             Whether the row is a complete expression. Rows that are not are empty: a problem without numbers and
             without constants has no expression.
+        capped (`torch.BoolTensor` of shape `(batch,)`, *optional*):
+            Whether a limit on what is tried cut the search short, of decoders that have such limits.
     """
 
     sequences: torch.LongTensor | None = None
     scores: torch.FloatTensor | None = None
     finished: torch.BoolTensor | None = None
+    capped: torch.BoolTensor | None = None
+
+    @classmethod
+    def of(
+        cls, found: Sequence[Sequence[tuple[Sequence[int], float]]], count: int, device: torch.device | str
+    ) -> Self:
+        """Make the output for `num_return_sequences=count` of the prefix ids and scores found for each problem."""
+        longest = max((len(ids) for answers in found for ids, _ in answers), default=1)
+        sequences = torch.full((len(found), count, longest), -100)
+        scores = torch.full((len(found), count), -torch.inf)
+        for problem, answers in enumerate(found):
+            for place, (ids, score) in enumerate(answers):
+                sequences[problem, place, : len(ids)] = torch.tensor(ids)
+                scores[problem, place] = score
+        return cls(sequences.to(device), scores.to(device), scores.isfinite().to(device))
 
 
 class Solver(ABC):

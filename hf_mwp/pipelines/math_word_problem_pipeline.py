@@ -47,8 +47,10 @@ class MathWordProblemPipeline(Pipeline):
     - `status` (`"unsure"`) and `candidates` (`list[dict]`), only where `score`, or with `rerank` `plausibility`, is
       below `confidence_threshold`: the equations found, best first, each with `equation`, `answer`, `value` and
       `score`, the score of the best one being that of the result;
-    - `warning` (`str`), only where the text was cut off and numbers beyond the cut could not be used, or where more
-      than a fifth of its tokens are unknown, as of a text in a language that the solver was not trained on.
+    - `capped` (`True`), only where a limit of the decoder on what it tries cut the search short;
+    - `warning` (`str`), only where the search was `capped`, where numbers beyond the cut of a long text could not be
+      used, or where more than a fifth of its tokens are unknown, as of a text in a language that the solver was not
+      trained on.
 
     Texts that cannot be solved have an `error` instead of raising: empty ones, without numbers, with a number of
     hundreds of digits, with half a surrogate pair, or of more than 100,000 characters; equations without a value; no

@@ -23,12 +23,14 @@ class Beam:
         unknown_share (`float`, *optional*): Share of the text's tokens that the vocabulary lacks; `None` if nothing
             was encoded ([`~problems.refusal`]).
         num_cut (`int`), max_length (`int`): Numbers of the text that lie beyond so many tokens.
+        capped (`bool`): Whether a limit on what is tried cut the search short.
     """
 
     trees: tuple[tuple[Expression, float], ...] = ()
     unknown_share: float | None = None
     num_cut: int = 0
     max_length: int = 0
+    capped: bool = False
 
 
 @dataclass(frozen=True)

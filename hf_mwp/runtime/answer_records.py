@@ -55,6 +55,9 @@ def answer_records(answer: Answer, top_k: int = 1, confidence_threshold: float |
             f"{beam.unknown_share:.0%} of the text's tokens are not in the solver's vocabulary: it may be in a "
             "language that the solver was not trained on, and the answer a guess."
         )
+    if beam.capped:
+        known["capped"] = True
+        warnings.append("The search reached the decoder's limit on candidates, so a likelier equation may be missing.")
     if warnings:
         known["warning"] = " ".join(warnings)
     return [record | known for record in records[:top_k]]

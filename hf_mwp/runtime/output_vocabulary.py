@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from ..expressions import OPERATORS, Expression, ExpressionError
@@ -19,6 +19,8 @@ class OutputVocabulary:
         operators (`tuple[str, ...]`, *optional*, defaults to `("+", "-", "*", "/", "^")`): Binary operators.
         constants (`tuple[str, ...]`, *optional*, defaults to `()`): Numbers that an expression may use although the
             text does not hold them, as canonical literals (`"3.14"`).
+        written (`tuple[str, ...]`, *optional*, defaults to `()`): Constants that are there only because a decoder
+            writes its expressions with them (the 1 of `1 / a`), not for training problems.
 
     Raises:
         ValueError: an unknown operator, or a symbol twice.
@@ -26,10 +28,11 @@ class OutputVocabulary:
 
     operators: tuple[str, ...] = OPERATORS
     constants: tuple[str, ...] = ()
+    written: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "operators", tuple(self.operators))
-        object.__setattr__(self, "constants", tuple(self.constants))
+        for name in ("operators", "constants", "written"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         unknown = [operator for operator in self.operators if operator not in OPERATORS]
         if unknown:
             raise ValueError(f"unknown operators {unknown}: an output vocabulary may use {list(OPERATORS)}")
@@ -57,16 +60,20 @@ class OutputVocabulary:
         frequent = [constant for constant, count in counts.most_common() if count >= min_constant_count]
         return cls(constants=tuple(frequent))
 
-    def with_constants(self, constants: Iterable[str]) -> Self:
-        """Return the vocabulary with further constants at the end; `ExpressionError` for one that is not a number."""
-        found = list(self.constants)
+    def with_constants(self, constants: Iterable[str], written: bool = False) -> Self:
+        """
+        Return the vocabulary with further constants at the end, which with `written` are only written with;
+        `ExpressionError` for one that is not a number.
+        """
+        given = []
         for constant in constants:
             tree = Expression.from_infix(str(constant))
             if tree.left is not None or tree.is_slot:
                 raise ExpressionError(f"{constant!r} is no number, and so no constant", token=str(constant))
-            if tree.token not in found:
-                found.append(tree.token)
-        return replace(self, constants=tuple(found))
+            given.append(tree.token)
+        added = [each for each in dict.fromkeys(given) if each not in self.constants]
+        marked = [*self.written, *added] if written else [each for each in self.written if each not in given]
+        return replace(self, constants=(*self.constants, *added), written=tuple(marked))
 
     @property
     def num_operators(self) -> int:

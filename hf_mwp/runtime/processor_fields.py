@@ -21,8 +21,9 @@ KINDS = {
     "indexed_numbers": (bool,),
     "num_index_tokens": (int,),
     "max_length": (int,),
-    # Only with decoders that read more than positions of numbers.
+    # Only with decoders that read more than positions of numbers, or write with further constants.
     "extra_columns": (list,),
+    "written_constants": (list,),
     # Folders of the first version have none.
     "tokenizer_digest": (str, type(None)),
 }

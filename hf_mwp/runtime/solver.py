@@ -39,8 +39,11 @@ class RuntimeSolver:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         config = read_json(self.folder / "config.json")
-        if config.get("model_type") != "mwp_solver" or config["decoder_config"]["model_type"] != "mwp_gts":
-            raise UsageError(f"{folder} is no solver with a tree decoder (GTS), which is what the runtime reads.")
+        if config.get("decoder_config", {}).get("model_type") != TreeDecoder.model_type:
+            raise UsageError(
+                f"{folder} is no solver with a tree decoder, the only one that the runtime searches with. Solve with "
+                "PyTorch (`--runtime torch`, or the pipeline)."
+            )
         if (self.folder / EXPORT_RECORD).is_file():
             version = read_json(self.folder / EXPORT_RECORD).get("version")
             if version != EXPORT_VERSION:
@@ -156,7 +159,7 @@ def can_load(folder: str | Path) -> bool:
     except UsageError:
         return False
     models = [config.get(f"{name}_config", {}).get("model_type") for name in ("encoder", "decoder")]
-    return models[1] == "mwp_gts" and (models[0] == "mwp_student" or (Path(folder) / GRAPH).is_file())
+    return models[1] == TreeDecoder.model_type and (models[0] == "mwp_student" or (Path(folder) / GRAPH).is_file())
 
 
 def load_solver(folder: str | Path) -> RuntimeSolver:

@@ -69,8 +69,10 @@ class TreeDecoder:
 
     Args:
         weights ([`Weights`]): Weights of the solver.
-        config (`Mapping[str, Any]`): The decoder's configuration.
+        config (`Mapping[str, Any]`): The decoder's configuration, of this `model_type`.
     """
+
+    model_type = "mwp_gts"
 
     def __init__(self, weights: Weights, config: Mapping[str, Any]) -> None:
         self.num_operators, self.max_length = len(config["operators"]), config["max_length"]

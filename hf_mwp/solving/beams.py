@@ -57,11 +57,13 @@ def find_beams(
     for batch in batches if progress is None else progress(batches):
         inputs = processor.pad({name: [values[place] for place in batch] for name, values in columns.items()})
         solved = solve_batch(model, inputs, num_beams, top_k, max_decode_length)
-        for place, *tree_columns in zip(
-            batch, solved.sequences.tolist(), solved.scores.tolist(), solved.finished.tolist(), strict=True
-        ):
-            trees = [(ids, score) for ids, score, finished in zip(*tree_columns, strict=True) if finished]
-            found[asked[place]] = replace(found[asked[place]], trees=read_trees(trees, processor.decode))
+        capped = [False] * len(batch) if solved.capped is None else solved.capped.tolist()
+        outputs = (solved.sequences.tolist(), solved.scores.tolist(), solved.finished.tolist())
+        for place, is_capped, *columns_of_row in zip(batch, capped, *outputs, strict=True):
+            trees = [(ids, score) for ids, score, finished in zip(*columns_of_row, strict=True) if finished]
+            found[asked[place]] = replace(
+                found[asked[place]], trees=read_trees(trees, processor.decode), capped=is_capped
+            )
     return found
 
 

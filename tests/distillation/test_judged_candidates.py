@@ -7,8 +7,10 @@ import torch
 
 from hf_mwp.building import make_student
 from hf_mwp.distillation.compatibility import check_solvers
-from hf_mwp.distillation.objectives import DKD, SoftLabels
+from hf_mwp.distillation.features import read_features
+from hf_mwp.distillation.objectives import DKD, HiddenStates, SoftLabels
 from hf_mwp.distillation.teachers import EnsembleTeacher
+from hf_mwp.expressions import Expression
 from hf_mwp.models import MwpSolver
 from hf_mwp.pruning import HeadPruningCallback
 from hf_mwp.trainers import DistillationConfig, DistillationTrainer
@@ -58,6 +60,52 @@ def test_live_and_cached_teachers_teach_the_same(processor, tmp_path):
         # The cache keeps fp16.
         assert [live[name] for name in names] == pytest.approx([stored[name] for name in names], rel=2e-2, abs=2e-3)
     assert runs[0][0][-1]["loss_soft"] > 0.1 and runs[0][0][-1]["loss_soft_answer"] > 1e-4
+
+
+def test_contexts_of_candidates_are_learned_live_and_from_the_cache(processor, tmp_path):
+    teacher = tiny_athena_solver(processor, layers=4, seed=1).eval()
+    start = tiny_athena_solver(processor, hidden_size=12)
+    fields = {"hidden_loss": "mse+cka", "decoder_layer_mapping": "1:1", "embedding_weight": 0.5}
+    runs = []
+    for cached in (False, True):
+        student = copy.deepcopy(start)
+        trainer = distil(tmp_path / str(cached), processor, teacher, student, cache_teacher_outputs=cached, **fields)
+        trainer.train()
+        runs.append(training_logs(trainer))
+    assert trainer.projections.reads == {
+        "mse_1": "hidden_1", "mse_2": "hidden_2", "embedding": "hidden_0",
+        "decoder_mse_1": "decoder_hidden_1", "decoder_embedding": "decoder_hidden_0",
+    }  # fmt: skip
+    assert trainer.teacher_source.cache.layout.states["decoder_hidden_1"] == 16
+    names = ["loss_decoder_mse_1", "loss_decoder_cka_1", "loss_decoder_embedding"]
+    for live, stored in zip(*runs, strict=True):
+        # The cache keeps fp16.
+        assert [live[name] for name in names] == pytest.approx([stored[name] for name in names], rel=2e-2, abs=2e-3)
+    assert runs[0][-1]["loss_decoder_mse_1"] < runs[0][0]["loss_decoder_mse_1"]
+
+
+def test_the_loss_on_contexts_is_a_mean_over_the_candidates_of_each_problem(processor):
+    teacher, student = (tiny_athena_solver(processor, seed=seed).eval() for seed in (1, 2))
+    columns = processor.encode_rows(tiny_rows(6))
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    rows[2] = rows[2] | {"labels": processor.vocabulary.encode(Expression.from_infix("0.5^N0"))}
+    batch = student.make_collator(processor)(rows)
+    assert batch["plans"].skipped == 1 and not batch["decoder_state_mask"][2].any()
+    objective = HiddenStates(layer_mapping=[(1, 1)], stack="decoder")
+    with torch.no_grad():
+        ours, theirs = (read_features(model, batch, objective.options) for model in (student, teacher))
+        objective.setup(ours, theirs, batch)
+        (loss,) = objective.losses(ours, theirs, batch).values()
+        (count,) = objective.num_items(batch).values()
+        packed = []
+        for model in (student, teacher):
+            states = model.encode(batch["input_ids"], batch["attention_mask"]).last_hidden_state
+            names = ("attention_mask", "number_positions", "question_positions", "plans")
+            packed.append(model.decoder(states, **{name: batch[name] for name in names}).contexts)
+    assert count == len(packed[0]) == len(batch["plans"].problems)
+    torch.testing.assert_close(loss, torch.nn.functional.mse_loss(*packed))
+    with pytest.raises(ValueError, match="no shifted states"):
+        HiddenStates(stack="decoder", decoder_mask="shifted").setup(ours, theirs, batch)
 
 
 def test_a_student_that_is_its_teacher_has_nothing_to_learn_from_it(processor, tmp_path):

@@ -4,7 +4,9 @@ import json
 import shutil
 
 import pytest
+from transformers import pipeline
 
+from hf_mwp.building import load_solver
 from hf_mwp.cli.main import main
 from hf_mwp.export import ExportArguments, export_solver
 from hf_mwp.models import AthenaModel, MwpSolver
@@ -47,12 +49,32 @@ def test_it_labels_problems_and_gets_a_reranker(folder, problems, tmp_path):
     assert main(["evaluate", "--model", str(model), "--dataset", str(problems), "--device=cpu"]) == 0
 
 
+def test_a_search_at_its_limit_is_said_in_the_result(folder, tmp_path, capsys):
+    text = "小明有4个苹果，又买了2个，一共有几个？"
+    solver, processor = load_solver(str(folder))
+    solve = pipeline("math-word-problem", model=solver, processor=processor)
+    solver.decoder.config.max_thoughts = 0
+    (free,) = solve(text)
+    assert "capped" not in free and "warning" not in free
+    solver.decoder.config.max_candidates = 2
+    (result,) = solve(text)
+    assert result["capped"] is True and "limit on candidates" in result["warning"]
+    solver.save_pretrained(tmp_path)
+    processor.save_pretrained(tmp_path)
+    main(["solve", "--model", str(tmp_path), "--num_beams=1", text])
+    assert "limit on candidates" in capsys.readouterr().out
+    main(["solve", "--model", str(tmp_path), "--num_beams=1", "--json", text])
+    assert json.loads(capsys.readouterr().out)["capped"] is True
+
+
 def test_its_card_names_the_decoder(folder, tmp_path):
     assert main(["card", "--model", str(folder), "--output_dir", str(tmp_path)]) == 0
     assert "thought-expansion decoder (ATHENA)" in (tmp_path / "README.md").read_text("utf-8")
     assert MwpSolver.from_pretrained(tmp_path).decoder.config == MwpSolver.from_pretrained(folder).decoder.config
 
 
-def test_the_runtime_has_no_search_for_it(folder, tmp_path):
+def test_the_runtime_has_no_search_for_it(folder, tmp_path, capsys):
+    assert main(["solve", "--model", str(folder), "--runtime", "numpy", "4 and 2"]) != 0
+    assert "--runtime torch" in capsys.readouterr().err
     with pytest.raises(UsageError, match="ATHENA.*--decoder gts"):
         export_solver(ExportArguments(str(folder), str(tmp_path / "out")))

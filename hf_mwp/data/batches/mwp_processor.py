@@ -312,8 +312,9 @@ class MwpProcessor(PushToHubMixin):
         self.tokenizer.save_pretrained(folder)
         fields = {"operators": self.vocabulary.operators, "constants": self.vocabulary.constants, **self.settings}
         fields["tokenizer_digest"] = tokenizer_digest(self.tokenizer)
-        if self.extra_columns:
-            fields["extra_columns"] = list(self.extra_columns)
+        for name, values in (("extra_columns", self.extra_columns), ("written_constants", self.vocabulary.written)):
+            if values:
+                fields[name] = list(values)
         (folder / self.file_name).write_text(json.dumps(fields, indent=2, ensure_ascii=False) + "\n", "utf-8")
         if push_to_hub:
             self.push_to_hub(kwargs.pop("repo_id", folder.name), **kwargs)
@@ -337,7 +338,8 @@ class MwpProcessor(PushToHubMixin):
         digest = fields.pop("tokenizer_digest", None)
         tokenizer = load_tokenizer(name_or_path, **kwargs)
         try:
-            vocabulary = OutputVocabulary(tuple(fields.pop("operators")), tuple(fields.pop("constants")))
+            symbols = (fields.pop(name, ()) for name in ("operators", "constants", "written_constants"))
+            vocabulary = OutputVocabulary(*symbols)
             processor = cls(tokenizer, vocabulary, **fields)
         except ValueError as error:
             raise ValueError(f"{path}: {error} Save the processor again.") from error

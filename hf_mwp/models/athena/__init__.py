@@ -4,10 +4,9 @@ from .athena_collator import AthenaCollator
 from .configuration_athena import AthenaConfig
 from .modeling_athena import AthenaModel, AthenaOutput
 from .plan_batch import PlanBatch
-from .thought_search import AthenaSolveOutput
 
 
 AutoConfig.register(AthenaConfig.model_type, AthenaConfig)
 AutoModel.register(AthenaConfig, AthenaModel)
 
-__all__ = ["AthenaCollator", "AthenaConfig", "AthenaModel", "AthenaOutput", "AthenaSolveOutput", "PlanBatch"]
+__all__ = ["AthenaCollator", "AthenaConfig", "AthenaModel", "AthenaOutput", "PlanBatch"]

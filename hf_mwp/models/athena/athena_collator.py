@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import torch
 from transformers.utils import logging
 
 from ...data.batches.mwp_collator import MwpCollator
@@ -22,7 +23,8 @@ MAX_PLANS = 100_000
 
 class AthenaCollator(MwpCollator):
     """
-    Pads encoded problems and adds their gold plans as `plans`, each made once.
+    Pads encoded problems and adds their gold plans as `plans`, each made once, and which of the judged candidates each
+    problem has as `decoder_state_mask`.
 
     A problem whose target cannot be expressed as a thought takes part without a plan: nothing of it is judged.
 
@@ -45,11 +47,13 @@ class AthenaCollator(MwpCollator):
         self._plans: dict[tuple, GoldPlan | None] = {}
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
-        """As of [`MwpCollator`], with `plans` ([`PlanBatch`]) instead of `trees`."""
+        """As of [`MwpCollator`], with `plans` ([`PlanBatch`]) and `decoder_state_mask` instead of `trees`."""
         batch = super().__call__(features)
         if "labels" in batch:
             plans = [self.plan(feature) for feature in features]
             batch["plans"] = PlanBatch(plans, batch["number_positions"].shape[1])
+            counts = torch.tensor([0 if plan is None else len(plan.kept) for plan in plans])
+            batch["decoder_state_mask"] = torch.arange(batch["plans"].num_judged) < counts.unsqueeze(1)
         return batch
 
     def plan(self, feature: dict[str, Any]) -> GoldPlan | None:
@@ -59,7 +63,7 @@ class AthenaCollator(MwpCollator):
         key = (*labels, None, *(at >= 0 for at in positions), None, *(groups or ()), None, *(values or ()))
         if key not in self._plans:
             try:
-                plan = self.maker.make_for(feature)
+                plan = self.maker.make(labels, positions, groups, values)
             except ExpressionError as error:
                 plan = None
                 self.skipped[str(error)] += 1

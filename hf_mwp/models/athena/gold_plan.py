@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -77,10 +76,6 @@ class PlanMaker:
         groups = groups if self.config.merge_numbers else None
         reader = TargetReader(table, self.constants, self.config.constants, groups, values)
         return reader.read(expression, self.config.transforms)
-
-    def make_for(self, row: Mapping[str, Any]) -> GoldPlan:
-        """As `make`, for an encoded row."""
-        return self.make(*(row.get(name) for name in ("labels", "number_positions", "number_groups", "number_values")))
 
     def make(
         self,

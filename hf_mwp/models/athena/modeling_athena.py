@@ -15,6 +15,7 @@ from transformers.utils import ModelOutput
 
 from ...data.batches.mwp_processor import MwpProcessor
 from ...expressions import ExpressionError
+from ...runtime.output_vocabulary import OutputVocabulary
 from ..decoder import Decoder, DecoderPreTrainedModel
 from ..prediction_kind import CANDIDATES
 from ..solver import SolveOutput
@@ -43,6 +44,8 @@ class AthenaOutput(ModelOutput):
         embeddings (`torch.FloatTensor` of shape `(candidates, hidden_size)`):
             Embeddings of the candidates of all problems, packed as in [`PlanBatch`].
         contexts (`torch.FloatTensor` of shape `(candidates, hidden_size)`): Their contexts, packed alike.
+        hidden_states (`tuple(torch.FloatTensor)`, *optional*, returned with `output_hidden_states`):
+            Embeddings and contexts `(batch, judged, hidden_size)` in the order of expansion, zero where padded.
     """
 
     loss: torch.FloatTensor | None = None
@@ -50,24 +53,10 @@ class AthenaOutput(ModelOutput):
     answer_logits: torch.FloatTensor | None = None
     embeddings: torch.FloatTensor | None = None
     contexts: torch.FloatTensor | None = None
+    hidden_states: tuple[torch.FloatTensor, ...] | None = None
 
 
-class AthenaPreTrainedModel(DecoderPreTrainedModel):
-    config_class = AthenaConfig
-
-    @torch.no_grad()
-    def _init_weights(self, module: nn.Module) -> None:
-        super()._init_weights(module)
-        if isinstance(module, nn.LayerNorm):
-            init.ones_(module.weight)
-            init.zeros_(module.bias)
-        elif isinstance(module, ConstantEmbedding):
-            init.normal_(module.weight)
-        elif isinstance(module, AthenaModel):
-            init.zeros_(module.deepest_target)
-
-
-class AthenaModel(AthenaPreTrainedModel, Decoder):
+class AthenaModel(DecoderPreTrainedModel, Decoder):
     """
     Thought-expansion decoder of Kim et al., "ATHENA: Mathematical Reasoning with Thought Expansion" (EMNLP 2023),
     batched.
@@ -82,6 +71,7 @@ class AthenaModel(AthenaPreTrainedModel, Decoder):
         config ([`AthenaConfig`]): Sizes, symbols, rules, dropout.
     """
 
+    config_class = AthenaConfig
     prediction = CANDIDATES
     prediction_fields = (
         *("initial_constants", "transforms", "gold"),
@@ -106,6 +96,17 @@ class AthenaModel(AthenaPreTrainedModel, Decoder):
         self.register_buffer("deepest_target", torch.zeros((), dtype=torch.long))
         self.post_init()
 
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        super()._init_weights(module)
+        if isinstance(module, nn.LayerNorm):
+            init.ones_(module.weight)
+            init.zeros_(module.bias)
+        elif isinstance(module, ConstantEmbedding):
+            init.normal_(module.weight)
+        elif isinstance(module, AthenaModel):
+            init.zeros_(module.deepest_target)
+
     @property
     def title(self) -> str:
         """Return the card's name of the decoder."""
@@ -129,6 +130,16 @@ class AthenaModel(AthenaPreTrainedModel, Decoder):
             "intermediate_size": inner if isinstance(inner, int) else 4 * width,
         }
 
+    @classmethod
+    def make_config(
+        cls, vocabulary: OutputVocabulary, encoder_config: PreTrainedConfig, **fields: Any
+    ) -> AthenaConfig:
+        """As in [`Decoder`]; constants that an earlier decoder only wrote with are no initial thoughts."""
+        initial = [each for each in vocabulary.constants if each not in vocabulary.written]
+        if "constants" not in fields:
+            fields = {"initial_constants": initial} | fields
+        return super().make_config(vocabulary, encoder_config, **fields)
+
     def target_error(self, row: Mapping[str, Any]) -> str | None:
         """Return why the target of an encoded row is no thought; `None` if it is one."""
         maker = PlanMaker(self.config)
@@ -141,22 +152,9 @@ class AthenaModel(AthenaPreTrainedModel, Decoder):
 
     @torch.no_grad()
     def set_constants(self, constants: Sequence[str]) -> None:
-        """
-        Add constants to the decoder; they are initial thoughts too. Their vectors start near the mean of the known
-        constants or, without any, as in a new decoder.
-
-        Args:
-            constants (`Sequence[str]`): All constants, those that it has first and in their order.
-
-        Raises:
-            `ValueError`: a constant that it has is left out or has moved.
-        """
+        """As in [`Decoder`]; further constants are initial thoughts too."""
         added = self.added_constants(constants)
-        old = self.constants.weight
-        rows = torch.randn(len(added), old.shape[1], generator=torch.Generator().manual_seed(0)).to(old)
-        if len(old):
-            rows = old.mean(0) + (old.std() / 2 if old.numel() > 1 else 1.0) * rows
-        self.constants.weight = nn.Parameter(torch.cat([old, rows]), requires_grad=old.requires_grad)
+        self.constants.weight = self.with_rows(self.constants.weight, len(added))
         self.config.constants, self.config.initial_constants = list(constants), self.config.initial_constants + added
 
     def project(self, encoder_hidden_states: Tensor) -> Tensor:
@@ -222,6 +220,7 @@ class AthenaModel(AthenaPreTrainedModel, Decoder):
         question_positions: Tensor | None = None,
         labels: Tensor | None = None,
         plans: PlanBatch | None = None,
+        output_hidden_states: bool | None = None,
     ) -> AthenaOutput:
         """Judges the candidates of gold plans.
 
@@ -234,13 +233,13 @@ class AthenaModel(AthenaPreTrainedModel, Decoder):
                 Tokens of the question in their order, -1 where padded. Defaults to the last token.
             number_groups, labels (*optional*): Entries of its collator's batches that `plans` replace.
             plans ([`PlanBatch`]): Plans to judge, from the decoder's collator.
+            output_hidden_states (`bool`, *optional*): Whether to return embeddings and contexts problem by problem.
 
         Raises:
             `ValueError`: there are no plans, or they are those of another batch.
         """
         states = self.project(encoder_hidden_states)
-        if number_positions is None:
-            number_positions = torch.full((len(states), 0), -1, dtype=torch.long, device=states.device)
+        number_positions = self.positions_in(states, number_positions)
         if plans is None or plans.shape != tuple(number_positions.shape):
             shape = None if plans is None else plans.shape
             raise ValueError(
@@ -255,12 +254,17 @@ class AthenaModel(AthenaPreTrainedModel, Decoder):
         pool, owners = embeddings.index_select(0, plans.kept), plans.problems.index_select(0, plans.kept)
         goals = self.goals(states, attention_mask, question_positions)
         answers = self.answering_logits(pool, goals, owners, plans.pooled, plans.num_pooled)
+        judged, pooled = (len(states), plans.num_judged), (len(states), plans.num_pooled)
+        hidden = None
+        if output_hidden_states:
+            hidden = tuple(_laid_out(rows, plans.judged, judged, 0.0) for rows in (embeddings, contexts))
         return AthenaOutput(
             loss=self._loss(logits, answers, plans),
-            logits=_laid_out(logits, plans.judged, (len(states), plans.num_judged)),
-            answer_logits=_laid_out(answers, plans.pooled, (len(states), plans.num_pooled)),
+            logits=_laid_out(logits, plans.judged, judged, torch.finfo(logits.dtype).min),
+            answer_logits=_laid_out(answers, plans.pooled, pooled, torch.finfo(answers.dtype).min),
             embeddings=embeddings,
             contexts=contexts,
+            hidden_states=hidden,
         )
 
     def _embed_candidates(self, initial: Tensor, plans: PlanBatch) -> Tensor:
@@ -336,26 +340,15 @@ class AthenaModel(AthenaPreTrainedModel, Decoder):
         number_groups: Tensor | None = None,
         question_positions: Tensor | None = None,
     ) -> SolveOutput:
-        """
-        Expand thoughts and return the best ones as prefix ids; see [`ThoughtSearch`] and [`Solver`].
-
-        Raises:
-            `ValueError`: if a count is below 1, or more answers than beams are asked for.
-        """
-        length = self.config.max_length if max_length is None else max_length
-        if min(num_beams, length) < 1 or not 1 <= num_return_sequences <= num_beams:
-            raise ValueError(
-                f"`num_beams` ({num_beams}) and `max_length` ({length}) must be at least 1, and "
-                f"`num_return_sequences` ({num_return_sequences}) from 1 to `num_beams`."
-            )
+        """Expand thoughts and return the best ones as prefix ids, as in [`Decoder`]; see [`ThoughtSearch`]."""
+        length = self.length_limit(max_length, num_beams, num_return_sequences)
         states = self.project(encoder_hidden_states)
-        if number_positions is None:
-            number_positions = torch.full((len(states), 0), -1, dtype=torch.long, device=states.device)
+        number_positions = self.positions_in(states, number_positions)
         goals = self.goals(states, attention_mask, question_positions)
         search = ThoughtSearch(self, states, number_positions, number_groups, goals, num_beams)
         return search.run(length, num_return_sequences)
 
 
-def _laid_out(values: Tensor, places: Tensor, shape: tuple[int, int]) -> Tensor:
-    padded = values.new_full((shape[0] * shape[1],), torch.finfo(values.dtype).min)
-    return padded.index_copy(0, places, values).view(shape)
+def _laid_out(values: Tensor, places: Tensor, shape: tuple[int, int], padding: float) -> Tensor:
+    padded = values.new_full((shape[0] * shape[1], *values.shape[1:]), padding)
+    return padded.index_copy(0, places, values).unflatten(0, shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ NEVER = 1 << 30
 PROBLEM, ROUND, OPERATION, LEFT, RIGHT, BEFORE, ORDER, TARGET, PLACE, STEP = range(10)
 
 
+@dataclass(frozen=True)
 class AttentionLayout:
     """
     Padding of some packed queries to `A` problems with `m` queries and `R` reference rows each.
@@ -33,11 +35,11 @@ class AttentionLayout:
         places (`(n,)`): Place of each packed query in the padded `A * m`.
     """
 
-    names = ("queries", "query_rounds", "references", "reference_rounds", "places")
-
-    def __init__(self, queries, query_rounds, references, reference_rounds, places) -> None:
-        self.queries, self.query_rounds, self.places = queries, query_rounds, places
-        self.references, self.reference_rounds = references, reference_rounds
+    queries: Tensor
+    query_rounds: Tensor
+    references: Tensor
+    reference_rounds: Tensor
+    places: Tensor
 
     def visible(self, chain: str) -> Tensor:
         """Mask `(A, m, R)`: True where a query sees a reference row."""
@@ -68,7 +70,7 @@ class PlanBatch(IndexBatch):
         kept (`K`): rows of the candidates that join the pool.
         pooled (`K`): place of each kept thought in the `B * P` pooled ones.
         targets (`K`): 1 for targets, 0 for others.
-        steps (`tuple[tuple[int, ...], ...]`): for each step, how many candidates are initial and of each operation, in
+        steps (`list[tuple[int, ...]]`): for each step, how many candidates are initial and of each operation, in
             the order of the rows.
         others (`tuple[int, ...]`): the same for the candidates after the steps.
         num_judged, num_pooled, rounds (`int`): `J`, `P` and the number of rounds of the longest plan.
@@ -118,7 +120,7 @@ class PlanBatch(IndexBatch):
 
     def layout(self, step: int) -> AttentionLayout:
         """Return the attention of the candidates of a step, or with `step=len(steps)` of those after all steps."""
-        names = [f"{step}.{name}" for name in AttentionLayout.names]
+        names = [f"{step}.{name}" for name in AttentionLayout.__dataclass_fields__]
         return AttentionLayout(*(getattr(self, name).view(self._shapes[name]) for name in names))
 
 

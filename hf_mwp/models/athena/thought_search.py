@@ -17,18 +17,6 @@ from .thought_table import AGGREGATES, ThoughtTable
 
 
 @dataclass
-class AthenaSolveOutput(SolveOutput):
-    """As [`SolveOutput`], with what happened in the expansion.
-
-    Args:
-        capped (`torch.BoolTensor` of shape `(batch,)`):
-            Whether `max_thoughts` or `max_candidates` of the configuration cut the expansion short.
-    """
-
-    capped: torch.BoolTensor | None = None
-
-
-@dataclass
 class ProblemState:
     """
     Expansion of one problem.
@@ -113,7 +101,7 @@ class ThoughtSearch:
         sources = [*(problem * width + slot for slot in slots), *constants]
         return ProblemState(problem, expansion, sources, [problem])
 
-    def run(self, max_length: int, num_return_sequences: int) -> AthenaSolveOutput:
+    def run(self, max_length: int, num_return_sequences: int) -> SolveOutput:
         """Return the answers of all problems."""
         active = self.problems
         while active:
@@ -122,7 +110,10 @@ class ThoughtSearch:
             if any(candidates for _, candidates in rounds):
                 self._take_round([(state, candidates) for state, candidates in rounds if candidates])
             active = [state for state, _ in rounds if not self._is_done(state)]
-        return self._result(max_length, num_return_sequences)
+        found = [self._answers(state, max_length, num_return_sequences) for state in self.problems]
+        result = SolveOutput.of(found, num_return_sequences, self.device)
+        result.capped = torch.tensor([state.capped for state in self.problems], dtype=torch.bool, device=self.device)
+        return result
 
     def _is_done(self, state: ProblemState) -> bool:
         pool = state.expansion.pool
@@ -243,19 +234,6 @@ class ThoughtSearch:
 
     def _index(self, values: np.ndarray | list[int]) -> Tensor:
         return torch.from_numpy(np.asarray(values, np.int64)).to(self.device)
-
-    def _result(self, max_length: int, count: int) -> AthenaSolveOutput:
-        found = [self._answers(state, max_length, count) for state in self.problems]
-        longest = max((len(ids) for answers in found for ids, _ in answers), default=1)
-        sequences = torch.full((len(found), count, longest), -100)
-        scores = torch.full((len(found), count), -torch.inf)
-        for problem, answers in enumerate(found):
-            for place, (ids, score) in enumerate(answers):
-                sequences[problem, place, : len(ids)] = torch.tensor(ids)
-                scores[problem, place] = score
-        capped = torch.tensor([state.capped for state in self.problems], dtype=torch.bool)
-        finished = scores.isfinite()
-        return AthenaSolveOutput(*(each.to(self.device) for each in (sequences, scores, finished, capped)))
 
     def _answers(self, state: ProblemState, max_length: int, count: int) -> list[tuple[list[int], float]]:
         """Prefix ids and log shares of the best thoughts among those that are short enough."""

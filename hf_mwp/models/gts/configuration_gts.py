@@ -1,5 +1,7 @@
 """Configuration of the goal-driven tree decoder."""
 
+from typing import Literal
+
 from huggingface_hub.dataclasses import strict
 from transformers import PreTrainedConfig
 
@@ -39,7 +41,7 @@ class GTSConfig(PreTrainedConfig):
     operators: list[str] | tuple[str, ...] = ("+", "-", "*", "/", "^")
     constants: list[str] | tuple[str, ...] = ()
     dropout: float | int = 0.5
-    root_goal: str = "cls"
+    root_goal: Literal["cls", "mean"] = "cls"
     max_length: int = 45
     initializer_range: float | None = None
 
@@ -54,7 +56,6 @@ class GTSConfig(PreTrainedConfig):
         sizes = ("hidden_size", "encoder_hidden_size", "operator_embedding_size", "max_length")
         refuse(
             {
-                f"`root_goal` must be 'cls' or 'mean', got {self.root_goal!r}": self.root_goal not in ("cls", "mean"),
                 f"`{'`, `'.join(sizes)}` must be >= 1": min(getattr(self, name) for name in sizes) < 1,
                 f"`dropout` must be in [0, 1), got {self.dropout}": not 0 <= self.dropout < 1,
                 "`operators` must name at least one operator": not self.operators,

@@ -76,19 +76,7 @@ class AdditiveScorer(nn.Module):
         return torch.matmul(hidden.tanh_(), self.score.weight[0])
 
 
-class GTSPreTrainedModel(DecoderPreTrainedModel):
-    config_class = GTSConfig
-
-    @torch.no_grad()
-    def _init_weights(self, module: nn.Module) -> None:
-        super()._init_weights(module)
-        if isinstance(module, nn.Embedding):
-            init.normal_(module.weight)
-        elif isinstance(module, GTSDecoder):
-            init.normal_(module.constant_embedding)
-
-
-class GTSDecoder(GTSPreTrainedModel, Decoder):
+class GTSDecoder(DecoderPreTrainedModel, Decoder):
     """Goal-driven tree-structured decoder of Xie and Sun, "A Goal-Driven Tree-Structured Neural Model for Math Word
     Problems" (IJCAI 2019), batched.
 
@@ -99,6 +87,7 @@ class GTSDecoder(GTSPreTrainedModel, Decoder):
         config ([`GTSConfig`]): Sizes, symbols, dropout.
     """
 
+    config_class = GTSConfig
     runs_in_numpy = True
 
     def __init__(self, config: GTSConfig) -> None:
@@ -117,6 +106,14 @@ class GTSDecoder(GTSPreTrainedModel, Decoder):
         self.candidate_scorer = AdditiveScorer(2 * size, size, size)
         self.dropout = nn.Dropout(config.dropout)
         self.post_init()
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        super()._init_weights(module)
+        if isinstance(module, nn.Embedding):
+            init.normal_(module.weight)
+        elif isinstance(module, GTSDecoder):
+            init.normal_(module.constant_embedding)
 
     @property
     def title(self) -> str:
@@ -138,24 +135,8 @@ class GTSDecoder(GTSPreTrainedModel, Decoder):
 
     @torch.no_grad()
     def set_constants(self, constants: Sequence[str]) -> None:
-        """
-        Add constants to the decoder. Their embeddings start near the mean of the known constants or, without any, as
-        in a new decoder.
-
-        Args:
-            constants (`Sequence[str]`): All constants, those that it has first and in their order.
-
-        Raises:
-            `ValueError`: a constant that it has is left out or has moved.
-        """
-        known = len(constants) - len(self.added_constants(constants))
-        old = self.constant_embedding
-        rows = torch.randn(len(constants), old.shape[1], generator=torch.Generator().manual_seed(0)).to(old)
-        if known:
-            spread = old.std() / 2 if old.numel() > 1 else 1.0
-            rows = old.mean(0) + spread * rows
-            rows[:known] = old
-        self.constant_embedding = nn.Parameter(rows, requires_grad=old.requires_grad)
+        """As in [`Decoder`]."""
+        self.constant_embedding = self.with_rows(self.constant_embedding, len(self.added_constants(constants)))
         self.config.constants = list(constants)
 
     def encode(self, encoder_hidden_states: Tensor, attention_mask: Tensor | None, number_positions: Tensor | None):
@@ -166,8 +147,7 @@ class GTSDecoder(GTSPreTrainedModel, Decoder):
         batch, _, size = states.shape
         if attention_mask is None:
             attention_mask = torch.ones(states.shape[:2], dtype=torch.bool, device=states.device)
-        if number_positions is None:
-            number_positions = torch.full((batch, 0), -1, dtype=torch.long, device=states.device)
+        number_positions = self.positions_in(states, number_positions)
         valid = attention_mask.bool()
         if self.config.root_goal == "cls":
             root = states[:, 0]
@@ -336,18 +316,8 @@ class GTSDecoder(GTSPreTrainedModel, Decoder):
         max_length: int | None = None,
         num_return_sequences: int = 1,
     ) -> SolveOutput:
-        """
-        Finds the most probable trees of a beam search (greedy with one beam); see [`TreeSearch`] and [`Solver`].
-
-        Raises:
-            `ValueError`: if a count is below 1, or more trees than beams are asked for.
-        """
-        length = self.config.max_length if max_length is None else max_length
-        if min(num_beams, length) < 1 or not 1 <= num_return_sequences <= num_beams:
-            raise ValueError(
-                f"`num_beams` ({num_beams}) and `max_length` ({length}) must be at least 1, and "
-                f"`num_return_sequences` ({num_return_sequences}) from 1 to `num_beams`."
-            )
+        """Find the most probable trees of a beam search, as in [`Decoder`]; see [`TreeSearch`]."""
+        length = self.length_limit(max_length, num_beams, num_return_sequences)
         if uses_numpy(encoder_hidden_states):
             return search_in_numpy(
                 self, encoder_hidden_states, attention_mask, number_positions, num_beams, length, num_return_sequences

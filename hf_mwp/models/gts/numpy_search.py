@@ -43,10 +43,4 @@ def search_in_numpy(
     positions = [] if number_positions is None else number_positions[0].tolist()
     search = TreeDecoder(LiveWeights(decoder), decoder.config.to_dict())
     trees = search.search(valid.detach().numpy(), positions, num_beams, num_return_sequences, max_length)
-    longest = max((len(ids) for ids, _ in trees), default=1)
-    sequences = torch.full((1, num_return_sequences, longest), -100)
-    scores = torch.full((1, num_return_sequences), -torch.inf)
-    for place, (ids, score) in enumerate(trees):
-        sequences[0, place, : len(ids)] = torch.tensor(ids)
-        scores[0, place] = score
-    return SolveOutput(sequences=sequences, scores=scores, finished=scores.isfinite())
+    return SolveOutput.of([trees], num_return_sequences, "cpu")

@@ -44,6 +44,9 @@ class MwpSolverOutput(ModelOutput):
             Answering logits of a decoder that judges candidates.
         hidden_states (`tuple(torch.FloatTensor)`, *optional*):
             The encoder's hidden states `(batch, tokens, width)`, the embedding output first.
+        decoder_hidden_states (`tuple(torch.FloatTensor)`, *optional*):
+            States of a decoder that has some: of [`AthenaModel`] embeddings and contexts of the judged candidates
+            `(batch, judged, width)`.
         attentions (`tuple(torch.FloatTensor)`, *optional*): The encoder's attention maps.
         last_hidden_state (`torch.FloatTensor` of shape `(batch, tokens, width)`): Input of the decoder.
         bottleneck_states (`tuple(torch.FloatTensor)`, *optional*, with `output_hidden_states` and bottlenecks):
@@ -54,6 +57,7 @@ class MwpSolverOutput(ModelOutput):
     logits: torch.FloatTensor | None = None
     answer_logits: torch.FloatTensor | None = None
     hidden_states: tuple[torch.FloatTensor, ...] | None = None
+    decoder_hidden_states: tuple[torch.FloatTensor, ...] | None = None
     attentions: tuple[torch.FloatTensor, ...] | None = None
     last_hidden_state: torch.FloatTensor | None = None
     bottleneck_states: tuple[torch.FloatTensor, ...] | None = None
@@ -163,7 +167,7 @@ class MwpSolver(PreTrainedModel, Solver):
             processor.max_length = min(processor.max_length, count_positions(encoder.config))
         if isinstance(decoder, type):
             decoder = decoder.make_config(processor.vocabulary, encoder.config, **(decoder_kwargs or {}))
-            processor.vocabulary = processor.vocabulary.with_constants(decoder.constants)
+            processor.vocabulary = processor.vocabulary.with_constants(decoder.constants, written=True)
         if isinstance(decoder, PreTrainedConfig):
             # In full precision, whatever the model was in that its config is from.
             decoder = AutoModel.from_config(decoder, dtype=torch.get_default_dtype(), trust_remote_code=False)
@@ -254,7 +258,7 @@ class MwpSolver(PreTrainedModel, Solver):
             number_positions (`torch.LongTensor` of shape `(B, N)`, *optional*): Token of each number, -1 for none.
             labels (`torch.LongTensor` of shape `(B, T)`, *optional*):
                 Prefix ids of the targets, -100 where padded. Without them the decoder is not run.
-            output_hidden_states (`bool`, *optional*): Whether to return the encoder's hidden states.
+            output_hidden_states (`bool`, *optional*): Whether to return the hidden states of encoder and decoder.
             output_attentions (`bool`, *optional*): Whether to return attention maps (eager attention only).
             return_dict (`bool`, *optional*): `False` for a tuple.
             batch: Further entries of the batch; those that the decoder's `forward` names are passed on.
@@ -268,9 +272,11 @@ class MwpSolver(PreTrainedModel, Solver):
         states = encoded.last_hidden_state
         predicted = {}
         if labels is not None:
+            batch |= {"labels": labels, "output_hidden_states": output_hidden_states}
             read = {name: value for name, value in batch.items() if name in self._decoder_inputs}
-            decoded = self.decoder(states, attention_mask, number_positions, labels=labels, **read)
+            decoded = self.decoder(states, attention_mask, number_positions, **read)
             predicted = {name: decoded[name] for name in ("loss", *self.prediction.outputs)}
+            predicted["decoder_hidden_states"] = decoded.get("hidden_states")
         output = MwpSolverOutput(
             **predicted,
             hidden_states=encoded.get("hidden_states"),

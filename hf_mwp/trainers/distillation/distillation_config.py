@@ -115,7 +115,7 @@ class DistillationConfig(BaseConfig):
     decoder_layer_mapping: str | None = setting(
         None,
         "Layer mapping of the decoder of a sequence-to-sequence model, or none; if not given, layer_mapping in "
-        "Seq2SeqDistillationConfig, else none.",
+        "Seq2SeqDistillationConfig, else none. 1:1 compares the contexts of a solver that judges candidates.",
     )
     decoder_mask: str = setting(
         "labels",

@@ -3,7 +3,15 @@
 import torch
 from transformers import AutoModel, pipeline
 
-from hf_mwp import AthenaModel, MwpSolver, MwpStudentConfig, MwpStudentModel, SolverTrainer, SolverTrainingConfig
+from hf_mwp import (
+    AthenaModel,
+    MwpProcessor,
+    MwpSolver,
+    MwpStudentConfig,
+    MwpStudentModel,
+    SolverTrainer,
+    SolverTrainingConfig,
+)
 from hf_mwp.models.athena import PlanBatch
 from tests.test_meta_device import META, OnMeta, mask_is_not_looked_at  # noqa: F401 (a fixture)
 from tests.tiny import tiny_processor, tiny_rows
@@ -17,7 +25,7 @@ def athena_solver(processor, **fields):
     return MwpSolver.from_encoder_decoder_pretrained(encoder, processor, AthenaModel, decoder_kwargs=fields)
 
 
-def test_its_symbols_and_columns_come_into_the_processor():
+def test_its_symbols_and_columns_come_into_the_processor(tmp_path):
     processor = tiny_processor()
     assert processor.vocabulary.constants == ("1",)
     solver = athena_solver(processor)
@@ -28,6 +36,12 @@ def test_its_symbols_and_columns_come_into_the_processor():
     encoded = processor.encode_rows(rows)
     batch = solver.make_collator(processor)([{name: encoded[name][row] for name in encoded} for row in range(4)])
     assert isinstance(batch["plans"], PlanBatch) and batch["question_positions"].shape[0] == 4
+    processor.save_pretrained(tmp_path)
+    saved = MwpProcessor.from_pretrained(tmp_path)
+    # What the first decoder only writes with is not what a second one computes with; what a user adds is.
+    assert athena_solver(saved).decoder.config.initial_constants == ["1"]
+    saved.vocabulary = saved.vocabulary.with_constants(["7", "2"])
+    assert athena_solver(saved).decoder.config.initial_constants == ["1", "2", "7"]
     output = solver(**batch)
     assert output.logits.shape == (4, batch["plans"].num_judged) and output.answer_logits.shape[0] == 4
 

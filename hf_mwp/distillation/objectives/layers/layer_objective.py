@@ -25,7 +25,8 @@ class LayerObjective(Objective):
         layer_weights (`list[float]` or `float`, *optional*):
             One per part, or so much divided among them; 1.0 each by default, for [`HiddenStates`] see there.
         weight (`float`, *optional*, defaults to 1.0), name (`str`): See [`Objective`].
-        stack (`str`, *optional*, defaults to `"encoder"`): `"decoder"`: layers of the decoder of a model with both.
+        stack (`str`, *optional*, defaults to `"encoder"`): `"decoder"`: layers of the decoder of a model with both;
+            of [`AthenaModel`] layer 1 are the contexts of the judged candidates, and 0 their embeddings.
         decoder_mask (`str`, *optional*, defaults to `"labels"`): Which states of a decoder count, see
             [`~distillation.masks.decoder_mask`]; a cache keeps those of the labels.
 

@@ -27,9 +27,9 @@ class OutputLayout:
     Parts of a teacher's output that are cached, and their widths.
 
     Hidden states are kept for valid tokens only (by the attention mask; all without one), a decoder's states and
-    logits for positions with a label only, so nothing depends on the batch in which a row happens to stand.
-    A solver's logits are kept for its operators, its constants and the row's own numbers; of a solver that judges
-    candidates all scores are, in the order in which they are judged.
+    logits for positions with a label only (or items of the decoder's own list), so nothing depends on the batch in
+    which a row happens to stand. A solver's logits are kept for its operators, its constants and the row's
+    own numbers; of a solver that judges candidates all scores are, in the order in which they are judged.
 
     With `top_k`, a position keeps the scores of the `k` likeliest classes and one more number for all others, which
     share the rest of the probability evenly: at `temperature` the probabilities of the `k` classes, and that of the
