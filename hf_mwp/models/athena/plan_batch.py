@@ -17,6 +17,9 @@ from .gold_plan import GoldPlan
 NEVER = 1 << 30
 """Round of a padded reference row, which no candidate sees, and step of candidates that no step makes."""
 
+# Queries that attend together: a problem with more has several groups, so that others are padded little.
+GROUP = 32
+
 # Rows of the table of all candidates: the last round with kept thoughts before the candidate's own, its place in the
 # order of expansion, 1 for the target, the place in the pool or -1, and the step, see `PlanBatch`.
 PROBLEM, ROUND, OPERATION, LEFT, RIGHT, BEFORE, ORDER, TARGET, PLACE, STEP = range(10)
@@ -25,7 +28,8 @@ PROBLEM, ROUND, OPERATION, LEFT, RIGHT, BEFORE, ORDER, TARGET, PLACE, STEP = ran
 @dataclass(frozen=True)
 class AttentionLayout:
     """
-    Padding of some packed queries to `A` problems with `m` queries and `R` reference rows each.
+    Padding of some packed queries to `A` groups with `m` queries and `R` reference rows each; a group is a problem, or
+    part of one with many queries.
 
     Args:
         queries (`(A, m)`): Packed row of each query; the first one where padded.
@@ -153,32 +157,33 @@ def _operation_counts(operations: np.ndarray) -> tuple[int, ...]:
 
 def _layout(queries: np.ndarray, before: np.ndarray, batch: int) -> dict[str, np.ndarray]:
     """Arrays of an [`AttentionLayout`]; reference rows are row 0 of all problems, then thoughts of earlier steps."""
-    problems, inverse = np.unique(queries[PROBLEM], return_inverse=True)
-    places, padded = _pad(inverse, len(problems))
-    index_of = np.full(batch, -1)
-    index_of[problems] = np.arange(len(problems))
-    members = np.flatnonzero(index_of[before[PROBLEM]] >= 0)
-    _, references = _pad(index_of[before[PROBLEM, members]], len(problems))
-    is_query, is_reference = padded >= 0, references >= 0
-    found = np.append(members, -1)[references]
-    rounds = np.append(before[ROUND], NEVER)
-    first = problems[:, None]
+    number = _number_within(queries[PROBLEM], batch)
+    groups, group = np.unique(queries[PROBLEM] + batch * (number // GROUP), return_inverse=True)
+    places, padded = _pad(group, len(groups))
+    references = _pad(before[PROBLEM], batch)[1][groups % batch]
+    first = (groups % batch)[:, None]
+    rounds = np.append(before[ROUND], NEVER)[references]
     return {
-        "queries": np.where(is_query, padded, 0),
-        "query_rounds": np.where(is_query, np.append(queries[BEFORE], -1)[padded], -1),
-        "references": np.concatenate([first, np.where(is_reference, batch + found, first)], 1),
-        "reference_rounds": np.concatenate([np.full_like(first, -1), np.where(is_reference, rounds[found], NEVER)], 1),
+        "queries": np.maximum(padded, 0),
+        "query_rounds": np.append(queries[BEFORE], -1)[padded],
+        "references": np.concatenate([first, np.where(references >= 0, batch + references, first)], 1),
+        "reference_rounds": np.concatenate([np.full_like(first, -1), rounds], 1),
         "places": places,
     }
 
 
+def _number_within(groups: np.ndarray, count: int) -> np.ndarray:
+    """Number of each member within its group."""
+    sizes = np.bincount(groups, minlength=count)
+    within = np.empty(len(groups), int)
+    within[np.argsort(groups, kind="stable")] = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return within
+
+
 def _pad(groups: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Place of each member in a padded array of groups, flat; and that array `(count, largest)`, -1 where padded."""
-    sizes = np.bincount(groups, minlength=count)
-    width = int(sizes.max(initial=0))
-    order = np.argsort(groups, kind="stable")
-    within = np.empty(len(groups), int)
-    within[order] = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    within = _number_within(groups, count)
+    width = int(within.max(initial=-1)) + 1
     places = groups * width + within
     padded = np.full(count * width, -1)
     padded[places] = np.arange(len(groups))
