@@ -6,6 +6,7 @@
 #   make test-slow       those that take longer
 #   make lint / format   check style / rewrite files
 #   make docs            build the documentation into docs/site; warnings are errors
+#   make notebook        run examples/notebook.ipynb and store its outputs (ten minutes)
 #   make bench           speed against the peer, written to examples/benchmarks/RESULTS.md
 #   make dist            wheel and source archive
 #   make clean           remove .venv and what the tools wrote
@@ -26,7 +27,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constr
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE TOKENIZERS_PARALLELISM=false
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format docs bench dist clean
+.PHONY: help demo test test-slow lint format docs notebook bench dist clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -84,6 +85,10 @@ format: $(STAMPS)/ruff
 docs: $(STAMPS)/docs
 	$(BIN)/mkdocs build --quiet --strict --theme mkdocs --config-file docs/mkdocs.yml --site-dir $(abspath $(STAMPS))/site
 	$(BIN)/zensical build --strict --clean --config-file docs/mkdocs.yml
+
+notebook: $(STAMPS)/demo
+	$(PIP) ipykernel nbclient
+	$(BIN)/jupyter-execute --inplace --timeout=1800 examples/notebook.ipynb
 
 bench: $(STAMPS)/onnx
 	$(BIN)/python examples/benchmarks/gts.py --write

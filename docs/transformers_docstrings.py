@@ -2,60 +2,47 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
-from griffe import Attribute, Docstring, ExprCall, Extension, Module
+from griffe import Attribute, Docstring, ExprCall, Extension, Object
 
 
 PAGES = Path(__file__).parent / "pages" / "api"
-FIELD = r"(?:\*{0,2}\w+(?: \((?:[^()]|\([^()]*\))*\))?)"
-FIELDS = re.compile(rf"^( +)({FIELD}(?:,\s+{FIELD})*):", re.MULTILINE)
+FIELD = r"\*{0,2}\w+(?: \((?:[^()]|\([^()]*\))*\))?"
 
 
 class TransformersDocstrings(Extension):
     """Reads fields, and links the names of what the reference documents."""
 
-    def on_package(self, *, pkg: Module, **_) -> None:
-        text = "".join(page.read_text("utf-8") for page in sorted(PAGES.glob("*.md")))
-        self.documented = {path.rpartition(".")[2]: path for path in re.findall(r"^::: (\S+)", text, re.MULTILINE)}
-        self._walk(pkg)
+    def on_attribute_instance(self, *, attr: Attribute, **_) -> None:
+        # A config's field `setting(default, "help")`: its help is its docstring.
+        if isinstance(attr.value, ExprCall) and str(attr.value.function) in ("option", "setting"):
+            attr.value, *others = attr.value.arguments
+            texts = [str(each) for each in others if str(each)[:1] in "'\""]
+            if texts and attr.docstring is None:
+                attr.docstring = Docstring(ast.literal_eval(texts[0]).replace("%%", "%"), parent=attr)
 
-    def _walk(self, each) -> None:
-        if isinstance(each, Attribute):
-            _read_option(each)
-        if each.docstring is not None:
-            each.docstring.value = self._google(each.docstring.value)
-        for member in each.members.values():
-            if not member.is_alias:
-                self._walk(member)
-
-    def _google(self, text: str) -> str:
-        # name (`type`, *optional*, defaults to `x`), other (`type`): -> a line each; the signature has the defaults.
-        text = FIELDS.sub(
-            lambda found: "\n".join(f"{found[1]}{_field(each)}:" for each in re.findall(FIELD, found[2])), text
-        )
-        return re.sub(r"\[`(~?[\w.]+)`\](?![(\[])", self._link, text)
-
-    def _link(self, found: re.Match) -> str:
-        name = found[1].lstrip("~").split(".")
-        for place in range(len(name), 0, -1):
-            if path := self.documented.get(name[place - 1]):
-                return f"[`{'.'.join(name)}`][{path}]"
-        return f"`{'.'.join(name)}`"
+    def on_object(self, *, obj: Object, **_) -> None:
+        if obj.docstring is not None:
+            text = re.sub(rf"^( +)({FIELD}(?:,\s+{FIELD})*):", _fields, obj.docstring.value, flags=re.MULTILINE)
+            obj.docstring.value = re.sub(r"\[`~?([\w.]+)`\](?![(\[])", _link, text)
 
 
-def _field(field: str) -> str:
-    name, _, kind = field.partition(" (")
-    kind = re.split(r", \*optional\*|, defaults to", kind.removesuffix(")"))[0]
-    kind = re.sub(r"\[`~?([\w.]+)`\]|`", r"\1", kind)
-    return f"{name} ({kind})" if kind else name
+def _fields(found: re.Match) -> str:
+    """Write "name (`type`, *optional*), other (`type`):" as a line each; the signature has the defaults."""
+    text = re.sub(r"\[`~?([\w.]+)`\]|`", r"\1", found[2])
+    fields = (re.sub(r", (\*optional\*|defaults to).*", ")", each, flags=re.DOTALL) for each in re.findall(FIELD, text))
+    return "\n".join(f"{found[1]}{each}:" for each in fields)
 
 
-def _read_option(field: Attribute) -> None:
-    """Reads an option of a config, `setting(default, "help")`: its help is the docstring of the field."""
-    if isinstance(field.value, ExprCall) and str(field.value.function) in ("option", "setting"):
-        default, *others = field.value.arguments
-        texts = [str(each) for each in others if str(each)[:1] in "'\""]
-        if texts and field.docstring is None:
-            field.docstring = Docstring(ast.literal_eval(texts[0]).replace("%%", "%"), parent=field)
-        field.value = default
+def _link(found: re.Match) -> str:
+    documented = _documented(PAGES)
+    known = [documented[part] for part in reversed(found[1].split(".")) if part in documented]
+    return f"[`{found[1]}`][{known[0]}]" if known else f"`{found[1]}`"
+
+
+@cache
+def _documented(pages: Path) -> dict[str, str]:
+    text = "".join(page.read_text("utf-8") for page in sorted(pages.glob("*.md")))
+    return {path.rpartition(".")[2]: path for path in re.findall(r"^::: (\S+)", text, re.MULTILINE)}
