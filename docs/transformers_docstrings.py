@@ -32,7 +32,9 @@ class TransformersDocstrings(Extension):
 def _fields(found: re.Match) -> str:
     """Write "name (`type`, *optional*), other (`type`):" as a line each; the signature has the defaults."""
     text = re.sub(r"\[`~?([\w.]+)`\]|`", r"\1", found[2])
-    fields = (re.sub(r", (\*optional\*|defaults to).*", ")", each, flags=re.DOTALL) for each in re.findall(FIELD, text))
+    fields = (
+        re.sub(r", (\*optional\*|defaults to).*", ")", each, flags=re.DOTALL) for each in re.findall(FIELD, text)
+    )
     return "\n".join(f"{found[1]}{each}:" for each in fields)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from ..runtime.onnx_encoder import FILE_NAME
+from ..runtime.encoder import GRAPH
 from ..usage_error import UsageError
 
 
@@ -52,13 +52,13 @@ def export_encoder(solver: MwpSolver, folder: str | Path, max_length: int, quant
         from onnxruntime.quantization import QuantType, quantize_dynamic
     except ImportError as error:
         raise UsageError(f"{error}: `pip install 'hf-mwp[onnx]'` installs what exporting needs.") from error
-    path = Path(folder) / FILE_NAME
+    path = Path(folder) / GRAPH
     length = torch.export.Dim("length", min=2, max=max_length)
     text = torch.arange(min(7, max_length))[None]
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with TemporaryDirectory() as temporary, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        single = Path(temporary) / FILE_NAME if quantize else path
+        single = Path(temporary) / GRAPH if quantize else path
         torch.onnx.export(
             _States(solver.eval()).eval(),
             (text,),

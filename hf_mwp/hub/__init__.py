@@ -11,8 +11,8 @@ _MODULES = {
     "make_model_folder": "model_folder",
     "model_record": "model_card",
     "push_solver_to_hub": "push_solver",
-    "push_trained_model": "trained_model",
-    "with_pooling_layer": "encoder_pooling",
+    "push_trained_model": "push_solver",
+    "with_pooling_layer": "model_folder",
     "write_model_folder": "model_folder",
 }
 __all__ = sorted(_MODULES)

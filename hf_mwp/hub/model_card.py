@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import torch
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from transformers import PreTrainedModel
 
@@ -15,7 +16,6 @@ from ..losses import CKALoss, HiddenMSELoss
 from ..metrics import count_parameters
 from ..metrics.accuracy_cells import percent
 from ..models import MwpStudentModel, Solver
-from .encoder_pooling import has_identity_pooling
 from .usage import usage_section
 
 
@@ -202,6 +202,14 @@ def _architecture(model: PreTrainedModel) -> str:
     if isinstance(model, MwpStudentModel) and has_identity_pooling(model):
         text += ". Its pooling layer is the identity: `pooler_output` is the tanh of the last state of [CLS]"
     return text
+
+
+def has_identity_pooling(encoder: MwpStudentModel) -> bool:
+    """Return whether an encoder's pooling layer is that of [`with_pooling_layer`]."""
+    if encoder.pooler is None:
+        return False
+    dense = encoder.pooler.dense
+    return torch.equal(dense.weight, torch.eye(len(dense.weight)).to(dense.weight)) and not dense.bias.any()
 
 
 def _named(config: Any, *names: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from huggingface_hub import ModelCard
+from torch import nn
 from transformers import PreTrainedModel
 
 from ..building.classifier import is_classifier, load_classifier
@@ -19,6 +20,7 @@ from ..data.batches.mwp_processor import MwpProcessor
 from ..data.training_lineage import note_training_texts, training_texts_of, write_training_texts
 from ..models import Solver
 from ..models.mwp_student import MwpStudentModel, save_student_code
+from ..models.mwp_student.layers_mwp_student import MwpStudentPooler
 from ..pipelines.math_word_problem_pipeline import MathWordProblemPipeline
 from ..plausibility import PlausibilityError, PlausibilityReranker
 from ..runtime.default_search import DefaultSearch
@@ -26,7 +28,6 @@ from ..runtime.output_vocabulary import OutputVocabulary
 from ..store.runs.run_folder import RunFolder, check_output_folder
 from ..usage_error import UsageError
 from .card_arguments import CardArguments
-from .encoder_pooling import with_pooling_layer
 from .model_card import RECORD, build_model_card, model_record
 from .run_records import read_figures, read_stage
 from .usage import EXAMPLES
@@ -131,6 +132,21 @@ def _encoder_alone(solver: Any, source: str | PathLike) -> MwpStudentModel:
     if solver.config.bottleneck_layers:
         raise UsageError(f"The encoder of {source} needs its bottleneck networks: write the solver instead.")
     return with_pooling_layer(solver.encoder)
+
+
+def with_pooling_layer(encoder: MwpStudentModel) -> MwpStudentModel:
+    """
+    Return the encoder itself if it has a pooling layer, otherwise a copy with the identity as one, so that its folder
+    has all weights that `AutoModel` looks for: `pooler_output` is the tanh of the first token's last state.
+    """
+    if encoder.pooler is not None:
+        return encoder
+    encoder = copy.deepcopy(encoder)
+    pooler = MwpStudentPooler(encoder.config)
+    nn.init.eye_(pooler.dense.weight)
+    nn.init.zeros_(pooler.dense.bias)
+    encoder.pooler = pooler.to(encoder.device, encoder.dtype)
+    return encoder
 
 
 def write_model_folder(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +14,13 @@ from typing import Any
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, constants, get_token
 from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+from transformers import PreTrainedModel
 
+from ..data.batches.mwp_processor import MwpProcessor
+from ..data.training_lineage import training_texts_of
 from ..usage_error import UsageError
 from .card_figures import check_card
-from .model_card import RECORD
+from .model_card import RECORD, ModelFigures, TrainingStage, build_model_card, model_record
 from .published_files import CARD, PublishedFiles, collect_files
 
 
@@ -97,6 +103,63 @@ def push_solver_to_hub(
         found = collect_files(folder, Path(workspace), repo_id)
         options = {"private": private, "revision": revision, "token": token, "overwrite": overwrite}
         return push_files(found, repo_id, commit_message=commit_message, dry_run=dry_run, **options)
+
+
+def push_trained_model(
+    folder: str | Path,
+    model: PreTrainedModel,
+    repo_id: str,
+    *,
+    processor: Any = None,
+    figures: Sequence[ModelFigures] = (),
+    stages: Sequence[TrainingStage] = (),
+    private: bool | None = None,
+    revision: str | None = None,
+    commit_message: str = "End of training",
+    token: str | None = None,
+    blocking: bool = True,
+) -> Publication | Future:
+    """
+    Publish the folder that a trainer saved a model to, with the content of [`push_solver_to_hub`]: weights as one file
+    in half precision, and a card and record made of the arguments.
+
+    Args:
+        folder (`str` or `Path`), model (`PreTrainedModel`), repo_id (`str`): Saved folder, the model in it, and
+            repository.
+        processor (`Any`, *optional*): The model's processor or tokenizer, whose language the card states.
+        figures (`Sequence[ModelFigures]`, *optional*), stages (`Sequence[TrainingStage]`, *optional*): Measurements
+            and training of the model.
+        private, revision, commit_message, token: As in [`push_solver_to_hub`].
+        blocking (`bool`, *optional*, defaults to `True`): Whether to wait for the end of the upload. The files are
+            collected before the function returns in both cases.
+
+    Returns:
+        [`Publication`], or a `Future` of one.
+
+    Raises:
+        UsageError: as [`push_solver_to_hub`].
+    """
+    reads = {}
+    if isinstance(processor, MwpProcessor):
+        reads = {"language": processor.language, "indexed_numbers": processor.indexed_numbers}
+    card = build_model_card(model, repo_id, figures, stages, **reads)
+    record = json.dumps(model_record(figures, stages, training_texts_of(model)), indent=1, ensure_ascii=False)
+    workspace = TemporaryDirectory()
+    made = {CARD: card.content, RECORD: record + "\n"}
+    found = collect_files(Path(folder), Path(workspace.name), repo_id, made)
+    if not blocking:
+        # The folder may be written to while the upload waits.
+        copies = Path(workspace.name, "copies")
+        copies.mkdir()
+        files = {name: Path(shutil.copy(path, copies)) for name, path in found.files.items()}
+        found = PublishedFiles(files, found.left_out)
+
+    def push() -> Publication:
+        with workspace:
+            options = {"private": private, "revision": revision, "token": token}
+            return push_files(found, repo_id, commit_message=commit_message, **options)
+
+    return push() if blocking else HfApi(token=token).run_as_future(push)
 
 
 def push_files(

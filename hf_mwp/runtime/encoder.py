@@ -1,14 +1,19 @@
-"""The student encoder in NumPy."""
+"""Encoders of the runtime: the student in NumPy, any other as an ONNX graph."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..usage_error import UsageError
 from .weights import Weights
+
+
+GRAPH = "encoder.onnx"
 
 
 class Encoder:
@@ -115,6 +120,27 @@ class Encoder:
     def _bottleneck(self, prefix: str) -> tuple[tuple, tuple]:
         expand = np.ascontiguousarray(self.weights[f"{prefix}.expand_weight"].T)
         return self.weights.linear(f"{prefix}.reduce"), (expand, self.weights[f"{prefix}.expand_bias"])
+
+
+def load_graph(path: Path) -> Callable[[np.ndarray], np.ndarray]:
+    """
+    Return the encoder of a graph that `hf-mwp export --format onnx` made, with its bottleneck networks: a function of
+    a text's tokens `(S,)` that computes hidden states `(S, H)`. `UsageError` if onnxruntime is not installed, or the
+    graph is damaged.
+    """
+    try:
+        from onnxruntime import InferenceSession, SessionOptions
+    except ImportError as error:
+        raise UsageError(f"{path} needs onnxruntime: `pip install onnxruntime`.") from error
+    options = SessionOptions()
+    options.log_severity_level = 3
+    # As NumPy and PyTorch do; 0 takes all cores.
+    options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or 0)
+    try:
+        session = InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime has a class of its own for each fault.
+        raise UsageError(f"{path} cannot be read ({error}): export the folder again.") from error
+    return lambda input_ids: session.run(None, {"input_ids": input_ids[None].astype(np.int64)})[0][0]
 
 
 def _of_layer(count: int | list[int], index: int) -> int:

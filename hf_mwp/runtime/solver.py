@@ -15,9 +15,7 @@ from ..usage_error import UsageError
 from .answer import Answer, Beam, read_trees
 from .answer_records import answer_records, check_confidence_threshold
 from .default_search import DefaultSearch
-from .encoder import Encoder
-from .onnx_encoder import FILE_NAME as GRAPH
-from .onnx_encoder import OnnxEncoder
+from .encoder import GRAPH, Encoder, load_graph
 from .output_vocabulary import OutputVocabulary
 from .text_reader import TextReader
 from .tree_search import TreeDecoder
@@ -54,10 +52,11 @@ class RuntimeSolver:
         self.reader = TextReader(self.folder)
         self._check(config)
         weights = Weights(self.folder)
-        if (self.folder / GRAPH).is_file():
-            self.encoder = OnnxEncoder(self.folder)
-        else:
-            self.encoder = Encoder(weights, config["encoder_config"], config.get("bottleneck_layers", ()))
+        graph = self.folder / GRAPH
+        bottlenecks = config.get("bottleneck_layers", ())
+        self.encoder = (
+            load_graph(graph) if graph.is_file() else Encoder(weights, config["encoder_config"], bottlenecks)
+        )
         self.decoder = TreeDecoder(weights, config["decoder_config"])
         self.default_search = DefaultSearch.from_pretrained(self.folder)
         self._rerankers: dict[str, PlausibilityReranker] = {}

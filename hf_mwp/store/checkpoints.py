@@ -13,8 +13,7 @@ from pathlib import Path
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
-from .disk_full_error import DiskFullError, means_full_disk
-from .files import remove_folder
+from .files import DiskFullError, means_full_disk, remove_folder
 
 
 def last_complete_checkpoint(folder: str | os.PathLike) -> str | None:

@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from hf_mwp.hub.encoder_pooling import has_identity_pooling, with_pooling_layer
+from hf_mwp.hub.model_card import has_identity_pooling
+from hf_mwp.hub.model_folder import with_pooling_layer
 from hf_mwp.models import MwpStudentModel
 from tests.tiny import tiny_processor, tiny_solver
 

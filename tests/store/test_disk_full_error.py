@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from hf_mwp.store.disk_full_error import DiskFullError, means_full_disk
+from hf_mwp.store.files import DiskFullError, means_full_disk
 
 
 @pytest.fixture

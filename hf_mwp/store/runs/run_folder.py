@@ -12,8 +12,7 @@ from typing import Any
 import yaml
 
 from ...usage_error import UsageError
-from ..disk_full_error import DiskFullError, means_full_disk
-from ..files import read_json, write_json, write_whole
+from ..files import DiskFullError, means_full_disk, read_json, write_json, write_whole
 from ..process_lock import ProcessLock
 from .environment import describe_environment
 from .main_process import is_main_process

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ....store.disk_full_error import FULL
+from ....store.files import FULL
 from ....store.row_store import MAX_MAPPED
 from .output_layout import OutputLayout
 from .teacher_cache import TeacherCache
