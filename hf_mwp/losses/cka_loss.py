@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .centred_rows import centred_rows, safe_sqrt, squared_product_norm
+from .centred_rows import centred_rows, safe_sqrt
 from .product_loss import ProductLoss
 from .state_loss import without_autocast
 
@@ -73,21 +73,18 @@ class CKALoss(ProductLoss):
 
     def __init__(self, squared: bool = False, unbiased: bool = False) -> None:
         super().__init__()
-        self.squared, self.unbiased = squared, unbiased
+        self.squared, self.unbiased, self.in_groups = squared, unbiased, not unbiased
 
-    def forward(self, student_hidden: Tensor, teacher_hidden: Tensor, mask: Tensor | None = None) -> Tensor:
-        """See [`StateLoss.forward`]."""
-        way = super(ProductLoss, self) if self.unbiased else super()
-        return way.forward(student_hidden, teacher_hidden, mask)
-
-    def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
-        """See [`ProductLoss.compare`]."""
+    def product(self, first: Tensor, second: Tensor, number: Tensor) -> Tensor:
+        """See [`ProductLoss.product`]; if `unbiased`, HSIC₁ of linear kernels, without a matrix of pairs of rows."""
+        product = super().product(first, second, number)
         if not self.unbiased:
-            return super().compare(ours, theirs, mask)
-        ours, theirs, number = centred_rows(ours, theirs, mask)
-        pairs = (ours, theirs), (ours, ours), (theirs, theirs)
-        products = [_unbiased_product(*pair, number) for pair in pairs]
-        return torch.where(number > 0, self.of_products(*products), 0.0)
+            return product
+        a, b = first.square().sum(1), second.square().sum(1)
+        both = (a * b).sum()
+        # The sums of the kernels' columns without the diagonal are -a and -b, since centred rows add up to zero.
+        product = product - both + a.sum() * b.sum() / ((number - 1) * (number - 2)).clamp(min=1)
+        return (product - 2 * both / (number - 2).clamp(min=1)) / (number * (number - 3)).clamp(min=1)
 
     def statistics(self, student_hidden: Tensor, teacher_hidden: Tensor, mask: Tensor | None = None) -> CKAStatistics:
         """
@@ -135,14 +132,3 @@ class CKALoss(ProductLoss):
     year = {2025}
 }
 """.strip()
-
-
-def _unbiased_product(first: Tensor, second: Tensor, number: Tensor) -> Tensor:
-    """HSIC₁ of linear kernels, from centred rows: no matrix of all pairs of rows is needed."""
-    a, b = first.square().sum(1), second.square().sum(1)
-    both = (a * b).sum()
-    # The sums of the kernels' columns without the diagonal are -a and -b, since centred rows add up to zero.
-    product = squared_product_norm(first, second) - both
-    product = product + a.sum() * b.sum() / ((number - 1) * (number - 2)).clamp(min=1)
-    product = product - 2 * both / (number - 2).clamp(min=1)
-    return product / (number * (number - 3)).clamp(min=1)

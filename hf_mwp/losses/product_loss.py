@@ -15,7 +15,12 @@ class ProductLoss(StateLoss):
     """
     Base class of losses between centred states `X` and `Y` that a few norms determine. A derived class implements
     `of_products`, which gets the squared Frobenius norms of `XᵀY`, `XᵀX`, `YᵀY`, `X` and `Y`.
+
+    Attributes:
+        in_groups (`bool`): Compute these in groups of texts, unless there are fewer tokens than features.
     """
+
+    in_groups = True
 
     def forward(
         self,
@@ -25,19 +30,22 @@ class ProductLoss(StateLoss):
     ) -> Tensor:
         """See [`StateLoss.forward`]."""
         [ours], [theirs], valid = self.check(student_hidden, teacher_hidden, mask)
-        if valid.numel() < min(ours.shape[-1], theirs.shape[-1]):
+        if not self.in_groups or valid.numel() < min(ours.shape[-1], theirs.shape[-1]):
             return super().forward(student_hidden, teacher_hidden, mask)
         with without_autocast(valid):
             number = count_rows(valid)
             return torch.where(number > 0, self.of_products(*StreamedProducts.apply(ours, theirs, valid, number)), 0.0)
 
     def compare(self, ours: Tensor, theirs: Tensor, mask: Tensor) -> Tensor:
-        """Return the loss of fewer tokens than features, from products of the rows."""
+        """Return the loss from all rows at once."""
         ours, theirs, number = centred_rows(ours, theirs, mask)
-        pairs = (ours, theirs), (ours, ours), (theirs, theirs)
-        products = [squared_product_norm(*pair) for pair in pairs]
-        products += [each.square().sum() for each in (ours, theirs)]
-        return torch.where(number > 0, self.of_products(*products), 0.0)
+        products = [self.product(*pair, number) for pair in ((ours, theirs), (ours, ours), (theirs, theirs))]
+        sizes = [each.square().sum() for each in (ours, theirs)]
+        return torch.where(number > 0, self.of_products(*products, *sizes), 0.0)
+
+    def product(self, first: Tensor, second: Tensor, number: Tensor) -> Tensor:
+        """Return the squared norm of the product of centred rows, `number` of which are valid."""
+        return squared_product_norm(first, second)
 
     def of_products(self, cross: Tensor, ours: Tensor, theirs: Tensor, our_size: Tensor, their_size: Tensor) -> Tensor:
         raise NotImplementedError
