@@ -93,7 +93,7 @@ def _inversions(answer: CandidateAnswer) -> float:
 
 
 _MEASURES: Mapping[str, Callable[[CandidateAnswer], float]] = {
-    # What the solver says.
+    # Probabilities of the solver.
     "log_mass": lambda a: a.log_mass,
     "num_trees": lambda a: math.log(len(a.trees)),
     "rank": lambda a: math.log(1 + a.best.rank),

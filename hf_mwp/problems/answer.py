@@ -15,7 +15,7 @@ _VULGAR = re.compile(rf"\d* ?[{VULGAR}]")
 _MIXED = re.compile(r"-?\d+\(\d+/\d+\)", flags=re.ASCII)
 _ARITHMETIC = re.compile(r"[-+*/^:().%\d\s]+", flags=re.ASCII)
 _NUMBER = re.compile(rf"(-?)(?:(\d+/0*[1-9]\d*)|({NUMBER_PATTERN.pattern}))", flags=re.ASCII)
-# What may follow the number that counts: a remark in brackets, a remainder, further answers.
+# Text after the number: a remark in brackets, a remainder, further answers.
 _REMARK = re.compile(rf"(?<=\S)\s*\([^()]*[^\W\d_{VULGAR}][^()]*\)\Z")
 _REMAINDER = re.compile(r"\s*(?:r|R|余|…+|\.{3,})\s*\d+\s*\Z")
 _FURTHER = re.compile(r"[;,，、\n]")

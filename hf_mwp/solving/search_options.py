@@ -191,7 +191,7 @@ class EvaluateArguments(RankedSearchOptions):
     max_decode_length: int | None = option(None, "Most symbols of an equation; the decoder's own limit if not given.")
     answer_match: str = option(
         "annotated",
-        "What a right answer is: the annotated one (whole numbers equal, others up to a relative 1e-4), "
+        "Right answer: the annotated one (whole numbers equal, others up to a relative 1e-4), "
         "or the value of the target equation (absolute tolerance).",
         choices=["annotated", "equation_value"],
     )

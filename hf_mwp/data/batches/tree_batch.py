@@ -36,7 +36,7 @@ class TreeBatch(IndexBatch):
         down_sizes, up_sizes (`tuple[int, ...]`): nodes per depth; subtrees per height.
 
     Raises:
-        ValueError: a sequence is no complete prefix expression.
+        ValueError: a sequence is not a complete prefix expression.
     """
 
     def __init__(self, sequences: Sequence[Sequence[int]], num_operators: int) -> None:
@@ -98,7 +98,7 @@ def _link(sequences: Sequence[Sequence[int]], num_operators: int) -> tuple[np.nd
         for node, symbol in enumerate(ids, start=len(parent)):
             above = open_nodes[-1] if open_nodes else -1
             if above < 0 and node != roots[-1]:
-                raise ValueError(f"{list(ids)} is no prefix expression: it is complete before its last symbol")
+                raise ValueError(f"{list(ids)} is not a prefix expression: it is complete before its last symbol")
             parent.append(above)
             left.append(-1)
             right.append(-1)
@@ -109,7 +109,7 @@ def _link(sequences: Sequence[Sequence[int]], num_operators: int) -> tuple[np.nd
             if symbol < num_operators:
                 open_nodes.append(node)
         if open_nodes or not len(ids):
-            raise ValueError(f"{list(ids)} is no prefix expression: operands are missing at its end")
+            raise ValueError(f"{list(ids)} is not a prefix expression: operands are missing at its end")
     return tuple(np.array(each, int) for each in (roots, parent, left, right))
 
 

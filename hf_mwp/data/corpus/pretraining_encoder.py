@@ -93,7 +93,7 @@ class PreTrainingEncoder:
                 word_of, class_of, span_of = np.array([-1]), np.array([SPECIAL]), np.array([-1])
             classes = np.where(is_text & (ids != (-1 if unknown is None else unknown)), class_of[at], SPECIAL)
             spans = np.where(is_text, span_of[at], -1)
-            # A unit goes on while span and class stay the same.
+            # A unit ends where span or class change.
             begins = (spans < 0) | (spans != _before(spans, -1)) | (classes != _before(classes, SPECIAL))
             columns["input_ids"].append(ids)
             columns["mask_class"].append(classes.astype(np.int8))
