@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 
+os.environ["OMP_NUM_THREADS"] = "1"  # torch reads it when it is imported
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("HF_MWP_SHARED_DATA", str(Path(__file__).parents[2] / "shared" / "data"))
@@ -114,11 +115,3 @@ def hub(tmp_path):
 
     with client_of_loopback_hub(tmp_path) as server:
         yield server
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    try:
-        import torch
-    except ImportError:
-        return
-    torch.set_num_threads(1)

@@ -242,25 +242,26 @@ def test_help_needs_no_torch():
     """)
 
 
-def test_the_command_line_registers_when_it_has_its_arguments():
-    run("""
+def test_the_command_line_registers_when_it_has_its_arguments(tmp_path):
+    code = """
         import sys
+        from transformers import AutoConfig, AutoModel
+        from transformers.pipelines import PIPELINE_REGISTRY
+
         sys.argv[0] = "bin/hf-mwp"
         import hf_mwp
-        assert "transformers" not in sys.modules
+        assert "math-word-problem" not in PIPELINE_REGISTRY.get_supported_tasks()
         from hf_mwp.cli.main import run_command
 
         try:
             run_command("heads", ["--model", "nowhere/at/all", "--dataset", "nowhere.jsonl"])
         except ValueError:
             pass
-        from transformers import AutoConfig, AutoModel
-        from transformers.pipelines import PIPELINE_REGISTRY
-
         assert "math-word-problem" in PIPELINE_REGISTRY.get_supported_tasks()
         for model_type in ("mwp_student", "mwp_gts", "mwp_solver"):
             assert type(AutoConfig.for_model(model_type)) in AutoModel._model_mapping
-    """)
+    """
+    run_fresh(tmp_path, (textwrap.dedent(code),))
 
 
 def test_files_stay_short():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import random
 
 import torch
@@ -31,6 +33,11 @@ TEMPLATES = [
 
 def tiny_rows(count: int = 24, seed: int = 0) -> list[dict]:
     """Rows as `load_mwp_dataset` gives them, of six templates in turn; numbers of a problem differ from each other."""
+    return [{**row} for row in _rows(count, seed)]
+
+
+@functools.cache
+def _rows(count: int, seed: int) -> list[dict]:
     chooser = random.Random(seed)
     rows = []
     for index in range(count):
@@ -45,7 +52,12 @@ def tiny_rows(count: int = 24, seed: int = 0) -> list[dict]:
 
 def tiny_problems(count: int = 24, seed: int = 0) -> list[MathWordProblem]:
     """The same rows as problems."""
-    return [MathWordProblem(row["text"], row["equation"], row["answer"], row["id"]) for row in tiny_rows(count, seed)]
+    return [*_problems(count, seed)]
+
+
+@functools.cache
+def _problems(count: int, seed: int) -> list[MathWordProblem]:
+    return [MathWordProblem(row["text"], row["equation"], row["answer"], row["id"]) for row in _rows(count, seed)]
 
 
 def tiny_dataset(count: int = 24, seed: int = 0):
@@ -73,6 +85,11 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
 
 def tiny_processor(**kwargs) -> MwpProcessor:
     """A processor whose vocabulary has the constant 1 besides the operators."""
+    return copy.deepcopy(_processor(**kwargs))
+
+
+@functools.cache
+def _processor(**kwargs) -> MwpProcessor:
     return MwpProcessor.build(tiny_tokenizer(), tiny_problems(30), min_constant_count=5, **kwargs)
 
 

@@ -241,7 +241,7 @@ def test_a_name_that_exists(hub, folder):
         hf_mwp.push_solver_to_hub(folder, NAME, private=True)
     assert hf_mwp.push_solver_to_hub(folder, NAME).private is False
     hub.repositories[NAME].commit("main", {"pytorch_model.bin": b"else"}, "other")
-    with pytest.raises(UsageError, match=f"{NAME} exists and holds something else .pytorch_model.bin.*overwrite"):
+    with pytest.raises(UsageError, match=f"{NAME} exists .*pytorch_model.bin.*overwrite"):
         hf_mwp.push_solver_to_hub(folder, NAME)
     hf_mwp.push_solver_to_hub(folder, NAME, overwrite=True)
     assert hub.repositories[NAME].files().keys() == CONTENT

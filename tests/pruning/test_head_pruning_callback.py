@@ -62,15 +62,15 @@ def test_the_schedule_by_hand():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"num_pruning_steps": 2.5}, "`num_pruning_steps` must be a whole number, got 2.5"),
-        ({"num_pruning_steps": "3"}, "`num_pruning_steps` must be a whole number, got '3'"),
-        ({"calibration_batches": None}, "`calibration_batches` must be a whole number"),
-        ({"min_heads_per_layer": 0.5}, "`min_heads_per_layer` must be a whole number"),
-        ({"max_ratio": "0.3"}, "`max_ratio` must be a number, got '0.3'"),
-        ({"min_ratio": None}, "`min_ratio` must be a number"),
-        ({"power": "2"}, "`power` must be a number"),
-        ({"end_fraction": [1.0]}, "`end_fraction` must be a number"),
-        ({"alpha": "0.5"}, "`alpha` must be a number"),
+        ({"num_pruning_steps": 2.5}, "`num_pruning_steps`.* whole .*2.5"),
+        ({"num_pruning_steps": "3"}, "`num_pruning_steps`.* whole .*'3'"),
+        ({"calibration_batches": None}, "`calibration_batches`.* whole "),
+        ({"min_heads_per_layer": 0.5}, "`min_heads_per_layer`.* whole "),
+        ({"max_ratio": "0.3"}, "`max_ratio`.* number.*'0.3'"),
+        ({"min_ratio": None}, "`min_ratio`.* number"),
+        ({"power": "2"}, "`power`.* number"),
+        ({"end_fraction": [1.0]}, "`end_fraction`.* number"),
+        ({"alpha": "0.5"}, "`alpha`.* number"),
     ],
 )
 def test_what_is_no_number_is_named(options, message):
@@ -256,7 +256,7 @@ class OtherCallback(HeadPruningCallback):
 @pytest.mark.parametrize("kind", [HeadPruningCallback, OtherCallback])
 def test_one_callback_prunes_a_training(modes, kind, tmp_path):
     first, second = HeadPruningCallback(num_pruning_steps=2, mode=modes[0]), kind(num_pruning_steps=4, mode=modes[1])
-    trainer = classifier_trainer(tmp_path, first)
+    trainer = classifier_trainer(tmp_path, first, max_steps=4)
     trainer.add_callback(second)
     with pytest.raises(ValueError, match="two callbacks"):
         trainer.train()
@@ -266,6 +266,16 @@ def test_one_callback_prunes_a_training(modes, kind, tmp_path):
 
 
 SCHEDULE = {"max_ratio": 0.5, "num_pruning_steps": 4, "calibration_batches": 2}
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    """The checkpoint of a training with `SCHEDULE` that ended after five of eight steps."""
+    folder = tmp_path_factory.mktemp("interrupted")
+    trainer = classifier_trainer(folder, HeadPruningCallback(**SCHEDULE), save_strategy="steps", save_steps=5)
+    trainer.add_callback(StopAt(5))
+    trainer.train()
+    return str(folder / "checkpoint-5")
 
 
 @pytest.mark.parametrize(
@@ -282,16 +292,15 @@ SCHEDULE = {"max_ratio": 0.5, "num_pruning_steps": 4, "calibration_batches": 2}
         ({"importance": RandomImportance(1)}, r"-> 'RandomImportance\(seed=1\)'"),
     ],
 )
-def test_a_resumed_training_is_pruned_with_the_same_options(options, message, tmp_path):
-    trainer = classifier_trainer(tmp_path, HeadPruningCallback(**SCHEDULE), save_strategy="steps", save_steps=5)
-    trainer.add_callback(StopAt(5))
-    trainer.train()
+def test_a_resumed_training_is_pruned_with_the_same_options(options, message, checkpoint, tmp_path):
     other = classifier_trainer(tmp_path, HeadPruningCallback(**(SCHEDULE | options)))
     with pytest.raises(ValueError, match=message):
-        other.train(resume_from_checkpoint=str(tmp_path / "checkpoint-5"))
-    # The same score under another name.
+        other.train(resume_from_checkpoint=checkpoint)
+
+
+def test_the_same_score_under_another_name_resumes(checkpoint, tmp_path):
     same = HeadPruningCallback(**SCHEDULE, importance=CombinedImportance())
-    classifier_trainer(tmp_path, same).train(resume_from_checkpoint=str(tmp_path / "checkpoint-5"))
+    classifier_trainer(tmp_path, same).train(resume_from_checkpoint=checkpoint)
     assert sum(map(len, same.closed.values())) == 6
 
 

@@ -17,7 +17,7 @@ from hf_mwp.usage_error import UsageError
 def folder(encoder, problems, tmp_path_factory):
     """One that `hf-mwp train` made."""
     folder = tmp_path_factory.mktemp("judging") / "solver"
-    argv = ["train", "--encoder", str(encoder), "--decoder", "athena", "--dataset", str(problems), "--max_steps=100"]
+    argv = ["train", "--encoder", str(encoder), "--decoder", "athena", "--dataset", str(problems), "--max_steps=40"]
     argv += ["--decoder_config", json.dumps({"max_thoughts": 24, "max_depth": 3}), "--learning_rate=0.005"]
     argv += ["--per_device_train_batch_size=12", "--report_to=none", "--use_cpu", "--dropout=0"]
     argv += ["--lr_scheduler_type=constant", "--eval_strategy=no", "--save_strategy=no"]

@@ -258,27 +258,27 @@ def test_metrics_that_choose_checkpoints(pairs, tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"task": "seq2seq", "dataset": "a.tsv"}, "needs a `dataset`, a `source` and a `target`"),
-        ({"source": "en"}, "`source` is for other tasks"),
-        ({"task": "rte", "target": "fr"}, "`target` is for other tasks"),
-        ({"task": "seq2seq", "dataset": "a.tsv", "source": "en", "target": "fr", "fold": 1}, "`fold` is for math"),
-        ({"task": "seq2seq", "select_on_dev": True}, "`select_on_dev` is for tasks of GLUE"),
+        ({"task": "seq2seq", "dataset": "a.tsv"}, "`dataset`.*`source`.*`target`"),
+        ({"source": "en"}, "`source`"),
+        ({"task": "rte", "target": "fr"}, "`target`"),
+        ({"task": "seq2seq", "dataset": "a.tsv", "source": "en", "target": "fr", "fold": 1}, "`fold`"),
+        ({"task": "seq2seq", "select_on_dev": True}, "`select_on_dev`.*GLUE"),
     ],
 )
 def test_options_that_do_not_fit(given, message):
     with pytest.raises(ValueError, match=message):
         TaskArguments(**given)
-    with pytest.raises(ValueError, match="`dataset` must be given"):
+    with pytest.raises(ValueError, match="`dataset`"):
         MeasuredTaskArguments(task="math_seq2seq")
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--encoder_config", '{"model_type": "bert"}', "--tokenizer=learn:80"], "'bert' is no sequence-to-sequence"),
-        (["--encoder_config", '{"layers": 3}', "--tokenizer=learn:80"], "a BartConfig has no 'layers'"),
+        (["--encoder_config", '{"model_type": "bert"}', "--tokenizer=learn:80"], "'bert'"),
+        (["--encoder_config", '{"layers": 3}', "--tokenizer=learn:80"], "BartConfig.*'layers'"),
         (["--encoder_config", "{}", "--tokenizer=learn:x"], "such as learn:4000, not 'x'"),
-        (["--encoder_config", "{}", "--tokenizer=learn:80", "--constants", "1"], "`constants` is for solvers"),
+        (["--encoder_config", "{}", "--tokenizer=learn:80", "--constants", "1"], "`constants`"),
     ],
 )
 def test_models_that_cannot_be_made(options, message, pairs, tmp_path, capsys):
@@ -348,9 +348,9 @@ def test_generated_equations_are_the_data_of_a_student_with_other_tokens(problem
     ("options", "message"),
     [
         (["--task=seq2seq"], "needs a `source`, a `target`"),
-        (["--source=en"], "`source` is for labels of texts"),
-        (["--task=math_seq2seq", "--source=en"], "`source` is for labels of other tasks"),
-        (["--task=seq2seq", "--source=en", "--target=fr", "--rerank"], "`rerank` is for labels of problems"),
+        (["--source=en"], "`source`"),
+        (["--task=math_seq2seq", "--source=en"], "`source`"),
+        (["--task=seq2seq", "--source=en", "--target=fr", "--rerank"], "`rerank`"),
         (["--task=seq2seq", "--source=en", "--target=fr", "--keep_fraction=0"], "`keep_fraction` must be above 0"),
         (["--task=seq2seq", "--source=en", "--target=fr", "--num_return_sequences=9"], "at most `num_beams`, 5"),
     ],

@@ -89,7 +89,7 @@ def test_what_cannot_be_published_is_refused_before_the_training(hub, trainer_of
     assert trainer_of(hub_strategy="every_save").hub_model_id is None
     trainer_of(push_to_hub=True)
     hub.repositories["user/run"].commit("main", {"pytorch_model.bin": b"else"}, "other")
-    with pytest.raises(UsageError, match="user/run exists and holds something else"):
+    with pytest.raises(UsageError, match="user/run exists"):
         trainer_of(push_to_hub=True)
     monkeypatch.delenv("HF_TOKEN")
     with pytest.raises(UsageError, match="needs a token"):

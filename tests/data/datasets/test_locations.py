@@ -58,11 +58,11 @@ def test_a_repository_of_the_hub(installed, hub, place):
 
 def test_what_is_nowhere(installed, hub, monkeypatch, tmp_path):
     for call in ({"name": "user/none"}, {"name": "math23k", "data_dir": "user/none"}):
-        with pytest.raises(DataError, match="user/none: there is no such file or folder, and the Hub"):
+        with pytest.raises(DataError, match="user/none: .*Hub"):
             load_mwp_dataset(**call)
     hub.requests.clear()
     for name in ("none.jsonl", "runs/none.jsonl", "./none", "a/b/c"):
-        with pytest.raises(DataError, match="no such file or folder, nor is it one of the data sets"):
+        with pytest.raises(DataError, match="data sets"):
             load_mwp_dataset(name)
     with pytest.raises(DataError, match="`data_dir` is no folder"):
         load_mwp_dataset("math23k", data_dir=tmp_path / "none")

@@ -68,7 +68,7 @@ def test_parallel_files_and_a_share_held_out(tmp_path):
     with pytest.raises(DataError, match=r"train\.en, line 2: "):
         load_seq2seq(tmp_path, "en", "fr")
     (tmp_path / "train.fr").unlink()
-    with pytest.raises(DataError, match=r"train\.fr: there is no such file"):
+    with pytest.raises(DataError, match=r"train\.fr: "):
         load_seq2seq(tmp_path, "en", "fr")
 
 
@@ -78,15 +78,15 @@ def test_parallel_files_and_a_share_held_out(tmp_path):
         (
             "train.jsonl",
             ['{"en": "a", "fr": "b"}', '{"en": "a"}'],
-            "line 2, field 'fr': there is no such field, but en",
+            "line 2, field 'fr': .* en",
         ),
-        ("train.jsonl", ['{"en": "", "fr": "b"}'], "line 1, field 'en': expected a text, not ''"),
-        ("train.jsonl", ['{"en": 3, "fr": "b"}'], "line 1, field 'en': expected a text, not '3'"),
-        ("train.jsonl", ['{"en": "a"'], "line 1: not a complete JSON object"),
-        ("train.jsonl", [], "there are no rows"),
-        ("train.tsv", ["a\tb"], "line 1, field 'en': the first line has no such column.*columns are 1, 2"),
-        ("train.tsv", ["en\tfr", "a"], "line 2: there are 1 columns, the first line has 2"),
-        ("train.txt", ["a"], "a file of pairs ends in .jsonl"),
+        ("train.jsonl", ['{"en": "", "fr": "b"}'], "line 1, field 'en': .*text.* ''"),
+        ("train.jsonl", ['{"en": 3, "fr": "b"}'], "line 1, field 'en': .*text.* '3'"),
+        ("train.jsonl", ['{"en": "a"'], "line 1: .*JSON"),
+        ("train.jsonl", [], "no rows"),
+        ("train.tsv", ["a\tb"], "line 1, field 'en': .*columns.* 1, 2"),
+        ("train.tsv", ["en\tfr", "a"], "line 2: .*1 columns.* 2"),
+        ("train.txt", ["a"], r"\.jsonl"),
     ],
 )
 def test_damaged_files(name, lines, message, tmp_path):
@@ -96,7 +96,7 @@ def test_damaged_files(name, lines, message, tmp_path):
 
 
 def test_paths_that_do_not_exist(tmp_path):
-    with pytest.raises(DataError, match="nowhere.tsv: there is no such file"):
+    with pytest.raises(DataError, match="nowhere.tsv: "):
         load_seq2seq("nowhere.tsv", "en", "fr")
     with pytest.raises(DataError, match="no train, validation or test file"):
         load_seq2seq(tmp_path, "en", "fr")
@@ -115,5 +115,5 @@ def test_a_data_set_of_the_hub(monkeypatch):
     data = load_seq2seq("opus_books:en-fr", "en", "fr")
     assert asked == [("opus_books", "en-fr")] and pairs(data["train"]) == PAIRS and len(data["validation"]) == 1
     monkeypatch.setattr("datasets.load_dataset", lambda name: (_ for _ in ()).throw(ConnectionError("offline")))
-    with pytest.raises(DataError, match="opus: there is no such file or folder, and the Hub .*offline"):
+    with pytest.raises(DataError, match="opus: .*Hub .*offline"):
         load_seq2seq("opus", "en", "fr")

@@ -106,7 +106,7 @@ def pairs(kind, solvers, others, processor):
 )
 def test_training_is_the_same_up_to_fp16(kind, solvers, others, processor):
     make = pairs(kind, solvers, others, processor)
-    trainers = [make(num_train_epochs=3, cache_teacher_outputs=cache, learning_rate=1e-3) for cache in (False, True)]
+    trainers = [make(num_train_epochs=2, cache_teacher_outputs=cache, learning_rate=1e-3) for cache in (False, True)]
     asked = []
     trainers[1].teacher_model.register_forward_hook(lambda *args: asked.append(1))
     for trainer in trainers:
@@ -115,7 +115,7 @@ def test_training_is_the_same_up_to_fp16(kind, solvers, others, processor):
         [{name: entry[name] for name in PARTS if name in entry} for entry in training_logs(trainer)]
         for trainer in trainers
     )
-    assert len(ours) == 9 or len(ours) == 6
+    assert len(ours) in (4, 6)
     assert "loss_soft" in ours[0] and "loss_hidden_2" in ours[0] and "loss_embedding" in ours[0]
     for a, b in zip(ours, theirs, strict=True):
         assert a == pytest.approx(b, rel=3e-3, abs=1e-5)

@@ -218,9 +218,12 @@ def test_texts_and_taggers_are_looked_for_before_the_first_stage_runs(tmp_path, 
     argv = ["distill", "--config", str(COMPACT), "--budget", "quick", "--output_dir", str(tmp_path), "--dry_run"]
     assert main([*argv, *changes]) == 1
     assert re.search(message, capsys.readouterr().err)
-    assert main([*argv, "--tagger", "ltp:LTP/legacy"]) == 0
-    argv[2] = str(SELF_TRAINING)
-    assert main([*argv, "--answers", "no.jsonl"]) == 1
+
+
+def test_taggers_of_the_hub_may_be_named_and_answers_have_to_be_there(tmp_path, capsys):
+    argv = ["--budget", "quick", "--output_dir", str(tmp_path), "--dry_run"]
+    assert main(["distill", "--config", str(COMPACT), *argv, "--tagger", "ltp:LTP/legacy"]) == 0
+    assert main(["distill", "--config", str(SELF_TRAINING), *argv, "--answers", "no.jsonl"]) == 1
     assert re.search(r"stage label: .*'problems': no\.jsonl: ", capsys.readouterr().err)
 
 
