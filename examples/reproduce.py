@@ -69,8 +69,9 @@ def main(argv: list[str] | None = None) -> int:
     if args.dry_run:
         return 0
     with keep_loaded():
-        save = lambda result: result.save(folder / f"{result.file_name}.json")  # noqa: E731
-        result = reproduction.run(stage_commands(), console.print, save)
+        result = reproduction.run(
+            stage_commands(), console.print, lambda result: result.save(folder / f"{result.file_name}.json")
+        )
     write_report(result, folder)
     console.print(result_table(result))
     name = result.file_name

@@ -37,6 +37,19 @@ for line in sys.stdin:
 """
 
 
+# Begins a job in which hf_mwp cannot be imported, installed or not.
+WITHOUT_HF_MWP = """
+import sys
+
+class NoHfMwp:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "hf_mwp":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, NoHfMwp())
+"""
+
+
 @functools.cache
 def server(*variables):
     """The Python from which all jobs with these variables are forked, with a `HF_HOME` of its own."""

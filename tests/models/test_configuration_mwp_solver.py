@@ -1,25 +1,13 @@
 import json
 
-import pytest
 import torch
 from transformers import AutoConfig, AutoModel
 
 from hf_mwp.models import MwpSolver, MwpSolverConfig
 from hf_mwp.models.mwp_solver import save_solver_code
-from tests.fresh_python import run_fresh
-from tests.tiny import tiny_processor, tiny_solver
+from tests.fresh_python import WITHOUT_HF_MWP, run_fresh
 
 
-HIDE = """
-import sys
-
-class NoHfMwp:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] == "hf_mwp":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, NoHfMwp())
-"""
 # Loads with an Auto class, without `import hf_mwp`; says what came of it, and saves it again.
 LOAD = """
 import sys
@@ -44,22 +32,13 @@ print(solver(sys.argv[2])[0]["numbers"])
 """
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("solver")
-    processor = tiny_processor(max_length=64)
-    tiny_solver(processor).save_pretrained(path)
-    processor.save_pretrained(path)
-    return path
-
-
-def test_where_hf_mwp_is_installed_no_import_is_needed(folder, tmp_path):
+def test_where_hf_mwp_is_installed_no_import_is_needed(solver_folder, tmp_path):
     again, problem = tmp_path / "again", "小明有4个苹果，又买了2个，一共有几个？"
     (shown, errors), (solved, _), (refused, _) = run_fresh(
         tmp_path,
-        (LOAD, folder, again, "AutoConfig", "AutoTokenizer", "AutoModel"),
-        (SOLVE, folder, problem),
-        (HIDE + LOAD, folder, tmp_path / "never", "AutoConfig", "AutoModel"),
+        (LOAD, solver_folder, again, "AutoConfig", "AutoTokenizer", "AutoModel"),
+        (SOLVE, solver_folder, problem),
+        (WITHOUT_HF_MWP + LOAD, solver_folder, tmp_path / "never", "AutoConfig", "AutoModel"),
     )
     assert shown[0] == "AutoConfig: hf_mwp.models.mwp_solver.configuration_mwp_solver.MwpSolverConfig"
     assert shown[2] == "AutoModel: hf_mwp.models.mwp_solver.modeling_mwp_solver.MwpSolver"
@@ -67,7 +46,7 @@ def test_where_hf_mwp_is_installed_no_import_is_needed(folder, tmp_path):
     # The second folder is as the first: one file of code, and the same weights.
     assert [path.name for path in again.glob("*.py")] == ["use_hf_mwp.py"]
     loaded = AutoModel.from_pretrained(again)
-    for name, value in AutoModel.from_pretrained(folder).state_dict().items():
+    for name, value in AutoModel.from_pretrained(solver_folder).state_dict().items():
         assert torch.equal(loaded.state_dict()[name], value)
     # The pipeline needs no import either.
     assert solved == ["['4', '2']"]
@@ -76,16 +55,16 @@ def test_where_hf_mwp_is_installed_no_import_is_needed(folder, tmp_path):
     assert all("`pip install hf-mwp`, then `import hf_mwp`" in line for line in refused)
 
 
-def test_a_folder_of_a_solver_names_its_code(folder, tmp_path):
-    first = (folder / "config.json").read_text("utf-8")
+def test_a_folder_of_a_solver_names_its_code(solver_folder, tmp_path):
+    first = (solver_folder / "config.json").read_text("utf-8")
     assert json.loads(first)["auto_map"] == {
         "AutoConfig": "use_hf_mwp.MwpSolverConfig",
         "AutoModel": "use_hf_mwp.MwpSolver",
     }
-    config = AutoConfig.from_pretrained(folder)
+    config = AutoConfig.from_pretrained(solver_folder)
     # Where a model was loaded from does not change what it is.
     assert not hasattr(config, "auto_map") and "auto_map" not in config.to_dict()
-    MwpSolver.from_pretrained(folder).save_pretrained(tmp_path)
+    MwpSolver.from_pretrained(solver_folder).save_pretrained(tmp_path)
     again = (tmp_path / "config.json").read_text("utf-8")
     assert json.loads(again)["auto_map"] == json.loads(first)["auto_map"]
     save_solver_code(tmp_path)

@@ -19,23 +19,15 @@ from transformers import (
 
 from hf_mwp.models import cut_model
 from hf_mwp.pruning import HeadGates, prune_heads, prune_neurons
-from tests.fresh_python import run_fresh
+from tests.fresh_python import WITHOUT_HF_MWP, run_fresh
 from tests.pruning.encoders import FOREIGN, tiny_encoder
 from tests.tiny import tiny_tokenizer
 
 
 # Loads a folder with an Auto class while hf_mwp cannot be imported; prints the class and the code that is saved again.
 LOAD = """
-import sys
-
-class NoHfMwp:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] == "hf_mwp":
-            raise ModuleNotFoundError(name)
-
-sys.meta_path.insert(0, NoHfMwp())
-
 import os
+import sys
 import torch
 import transformers
 
@@ -76,7 +68,10 @@ def test_folders_load_without_hf_mwp(tmp_path):
     # An Auto class that the folder was not saved with, and a folder that a process without hf_mwp has saved.
     loads.append((name, "AutoModel", type(model.base_model).__name__, model.base_model))
     loads.append(("0.pt-saved", classifier, loads[0][2], loads[0][3]))
-    jobs = [(LOAD, tmp_path / load[0], tmp_path / f"{number}.pt", load[1]) for number, load in enumerate(loads)]
+    jobs = [
+        (WITHOUT_HF_MWP + LOAD, tmp_path / load[0], tmp_path / f"{number}.pt", load[1])
+        for number, load in enumerate(loads)
+    ]
     shown = [lines for lines, _ in run_fresh(tmp_path, *jobs)]
     for number, (_, _, name, model) in enumerate(loads):
         assert shown[number] == ["Cut" + name.removeprefix("Cut"), " ".join(CODE)]

@@ -14,21 +14,13 @@ from hf_mwp.models.mwp_student import (
     save_student_code,
 )
 from hf_mwp.pruning import prune_heads, prune_neurons
-from tests.fresh_python import run_fresh
+from tests.fresh_python import WITHOUT_HF_MWP, run_fresh
 
 
 # Loads a folder with some Auto classes while hf_mwp cannot be imported, installed or not; prints the classes of the
 # models and saves their outputs.
 LOAD = """
 import sys
-
-class NoHfMwp:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] == "hf_mwp":
-            raise ModuleNotFoundError(name)
-
-sys.meta_path.insert(0, NoHfMwp())
-
 import torch
 import transformers
 
@@ -87,7 +79,10 @@ def published(tmp_path_factory):
         "pretraining": ("pretraining", "AutoModel", masked, pretraining, classifier),
         "classifier": ("classifier", classifier),
     }
-    jobs = [(LOAD, folder / source, folder / f"{name}.pt", *kinds) for name, (source, *kinds) in loads.items()]
+    jobs = [
+        (WITHOUT_HF_MWP + LOAD, folder / source, folder / f"{name}.pt", *kinds)
+        for name, (source, *kinds) in loads.items()
+    ]
     shown = run_fresh(folder, *jobs)
     outputs = [torch.load(folder / f"{name}.pt", weights_only=True) for name in loads]
     found = {name: (lines, each) for name, (lines, _), each in zip(loads, shown, outputs, strict=True)}

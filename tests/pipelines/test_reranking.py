@@ -1,6 +1,7 @@
 """The pipeline with `rerank`."""
 
 import math
+import shutil
 
 import pytest
 import torch
@@ -11,7 +12,6 @@ from hf_mwp.expressions import Expression
 from hf_mwp.models.gts import SolveOutput
 from hf_mwp.plausibility import FEATURES, PlausibilityError, PlausibilityReranker
 from hf_mwp.runtime.default_search import DefaultSearch
-from tests.tiny import tiny_processor, tiny_solver
 
 
 TEXT = "小明有5个苹果，分给2人，每人分几个？"
@@ -23,11 +23,8 @@ def reranker(num_beams=4, language="zh", **weights):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("solver")
-    processor = tiny_processor(max_length=64)
-    tiny_solver(processor).save_pretrained(path)
-    processor.save_pretrained(path)
+def folder(solver_folder, tmp_path_factory):
+    path = shutil.copytree(solver_folder, tmp_path_factory.mktemp("reranked") / "solver")
     reranker(negative=-9.0, not_whole_counted=-9.0).save_pretrained(path)
     return path
 
