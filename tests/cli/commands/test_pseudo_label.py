@@ -31,16 +31,13 @@ def write(path, records):
     return str(path)
 
 
+def run(solver_folder, tmp_path, *more):
+    argv = ["pseudo-label", "--model", str(solver_folder), "--problems", str(tmp_path / "answers.jsonl")]
+    return main([*argv, "--num_beams=8", "--output_dir", str(tmp_path / "run"), *more])
+
+
 def label(solver_folder, tmp_path, *more):
-    argv = [
-        "pseudo-label",
-        "--model",
-        str(solver_folder),
-        "--problems",
-        str(tmp_path / "answers.jsonl"),
-        "--num_beams=8",
-    ]
-    assert main([*argv, "--output_dir", str(tmp_path / "run"), *more]) == 0
+    assert run(solver_folder, tmp_path, *more) == 0
     return [json.loads(line) for line in (tmp_path / "run" / "labelled.jsonl").read_bytes().splitlines()]
 
 
@@ -123,16 +120,8 @@ def test_what_was_tried_before_a_kill_is_not_tried_again(solver_folder, tmp_path
         return solve_problems(model, processor, problems, **options)
 
     monkeypatch.setattr(labelling, "solve_problems", killed)
-    argv = [
-        "pseudo-label",
-        "--model",
-        str(solver_folder),
-        "--problems",
-        str(tmp_path / "answers.jsonl"),
-        "--num_beams=8",
-    ]
     with contextlib.suppress(KeyboardInterrupt):
-        main([*argv, "--output_dir", str(tmp_path / "run"), "--overwrite"])
+        run(solver_folder, tmp_path, "--overwrite")
     # The file of the finished run is still there, and that of this one is to replace it.
     resumed = label(solver_folder, tmp_path)
     assert tried == [TEXTS[0], TEXTS[1], TEXTS[1]]
