@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterable
@@ -132,17 +133,18 @@ class StudentShape:
 
 
 def candidate_sizes(encoder: PreTrainedConfig | None = None) -> list[dict[str, int]]:
-    """Return the sizes that are measured, those alone that can be projected from an encoder if one is given."""
-
-    def fits(name: str, size: int) -> bool:
-        most = getattr(encoder, name, size)
-        return size <= (min(most) if isinstance(most, list) else most)
-
-    found = []
-    for layers, (width, (neurons, heads)), share in product(LAYERS, WIDTHS.items(), (1, 2)):
-        sizes = {"num_hidden_layers": layers, "hidden_size": width, "num_attention_heads": heads}
-        found.append(sizes | {"intermediate_size": neurons // share})
-    return [sizes for sizes in found if all(fits(*size) for size in sizes.items())]
+    """
+    Return the sizes that are measured; with an encoder those that can be projected from it, and its own width if all
+    of [`WIDTHS`] are too large.
+    """
+    largest = {}
+    for name in ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size"):
+        most = getattr(encoder, name, math.inf)
+        largest[name] = min(most) if isinstance(most, list) else most
+    layers, width, heads, neurons = largest.values()
+    fitting = {w: of for w, of in WIDTHS.items() if w <= width and of[0] <= neurons and of[1] <= heads}
+    found = product([n for n in LAYERS if n <= layers], (fitting or {width: (neurons, heads)}).items(), (1, 2))
+    return [dict(zip(largest, (count, w, of[1], of[0] // share), strict=True)) for count, (w, of), share in found]
 
 
 def measure_shape(processor: MwpProcessor, sizes: dict[str, int], num_beams: int = 1) -> StudentShape:
@@ -227,8 +229,6 @@ def choose_student_shape(
     """
     targets = ShapeTargets(target_ms, target_mb).targets
     shapes = [measure_shape(processor, sizes, num_beams) for sizes in progress(candidate_sizes(encoder))]
-    if not shapes:
-        raise UsageError("The encoder is smaller than every student that can be measured. Give the sizes yourself.")
     fitting = [each for each in shapes if all(getattr(each, name) <= most for name, most in targets.items())]
     if not fitting:
         smallest = min(shapes, key=lambda each: (each.megabytes, each.milliseconds))

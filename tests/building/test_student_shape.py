@@ -48,12 +48,18 @@ def measured(monkeypatch):
 def test_candidates_are_no_larger_than_the_encoder():
     assert len(candidate_sizes()) == 5 * 5 * 2
     found = candidate_sizes(
-        MwpStudentConfig(num_hidden_layers=3, hidden_size=312, intermediate_size=[1200, 700, 1200])
+        MwpStudentConfig(num_hidden_layers=3, hidden_size=312, intermediate_size=[1200, 1100, 1200])
     )
     assert {sizes["num_hidden_layers"] for sizes in found} == {1, 2, 3}
-    assert {sizes["hidden_size"] for sizes in found} == {128, 192, 256, 312}
-    assert max(sizes["intermediate_size"] for sizes in found) == 600
-    assert {"num_hidden_layers": 3, "hidden_size": 312, "num_attention_heads": 12, "intermediate_size": 600} in found
+    # 312 has 1200 neurons, more than the second layer's.
+    assert {sizes["hidden_size"] for sizes in found} == {128, 192, 256}
+    assert len(found) == 3 * 3 * 2 and found[-1] == dict(zip(SIZES, (3, 256, 8, 512), strict=True))
+
+
+def test_a_small_encoder_has_students_of_its_own_width():
+    config = BertConfig(num_hidden_layers=2, hidden_size=128, num_attention_heads=2, intermediate_size=512)
+    found = [tuple(sizes[name] for name in SIZES) for sizes in candidate_sizes(config)]
+    assert found == [(1, 128, 2, 512), (1, 128, 2, 256), (2, 128, 2, 512), (2, 128, 2, 256)]
 
 
 def test_a_measured_shape_is_that_of_its_export(tmp_path):
@@ -113,8 +119,6 @@ def test_a_wider_target_never_chooses_a_smaller_student(small, measured):
 def test_a_target_that_no_student_meets_names_the_smallest_one(small, measured):
     with pytest.raises(UsageError, match=r"0\.5 ms and 3 MB.*1 x 8, 2 heads, 8 neurons: 1\.08 ms, 0\.80 MB"):
         choose_student_shape(None, target_ms=0.5, target_mb=3)
-    with pytest.raises(UsageError, match="Give the sizes yourself"):
-        choose_student_shape(None, 1, encoder=BertConfig(hidden_size=4, num_attention_heads=1))
 
 
 def test_targets_are_positive_and_for_new_sizes_alone():
